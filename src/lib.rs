@@ -1,0 +1,1 @@
+//! deltafast: Delta Lake tables of any size.
