@@ -1,1 +1,4 @@
 //! deltafast: Delta Lake tables of any size.
+
+pub mod error;
+pub mod protocol;

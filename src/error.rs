@@ -1,0 +1,364 @@
+//! The crate's only error type.
+//!
+//! One variant for each thing a caller can *do* about a failure, never a variant for each place that can fail. Every error
+//! names what is wrong, where (file, version, line, column) and, where there is something, what to do: one line, no debug
+//! dumps, no credentials. There is deliberately no `Generic(String)`.
+
+use std::fmt;
+
+/// The crate's result type.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Where in a table something is wrong. Every part is optional; [`fmt::Display`] shows the known ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// File, as a path relative to the table or a URL without credentials.
+    pub file: Option<String>,
+    /// Table version.
+    pub version: Option<i64>,
+    /// Line of a text file, counted from 1.
+    pub line: Option<u64>,
+    /// Column of the table.
+    pub column: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        if let Some(file) = &self.file {
+            write!(f, "in {}", Shown(file))?;
+            separator = ", ";
+        }
+        if let Some(version) = self.version {
+            write!(f, "{separator}version {version}")?;
+            separator = ", ";
+        }
+        if let Some(line) = self.line {
+            write!(f, "{separator}line {line}")?;
+            separator = ", ";
+        }
+        if let Some(column) = &self.column {
+            write!(f, "{separator}column `{}`", Shown(column))?;
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn is_known(&self) -> bool {
+        self.file.is_some() || self.version.is_some() || self.line.is_some() || self.column.is_some()
+    }
+}
+
+/// Text that came from outside, made safe to show: one line, no control characters, cut at a sane length, userinfo and
+/// signed query strings of URLs removed.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(self.0))
+    }
+}
+
+/// The longest piece of foreign text that a message repeats.
+const SHOWN_LIMIT: usize = 400;
+
+/// `text` as it may appear in a message: one line, control characters replaced, cut, URLs without credentials.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let text = redact(text);
+    let mut out = String::with_capacity(text.len().min(SHOWN_LIMIT + 4));
+    for (n, c) in text.chars().enumerate() {
+        if n >= SHOWN_LIMIT {
+            out.push('…');
+            break;
+        }
+        out.push(match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        });
+    }
+    out
+}
+
+/// Removes `user:password@` and the query string from every `scheme://…` in `text`.
+fn redact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        out.push_str(before);
+        out.push_str("://");
+        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | '>' | ',')).unwrap_or(after.len());
+        let (url, tail) = after.split_at(end);
+        let authority_end = url.find('/').unwrap_or(url.len());
+        let (authority, path) = url.split_at(authority_end);
+        out.push_str(authority.rsplit_once('@').map_or(authority, |(_, host)| host));
+        out.push_str(path.split_once('?').map_or(path, |(path, _)| path));
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What kind of thing was not found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missing {
+    /// There is no Delta table at the location.
+    Table,
+    /// The table exists, the version asked for does not.
+    Version,
+    /// A file that the log names is not there.
+    DataFile,
+    /// Any other object.
+    Object,
+}
+
+/// What is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damaged {
+    /// The transaction log.
+    Log,
+    /// A data file or a deletion vector.
+    Data,
+}
+
+/// Everything that can go wrong, by what the caller can do about it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// Something that was asked for does not exist.
+    NotFound { kind: Missing, what: String, place: Box<Place> },
+    /// Bytes that break the protocol or their own format.
+    Corrupt { kind: Damaged, what: String, place: Box<Place> },
+    /// A well-formed thing that this version of deltafast does not do.
+    Unsupported { feature: Option<String>, what: String, place: Box<Place> },
+    /// An argument of the caller's is wrong.
+    Invalid { what: String, place: Box<Place> },
+    /// Data and schema do not fit.
+    SchemaMismatch { what: String, expected: String, found: String, place: Box<Place> },
+    /// Rows were asked for that the change feed did not record.
+    NotRecorded { what: String, place: Box<Place> },
+    /// The store refused or failed.
+    Storage { what: String, retryable: bool, place: Box<Place> },
+    /// The caller cancelled the work.
+    Cancelled,
+    /// A defect of deltafast.
+    Internal { what: String, place: Box<Place> },
+}
+
+impl Error {
+    /// [`Error::NotFound`].
+    pub fn not_found(kind: Missing, what: impl Into<String>) -> Self {
+        Self::NotFound { kind, what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::Corrupt`] of the log.
+    pub fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt { kind: Damaged::Log, what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::Corrupt`] of a data file or a deletion vector.
+    pub fn corrupt_data(what: impl Into<String>) -> Self {
+        Self::Corrupt { kind: Damaged::Data, what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::Unsupported`] without a table feature.
+    pub fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported { feature: None, what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::Unsupported`] because of a table feature.
+    pub fn unsupported_feature(feature: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Unsupported { feature: Some(feature.into()), what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::Invalid`].
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Self::Invalid { what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::SchemaMismatch`].
+    pub fn schema_mismatch(what: impl Into<String>, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::SchemaMismatch { what: what.into(), expected: expected.into(), found: found.into(), place: Box::default() }
+    }
+
+    /// [`Error::NotRecorded`].
+    pub fn not_recorded(what: impl Into<String>) -> Self {
+        Self::NotRecorded { what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::Storage`].
+    pub fn storage(what: impl Into<String>, retryable: bool) -> Self {
+        Self::Storage { what: what.into(), retryable, place: Box::default() }
+    }
+
+    /// [`Error::Internal`].
+    pub fn internal(what: impl Into<String>) -> Self {
+        Self::Internal { what: what.into(), place: Box::default() }
+    }
+
+    fn edit(mut self, edit: impl FnOnce(&mut Place)) -> Self {
+        match &mut self {
+            Self::NotFound { place, .. }
+            | Self::Corrupt { place, .. }
+            | Self::Unsupported { place, .. }
+            | Self::Invalid { place, .. }
+            | Self::SchemaMismatch { place, .. }
+            | Self::NotRecorded { place, .. }
+            | Self::Storage { place, .. }
+            | Self::Internal { place, .. } => edit(place),
+            Self::Cancelled => {}
+        }
+        self
+    }
+
+    /// Names the file, unless a deeper layer named one already.
+    #[must_use]
+    pub fn at_file(self, file: impl Into<String>) -> Self {
+        self.edit(|p| {
+            p.file.get_or_insert_with(|| file.into());
+        })
+    }
+
+    /// Names the table version, unless a deeper layer named one already.
+    #[must_use]
+    pub fn at_version(self, version: i64) -> Self {
+        self.edit(|p| {
+            p.version.get_or_insert(version);
+        })
+    }
+
+    /// Names the line (from 1), unless a deeper layer named one already.
+    #[must_use]
+    pub fn at_line(self, line: u64) -> Self {
+        self.edit(|p| {
+            p.line.get_or_insert(line);
+        })
+    }
+
+    /// Names the column, unless a deeper layer named one already.
+    #[must_use]
+    pub fn at_column(self, column: impl Into<String>) -> Self {
+        self.edit(|p| {
+            p.column.get_or_insert_with(|| column.into());
+        })
+    }
+
+    /// Where the error is, as far as known.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::NotFound { place, .. }
+            | Self::Corrupt { place, .. }
+            | Self::Unsupported { place, .. }
+            | Self::Invalid { place, .. }
+            | Self::SchemaMismatch { place, .. }
+            | Self::NotRecorded { place, .. }
+            | Self::Storage { place, .. }
+            | Self::Internal { place, .. } => Some(place),
+            Self::Cancelled => None,
+        }
+    }
+
+    /// True for an object that is simply not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// True for damage in the log, which other files of the log may make good.
+    #[must_use]
+    pub fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Corrupt { .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound { what, .. }
+            | Self::Corrupt { what, .. }
+            | Self::Unsupported { what, .. }
+            | Self::Invalid { what, .. }
+            | Self::NotRecorded { what, .. }
+            | Self::Storage { what, .. } => write!(f, "{}", Shown(what))?,
+            Self::SchemaMismatch { what, expected, found, .. } => {
+                write!(f, "{}: expected {}, found {}", Shown(what), Shown(expected), Shown(found))?;
+            }
+            Self::Cancelled => f.write_str("cancelled")?,
+            Self::Internal { what, .. } => write!(f, "defect in deltafast, please report it: {}", Shown(what))?,
+        }
+        match self.place() {
+            Some(place) if place.is_known() => write!(f, " ({place})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Adds a place to an error on its way up.
+pub trait ResultExt<T> {
+    /// See [`Error::at_file`].
+    fn at_file(self, file: &str) -> Result<T>;
+    /// See [`Error::at_version`].
+    fn at_version(self, version: i64) -> Result<T>;
+    /// See [`Error::at_column`].
+    fn at_column(self, column: &str) -> Result<T>;
+}
+
+impl<T> ResultExt<T> for Result<T> {
+    fn at_file(self, file: &str) -> Result<T> {
+        self.map_err(|e| e.at_file(file))
+    }
+
+    fn at_version(self, version: i64) -> Result<T> {
+        self.map_err(|e| e.at_version(version))
+    }
+
+    fn at_column(self, column: &str) -> Result<T> {
+        self.map_err(|e| e.at_column(column))
+    }
+}
+
+/// An Arrow kernel that fails on well-formed arrays is our defect, unless the kernel says otherwise.
+impl From<arrow_schema::ArrowError> for Error {
+    fn from(error: arrow_schema::ArrowError) -> Self {
+        use arrow_schema::ArrowError as A;
+        match error {
+            A::ExternalError(inner) => match inner.downcast::<Error>() {
+                Ok(own) => *own,
+                Err(other) => Self::storage(other.to_string(), false),
+            },
+            A::ArithmeticOverflow(what) | A::CastError(what) | A::ComputeError(what) | A::ParseError(what) => Self::invalid(what),
+            A::DivideByZero => Self::invalid("division by zero"),
+            other => Self::internal(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_with_its_place() {
+        let error = Error::corrupt("not JSON:\n\u{1b}[31mred").at_file("_delta_log/00000000000000000003.json").at_version(3).at_line(7);
+        assert_eq!(error.to_string(), "not JSON: \u{fffd}[31mred (in _delta_log/00000000000000000003.json, version 3, line 7)");
+    }
+
+    #[test]
+    fn the_deepest_place_wins() {
+        let error = Error::corrupt("x").at_file("inner").at_file("outer");
+        assert_eq!(error.place().and_then(|p| p.file.as_deref()), Some("inner"));
+    }
+
+    #[test]
+    fn no_credential_of_a_url_is_shown() {
+        let error = Error::storage("cannot reach http://key:secret@host:9000/b/k?X-Amz-Signature=abc, gave up", true).at_file("s3://u:p@bucket/x?sig=1");
+        assert_eq!(error.to_string(), "cannot reach http://host:9000/b/k, gave up (in s3://bucket/x)");
+    }
+}

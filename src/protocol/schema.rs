@@ -1,0 +1,486 @@
+//! Table schemas: `schemaString` (JSON) -> [`StructType`] -> Arrow.
+//!
+//! The type tree is the protocol's own, not Arrow's: it keeps the field metadata (column mapping, generated columns, type
+//! changes) and the exact type names that Arrow would lose. Arrow is derived from it at the edges.
+//!
+//! Protocol: "Schema Serialization Format", "Column Mapping", "Delta Data Type to Parquet Type Mappings".
+//! Cost: one pass over the text. Nesting is capped by the JSON parser at 128 levels.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{DataType as Arrow, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef, TimeUnit};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result, shown};
+
+/// Metadata of a field: JSON object, kept as it is in the log.
+pub type Metadata = Map<String, Value>;
+
+/// Extension name that marks a variant struct in Arrow.
+pub const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
+
+/// A Delta data type.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum DataType {
+    /// 8 bit signed integer.
+    Byte,
+    /// 16 bit signed integer.
+    Short,
+    /// 32 bit signed integer.
+    Integer,
+    /// 64 bit signed integer.
+    Long,
+    /// IEEE single precision.
+    Float,
+    /// IEEE double precision.
+    Double,
+    /// Exact decimal, precision 1 to 38, scale 0 to precision.
+    Decimal(u8, i8),
+    /// Truth value.
+    Boolean,
+    /// UTF-8 text; `char(n)` and `varchar(n)` are text too. The collation is empty for the binary default.
+    String,
+    /// Bytes.
+    Binary,
+    /// Days since the epoch.
+    Date,
+    /// Microseconds since the epoch, an instant.
+    Timestamp,
+    /// Microseconds since the epoch, a wall clock.
+    TimestampNtz,
+    /// A semi-structured value.
+    Variant,
+    /// No value but null.
+    Void,
+    /// Fields by name.
+    Struct(Arc<StructType>),
+    /// Elements in order.
+    Array(Arc<ArrayType>),
+    /// Keys and values.
+    Map(Arc<MapType>),
+}
+
+/// `array`: element type and whether elements may be null.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArrayType {
+    /// Type of the elements.
+    pub element: DataType,
+    /// Whether an element may be null.
+    pub contains_null: bool,
+}
+
+/// `map`: key and value type and whether values may be null.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapType {
+    /// Type of the keys, which are never null.
+    pub key: DataType,
+    /// Type of the values.
+    pub value: DataType,
+    /// Whether a value may be null.
+    pub value_contains_null: bool,
+}
+
+/// A column or a nested field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StructField {
+    /// Logical (display) name.
+    pub name: String,
+    /// Type.
+    pub data_type: DataType,
+    /// Whether the field may be null.
+    pub nullable: bool,
+    /// Field metadata as in the log.
+    pub metadata: Metadata,
+}
+
+/// `struct`: fields in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StructType {
+    /// The fields.
+    pub fields: Vec<StructField>,
+}
+
+/// How strings and bytes look in Arrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TextLayout {
+    /// `Utf8` and `Binary`, which every consumer knows.
+    #[default]
+    Plain,
+    /// `Utf8View` and `BinaryView`, which cost no copy when decoded.
+    View,
+}
+
+impl StructField {
+    /// A field without metadata.
+    pub fn new(name: impl Into<String>, data_type: DataType, nullable: bool) -> Self {
+        Self { name: name.into(), data_type, nullable, metadata: Metadata::new() }
+    }
+
+    /// `delta.columnMapping.physicalName`, or the logical name where there is none.
+    #[must_use]
+    pub fn physical_name(&self) -> &str {
+        self.metadata.get("delta.columnMapping.physicalName").and_then(Value::as_str).unwrap_or(&self.name)
+    }
+
+    /// `delta.columnMapping.id`.
+    #[must_use]
+    pub fn field_id(&self) -> Option<i32> {
+        self.metadata.get("delta.columnMapping.id").and_then(Value::as_i64).and_then(|id| i32::try_from(id).ok())
+    }
+
+    /// Whether values of this column compare by a collation, so that binary order says nothing about them.
+    #[must_use]
+    pub fn is_collated(&self) -> bool {
+        self.metadata.contains_key("__COLLATIONS")
+    }
+
+    /// The Arrow field, without metadata but a variant's extension name.
+    #[must_use]
+    pub fn to_arrow(&self, layout: TextLayout) -> ArrowField {
+        arrow_field(&self.name, &self.data_type, self.nullable, layout)
+    }
+}
+
+fn arrow_field(name: &str, data_type: &DataType, nullable: bool, layout: TextLayout) -> ArrowField {
+    let field = ArrowField::new(name, data_type.to_arrow(layout), nullable || matches!(data_type, DataType::Void));
+    if matches!(data_type, DataType::Variant) {
+        return field
+            .with_metadata([("ARROW:extension:name".to_owned(), VARIANT_EXTENSION.to_owned()), ("ARROW:extension:metadata".to_owned(), String::new())].into());
+    }
+    field
+}
+
+impl DataType {
+    /// The Arrow type: structs keep field order; timestamps are microseconds, `timestamp` in UTC; a variant is
+    /// `struct<metadata: binary, value: binary>`; `void` is `Null`.
+    #[must_use]
+    pub fn to_arrow(&self, layout: TextLayout) -> Arrow {
+        match self {
+            Self::Byte => Arrow::Int8,
+            Self::Short => Arrow::Int16,
+            Self::Integer => Arrow::Int32,
+            Self::Long => Arrow::Int64,
+            Self::Float => Arrow::Float32,
+            Self::Double => Arrow::Float64,
+            Self::Decimal(precision, scale) => Arrow::Decimal128(*precision, *scale),
+            Self::Boolean => Arrow::Boolean,
+            Self::String => match layout {
+                TextLayout::Plain => Arrow::Utf8,
+                TextLayout::View => Arrow::Utf8View,
+            },
+            Self::Binary => match layout {
+                TextLayout::Plain => Arrow::Binary,
+                TextLayout::View => Arrow::BinaryView,
+            },
+            Self::Date => Arrow::Date32,
+            Self::Timestamp => Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Self::TimestampNtz => Arrow::Timestamp(TimeUnit::Microsecond, None),
+            Self::Variant => {
+                let bytes = match layout {
+                    TextLayout::Plain => Arrow::Binary,
+                    TextLayout::View => Arrow::BinaryView,
+                };
+                Arrow::Struct(Fields::from(vec![ArrowField::new("metadata", bytes.clone(), false), ArrowField::new("value", bytes, true)]))
+            }
+            Self::Void => Arrow::Null,
+            Self::Struct(s) => Arrow::Struct(s.arrow_fields(layout)),
+            Self::Array(a) => Arrow::List(Arc::new(arrow_field("element", &a.element, a.contains_null, layout))),
+            Self::Map(m) => {
+                let entries = Fields::from(vec![arrow_field("key", &m.key, false, layout), arrow_field("value", &m.value, m.value_contains_null, layout)]);
+                Arrow::Map(Arc::new(ArrowField::new("key_value", Arrow::Struct(entries), false)), false)
+            }
+        }
+    }
+
+    /// The type of an Arrow type, if Delta has one of exactly this meaning (any text or time layout is taken).
+    #[must_use]
+    pub fn from_arrow(arrow: &Arrow) -> Option<Self> {
+        Some(match arrow {
+            Arrow::Int8 => Self::Byte,
+            Arrow::Int16 => Self::Short,
+            Arrow::Int32 => Self::Integer,
+            Arrow::Int64 => Self::Long,
+            Arrow::Float32 => Self::Float,
+            Arrow::Float64 => Self::Double,
+            Arrow::Decimal32(p, s) | Arrow::Decimal64(p, s) | Arrow::Decimal128(p, s) => Self::Decimal(*p, *s),
+            Arrow::Boolean => Self::Boolean,
+            Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View => Self::String,
+            Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_) => Self::Binary,
+            Arrow::Date32 => Self::Date,
+            Arrow::Timestamp(_, Some(_)) => Self::Timestamp,
+            Arrow::Timestamp(_, None) => Self::TimestampNtz,
+            Arrow::Null => Self::Void,
+            Arrow::Dictionary(_, value) => Self::from_arrow(value)?,
+            Arrow::Struct(fields) => Self::Struct(Arc::new(StructType { fields: fields.iter().map(|f| from_arrow_field(f)).collect::<Option<_>>()? })),
+            Arrow::List(f) | Arrow::LargeList(f) | Arrow::ListView(f) | Arrow::FixedSizeList(f, _) => {
+                let element = from_arrow_field(f)?;
+                Self::Array(Arc::new(ArrayType { element: element.data_type, contains_null: element.nullable }))
+            }
+            Arrow::Map(entries, _) => match entries.data_type() {
+                Arrow::Struct(kv) => {
+                    let [key, value] = kv.as_ref() else { return None };
+                    let (key, value) = (from_arrow_field(key)?, from_arrow_field(value)?);
+                    Self::Map(Arc::new(MapType { key: key.data_type, value: value.data_type, value_contains_null: value.nullable }))
+                }
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// True for types without parts.
+    #[must_use]
+    pub fn is_primitive(&self) -> bool {
+        !matches!(self, Self::Struct(_) | Self::Array(_) | Self::Map(_) | Self::Variant)
+    }
+
+    /// Parses a type as it stands in `schemaString`: a name, or an object for structs, arrays and maps.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] names the offending text; [`Error::Unsupported`] names a type that deltafast does not know.
+    pub fn from_json(value: &Value) -> Result<Self> {
+        match value {
+            Value::String(name) => Self::from_name(name),
+            Value::Object(object) => match object.get("type").and_then(Value::as_str) {
+                Some("struct") => Ok(Self::Struct(Arc::new(StructType::from_object(object)?))),
+                Some("array") => {
+                    let element = object.get("elementType").ok_or_else(|| Error::corrupt("schema: an array has no `elementType`"))?;
+                    Ok(Self::Array(Arc::new(ArrayType { element: Self::from_json(element)?, contains_null: flag(object, "containsNull") })))
+                }
+                Some("map") => {
+                    let part = |name: &str| object.get(name).ok_or_else(|| Error::corrupt(format!("schema: a map has no `{name}`")));
+                    Ok(Self::Map(Arc::new(MapType {
+                        key: Self::from_json(part("keyType")?)?,
+                        value: Self::from_json(part("valueType")?)?,
+                        value_contains_null: flag(object, "valueContainsNull"),
+                    })))
+                }
+                // A user-defined type is stored as its `sqlType`.
+                Some("udt") => match object.get("sqlType") {
+                    Some(inner) => Self::from_json(inner),
+                    None => Err(Error::corrupt("schema: a user-defined type has no `sqlType`")),
+                },
+                Some(other) => Self::from_name(other),
+                None => Err(Error::corrupt("schema: a type object has no `type`")),
+            },
+            other => Err(Error::corrupt(format!("schema: a type must be a name or an object, found {}", shown(&other.to_string())))),
+        }
+    }
+
+    /// Parses the name of a primitive type.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for an unknown name, [`Error::Corrupt`] for impossible decimal parameters.
+    pub fn from_name(name: &str) -> Result<Self> {
+        Ok(match name {
+            "byte" | "tinyint" => Self::Byte,
+            "short" | "smallint" => Self::Short,
+            "integer" | "int" => Self::Integer,
+            "long" | "bigint" => Self::Long,
+            "float" | "real" => Self::Float,
+            "double" => Self::Double,
+            "boolean" => Self::Boolean,
+            "string" => Self::String,
+            "binary" => Self::Binary,
+            "date" => Self::Date,
+            "timestamp" => Self::Timestamp,
+            "timestamp_ntz" => Self::TimestampNtz,
+            "variant" => Self::Variant,
+            "void" | "null" => Self::Void,
+            "decimal" => Self::Decimal(10, 0),
+            _ => {
+                if let Some(inner) = name.strip_prefix("decimal(").and_then(|r| r.strip_suffix(')')) {
+                    return decimal(inner)
+                        .ok_or_else(|| Error::corrupt(format!("schema: `{}` is no decimal type (precision 1 to 38, scale 0 to precision)", shown(name))));
+                }
+                if let Some(inner) = name.strip_prefix("char(").or_else(|| name.strip_prefix("varchar(")).and_then(|r| r.strip_suffix(')'))
+                    && inner.trim().parse::<u32>().is_ok()
+                {
+                    return Ok(Self::String);
+                }
+                if name.starts_with("string collate ") {
+                    return Ok(Self::String);
+                }
+                return Err(Error::unsupported(format!("the type `{}` in the table's schema is not supported; a newer deltafast may know it", shown(name))));
+            }
+        })
+    }
+
+    /// The type as JSON, as in `schemaString`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Struct(s) => s.to_json(),
+            Self::Array(a) => serde_json::json!({"type": "array", "elementType": a.element.to_json(), "containsNull": a.contains_null}),
+            Self::Map(m) => {
+                serde_json::json!({"type": "map", "keyType": m.key.to_json(), "valueType": m.value.to_json(), "valueContainsNull": m.value_contains_null})
+            }
+            primitive => Value::String(primitive.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Byte => "byte",
+            Self::Short => "short",
+            Self::Integer => "integer",
+            Self::Long => "long",
+            Self::Float => "float",
+            Self::Double => "double",
+            Self::Decimal(precision, scale) => return write!(f, "decimal({precision},{scale})"),
+            Self::Boolean => "boolean",
+            Self::String => "string",
+            Self::Binary => "binary",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+            Self::TimestampNtz => "timestamp_ntz",
+            Self::Variant => "variant",
+            Self::Void => "void",
+            Self::Struct(s) => {
+                f.write_str("struct<")?;
+                for (n, field) in s.fields.iter().enumerate() {
+                    write!(f, "{}{}:{}", if n == 0 { "" } else { "," }, field.name, field.data_type)?;
+                }
+                ">"
+            }
+            Self::Array(a) => return write!(f, "array<{}>", a.element),
+            Self::Map(m) => return write!(f, "map<{},{}>", m.key, m.value),
+        })
+    }
+}
+
+fn decimal(inner: &str) -> Option<DataType> {
+    let (precision, scale) = inner.split_once(',').unwrap_or((inner, "0"));
+    let (precision, scale) = (precision.trim().parse::<u8>().ok()?, scale.trim().parse::<i8>().ok()?);
+    ((1..=38).contains(&precision) && scale >= 0 && scale.unsigned_abs() <= precision).then_some(DataType::Decimal(precision, scale))
+}
+
+/// Flags default to true: a reader that wrongly expects nulls is right, one that wrongly rules them out is not.
+fn flag(object: &Map<String, Value>, name: &str) -> bool {
+    object.get(name).and_then(Value::as_bool).unwrap_or(true)
+}
+
+fn from_arrow_field(field: &ArrowField) -> Option<StructField> {
+    let data_type = if field.metadata().get("ARROW:extension:name").map(String::as_str) == Some(VARIANT_EXTENSION) {
+        DataType::Variant
+    } else {
+        DataType::from_arrow(field.data_type())?
+    };
+    Some(StructField::new(field.name(), data_type, field.is_nullable()))
+}
+
+impl StructType {
+    /// Parses `schemaString`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for text that is no schema, [`Error::Unsupported`] for unknown types.
+    pub fn parse(schema_string: &str) -> Result<Self> {
+        let value: Value = serde_json::from_str(schema_string).map_err(|e| Error::corrupt(format!("`schemaString` is not JSON: {e}")))?;
+        match value.as_object() {
+            Some(object) if object.get("type").and_then(Value::as_str) == Some("struct") => Self::from_object(object),
+            _ => Err(Error::corrupt("`schemaString` is not a struct type")),
+        }
+    }
+
+    fn from_object(object: &Map<String, Value>) -> Result<Self> {
+        let fields = object.get("fields").and_then(Value::as_array).ok_or_else(|| Error::corrupt("schema: a struct has no `fields` array"))?;
+        let fields = fields.iter().map(Self::field_from_json).collect::<Result<Vec<_>>>()?;
+        let mut seen = rustc_hash::FxHashSet::default();
+        for field in &fields {
+            if !seen.insert(field.name.to_lowercase()) {
+                return Err(Error::corrupt(format!("schema: the field name `{}` occurs twice (names are compared without case)", shown(&field.name))));
+            }
+        }
+        Ok(Self { fields })
+    }
+
+    fn field_from_json(value: &Value) -> Result<StructField> {
+        let object = value.as_object().ok_or_else(|| Error::corrupt("schema: a field is not an object"))?;
+        let name = object.get("name").and_then(Value::as_str).ok_or_else(|| Error::corrupt("schema: a field has no `name`"))?;
+        let data_type = object.get("type").ok_or_else(|| Error::corrupt(format!("schema: field `{}` has no `type`", shown(name))))?;
+        Ok(StructField {
+            name: name.to_owned(),
+            data_type: DataType::from_json(data_type).map_err(|e| e.at_column(name))?,
+            nullable: flag(object, "nullable"),
+            metadata: object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default(),
+        })
+    }
+
+    /// The schema as JSON, as in `schemaString`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let fields: Vec<Value> = self
+            .fields
+            .iter()
+            .map(|f| serde_json::json!({"name": f.name, "type": f.data_type.to_json(), "nullable": f.nullable, "metadata": Value::Object(f.metadata.clone())}))
+            .collect();
+        serde_json::json!({"type": "struct", "fields": fields})
+    }
+
+    /// The field of this logical name; exact case first, then without case.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&StructField> {
+        self.fields.iter().find(|f| f.name == name).or_else(|| {
+            let lower = name.to_lowercase();
+            self.fields.iter().find(|f| f.name.to_lowercase() == lower)
+        })
+    }
+
+    /// The fields in Arrow.
+    #[must_use]
+    pub fn arrow_fields(&self, layout: TextLayout) -> Fields {
+        self.fields.iter().map(|f| f.to_arrow(layout)).collect()
+    }
+
+    /// The schema in Arrow.
+    #[must_use]
+    pub fn to_arrow(&self, layout: TextLayout) -> SchemaRef {
+        Arc::new(ArrowSchema::new(self.arrow_fields(layout)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NESTED: &str = r#"{"type":"struct","fields":[
+        {"name":"a","type":"integer","nullable":false,"metadata":{"delta.columnMapping.id":4,"delta.columnMapping.physicalName":"col-1"}},
+        {"name":"b","type":{"type":"array","elementType":{"type":"struct","fields":[{"name":"d","type":"decimal(12,3)","nullable":false,"metadata":{}}]},"containsNull":true},"nullable":true,"metadata":{}},
+        {"name":"f","type":{"type":"map","keyType":"string","valueType":"timestamp_ntz","valueContainsNull":false},"nullable":true,"metadata":{}}]}"#;
+
+    #[test]
+    fn a_schema_survives_the_round_trip() {
+        let schema = StructType::parse(NESTED).unwrap();
+        assert_eq!(StructType::parse(&schema.to_json().to_string()).unwrap(), schema);
+        assert_eq!(schema.fields[0].physical_name(), "col-1");
+        assert_eq!(schema.fields[0].field_id(), Some(4));
+        assert_eq!(schema.field("B").unwrap().data_type.to_string(), "array<struct<d:decimal(12,3)>>");
+    }
+
+    #[test]
+    fn unknown_types_are_refused_by_name() {
+        let error = DataType::from_name("geometry(0)").unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains("geometry(0)"), "{error}");
+        assert!(matches!(DataType::from_name("decimal(39,1)"), Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn names_that_differ_only_in_case_are_corrupt() {
+        let text = r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"long"}]}"#;
+        assert!(StructType::parse(text).unwrap_err().to_string().contains("`A` occurs twice"));
+    }
+
+    #[test]
+    fn arrow_types_come_back() {
+        let schema = StructType::parse(NESTED).unwrap();
+        for field in &schema.fields {
+            for layout in [TextLayout::Plain, TextLayout::View] {
+                assert_eq!(DataType::from_arrow(&field.data_type.to_arrow(layout)).unwrap().to_string(), field.data_type.to_string());
+            }
+        }
+    }
+}
