@@ -1,4 +1,6 @@
 //! deltafast: Delta Lake tables of any size.
 
 pub mod error;
+pub mod exec;
 pub mod protocol;
+pub mod store;

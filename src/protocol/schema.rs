@@ -147,7 +147,7 @@ fn arrow_field(name: &str, data_type: &DataType, nullable: bool, layout: TextLay
     let field = ArrowField::new(name, data_type.to_arrow(layout), nullable || matches!(data_type, DataType::Void));
     if matches!(data_type, DataType::Variant) {
         return field
-            .with_metadata([("ARROW:extension:name".to_owned(), VARIANT_EXTENSION.to_owned()), ("ARROW:extension:metadata".to_owned(), String::new())].into());
+            .with_metadata([("ARROW:extension:name".to_owned(), VARIANT_EXTENSION.to_owned()), ("ARROW:extension:metadata".to_owned(), String::new())]);
     }
     field
 }
@@ -324,7 +324,7 @@ impl DataType {
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let name = match self {
             Self::Byte => "byte",
             Self::Short => "short",
             Self::Integer => "integer",
@@ -345,11 +345,12 @@ impl fmt::Display for DataType {
                 for (n, field) in s.fields.iter().enumerate() {
                     write!(f, "{}{}:{}", if n == 0 { "" } else { "," }, field.name, field.data_type)?;
                 }
-                ">"
+                return f.write_str(">");
             }
             Self::Array(a) => return write!(f, "array<{}>", a.element),
             Self::Map(m) => return write!(f, "map<{},{}>", m.key, m.value),
-        })
+        };
+        f.write_str(name)
     }
 }
 

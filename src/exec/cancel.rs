@@ -1,0 +1,63 @@
+//! Stopping long work and watching it: two atomics shared by caller and worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A flag that long work looks at between steps. Clones share it; children also stop with their parent.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    set: AtomicBool,
+    parent: Option<Cancel>,
+}
+
+impl Cancel {
+    /// A flag for a part of the work: set with this one, or alone.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self(Arc::new(Flag { set: AtomicBool::new(false), parent: Some(self.clone()) }))
+    }
+
+    /// Asks the work to stop.
+    pub fn cancel(&self) {
+        self.0.set.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work was asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.set.load(Ordering::Relaxed) || self.0.parent.as_ref().is_some_and(Self::is_cancelled)
+    }
+
+    /// # Errors
+    /// [`Error::Cancelled`] once [`Cancel::cancel`] was called.
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Done and total units of a piece of work (files, unless its maker says otherwise). Clones share it; Python polls it.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<(AtomicU64, AtomicU64)>);
+
+impl Progress {
+    /// Announces more units.
+    pub fn expect(&self, units: u64) {
+        self.0.1.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// Reports finished units.
+    pub fn advance(&self, units: u64) {
+        self.0.0.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// (done, total)
+    #[must_use]
+    pub fn get(&self) -> (u64, u64) {
+        (self.0.0.load(Ordering::Relaxed), self.0.1.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,14 @@
+//! Threads: one small tokio runtime for remote input and output, one pool for decoding and encoding.
+//!
+//! Both are made when first needed and belong to a process id, so that a forked child gets its own. No CPU work runs on
+//! tokio's threads and nothing on the pool waits for other pool work: a job that has filled its output queue is *parked*
+//! and put back when its consumer has taken something. So any number of streams can be open, pulled in any order, by any
+//! threads, without one starving another (blocking senders would deadlock a join that drains one side first).
+
+mod cancel;
+mod pool;
+mod stream;
+
+pub use cancel::{Cancel, Progress};
+pub use pool::{parallelism, runtime, spawn};
+pub use stream::{Lanes, lanes, map_all};

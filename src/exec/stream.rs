@@ -1,0 +1,218 @@
+//! Ordered, bounded, parallel pulling: many sources in, one iterator out.
+//!
+//! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The consumer drains the lanes in
+//! order, so the output order is that of the sources whatever thread ran them; memory is lanes in flight x queue length.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{Cancel, parallelism, spawn};
+use crate::error::{Error, Result};
+
+/// Items of one lane.
+pub type Source<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
+
+struct State<T> {
+    queue: VecDeque<Result<T>>,
+    /// The source while no worker holds it.
+    parked: Option<Source<T>>,
+    finished: bool,
+}
+
+struct Lane<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    cancel: Cancel,
+    capacity: usize,
+}
+
+impl<T: Send + 'static> Lane<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // A panic while holding the lock is impossible: sources run outside of it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(self: &Arc<Self>, mut source: Source<T>) {
+        let lane = Arc::clone(self);
+        let queued = spawn(move || {
+            loop {
+                let item = if lane.cancel.is_cancelled() {
+                    None
+                } else {
+                    catch_unwind(AssertUnwindSafe(|| source.next()))
+                        .unwrap_or_else(|panic| Some(Err(Error::internal(format!("a worker panicked: {}", panic_text(&*panic))))))
+                };
+                let mut state = lane.lock();
+                match item {
+                    Some(item) => {
+                        let failed = item.is_err();
+                        state.queue.push_back(item);
+                        if failed {
+                            state.finished = true;
+                        } else if state.queue.len() >= lane.capacity {
+                            state.parked = Some(source);
+                            lane.changed.notify_one();
+                            return;
+                        }
+                    }
+                    None => state.finished = true,
+                }
+                lane.changed.notify_one();
+                if state.finished {
+                    return;
+                }
+            }
+        });
+        if let Err(error) = queued {
+            let mut state = self.lock();
+            state.queue.push_back(Err(error));
+            state.finished = true;
+        }
+    }
+
+    fn recv(self: &Arc<Self>) -> Option<Result<T>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(item) = state.queue.pop_front() {
+                let parked = state.parked.take();
+                drop(state);
+                if let Some(source) = parked {
+                    self.start(source);
+                }
+                return Some(item);
+            }
+            if state.finished {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The text of a panic's payload.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// An iterator over the items of many sources, in the order of the sources. See [`lanes`].
+pub struct Lanes<T> {
+    waiting: Box<dyn Iterator<Item = Source<T>> + Send>,
+    running: VecDeque<Arc<Lane<T>>>,
+    window: usize,
+    capacity: usize,
+    cancel: Cancel,
+    failed: bool,
+}
+
+/// Pulls `sources` in parallel, `window` of them at once, each at most `capacity` items ahead; ends at the first error.
+///
+/// Dropping the iterator cancels what still runs.
+pub fn lanes<T: Send + 'static>(sources: impl Iterator<Item = Source<T>> + Send + 'static, window: usize, capacity: usize, cancel: &Cancel) -> Lanes<T> {
+    Lanes { waiting: Box::new(sources), running: VecDeque::new(), window: window.max(1), capacity: capacity.max(1), cancel: cancel.child(), failed: false }
+}
+
+impl<T: Send + 'static> Iterator for Lanes<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        loop {
+            while self.running.len() < self.window {
+                let Some(source) = self.waiting.next() else { break };
+                let state = State { queue: VecDeque::new(), parked: None, finished: false };
+                let lane = Arc::new(Lane { state: Mutex::new(state), changed: Condvar::new(), cancel: self.cancel.clone(), capacity: self.capacity });
+                lane.start(source);
+                self.running.push_back(lane);
+            }
+            let front = self.running.front()?;
+            match front.recv() {
+                Some(Ok(item)) => return Some(Ok(item)),
+                Some(Err(error)) => {
+                    self.failed = true;
+                    self.cancel.cancel();
+                    return Some(Err(error));
+                }
+                None if self.cancel.is_cancelled() => {
+                    self.failed = true;
+                    return Some(Err(Error::Cancelled));
+                }
+                None => {
+                    self.running.pop_front();
+                }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Lanes<T> {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// Applies `job` to every input on the pool; results in the order of the inputs, or the first error.
+///
+/// # Errors
+/// The first error of any job, in input order.
+pub fn map_all<I, T>(inputs: impl IntoIterator<Item = I>, job: impl Fn(I) -> Result<T> + Send + Sync + 'static) -> Result<Vec<T>>
+where
+    I: Send + 'static,
+    T: Send + 'static,
+{
+    let inputs: Vec<I> = inputs.into_iter().collect();
+    if inputs.len() == 1 {
+        return inputs.into_iter().map(job).collect();
+    }
+    let job = Arc::new(job);
+    let sources = inputs.into_iter().map(move |input| {
+        let job = Arc::clone(&job);
+        Box::new(std::iter::once_with(move || job(input))) as Source<T>
+    });
+    lanes(sources, parallelism() * 4, 1, &Cancel::default()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(from: u32, to: u32) -> Source<u32> {
+        Box::new((from..to).map(Ok))
+    }
+
+    #[test]
+    fn items_come_in_the_order_of_the_sources() {
+        let all: Vec<u32> = lanes((0..40).map(|n| numbers(n * 10, n * 10 + 10)), 7, 2, &Cancel::default()).collect::<Result<_>>().unwrap();
+        assert_eq!(all, (0..400).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn streams_that_wait_do_not_starve_each_other() {
+        let mut idle: Vec<_> = (0..parallelism() * 4).map(|_| lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default())).collect();
+        for stream in &mut idle {
+            assert_eq!(stream.next().unwrap().unwrap(), 0);
+        }
+        assert_eq!(lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default()).count(), 8000);
+        assert_eq!(idle.pop().unwrap().count(), 7999);
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_ends_the_stream() {
+        let bad: Source<u32> = Box::new(std::iter::once_with(|| panic!("boom")));
+        let mut stream = lanes([numbers(0, 1), bad, numbers(0, 1)].into_iter(), 1, 1, &Cancel::default());
+        assert_eq!(stream.next().unwrap().unwrap(), 0);
+        assert!(stream.next().unwrap().unwrap_err().to_string().contains("boom"));
+        assert!(stream.next().is_none());
+    }
+
+    #[test]
+    fn cancelling_ends_in_an_error_not_in_a_short_result() {
+        let cancel = Cancel::default();
+        let mut stream = lanes((0..4).map(|_| numbers(0, 10)), 1, 1, &cancel);
+        stream.next().unwrap().unwrap();
+        cancel.cancel();
+        assert!(matches!(stream.find(Result::is_err), Some(Err(Error::Cancelled))));
+    }
+}

@@ -1,0 +1,150 @@
+//! Files on local disks, by plain positioned reads of the calling thread.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use bytes::Bytes;
+
+use super::{ObjectMeta, Pending, Store};
+use crate::error::{Error, Missing, Result};
+
+/// A directory as a store.
+#[derive(Debug)]
+pub struct Local {
+    root: PathBuf,
+    url: String,
+}
+
+impl Local {
+    /// The directory `root`, which need not exist.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        let mut url = url::Url::from_directory_path(&root).map_or_else(|()| format!("file://{}", root.display()), String::from);
+        if !url.ends_with('/') {
+            url.push('/');
+        }
+        Self { root, url }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+}
+
+fn failure(path: &Path, error: &io::Error) -> Error {
+    let shown = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::not_found(Missing::Object, format!("no such file: {shown}")),
+        io::ErrorKind::PermissionDenied => Error::storage(format!("permission denied: {shown}"), false),
+        io::ErrorKind::UnexpectedEof => Error::corrupt_data(format!("the file is shorter than the log says: {shown}")),
+        _ => Error::storage(format!("cannot read {shown}: {error}"), false),
+    }
+}
+
+fn modified_ms(metadata: &Metadata) -> i64 {
+    let Ok(time) = metadata.modified() else { return 0 };
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+    }
+}
+
+fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Result<ObjectMeta> {
+    if metadata.is_dir() {
+        return Err(Error::storage(format!("is a directory, not a file: {}", file.display()), false));
+    }
+    Ok(ObjectMeta { path: path.to_owned(), size: metadata.len(), modified_ms: modified_ms(metadata) })
+}
+
+#[cfg(unix)]
+fn read_at(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(not(unix))]
+fn read_at(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = file;
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(buffer)
+}
+
+/// Reads `range`, checked against the file's length first: a lying footer must not make us allocate.
+fn read_range(file: &fs::File, length: u64, range: &Range<u64>) -> io::Result<Bytes> {
+    if range.start > range.end || range.end > length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let size = usize::try_from(range.end - range.start).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    let mut buffer = vec![0; size];
+    read_at(file, &mut buffer, range.start)?;
+    Ok(buffer.into())
+}
+
+impl Store for Local {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
+        let folder = self.path(dir);
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
+            Err(error) => return Err(failure(&folder, &error)),
+        };
+        let mut out = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| failure(&folder, &e))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if name.as_str() <= after {
+                continue;
+            }
+            // Follows symbolic links; a dangling one, or one just deleted, is as good as absent.
+            let Ok(metadata) = fs::metadata(entry.path()) else { continue };
+            if metadata.is_dir() {
+                continue;
+            }
+            let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
+            out.push(ObjectMeta { path, size: metadata.len(), modified_ms: modified_ms(&metadata) });
+        }
+        out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(out)
+    }
+
+    fn head(&self, path: &str) -> Result<ObjectMeta> {
+        let file = self.path(path);
+        let metadata = fs::metadata(&file).map_err(|e| failure(&file, &e))?;
+        object_meta(path, &file, &metadata)
+    }
+
+    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+        let (file, path) = (self.path(path), path.to_owned());
+        Pending::lazy(move || {
+            let opened = fs::File::open(&file).map_err(|e| failure(&file, &e))?;
+            let metadata = opened.metadata().map_err(|e| failure(&file, &e))?;
+            let meta = object_meta(&path, &file, &metadata)?;
+            let bytes = read_range(&opened, meta.size, &(0..meta.size)).map_err(|e| failure(&file, &e))?;
+            Ok((bytes, meta))
+        })
+    }
+
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+        let file = self.path(path);
+        Pending::lazy(move || {
+            let opened = fs::File::open(&file).map_err(|e| failure(&file, &e))?;
+            let metadata = opened.metadata().map_err(|e| failure(&file, &e))?;
+            if metadata.is_dir() {
+                return Err(Error::storage(format!("is a directory, not a file: {}", file.display()), false));
+            }
+            ranges.iter().map(|range| read_range(&opened, metadata.len(), range)).collect::<io::Result<_>>().map_err(|e| failure(&file, &e))
+        })
+    }
+
+    fn authority_root(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Self::new(PathBuf::from("/"))))
+    }
+}

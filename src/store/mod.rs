@@ -1,0 +1,131 @@
+//! Bytes: where a table lives. Paths in, ranges of bytes and listings out.
+//!
+//! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and what must overlap
+//! (remote reads) returns a [`Pending`] that is already under way. Files on local disks are read by the calling thread
+//! with positioned reads, everything else goes through `object_store` on the I/O runtime.
+//!
+//! Paths are relative to the store's root, decoded, with `/` between parts.
+
+mod local;
+mod remote;
+mod resolve;
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use local::Local;
+pub use resolve::{Foreign, Options, Stores, open};
+
+use crate::error::{Error, Result};
+
+/// What a listing knows of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Path below the store's root.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Time of the last change, milliseconds since the epoch.
+    pub modified_ms: i64,
+}
+
+/// A result that is being fetched, or will be when waited for.
+pub struct Pending<T>(Inner<T>);
+
+enum Inner<T> {
+    Lazy(Box<dyn FnOnce() -> Result<T> + Send>),
+    Task(tokio::task::JoinHandle<Result<T>>),
+}
+
+impl<T> Pending<T> {
+    /// Work that the waiting thread does itself.
+    pub fn lazy(work: impl FnOnce() -> Result<T> + Send + 'static) -> Self {
+        Self(Inner::Lazy(Box::new(work)))
+    }
+
+    pub(crate) fn task(task: tokio::task::JoinHandle<Result<T>>) -> Self {
+        Self(Inner::Task(task))
+    }
+
+    /// Waits for the result. Never called on a thread of the I/O runtime.
+    ///
+    /// # Errors
+    /// Whatever the fetch met.
+    pub fn wait(self) -> Result<T> {
+        match self.0 {
+            Inner::Lazy(work) => work(),
+            Inner::Task(task) => futures::executor::block_on(task).map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?,
+        }
+    }
+}
+
+/// Where bytes are. Implementations are shared between threads.
+pub trait Store: Debug + Send + Sync {
+    /// URL of the root, without credentials, ending in `/`.
+    fn url(&self) -> &str;
+
+    /// Objects directly in directory `dir` (`""` is the root) whose name sorts after `after`, sorted by name.
+    /// A directory that does not exist is empty.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>>;
+
+    /// Whether [`Store::list_from`] works; a plain HTTP server cannot list.
+    fn can_list(&self) -> bool {
+        true
+    }
+
+    /// Size and time of one object.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Storage`].
+    fn head(&self, path: &str) -> Result<ObjectMeta>;
+
+    /// The whole object, with its metadata.
+    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)>;
+
+    /// Several ranges of one object. Ranges beyond its end are an error.
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>>;
+
+    /// The same store seen from the root of its disk, bucket or container, where absolute paths begin.
+    fn authority_root(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+}
+
+/// One object of a store.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// The store it is in.
+    pub store: Arc<dyn Store>,
+    /// Its path there.
+    pub path: String,
+    /// Its size in bytes, where the caller knows it.
+    pub size: Option<u64>,
+}
+
+impl File {
+    /// Its size, asked for if unknown.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Storage`].
+    pub fn size(&self) -> Result<u64> {
+        match self.size {
+            Some(size) => Ok(size),
+            None => self.store.head(&self.path).map(|meta| meta.size),
+        }
+    }
+
+    /// Its URL, for messages.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}{}", self.store.url(), self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

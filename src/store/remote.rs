@@ -1,0 +1,146 @@
+//! Everything that `object_store` reaches: S3, Azure, GCS, HTTP, memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use super::{ObjectMeta, Pending, Store};
+use crate::error::{Error, Missing, Result};
+use crate::exec;
+
+/// A prefix of an object store.
+#[derive(Debug, Clone)]
+pub(super) struct Remote {
+    inner: Arc<dyn ObjectStore>,
+    prefix: Path,
+    url: String,
+    can_list: bool,
+}
+
+impl Remote {
+    pub(super) fn new(inner: Arc<dyn ObjectStore>, prefix: Path, mut url: String, can_list: bool) -> Self {
+        if !url.ends_with('/') {
+            url.push('/');
+        }
+        Self { inner, prefix, url, can_list }
+    }
+
+    /// The same store seen from its own root; `url` is that root.
+    pub(super) fn at_root(&self, url: String) -> Self {
+        Self::new(Arc::clone(&self.inner), Path::default(), url, self.can_list)
+    }
+
+    fn path(&self, path: &str) -> Result<Path> {
+        // `parse` keeps special characters as they are; `from` would percent-encode them a second time.
+        let relative = Path::parse(path).map_err(|e| Error::storage(format!("not a path of an object store: {path}: {e}"), false))?;
+        Ok(if self.prefix.as_ref().is_empty() { relative } else { self.prefix.parts().chain(relative.parts()).collect() })
+    }
+}
+
+/// One line for an `object_store` error. Its text can hold request URLs (redacted when shown) but never keys.
+fn failure(path: &str, error: &object_store::Error) -> Error {
+    use object_store::Error as E;
+    match error {
+        E::NotFound { .. } => Error::not_found(Missing::Object, format!("no such object: {path}")),
+        E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => Error::storage(
+            format!("access denied to {path}: {}; check the credentials in `storage_options` or the environment", brief(&source.to_string())),
+            false,
+        ),
+        other => Error::storage(format!("cannot read {path}: {}", brief(&other.to_string())), true),
+    }
+}
+
+/// The head of an HTTP client's message, which may carry a whole XML or HTML body.
+fn brief(text: &str) -> String {
+    let text = text.split(['<', '\n']).next().unwrap_or(text).trim_end_matches([' ', ':']);
+    text.chars().take(300).collect()
+}
+
+fn object_meta(path: String, meta: &object_store::ObjectMeta) -> ObjectMeta {
+    ObjectMeta { path, size: meta.size, modified_ms: meta.last_modified.timestamp_millis() }
+}
+
+impl Remote {
+    /// Starts `work` on the I/O runtime.
+    fn begin<T, F>(&self, path: &str, work: impl FnOnce(Arc<dyn ObjectStore>, Path) -> F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = object_store::Result<T>> + Send + 'static,
+    {
+        let url = format!("{}{path}", self.url);
+        let (runtime, location) = match (exec::runtime(), self.path(path)) {
+            (Ok(runtime), Ok(location)) => (runtime, location),
+            (Err(error), _) | (_, Err(error)) => return Pending::lazy(move || Err(error)),
+        };
+        let work = work(Arc::clone(&self.inner), location);
+        Pending::task(runtime.spawn(async move { work.await.map_err(|e| failure(&url, &e)) }))
+    }
+}
+
+impl Store for Remote {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn can_list(&self) -> bool {
+        self.can_list
+    }
+
+    fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
+        let after_name = after.to_owned();
+        let folder = dir.to_owned();
+        let mut found = self
+            .begin(dir, |store, prefix| async move {
+                // The offset only spares pages: not every service honours it, so names are compared again here.
+                let offset = if after_name.is_empty() { None } else { Some(Path::from_iter(prefix.parts().chain(Path::from(after_name.as_str()).parts()))) };
+                let stream = match &offset {
+                    Some(offset) => store.list_with_offset(Some(&prefix), offset),
+                    None => store.list(Some(&prefix)),
+                };
+                let mut out = Vec::new();
+                let mut stream = stream;
+                while let Some(meta) = stream.try_next().await? {
+                    let Some(mut parts) = meta.location.prefix_match(&prefix) else { continue };
+                    let (Some(name), None) = (parts.next(), parts.next()) else { continue };
+                    let name = name.as_ref();
+                    if name > after_name.as_str() {
+                        out.push(object_meta(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }, &meta));
+                    }
+                }
+                Ok(out)
+            })
+            .wait()?;
+        found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        found.dedup_by(|a, b| a.path == b.path);
+        Ok(found)
+    }
+
+    fn head(&self, path: &str) -> Result<ObjectMeta> {
+        let meta = self.begin(path, |store, location| async move { store.head(&location).await }).wait()?;
+        Ok(object_meta(path.to_owned(), &meta))
+    }
+
+    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+        let name = path.to_owned();
+        self.begin(path, |store, location| async move {
+            let result = store.get(&location).await?;
+            let meta = object_meta(name, &result.meta);
+            Ok((result.bytes().await?, meta))
+        })
+    }
+
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+        // `object_store` joins neighbouring ranges and asks for the rest at once.
+        self.begin(path, |store, location| async move { store.get_ranges(&location, &ranges).await })
+    }
+
+    fn authority_root(&self) -> Option<Arc<dyn Store>> {
+        let url = url::Url::parse(&self.url).ok()?;
+        let root = format!("{}://{}/", url.scheme(), &url[url::Position::BeforeUsername..url::Position::AfterPort]);
+        Some(Arc::new(self.at_root(root)))
+    }
+}

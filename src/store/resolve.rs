@@ -1,0 +1,270 @@
+//! Addresses -> stores: a table's URL, and the paths that its log names.
+//!
+//! A log may name files anywhere. Relative paths that climb out of the table, and stores other than the table's own, are
+//! refused here, when they would be opened and not before: a foreign path of a removed file must not stop a snapshot.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use url::Url;
+
+use super::remote::Remote;
+use super::{File, Local, Store};
+use crate::error::{Error, Result};
+
+/// `storage_options` of the caller: keys as `object_store` and `deltalake` take them.
+pub type Options = HashMap<String, String>;
+
+/// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`, `http(s):`, `memory:` URL.
+///
+/// # Errors
+/// [`Error::Invalid`] for a URL or option that cannot be used.
+pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
+    if uri.is_empty() {
+        return Err(Error::invalid("the table's location is empty"));
+    }
+    match Url::parse(uri) {
+        // One letter before the colon is a drive, not a scheme.
+        Ok(url) if url.scheme().len() > 1 && uri.contains(":/") => open_url(&url, options),
+        _ => open_local(PathBuf::from(uri)),
+    }
+}
+
+fn open_local(path: PathBuf) -> Result<Arc<dyn Store>> {
+    let root = std::path::absolute(&path).map_err(|e| Error::invalid(format!("not a usable path: {}: {e}", path.display())))?;
+    Ok(Arc::new(Local::new(root)))
+}
+
+fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
+    if url.scheme() == "file" {
+        return match url.to_file_path() {
+            Ok(path) => open_local(path),
+            Err(()) => Err(Error::invalid(format!("not a local path: {url}"))),
+        };
+    }
+    let (inner, prefix) = build(url, options)?;
+    let mut shown = url.clone();
+    // Neither can fail for a URL with an authority; without one there is nothing to hide.
+    let _ = shown.set_username(if matches!(url.scheme(), "abfs" | "abfss") { url.username() } else { "" });
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    let can_list = !matches!(url.scheme(), "http") && !(url.scheme() == "https" && is_plain_http(url));
+    Ok(Arc::new(Remote::new(inner, prefix, shown.to_string(), can_list)))
+}
+
+fn is_plain_http(url: &Url) -> bool {
+    matches!(object_store::ObjectStoreScheme::parse(url), Ok((object_store::ObjectStoreScheme::Http, _)))
+}
+
+type Built = (Arc<dyn object_store::ObjectStore>, object_store::path::Path);
+
+/// Keys are matched without case; the environment fills what the caller does not give.
+#[allow(unused_macros)]
+macro_rules! configured {
+    ($builder:expr, $url:expr, $options:expr) => {{
+        let mut builder = $builder.with_url($url.to_string());
+        for (key, value) in $options {
+            // Keys of other layers (locking, unsafe rename) are not for the store.
+            if let Ok(key) = key.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {}: {e}", $url)))?)
+    }};
+}
+
+fn build(url: &Url, options: &Options) -> Result<Built> {
+    use object_store::ObjectStoreScheme as Scheme;
+    if url.scheme() == "memory" {
+        return Ok((memory(url), object_store::path::Path::from_url_path(url.path()).map_err(|e| Error::invalid(format!("not a usable URL: {url}: {e}")))?));
+    }
+    let (scheme, prefix) = Scheme::parse(url).map_err(|e| Error::invalid(format!("no store for `{url}`: {e}")))?;
+    let inner: Arc<dyn object_store::ObjectStore> = match scheme {
+        #[cfg(feature = "s3")]
+        Scheme::AmazonS3 => configured!(object_store::aws::AmazonS3Builder::from_env(), url, options),
+        #[cfg(feature = "azure")]
+        Scheme::MicrosoftAzure => configured!(object_store::azure::MicrosoftAzureBuilder::from_env(), url, options),
+        #[cfg(feature = "gcs")]
+        Scheme::GoogleCloudStorage => configured!(object_store::gcp::GoogleCloudStorageBuilder::from_env(), url, options),
+        #[cfg(feature = "http")]
+        Scheme::Http => {
+            let mut client = object_store::ClientOptions::new();
+            for (key, value) in options {
+                if let Ok(key) = key.to_ascii_lowercase().parse() {
+                    client = client.with_config(key, value);
+                }
+            }
+            if url.scheme() == "http" {
+                client = client.with_allow_http(true);
+            }
+            let root = &url[..url::Position::BeforePath];
+            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client);
+            Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {url}: {e}")))?)
+        }
+        _ => {
+            let _ = options;
+            return Err(Error::invalid(format!("this build of deltafast has no store for `{}:` URLs", url.scheme())));
+        }
+    };
+    Ok((inner, prefix))
+}
+
+/// `memory://name/…`: one store for each name, alive as long as the process. For tests and examples.
+fn memory(url: &Url) -> Arc<dyn object_store::ObjectStore> {
+    static STORES: Mutex<Option<HashMap<String, Arc<object_store::memory::InMemory>>>> = Mutex::new(None);
+    let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+    let store = stores.get_or_insert_with(HashMap::new).entry(url.host_str().unwrap_or_default().to_owned()).or_default();
+    Arc::<object_store::memory::InMemory>::clone(store)
+}
+
+/// Which files outside of the table's own store a caller allows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Foreign {
+    /// None.
+    #[default]
+    Refused,
+    /// All.
+    Allowed,
+    /// Those whose URL or absolute path begins so.
+    Prefixes(Vec<String>),
+}
+
+impl Foreign {
+    /// `"true"`, `"false"`, or prefixes separated by commas.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text.trim() {
+            "" | "false" => Self::Refused,
+            "true" => Self::Allowed,
+            list => Self::Prefixes(list.split(',').map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect()),
+        }
+    }
+
+    fn allows(&self, path: &str) -> bool {
+        match self {
+            Self::Refused => false,
+            Self::Allowed => true,
+            Self::Prefixes(prefixes) => prefixes.iter().any(|p| path.starts_with(p.as_str())),
+        }
+    }
+}
+
+/// The stores of one table: its own, and those that its log leads to.
+#[derive(Debug)]
+pub struct Stores {
+    root: Arc<dyn Store>,
+    options: Options,
+    foreign: Foreign,
+    opened: Mutex<HashMap<String, Arc<dyn Store>>>,
+}
+
+impl Stores {
+    /// A table at the root of `root`.
+    #[must_use]
+    pub fn new(root: Arc<dyn Store>, options: Options, foreign: Foreign) -> Self {
+        Self { root, options, foreign, opened: Mutex::default() }
+    }
+
+    /// The store whose root is the table.
+    #[must_use]
+    pub fn root(&self) -> &Arc<dyn Store> {
+        &self.root
+    }
+
+    /// The file that a canonical path of the log means: relative to the table, an absolute path, or a URL.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] for a path that is refused, naming the option that would allow it.
+    pub fn file(&self, path: &str, size: Option<u64>) -> Result<File> {
+        let (store, path) = self.locate(path)?;
+        Ok(File { store, path, size })
+    }
+
+    fn refuse(path: &str, why: &str) -> Error {
+        Error::storage(format!("refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_foreign_paths`"), false)
+    }
+
+    fn locate(&self, path: &str) -> Result<(Arc<dyn Store>, String)> {
+        if let Some((scheme, rest)) = scheme_of(path) {
+            let (authority, inside) = rest.split_once('/').unwrap_or((rest, ""));
+            if same_authority(self.root.url(), scheme, authority) {
+                return self.in_own_store(path, inside);
+            }
+            if !self.foreign.allows(path) {
+                return Err(Self::refuse(path, "it lies in another store than the table"));
+            }
+            return self.other(&format!("{scheme}://{authority}/"), inside);
+        }
+        if let Some(absolute) = path.strip_prefix('/') {
+            let local = self.root.url().starts_with("file:");
+            return if local || self.root.authority_root().is_some() {
+                self.in_own_store(path, absolute)
+            } else if self.foreign.allows(path) {
+                self.other("file:///", absolute)
+            } else {
+                Err(Self::refuse(path, "it is an absolute path and the table's store has none"))
+            };
+        }
+        match normalised(path) {
+            Some(inside) => Ok((Arc::clone(&self.root), inside)),
+            None if self.foreign.allows(path) => Ok((Arc::clone(&self.root), path.to_owned())),
+            None => Err(Self::refuse(path, "it climbs out of the table by `..`")),
+        }
+    }
+
+    fn in_own_store(&self, path: &str, inside: &str) -> Result<(Arc<dyn Store>, String)> {
+        let root = self.root.authority_root().ok_or_else(|| Self::refuse(path, "the table's store has no absolute paths"))?;
+        let inside = normalised(inside).ok_or_else(|| Self::refuse(path, "it climbs out of its store by `..`"))?;
+        Ok((root, inside))
+    }
+
+    fn other(&self, root: &str, inside: &str) -> Result<(Arc<dyn Store>, String)> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = match opened.get(root) {
+            Some(store) => Arc::clone(store),
+            None => {
+                let store = open(root, &self.options)?;
+                opened.insert(root.to_owned(), Arc::clone(&store));
+                store
+            }
+        };
+        Ok((store, inside.to_owned()))
+    }
+}
+
+/// `scheme://rest` of a URL.
+fn scheme_of(path: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = path.split_once("://")?;
+    let is_scheme = scheme.len() > 1
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_scheme.then_some((scheme, rest))
+}
+
+fn same_authority(root: &str, scheme: &str, authority: &str) -> bool {
+    let same_scheme = |a: &str, b: &str| {
+        let family = |s: &str| match s {
+            "s3a" | "s3n" => "s3".to_owned(),
+            "abfs" | "wasb" | "wasbs" => "abfss".to_owned(),
+            other => other.to_ascii_lowercase(),
+        };
+        family(a) == family(b)
+    };
+    scheme_of(root).is_some_and(|(own, rest)| same_scheme(own, scheme) && rest.split('/').next() == Some(authority))
+}
+
+/// `path` without `.`, `..` and empty parts; `None` when it climbs out.
+fn normalised(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
