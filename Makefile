@@ -1,0 +1,85 @@
+# Everything a fresh machine with Python >= 3.11 and a Rust toolchain needs is set up by the targets themselves.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+FEATURES := s3,azure,gcs,http
+RUST := $(shell find src -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock
+SOURCES := python tests benches dev
+CACHE ?= .bench
+
+.DEFAULT_GOAL := check
+.PHONY: help demo test check fast bench fuzz wheel build rust-test python-test clean
+
+help: ## Show these lines
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.built ## Set up, build, open real tables and one of a million files
+	$(PY) dev/demo.py --cache $(CACHE)
+
+test: $(VENV)/.test $(VENV)/.built rust-test python-test ## Set up, build, run all Rust and Python tests
+
+rust-test:
+	cargo test --release --features $(FEATURES)
+
+python-test:
+	$(PY) -m pytest -n 2 --dist worksteal
+
+check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests
+	cargo fmt --check
+	$(PY) dev/check_layers.py --self-test
+	$(PY) dev/check_layers.py src
+	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
+	$(VENV)/bin/ruff check $(wildcard $(SOURCES))
+	$(VENV)/bin/pyright
+	cargo clippy --release --all-targets --features $(FEATURES),python -- -D warnings
+	$(PY) -m mypy.stubtest deltafast._core --allowlist dev/stubtest.txt
+	$(MAKE) fast
+
+fast: $(VENV)/.test $(VENV)/.built
+	$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not spark" tests/python
+
+bench: $(VENV)/.bench $(VENV)/.built ## Compare with deltalake, Polars and DuckDB; writes docs/benchmarks.md
+	$(PY) benches/python/run.py --cache $(CACHE)
+
+fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
+	dev/fuzz 60
+
+wheel: $(VENV)/.wheel ## Build the wheel that is published and state its size
+	$(VENV)/bin/maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
+	@ls -l dist/*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
+
+build: $(VENV)/.built
+
+$(VENV)/.made:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	@command -v cargo > /dev/null || { echo "cargo is needed: see https://rustup.rs" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade "pip>=25.1" "maturin>=1.9,<2"
+	touch $@
+
+# The build also installs what the package depends on.
+$(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras pandas,polars
+	touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml
+	dev/java
+	$(PIP) --group test --group spark
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test pyproject.toml
+	$(PIP) --group dev
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.made pyproject.toml
+	$(PIP) --group bench
+	touch $@
+
+$(VENV)/.wheel: $(VENV)/.made pyproject.toml
+	$(PIP) --group wheel
+	touch $@
+
+clean: ## Remove the environment and everything built or generated
+	rm -rf $(VENV) dist target $(CACHE)

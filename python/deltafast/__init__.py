@@ -1,0 +1,102 @@
+"""Delta Lake tables of any size, with a Rust core.
+
+    >>> from deltafast import DeltaTable
+    >>> table = DeltaTable("/data/events")      # doctest: +SKIP
+
+Importing this package is cheap: pyarrow, DuckDB, sqlglot, pandas and Polars are imported by the calls
+that need them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltafast._core import build_profile
+    from deltafast._core import version as rust_core_version
+    from deltafast.exceptions import (
+        ChangeDataNotRecordedError,
+        CommitFailedError,
+        CorruptDataError,
+        CorruptLogError,
+        DataFileNotFoundError,
+        DeltaError,
+        DeltaProtocolError,
+        InternalError,
+        InvalidArgumentError,
+        SchemaMismatchError,
+        StorageError,
+        TableNotFoundError,
+        VersionNotFoundError,
+    )
+    from deltafast.query import QueryBuilder
+    from deltafast.reader import RecordBatchReader
+    from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
+    from deltafast.table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
+
+    __version__: str
+
+__all__ = [
+    "ArrayType",
+    "ChangeDataNotRecordedError",
+    "CommitFailedError",
+    "CorruptDataError",
+    "CorruptLogError",
+    "DataFileNotFoundError",
+    "DataType",
+    "DeltaError",
+    "DeltaProtocolError",
+    "DeltaTable",
+    "DeltaTableConfig",
+    "Field",
+    "InternalError",
+    "InvalidArgumentError",
+    "MapType",
+    "Metadata",
+    "PrimitiveType",
+    "ProtocolVersions",
+    "QueryBuilder",
+    "RecordBatchReader",
+    "Schema",
+    "SchemaMismatchError",
+    "StorageError",
+    "StructType",
+    "TableNotFoundError",
+    "VariantType",
+    "VersionNotFoundError",
+    "__version__",
+    "build_profile",
+    "rust_core_version",
+]
+
+#: The module of each public name, and what it is called there if not the same.
+_HOME = {
+    **dict.fromkeys([name for name in __all__ if name.endswith("Error")], "exceptions"),
+    **dict.fromkeys(
+        ["ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "Schema", "StructType", "VariantType"],
+        "schema",
+    ),
+    **dict.fromkeys(["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"], "table"),
+    "QueryBuilder": "query",
+    "RecordBatchReader": "reader",
+    "build_profile": "_core",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used (PEP 562)."""
+    if name in ("rust_core_version", "__version__"):
+        value: Any = import_module("deltafast._core").version
+        value = value() if name == "__version__" else value
+    elif name in _HOME:
+        value = getattr(import_module(f"deltafast.{_HOME[name]}"), name)
+    else:
+        message = f"module 'deltafast' has no attribute {name!r}"
+        raise AttributeError(message)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

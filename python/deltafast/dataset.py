@@ -1,0 +1,381 @@
+"""The table as a pyarrow dataset, read by deltafast.
+
+pyarrow's own Parquet reader knows nothing of deletion vectors, column mapping, widened types, legacy
+calendars or columns spelled in another case; on such tables it gives wrong rows without a word. So
+`ScanDataset` is a pyarrow dataset whose scanners read through the core. DuckDB, Polars and pandas ask
+a dataset for nothing else. The dataset of plain Parquet files remains for those who ask for pyarrow's
+reader by naming a file system or read options, on tables where it is right.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.reader import RecordBatchReader
+from deltafast.schema import ArrayType, DataType, MapType, StructType, VariantType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from deltafast._core import ArrowStream
+    from deltafast.progress import Progress
+    from deltafast.table import DeltaTable, FilePruningPredicateType, Predicate
+
+__all__ = ["ScanDataset", "as_expression", "parquet_dataset", "read_table"]
+
+
+def read_table(
+    table: DeltaTable,
+    columns: Sequence[str] | None,
+    filters: Predicate | None,
+    *,
+    files: list[str] | None = None,
+    limit: int | None = None,
+    progress: Progress = False,
+) -> pa.Table:
+    """All rows of a scan as a pyarrow table."""
+    try:
+        stream = table._scan(_distinct(columns), filters, limit, files=files)
+    except InvalidArgumentError:
+        if not isinstance(filters, pc.Expression):
+            raise
+        found = ScanDataset(table, files=files).to_table(columns=columns, filter=filters)
+        return found if limit is None else found.slice(0, limit)
+    read = RecordBatchReader(stream, progress).read_all()
+    return read if columns is None else read.select(list(columns))
+
+
+def as_expression(filters: Any) -> pc.Expression | None:
+    """Filters for pyarrow's own reader."""
+    if filters is None or isinstance(filters, pc.Expression):
+        return filters
+    if isinstance(filters, list):
+        import pyarrow.parquet as pq
+
+        return pq.filters_to_expression(filters)  # pyright: ignore[reportArgumentType]
+    message = "with filesystem=, filters must be tuples or a pyarrow expression"
+    raise InvalidArgumentError(message)
+
+
+def _distinct(columns: Iterable[str] | None) -> list[str] | None:
+    return None if columns is None else list(dict.fromkeys(columns))
+
+
+class _Unread(pafs.FileSystemHandler):
+    """Stands under a `ScanDataset`, so that code which goes round its scanner fails instead of misreading."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "get_type_name":
+            return lambda: "deltafast"
+        if name == "normalize_path":
+            return _same
+        if name.startswith("_"):
+            return object.__getattribute__(self, name)
+        return _refuse
+
+
+def _same(path: str) -> str:
+    return path
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    message = "this dataset is read by deltafast: use its scanner, to_table, to_batches or to_reader"
+    raise OSError(message)
+
+
+def _handler() -> pafs.PyFileSystem:
+    abstract: dict[str, Any] = dict.fromkeys(pafs.FileSystemHandler.__abstractmethods__, _refuse)
+    return pafs.PyFileSystem(type("_Unread", (_Unread,), abstract)())
+
+
+# The overrides name the parameters that matter here and take the rest as they come.
+# pyright: reportIncompatibleMethodOverride=false
+class ScanDataset(pads.FileSystemDataset):
+    """A pyarrow dataset over one version of a table, with column choice and filters pushed down.
+
+    Args:
+        table: The table, at the version it points at now.
+        schema: Cast the columns to these types; the table's own if None.
+        files: Only these files.
+        filters: Filters that always apply.
+    """
+
+    def __init__(
+        self,
+        table: DeltaTable,
+        *,
+        schema: pa.Schema | None = None,
+        files: list[str] | None = None,
+        filters: tuple[pc.Expression, ...] = (),
+    ) -> None:
+        self._table = table._pinned()
+        self._cast = schema
+        self._files = files
+        self._filters = filters
+        full = table._arrow_schema() if schema is None else schema
+        fmt, below = pads.ParquetFileFormat(), _handler()
+        super().__init__([fmt.make_fragment("deltafast", filesystem=below)], full, fmt, below)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (self._table, self._cast, self._files, self._filters)
+
+    def __repr__(self) -> str:
+        return f"<deltafast dataset of {self._table!r}>"
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the table, as `DeltaTable.file_uris` gives them."""
+        return self._table.file_uris()
+
+    def scanner(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pads.Scanner:  # noqa: A002
+        """A scanner that reads once. pyarrow's options on readahead and threads are accepted.
+
+        Args:
+            columns: Names, or a dictionary of expressions by name.
+            filter: A pyarrow expression.
+            batch_size: Rows in a batch, at most.
+        """
+        reader, residual = self._reader(columns, filter, batch_size)
+        chosen = list(columns) if isinstance(columns, (list, tuple)) else columns
+        return pads.Scanner.from_batches(reader, columns=chosen, filter=residual)
+
+    def _reader(
+        self,
+        columns: Any,
+        filter: pc.Expression | None,  # noqa: A002
+        batch_size: int | None = None,
+        limit: int | None = None,
+    ) -> tuple[pa.RecordBatchReader, pc.Expression | None]:
+        """A stream with the filters pushed down that the core can evaluate, and the filter that is left."""
+        asked = (*self._filters, *(() if filter is None else (filter,)))
+        bound, left = self._split(asked)
+        names = self._names(columns) if left is None else None
+        stream = self._table._snapshot.scan(
+            columns=names,
+            predicate=bound,
+            limit=limit if left is None else None,
+            batch_size=batch_size,
+            string_view=False,
+            files=self._files,
+        )
+        return self._typed(stream, names), left
+
+    def _typed(self, stream: ArrowStream, names: list[str] | None) -> pa.RecordBatchReader:
+        reader = pa.RecordBatchReader.from_stream(stream)
+        if self._cast is None:
+            return reader
+        target = pa.schema([self._cast.field(name) for name in (names or self._cast.names)])
+        return reader.cast(target)
+
+    def _split(self, asked: Sequence[pc.Expression]) -> tuple[str | None, pc.Expression | None]:
+        trees: list[str] = []
+        left: pc.Expression | None = None
+        for expression in asked:
+            try:
+                tree = self._table._bound(expression)
+            except InvalidArgumentError:
+                left = expression if left is None else left & expression
+            else:
+                trees.append(cast("str", tree))
+        return _all_of(trees), left
+
+    def _names(self, columns: Any) -> list[str] | None:
+        """The columns to read; all where expressions hide which ones they need."""
+        if columns is None:
+            return None
+        if isinstance(columns, dict):
+            plain = [str(expression) for expression in cast("dict[str, Any]", columns).values()]
+            return _distinct(plain) if set(plain) <= set(self.schema.names) else None
+        return _distinct(columns)
+
+    def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002
+        """All rows as a pyarrow table."""
+        return self.scanner(columns, filter, **options).to_table()
+
+    def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:  # noqa: A002
+        """All rows as record batches."""
+        return self.scanner(columns, filter, **options).to_batches()
+
+    def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # noqa: A002
+        """The first rows that come along."""
+        reader, left = self._reader(columns, filter, options.get("batch_size"), num_rows)
+        chosen = list(columns) if isinstance(columns, (list, tuple)) else columns
+        return pads.Scanner.from_batches(reader, columns=chosen, filter=left).head(num_rows)
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:  # noqa: A002
+        """The number of rows."""
+        asked = (*self._filters, *(() if filter is None else (filter,)))
+        bound, left = self._split(asked)
+        if left is None and self._files is None:
+            return self._table._snapshot.count(bound)
+        return self.scanner(None, filter, **options).count_rows()
+
+    def filter(self, expression: pc.Expression) -> ScanDataset:
+        """This dataset with one more filter."""
+        return ScanDataset(self._table, schema=self._cast, files=self._files, filters=(*self._filters, expression))
+
+    def replace_schema(self, schema: pa.Schema) -> ScanDataset:
+        """This dataset with its columns cast to other types."""
+        return ScanDataset(self._table, schema=schema, files=self._files, filters=self._filters)
+
+    def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002
+        """The Parquet files as pyarrow fragments, for tables where pyarrow's reader is right.
+
+        Raises:
+            DeltaProtocolError: It would give wrong rows.
+        """
+        plain = cast("Any", parquet_dataset(self._table, None, None, self._cast, False, None))
+        return plain.get_fragments(filter)
+
+    def _loaded(self) -> pads.InMemoryDataset:
+        return cast("Any", pads.InMemoryDataset)(self.to_table())
+
+    def take(self, indices: Any, **options: Any) -> pa.Table:
+        """Rows by position, in the order of a full read."""
+        return cast("Any", self._loaded()).take(indices, **options)
+
+    def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
+        """The rows sorted, in memory."""
+        return cast("Any", self._loaded()).sort_by(sorting, **options)
+
+    def join(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
+        """A join in memory, see `pyarrow.dataset.Dataset.join`."""
+        return cast("Any", self._loaded()).join(_in_memory(right_dataset), *args, **options)
+
+    def join_asof(self, right_dataset: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
+        """An as-of join in memory, see `pyarrow.dataset.Dataset.join_asof`."""
+        return cast("Any", self._loaded()).join_asof(_in_memory(right_dataset), *args, **options)
+
+
+def _in_memory(dataset: Any) -> Any:
+    return dataset._loaded() if isinstance(dataset, ScanDataset) else dataset
+
+
+def _remake(
+    table: DeltaTable,
+    schema: pa.Schema | None,
+    files: list[str] | None,
+    filters: tuple[pc.Expression, ...],
+) -> ScanDataset:
+    return ScanDataset(table, schema=schema, files=files, filters=filters)
+
+
+def _all_of(trees: list[str]) -> str | None:
+    """The conjunction of bound trees."""
+    if len(trees) < 2:  # noqa: PLR2004
+        return trees[0] if trees else None
+    envelopes = [json.loads(tree) for tree in trees]
+    node = envelopes[0]["expr"]
+    for envelope in envelopes[1:]:
+        node = {"k": "call", "f": "and", "a": [node, envelope["expr"]], "t": "boolean"}
+    return json.dumps({**envelopes[0], "expr": node})
+
+
+# --- plain Parquet files -------------------------------------------------------------------------
+
+
+def parquet_dataset(
+    table: DeltaTable,
+    filesystem: Any,
+    read_options: pads.ParquetReadOptions | None,
+    schema: pa.Schema | None,
+    as_large_types: bool,
+    pruning: Predicate | FilePruningPredicateType | None,
+) -> pads.FileSystemDataset:
+    """The table's Parquet files as a pyarrow dataset, each with what the log guarantees of its rows.
+
+    Raises:
+        DeltaProtocolError: pyarrow's reader would give wrong rows for this table.
+    """
+    columns = (
+        ["path", "deletion_vector", "partition"] if table.metadata().partition_columns else ["path", "deletion_vector"]
+    )
+    actions = table.get_add_actions(columns=columns, predicate=pruning)
+    _require_plain(table, actions)
+    below = _filesystem(table, filesystem)
+    fmt = pads.ParquetFileFormat(
+        read_options=read_options,
+        default_fragment_scan_options=pads.ParquetFragmentScanOptions(pre_buffer=True),
+    )
+    if schema is None:
+        schema = table.schema().to_arrow(as_large_types=as_large_types)
+    fragments = [
+        fmt.make_fragment(_relative_path(row["path"]), filesystem=below, partition_expression=_guarantee(row, schema))
+        for row in actions.to_pylist()
+    ]
+    for name in cast("Any", fmt.read_options).dictionary_columns or ():
+        if (index := schema.get_field_index(name)) >= 0:
+            field = schema.field(index)
+            schema = schema.set(index, field.with_type(pa.dictionary(pa.int32(), field.type)))
+    return pads.FileSystemDataset(fragments, schema, fmt, below)
+
+
+def _require_plain(table: DeltaTable, actions: pa.Table) -> None:
+    feature = None
+    mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+    if mode != "none" and table.protocol().min_reader_version > 1:
+        feature = "columnMapping"
+    elif actions.column("deletion_vector").null_count < actions.num_rows:
+        feature = "deletionVectors"
+    elif (
+        any(_changed(field.metadata) for field in table.schema().fields)
+        or '"delta.typeChanges"' in table.schema().to_json()
+    ):
+        feature = "typeWidening"
+    elif _has_variant(table.schema()):
+        feature = "variantType"
+    if feature is not None:
+        message = (
+            f"pyarrow's own Parquet reader would give wrong rows, since the table uses {feature}: leave out filesystem "
+            "and parquet_read_options to read it with deltafast"
+        )
+        raise DeltaProtocolError(message, feature=feature, path=table.table_uri)
+
+
+def _changed(metadata: dict[str, Any]) -> bool:
+    return "delta.typeChanges" in metadata
+
+
+def _has_variant(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_variant(field.type) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_variant(kind.element_type)
+    if isinstance(kind, MapType):
+        return _has_variant(kind.key_type) or _has_variant(kind.value_type)
+    return isinstance(kind, VariantType)
+
+
+def _filesystem(table: DeltaTable, filesystem: Any) -> pafs.FileSystem:
+    if isinstance(filesystem, pafs.FileSystem):
+        return filesystem
+    if filesystem is None or isinstance(filesystem, str):
+        found, path = pafs.FileSystem.from_uri(filesystem or table.table_uri)
+        return pafs.SubTreeFileSystem(path, found)
+    return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))  # pyright: ignore[reportAbstractUsage]
+
+
+def _relative_path(path: str) -> str:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|/", path):
+        message = "pyarrow's own Parquet reader cannot read files outside the table's folder"
+        raise DeltaProtocolError(message, file=path)
+    return unquote(path)
+
+
+def _guarantee(row: dict[str, Any], schema: pa.Schema) -> pc.Expression | None:
+    """What the log says of all rows of a file: its partition values."""
+    out: pc.Expression | None = None
+    for name, value in (row.get("partition") or {}).items():
+        field = pc.field(name)
+        term = field.is_null() if value is None else field == pa.scalar(value, schema.field(name).type)
+        out = term if out is None else out & term
+    return out

@@ -1,0 +1,140 @@
+"""The exceptions of deltafast.
+
+Each derives from `DeltaError` and from the builtin that fits, so `except FileNotFoundError` works as
+well as `except DeltaError`. They carry the place of the trouble as attributes and survive pickling,
+so they cross process pools and Spark executors whole. The names of `deltalake.exceptions` are here.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+__all__ = [
+    "ChangeDataNotRecordedError",
+    "CommitFailedError",
+    "CorruptDataError",
+    "CorruptLogError",
+    "DataFileNotFoundError",
+    "DeltaError",
+    "DeltaProtocolError",
+    "InternalError",
+    "InvalidArgumentError",
+    "SchemaMismatchError",
+    "StorageError",
+    "TableNotFoundError",
+    "VersionNotFoundError",
+]
+
+_PLACE = ("file", "version", "line", "column", "feature", "path")
+
+
+class DeltaError(Exception):
+    """Base of every error that deltafast raises on its own account.
+
+    Args:
+        message: What is wrong, where, and what to do, in one line.
+        file: The file that was being read, relative to the table where it lies inside.
+        version: The table version in question.
+        line: Line in `file`, counted from 1.
+        column: The table column in question.
+        feature: The table feature in question.
+        path: The table or path that was asked for.
+    """
+
+    file: str | None
+    version: int | None
+    line: int | None
+    column: str | None
+    feature: str | None
+    path: str | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        file: str | None = None,
+        version: int | None = None,
+        line: int | None = None,
+        column: str | None = None,
+        feature: str | None = None,
+        path: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.file = file
+        self.version = version
+        self.line = line
+        self.column = column
+        self.feature = feature
+        self.path = path
+
+    @property
+    def message(self) -> str:
+        """The text of the error."""
+        return str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from message and place; the rest of `__dict__` (notes) follows as state."""
+        place = {name: getattr(self, name) for name in _PLACE}
+        return _rebuild, (type(self), str(self), place), dict(self.__dict__)
+
+
+def _rebuild(cls: type[DeltaError], message: str, place: dict[str, Any]) -> DeltaError:
+    return cls(message, **place)
+
+
+class _MissingError(DeltaError, FileNotFoundError):
+    """Something that should be in the store is not: `errno` says so, as for the builtin."""
+
+    def __init__(self, message: str = "", **place: Any) -> None:
+        super().__init__(message, **place)
+        # Only the number: with strerror or filename set, OSError would print its own text.
+        self.errno = errno.ENOENT
+
+
+class TableNotFoundError(_MissingError):
+    """There is no Delta table at the location."""
+
+
+class DataFileNotFoundError(_MissingError):
+    """The log names a data or deletion-vector file that the store does not have."""
+
+
+class VersionNotFoundError(DeltaError, ValueError):
+    """The table has no such version, or its commits are gone."""
+
+
+class CorruptLogError(DeltaError, ValueError):
+    """The transaction log breaks the protocol: gaps, bad JSON, missing actions or checkpoint parts."""
+
+
+class CorruptDataError(DeltaError, ValueError):
+    """A Parquet file or a deletion vector is damaged or contradicts the log."""
+
+
+class DeltaProtocolError(DeltaError, NotImplementedError):
+    """The table needs a protocol version or table feature that this release does not have."""
+
+
+class InvalidArgumentError(DeltaError, ValueError):
+    """An argument, option or predicate is wrong."""
+
+
+class SchemaMismatchError(DeltaError, ValueError):
+    """Data and table schema do not fit together."""
+
+
+class StorageError(DeltaError, OSError):
+    """The store failed: network, permission, credentials, disk."""
+
+
+class CommitFailedError(DeltaError):
+    """A commit could not be made."""
+
+
+class ChangeDataNotRecordedError(DeltaError, ValueError):
+    """The change data feed was off in a version that was asked for."""
+
+
+class InternalError(DeltaError, RuntimeError):
+    """A bug in deltafast; please report it with the message."""

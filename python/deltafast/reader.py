@@ -1,0 +1,135 @@
+"""The record batch reader that scans return.
+
+It has the methods of a pyarrow `RecordBatchReader` and exports the Arrow C stream, so anything that
+speaks Arrow (pyarrow, Polars, DuckDB, pandas, nanoarrow) takes it whole. Read through its own
+methods, errors keep their type and place, and Ctrl-C works between and within batches; a library
+that pulls the C stream gets the same errors as text, since that interface has no more to offer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.progress import Progress, watch
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from deltafast._core import ArrowStream
+
+__all__ = ["RecordBatchReader"]
+
+
+class RecordBatchReader:
+    """A stream of record batches, read once.
+
+    Example:
+        >>> reader = table.scan(columns=["id"])  # doctest: +SKIP
+        >>> for batch in reader:                 # doctest: +SKIP
+        ...     print(batch.num_rows)
+    """
+
+    def __init__(self, stream: ArrowStream, progress: Progress = False) -> None:
+        self._stream = stream
+        self._watch = watch(self, progress)
+        self._schema: pa.Schema | None = None
+        self._closed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        if self._schema is None:
+            import pyarrow as pa
+
+            self._schema = pa.schema(cast("Any", self._stream))
+        return self._schema
+
+    @property
+    def closed(self) -> bool:
+        """Whether the reader was closed or handed over."""
+        return self._closed
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        try:
+            batch = next(self._stream)
+        except BaseException:
+            self._finish()
+            raise
+        return pa.record_batch(batch)
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        """The next batch.
+
+        Raises:
+            StopIteration: There are no more.
+        """
+        return next(self)
+
+    def read_all(self) -> pa.Table:
+        """The rest of the stream as a pyarrow table."""
+        import pyarrow as pa
+
+        schema = self.schema
+        return pa.Table.from_batches(list(self), schema)
+
+    def read_pandas(self, **options: Any) -> pd.DataFrame:
+        """The rest of the stream as a pandas data frame; options as for `pyarrow.Table.to_pandas`."""
+        return self.read_all().to_pandas(**options)
+
+    def to_pyarrow(self) -> pa.RecordBatchReader:
+        """Hand the rest of the stream over as a pyarrow reader."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_stream(self)
+
+    def progress(self) -> tuple[int, int]:
+        """Files done and files in all."""
+        return self._stream.progress()
+
+    def check(self) -> None:
+        """Raise the typed error with which the stream ended, for use after another library read it."""
+        self._stream.check()
+
+    def close(self) -> None:
+        """Stop reading and free what the stream holds."""
+        self._closed = True
+        self._finish()
+        self._stream.close()
+
+    def _finish(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface; the reader is empty afterwards."""
+        self._closed = True
+        return self._stream.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow PyCapsule interface."""
+        return self._stream.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        done, total = self._stream.progress()
+        return f"<deltafast.RecordBatchReader, {done} of {total} files read>"

@@ -1,0 +1,623 @@
+"""Delta's types and schemas, with the names and methods of `deltalake.schema`.
+
+A schema is kept as it stands in the log (field metadata included) and converts to JSON and to Arrow.
+pyarrow is imported only by the methods that speak Arrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
+
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+__all__ = [
+    "ArrayType",
+    "DataType",
+    "Field",
+    "MapType",
+    "PrimitiveType",
+    "Schema",
+    "StructType",
+    "VariantType",
+]
+
+_PRIMITIVES = frozenset(
+    {
+        "binary",
+        "boolean",
+        "byte",
+        "date",
+        "double",
+        "float",
+        "integer",
+        "long",
+        "short",
+        "string",
+        "timestamp",
+        "timestamp_ntz",
+        "void",
+    },
+)
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_MAX_PRECISION = 38
+T = TypeVar("T")
+
+
+class ArrowSchemaExportable(Protocol):
+    """Anything with an Arrow C schema: pyarrow, Polars, nanoarrow, arro3 schemas and types."""
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema capsule."""
+        ...
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        message = "the type JSON is nested too deeply"
+        raise InvalidArgumentError(message) from None
+    except ValueError as error:
+        message = f"the type JSON is invalid: {error}"
+        raise InvalidArgumentError(message) from None
+
+
+def _parse(value: object) -> DataType:
+    """Build the type that a decoded piece of schema JSON describes."""
+    if isinstance(value, str):
+        return VariantType() if value == "variant" else PrimitiveType(value)
+    if isinstance(value, dict):
+        node = cast("dict[str, Any]", value)
+        match node.get("type"):
+            case "struct":
+                return StructType([_parse_field(item) for item in _items(node)])
+            case "array":
+                element = _parse(node.get("elementType"))
+                return ArrayType(element, contains_null=bool(node.get("containsNull", True)))
+            case "map":
+                key, item = _parse(node.get("keyType")), _parse(node.get("valueType"))
+                return MapType(key, item, value_contains_null=bool(node.get("valueContainsNull", True)))
+            case _:
+                pass
+    message = f"not a Delta type: {value!r:.100}"
+    raise InvalidArgumentError(message)
+
+
+def _items(node: dict[str, Any]) -> list[Any]:
+    fields = node.get("fields")
+    if not isinstance(fields, list):
+        message = "a struct type needs a list of fields"
+        raise InvalidArgumentError(message)
+    return cast("list[Any]", fields)
+
+
+def _parse_field(value: object) -> Field:
+    if isinstance(value, dict):
+        node = cast("dict[str, Any]", value)
+        name = node.get("name")
+        if isinstance(name, str) and "type" in node:
+            kind = _parse(node["type"])
+            metadata = cast("dict[str, Any] | None", node.get("metadata"))
+            return Field(name, kind, nullable=bool(node.get("nullable", True)), metadata=metadata)
+    message = f"not a Delta field: {value!r:.100}"
+    raise InvalidArgumentError(message)
+
+
+def _coerce(kind: object) -> DataType:
+    if isinstance(kind, str):
+        return _parse(kind)
+    if isinstance(kind, (PrimitiveType, ArrayType, MapType, StructType, VariantType)):
+        return kind
+    message = f"not a Delta type: {kind!r:.100}"
+    raise InvalidArgumentError(message)
+
+
+class _Type:
+    """What all types share: JSON and Arrow in and out, equality by meaning."""
+
+    __slots__ = ()
+    type: str
+
+    def _tree(self) -> Any:
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """The type as it stands in a Delta schema string."""
+        return _dump(self._tree())
+
+    def to_arrow(self) -> pa.DataType:
+        """The pyarrow type that holds values of this type."""
+        return _arrow_type(cast("DataType", self), large=False)
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow PyCapsule interface."""
+        return cast("ArrowSchemaExportable", self.to_arrow()).__arrow_c_schema__()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Type):
+            return NotImplemented
+        return self._tree() == other._tree()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_json, (type(self), self.to_json())
+
+
+def _from_json(cls: type[Any], text: str) -> Any:
+    return cls.from_json(text)
+
+
+def _checked(cls: type[T], kind: object) -> T:
+    if not isinstance(kind, cls):
+        message = f"the type is not a {cls.__name__}"
+        raise TypeError(message)
+    return kind
+
+
+class PrimitiveType(_Type):
+    """A type without parts, such as `PrimitiveType("integer")` or `PrimitiveType("decimal(10,2)")`.
+
+    Args:
+        data_type: One of string, long, integer, short, byte, float, double, boolean, binary, date,
+            timestamp, timestamp_ntz, void and decimal(precision,scale).
+
+    Raises:
+        InvalidArgumentError: The name is not one of them.
+    """
+
+    __slots__ = ("type",)
+
+    def __init__(self, data_type: str) -> None:
+        self.type = _primitive(data_type)
+
+    def _tree(self) -> Any:
+        return self.type
+
+    def __repr__(self) -> str:
+        return f'PrimitiveType("{self.type}")'
+
+    @staticmethod
+    def from_json(type_json: str) -> PrimitiveType:
+        """Read a JSON string such as '"integer"'."""
+        return _checked(PrimitiveType, _parse(_load(type_json)))
+
+    @staticmethod
+    def from_arrow(data_type: ArrowSchemaExportable) -> PrimitiveType:
+        """Take over an Arrow type."""
+        return _checked(PrimitiveType, _from_arrow_type(data_type))
+
+
+def _primitive(name: object) -> str:
+    if isinstance(name, str):
+        if name in _PRIMITIVES:
+            return name
+        if name == "decimal":  # old writers; Spark reads it as decimal(10,0)
+            return "decimal(10,0)"
+        if match := _DECIMAL.fullmatch(name):
+            precision, scale = int(match[1]), int(match[2])
+            if 1 <= precision <= _MAX_PRECISION and scale <= precision:
+                return f"decimal({precision},{scale})"
+            message = f"invalid type string: {name}, precision and scale must be at most {_MAX_PRECISION}"
+            raise InvalidArgumentError(message)
+    message = f"invalid type string: {name!s:.100}"
+    raise InvalidArgumentError(message)
+
+
+class VariantType(_Type):
+    """A value of any type (table feature variantType); in Arrow a struct of two binaries."""
+
+    __slots__ = ()
+    type: ClassVar[str] = "variant"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def _tree(self) -> Any:
+        return "variant"
+
+    def __repr__(self) -> str:
+        return "VariantType()"
+
+    @staticmethod
+    def from_json(type_json: str) -> VariantType:
+        """Read the JSON string '"variant"'."""
+        return _checked(VariantType, _parse(_load(type_json)))
+
+
+class ArrayType(_Type):
+    """A list of values of one type.
+
+    Args:
+        element_type: Type of the elements, or a primitive type's name.
+        contains_null: Whether elements may be null.
+    """
+
+    __slots__ = ("contains_null", "element_type")
+    type: ClassVar[str] = "array"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(self, element_type: DataType | str, contains_null: bool = True) -> None:
+        self.element_type: DataType = _coerce(element_type)
+        self.contains_null = contains_null
+
+    def _tree(self) -> Any:
+        return {
+            "type": "array",
+            "elementType": self.element_type._tree(),
+            "containsNull": self.contains_null,
+        }
+
+    def __repr__(self) -> str:
+        return f"ArrayType({self.element_type!r}, contains_null={self.contains_null})"
+
+    @staticmethod
+    def from_json(type_json: str) -> ArrayType:
+        """Read an array type's JSON."""
+        return _checked(ArrayType, _parse(_load(type_json)))
+
+    @staticmethod
+    def from_arrow(data_type: ArrowSchemaExportable) -> ArrayType:
+        """Take over an Arrow list type."""
+        return _checked(ArrayType, _from_arrow_type(data_type))
+
+
+class MapType(_Type):
+    """A map.
+
+    Args:
+        key_type: Type of the keys, or a primitive type's name.
+        value_type: Type of the values, or a primitive type's name.
+        value_contains_null: Whether values may be null.
+    """
+
+    __slots__ = ("key_type", "value_contains_null", "value_type")
+    type: ClassVar[str] = "map"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(
+        self,
+        key_type: DataType | str,
+        value_type: DataType | str,
+        value_contains_null: bool = True,
+    ) -> None:
+        self.key_type: DataType = _coerce(key_type)
+        self.value_type: DataType = _coerce(value_type)
+        self.value_contains_null = value_contains_null
+
+    def _tree(self) -> Any:
+        return {
+            "type": "map",
+            "keyType": self.key_type._tree(),
+            "valueType": self.value_type._tree(),
+            "valueContainsNull": self.value_contains_null,
+        }
+
+    def __repr__(self) -> str:
+        return f"MapType({self.key_type!r}, {self.value_type!r}, value_contains_null={self.value_contains_null})"
+
+    @staticmethod
+    def from_json(type_json: str) -> MapType:
+        """Read a map type's JSON."""
+        return _checked(MapType, _parse(_load(type_json)))
+
+    @staticmethod
+    def from_arrow(data_type: ArrowSchemaExportable) -> MapType:
+        """Take over an Arrow map type."""
+        return _checked(MapType, _from_arrow_type(data_type))
+
+
+class Field:
+    """A named column or struct member.
+
+    Args:
+        name: Its name.
+        type: Its type, or a primitive type's name.
+        nullable: Whether it may be null.
+        metadata: Delta's metadata of the field (comments, column mapping, defaults ...).
+    """
+
+    __slots__ = ("metadata", "name", "nullable", "type")
+
+    def __init__(
+        self,
+        name: str,
+        type: DataType | str,  # noqa: A002  (deltalake's name)
+        nullable: bool = True,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.type: DataType = _coerce(type)
+        self.nullable = nullable
+        self.metadata: dict[str, Any] = dict(metadata or {})
+
+    def _tree(self) -> dict[str, Any]:
+        return {"name": self.name, "type": self.type._tree(), "nullable": self.nullable, "metadata": self.metadata}
+
+    def to_json(self) -> str:
+        """The field as it stands in a Delta schema string."""
+        return _dump(self._tree())
+
+    @staticmethod
+    def from_json(field_json: str) -> Field:
+        """Read a field's JSON."""
+        return _parse_field(_load(field_json))
+
+    def to_arrow(self) -> pa.Field[Any]:
+        """The pyarrow field."""
+        return _arrow_field(self, large=False)
+
+    @staticmethod
+    def from_arrow(field: ArrowSchemaExportable) -> Field:
+        """Take over an Arrow field."""
+        import pyarrow as pa
+
+        return _from_arrow_field(pa.field(cast("Any", field)))
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow PyCapsule interface."""
+        return cast("ArrowSchemaExportable", self.to_arrow()).__arrow_c_schema__()
+
+    def __eq__(self, other: object) -> bool:
+        return self._tree() == other._tree() if isinstance(other, Field) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_json, (type(self), self.to_json())
+
+    def __repr__(self) -> str:
+        metadata = f", metadata={self.metadata!r}" if self.metadata else ""
+        return f"Field({self.name}, {self.type!r}, nullable={self.nullable}{metadata})"
+
+
+class StructType(_Type):
+    """A list of named fields.
+
+    Args:
+        fields: The fields.
+    """
+
+    __slots__ = ("_fields",)
+    type: ClassVar[str] = "struct"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        for field in fields:
+            _checked(Field, field)
+        self._fields = tuple(fields)
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields, in order."""
+        return list(self._fields)
+
+    def _tree(self) -> Any:
+        return {"type": "struct", "fields": [field._tree() for field in self._fields]}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}([{', '.join(map(repr, self._fields))}])"
+
+    @staticmethod
+    def from_json(type_json: str) -> StructType:
+        """Read a struct type's JSON."""
+        return _checked(StructType, _parse(_load(type_json)))
+
+    @staticmethod
+    def from_arrow(data_type: ArrowSchemaExportable) -> StructType:
+        """Take over an Arrow struct type."""
+        return _checked(StructType, _from_arrow_type(data_type))
+
+
+class Schema(StructType):
+    """The schema of a table: a struct of its columns."""
+
+    __slots__ = ()
+
+    @property
+    def invariants(self) -> list[tuple[str, str]]:
+        """Pairs of field path and SQL text, from the old `delta.invariants` field metadata."""
+        return list(_invariants(self._fields, ""))
+
+    def json(self) -> dict[str, Any]:
+        """The schema as nested dictionaries."""
+        return cast("dict[str, Any]", json.loads(self.to_json()))
+
+    def to_arrow(self, as_large_types: bool = False) -> pa.Schema:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The pyarrow schema.
+
+        Args:
+            as_large_types: Use the variants of string, binary and list types with 64-bit offsets.
+        """
+        import pyarrow as pa
+
+        return pa.schema([_arrow_field(field, large=as_large_types) for field in self._fields])
+
+    @staticmethod
+    def from_json(schema_json: str) -> Schema:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Read a Delta schema string.
+
+        Raises:
+            InvalidArgumentError: It is not JSON, or not a schema.
+            TypeError: It describes a type that is not a struct.
+        """
+        return Schema(_checked(StructType, _parse(_load(schema_json))).fields)
+
+    @staticmethod
+    def from_arrow(data_type: ArrowSchemaExportable) -> Schema:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Take over an Arrow schema.
+
+        Raises:
+            InvalidArgumentError: A type has no equal in Delta.
+        """
+        import pyarrow as pa
+
+        fields = pa.schema(cast("Any", data_type))
+        return Schema([_from_arrow_field(field) for field in fields])
+
+
+DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
+
+
+def _invariants(fields: Sequence[Field], prefix: str) -> Iterator[tuple[str, str]]:
+    for field in fields:
+        path = f"{prefix}{field.name}"
+        raw = field.metadata.get("delta.invariants")
+        if isinstance(raw, str):
+            try:
+                yield path, str(json.loads(raw)["expression"]["expression"])
+            except (ValueError, KeyError, TypeError):
+                message = f"the invariant of {path} is not readable: {raw:.100}"
+                raise InvalidArgumentError(message, column=path) from None
+        yield from _nested_invariants(field.type, path)
+
+
+def _nested_invariants(kind: DataType, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(kind, StructType):
+        yield from _invariants(kind.fields, f"{path}.")
+    elif isinstance(kind, ArrayType):
+        yield from _nested_invariants(kind.element_type, f"{path}.element")
+    elif isinstance(kind, MapType):
+        yield from _nested_invariants(kind.key_type, f"{path}.key")
+        yield from _nested_invariants(kind.value_type, f"{path}.value")
+
+
+# --- Arrow ---------------------------------------------------------------------------------------
+
+
+def _arrow_type(kind: DataType, *, large: bool) -> pa.DataType:
+    import pyarrow as pa
+
+    if isinstance(kind, PrimitiveType):
+        return _arrow_primitive(kind.type, large=large)
+    if isinstance(kind, ArrayType):
+        item = pa.field("element", _arrow_type(kind.element_type, large=large), nullable=kind.contains_null)
+        return pa.large_list(item) if large else pa.list_(item)
+    if isinstance(kind, MapType):
+        key = pa.field("key", _arrow_type(kind.key_type, large=large), nullable=False)
+        value = pa.field("value", _arrow_type(kind.value_type, large=large), nullable=kind.value_contains_null)
+        return pa.map_(cast("Any", key), cast("Any", value))
+    if isinstance(kind, StructType):
+        return pa.struct([_arrow_field(field, large=large) for field in kind.fields])
+    return pa.struct(
+        [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+    )
+
+
+def _arrow_primitive(name: str, *, large: bool) -> pa.DataType:
+    import pyarrow as pa
+
+    if match := _DECIMAL.fullmatch(name):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    makers: dict[str, Callable[[], pa.DataType]] = {
+        "binary": pa.large_binary if large else pa.binary,
+        "boolean": pa.bool_,
+        "byte": pa.int8,
+        "date": pa.date32,
+        "double": pa.float64,
+        "float": pa.float32,
+        "integer": pa.int32,
+        "long": pa.int64,
+        "short": pa.int16,
+        "string": pa.large_string if large else pa.string,
+        "timestamp": lambda: pa.timestamp("us", "UTC"),
+        "timestamp_ntz": lambda: pa.timestamp("us"),
+        "void": pa.null,
+    }
+    return makers[name]()
+
+
+def _arrow_field(field: Field, *, large: bool) -> pa.Field[Any]:
+    import pyarrow as pa
+
+    metadata = {key: value if isinstance(value, str) else _dump(value) for key, value in field.metadata.items()}
+    arrow = _arrow_type(field.type, large=large)
+    return pa.field(field.name, arrow, nullable=field.nullable, metadata=metadata or None)
+
+
+def _from_arrow_field(field: pa.Field[Any]) -> Field:
+    metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    return Field(field.name, _from_pyarrow(field.type), nullable=field.nullable, metadata=metadata)
+
+
+def _from_arrow_type(data_type: ArrowSchemaExportable) -> DataType:
+    import pyarrow as pa
+
+    if isinstance(data_type, pa.DataType):
+        return _from_pyarrow(data_type)
+    if isinstance(data_type, pa.Schema):
+        return Schema.from_arrow(cast("ArrowSchemaExportable", data_type))
+    return _from_pyarrow(pa.field(cast("Any", data_type)).type)
+
+
+def _from_pyarrow(kind: Any) -> DataType:
+    """The Delta type for a pyarrow type; dictionaries, views and large variants are their plain types."""
+    import pyarrow as pa
+
+    is_ = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _from_pyarrow(kind.storage_type)
+    if is_.is_dictionary(kind) or is_.is_run_end_encoded(kind):
+        return _from_pyarrow(kind.value_type)
+    if is_.is_struct(kind):
+        return StructType([_from_arrow_field(kind.field(i)) for i in range(kind.num_fields)])
+    if is_.is_map(kind):
+        key, item = _from_pyarrow(kind.key_type), _from_pyarrow(kind.item_type)
+        return MapType(key, item, value_contains_null=kind.item_field.nullable)
+    if _is_list(kind):
+        return ArrayType(_from_pyarrow(kind.value_type), contains_null=kind.value_field.nullable)
+    return PrimitiveType(_primitive_name(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    tests = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
+    return any(getattr(pa.types, test)(kind) for test in tests)
+
+
+# Unsigned integers take the signed type of their width, as in deltalake: values are checked when written.
+_FROM_ARROW = {
+    "bool": "boolean",
+    "int8": "byte",
+    "int16": "short",
+    "int32": "integer",
+    "int64": "long",
+    "uint8": "byte",
+    "uint16": "short",
+    "uint32": "integer",
+    "uint64": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "string_view": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "binary_view": "binary",
+    "date32[day]": "date",
+    "date64[ms]": "date",
+    "null": "void",
+}
+
+
+def _primitive_name(kind: Any) -> str:
+    import pyarrow as pa
+
+    if (name := _FROM_ARROW.get(str(kind))) is not None:
+        return name
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
+    if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= _MAX_PRECISION:
+        return f"decimal({kind.precision},{kind.scale})"
+    message = f"Delta Lake has no type for Arrow's {kind}"
+    raise InvalidArgumentError(message)

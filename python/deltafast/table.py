@@ -1,0 +1,838 @@
+"""`DeltaTable`: a handle that points at one immutable version of a table.
+
+Names, parameters and defaults are those of the `deltalake` package (1.6) wherever it has the thing;
+what goes beyond it is keyword-only. Opening reads protocol and metadata, not the files. The handle
+moves (`load_as_version`, `update_incremental`) by pointing at another snapshot, so readers that were
+started before are never disturbed and a table may be shared between threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from deltafast import _core
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.reader import RecordBatchReader
+from deltafast.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.dataset as pads
+    import pyarrow.fs as pafs
+
+    from deltafast.progress import Progress
+
+__all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"]
+
+FilterLiteralType: TypeAlias = tuple[str, str, Any]
+FilterConjunctionType: TypeAlias = list[FilterLiteralType]
+FilterDNFType: TypeAlias = list[FilterConjunctionType]
+FilterType: TypeAlias = FilterConjunctionType | FilterDNFType
+FilePruningPredicateType: TypeAlias = str | FilterType
+#: SQL text, tuples in disjunctive normal form, a pyarrow expression or a Polars expression.
+Predicate: TypeAlias = "str | FilterType | pads.Expression | pl.Expr"
+MetadataColumn: TypeAlias = Literal["file_path", "row_index", "row_id", "row_commit_version", "base_row_id"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A table's metadata."""
+
+    #: Unique identifier, which never changes.
+    id: str
+    #: Name given by the user.
+    name: str | None
+    #: Description given by the user.
+    description: str | None
+    #: Names of the partition columns, in order.
+    partition_columns: list[str]
+    #: Milliseconds since the Unix epoch.
+    created_time: int | None
+    #: Table properties.
+    configuration: dict[str, str]
+
+
+class ProtocolVersions(NamedTuple):
+    """The protocol versions and table features that reading and writing need."""
+
+    min_reader_version: int
+    min_writer_version: int
+    writer_features: list[str] | None
+    reader_features: list[str] | None
+
+
+class DeltaTableConfig(NamedTuple):
+    """The loading options as they were given; none of them changes what deltafast does."""
+
+    without_files: bool
+    log_buffer_size: int
+    skip_stats: bool = False
+
+
+class _Facts(NamedTuple):
+    """What was decoded of one snapshot, kept beside it."""
+
+    snapshot: _core.Snapshot
+    metadata: dict[str, Any]
+    schema: Schema
+
+
+class DeltaTable:
+    """A Delta table at one version.
+
+    Args:
+        table_uri: Where it lies: a path, or a URL of S3, Azure, GCS, HTTP(S) or memory.
+        version: The version to open; the newest if None.
+        storage_options: Keys as for `deltalake` and the `object_store` crate. They are part of pickles.
+        without_files: Accepted; files are never loaded before they are asked for.
+        log_buffer_size: Accepted; the core decides.
+        skip_stats: Accepted; statistics are never parsed before they are needed.
+        timestamp: Open the version that was current at this moment (instead of `version`).
+        log_tail: Newest commits as given by a catalog: (path or URL, version, size) of each.
+        max_table_version: Newest version that the catalog has ratified.
+        store: A Python store: fsspec, obstore or pyarrow file system (see `deltafast.stores`).
+        time_zone: Zone of timestamps without one, in partition values and predicates.
+        allow_foreign_paths: Let the log name files outside the table's own store: True, or URL prefixes.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        VersionNotFoundError: There is no such version.
+        CorruptLogError: The log breaks the protocol.
+        DeltaProtocolError: The table needs a feature that this release does not have.
+        StorageError: The store failed.
+
+    Example:
+        >>> table = DeltaTable("/data/events")                              # doctest: +SKIP
+        >>> table.to_pandas(filters=[("day", ">=", "2026-01-01")])          # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        version: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        without_files: bool = False,
+        log_buffer_size: int | None = None,
+        skip_stats: bool = False,
+        *,
+        timestamp: str | datetime | None = None,
+        log_tail: Iterable[tuple[str, int, int]] | None = None,
+        max_table_version: int | None = None,
+        store: object | None = None,
+        time_zone: str = "UTC",
+        allow_foreign_paths: bool | Sequence[str] = False,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._facts: _Facts | None = None
+        self._given_uri = os.fspath(table_uri)
+        self._storage_options = None if storage_options is None else dict(storage_options)
+        self._config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
+        self._log_tail = None if log_tail is None else list(log_tail)
+        self._store = store
+        self._time_zone = time_zone
+        self._extras: dict[str, Any] = {
+            "log_tail": self._log_tail,
+            "max_table_version": max_table_version,
+            "store": store,
+            "time_zone": time_zone,
+            "allow_foreign_paths": allow_foreign_paths,
+        }
+        if version is not None and timestamp is not None:
+            message = "give either version or timestamp, not both"
+            raise InvalidArgumentError(message)
+        self._snapshot = _core.Snapshot.open(
+            self._given_uri,
+            version=version,
+            timestamp_ms=None if timestamp is None else _instant(timestamp),
+            storage_options=_text_options(self._storage_options),
+            log_tail=self._log_tail,
+            store=None if store is None else _adapted(store, self._given_uri),
+            options=_core_options(time_zone, max_table_version, allow_foreign_paths),
+        )
+
+    # --- the handle ------------------------------------------------------------------------------
+
+    @staticmethod
+    def is_deltatable(
+        table_uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Whether there is a Delta table at the location.
+
+        Args:
+            table_uri: Path or URL.
+            storage_options: As for `DeltaTable`.
+        """
+        return _core.is_deltatable(os.fspath(table_uri), _text_options(storage_options))
+
+    @property
+    def table_uri(self) -> str:
+        """The table's location as a URL."""
+        return self._snapshot.uri
+
+    @property
+    def table_config(self) -> DeltaTableConfig:
+        """The loading options that were given."""
+        return self._config
+
+    def version(self) -> int:
+        """The version this handle points at."""
+        return self._snapshot.version
+
+    def timestamp(self) -> datetime:
+        """When that version was committed."""
+        return _EPOCH + self._snapshot.timestamp_ms * _MILLISECOND
+
+    def load_as_version(self, version: int | str | datetime) -> None:
+        """Point this handle at another version.
+
+        Args:
+            version: A version number, or a moment (a datetime, UTC where it has no zone, or ISO 8601
+                text): the newest version that was committed at or before it.
+
+        Raises:
+            VersionNotFoundError: There is none.
+            InvalidArgumentError: The text is no moment in time.
+        """
+        # A number is a version, but True is a slip of the pen.
+        if isinstance(version, int) and not isinstance(version, bool):
+            with self._lock:
+                self._snapshot = self._snapshot.at_version(version)
+        elif isinstance(version, (str, datetime)):
+            moment = _instant(version)
+            with self._lock:
+                self._snapshot = self._snapshot.at_timestamp(moment)
+        else:
+            message = "version must be an int, a str or a datetime"
+            raise TypeError(message)
+
+    def update_incremental(self) -> None:
+        """Point this handle at the newest version, reading only the commits since."""
+        with self._lock:
+            self._snapshot = self._snapshot.update()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeltaTable):
+            return NotImplemented
+        mine, theirs = self._snapshot, other._snapshot
+        return (mine.uri, mine.version) == (theirs.uri, theirs.version)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # a handle moves between versions
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({_without_secrets(self.table_uri)!r}, version={self.version()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Reopen at the same version elsewhere; the pickle holds the storage options."""
+        return _reopen, (type(self), self._given_uri, self.version(), self._storage_options, self._config, self._extras)
+
+    def _pinned(self) -> DeltaTable:
+        """Another handle at this version, for readers that outlive this one's moves."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._lock = threading.Lock()
+        return twin
+
+    def _arrow_schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema(cast("Any", self._snapshot.arrow_schema()))
+
+    # --- what the log says -----------------------------------------------------------------------
+
+    def _facts_now(self) -> _Facts:
+        snapshot = self._snapshot
+        facts = self._facts
+        if facts is None or facts.snapshot is not snapshot:
+            metadata = cast("dict[str, Any]", json.loads(snapshot.metadata_json()))
+            facts = _Facts(snapshot, metadata, Schema.from_json(metadata["schemaString"]))
+            self._facts = facts
+        return facts
+
+    def schema(self) -> Schema:
+        """The table's schema, as in the log."""
+        return self._facts_now().schema
+
+    def metadata(self) -> Metadata:
+        """The table's metadata."""
+        raw = self._facts_now().metadata
+        return Metadata(
+            id=raw["id"],
+            name=raw.get("name"),
+            description=raw.get("description"),
+            partition_columns=list(raw.get("partitionColumns") or []),
+            created_time=raw.get("createdTime"),
+            configuration=dict(raw.get("configuration") or {}),
+        )
+
+    def protocol(self) -> ProtocolVersions:
+        """The protocol versions and features that the table asks for."""
+        raw = cast("dict[str, Any]", json.loads(self._snapshot.protocol_json()))
+        return ProtocolVersions(
+            raw["minReaderVersion"],
+            raw["minWriterVersion"],
+            raw.get("writerFeatures"),
+            raw.get("readerFeatures"),
+        )
+
+    def detail(self) -> dict[str, Any]:
+        """The facts of Spark's DESCRIBE DETAIL; counting the files reads them all once."""
+        metadata, protocol = self.metadata(), self.protocol()
+        snapshot = self._snapshot
+        clustering = self.domain_metadata().get("delta.clustering")
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        return {
+            "format": "delta",
+            "id": metadata.id,
+            "name": metadata.name,
+            "description": metadata.description,
+            "location": snapshot.uri,
+            "createdAt": None if metadata.created_time is None else _EPOCH + metadata.created_time * _MILLISECOND,
+            "lastModified": _EPOCH + snapshot.timestamp_ms * _MILLISECOND,
+            "partitionColumns": metadata.partition_columns,
+            "clusteringColumns": _clustering_columns(clustering, self.schema()),
+            "numFiles": snapshot.num_files(),
+            "sizeInBytes": snapshot.size_in_bytes(),
+            "properties": metadata.configuration,
+            "minReaderVersion": protocol.min_reader_version,
+            "minWriterVersion": protocol.min_writer_version,
+            "tableFeatures": sorted(features),
+        }
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """What was done to the table, newest first.
+
+        Args:
+            limit: At most this many commits.
+
+        Returns:
+            The `commitInfo` of each commit with its `version` and `timestamp` (ms).
+        """
+        return [json.loads(text) for text in self._snapshot.history_json(limit)]
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """The last version that the application `app_id` has recorded, or None."""
+        transactions = cast("dict[str, dict[str, Any]]", json.loads(self._snapshot.transactions_json()))
+        found = transactions.get(app_id)
+        return None if found is None else int(found["version"])
+
+    def domain_metadata(self) -> dict[str, str]:
+        """The configuration text of each metadata domain."""
+        return cast("dict[str, str]", json.loads(self._snapshot.domain_metadata_json()))
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def files(
+        self,
+        partition_filters: FilterType | None = None,
+        *,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> list[str]:
+        """The paths of the table's files as they stand in the log (percent-encoded).
+
+        Args:
+            partition_filters: The same as `file_pruning_predicate`.
+            file_pruning_predicate: See `file_uris`.
+        """
+        tree = self._pruning(partition_filters, file_pruning_predicate)
+        stream = self._snapshot.files(columns=["path"], predicate=tree)
+        return cast("list[str]", RecordBatchReader(stream).read_all().column("path").to_pylist())
+
+    def file_uris(
+        self,
+        partition_filters: FilterType | None = None,
+        *,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> list[str]:
+        """The table's files as absolute URLs; plain absolute paths where they are local.
+
+        Args:
+            partition_filters: The same as `file_pruning_predicate`, which newer code uses.
+            file_pruning_predicate: Leaves out files that cannot hold a matching row, by partition values
+                and statistics. SQL text, or tuples `(column, op, value)` with the operators =, !=, <,
+                <=, >, >=, in and not in: a list of them means AND, a list of such lists OR. The value
+                '' stands for a null partition value.
+        """
+        tree = self._pruning(partition_filters, file_pruning_predicate)
+        uris = RecordBatchReader(self._snapshot.file_uris(tree)).read_all().column("uri").to_pylist()
+        return [_local_path(uri) for uri in cast("list[str]", uris)]
+
+    def partitions(
+        self,
+        partition_filters: FilterType | None = None,
+        *,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> list[dict[str, str | None]]:
+        """The distinct partition values of the table's files, as text; empty for a table without partitions.
+
+        Args:
+            partition_filters: The same as `file_pruning_predicate`.
+            file_pruning_predicate: See `file_uris`.
+        """
+        tree = self._pruning(partition_filters, file_pruning_predicate)
+        if not self.metadata().partition_columns:
+            return []
+        rows = RecordBatchReader(self._snapshot.partitions(tree)).read_all().to_pylist()
+        return [{name: _partition_text(value) for name, value in row.items()} for row in rows]
+
+    def get_add_actions(
+        self,
+        flatten: bool = False,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> pa.Table:
+        """The table's files with partition values and statistics, one row each.
+
+        Args:
+            flatten: Give partition values and statistics as columns of their own, named `partition.x`,
+                `null_count.x`, `min.x` and `max.x`, instead of as structs.
+            columns: Only these columns (with `flatten`, the dotted names); statistics that are not asked
+                for are not parsed.
+            predicate: Leave out files that cannot hold a matching row.
+        """
+        return self.add_actions_stream(flatten, columns=columns, predicate=predicate).read_all()
+
+    def add_actions_stream(
+        self,
+        flatten: bool = False,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> RecordBatchReader:
+        """`get_add_actions` as a stream, for tables with more files than fit in memory."""
+        tree = self._pruning(None, predicate)
+        chosen = None if columns is None else list(columns)
+        return RecordBatchReader(self._snapshot.files(columns=chosen, predicate=tree, flatten=flatten))
+
+    def deletion_vectors(self) -> RecordBatchReader:
+        """The rows that are deleted by deletion vectors.
+
+        Returns:
+            A stream of `filepath` and `selection_vector` (list of bool, True for rows that are kept), one
+            row for each file that has a vector.
+        """
+        return RecordBatchReader(self._snapshot.deletion_vectors())
+
+    def tombstones(self) -> RecordBatchReader:
+        """The removed files that the log still remembers."""
+        return RecordBatchReader(self._snapshot.tombstones())
+
+    def plan(self, predicate: Predicate | None = None, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """How much a scan would read: files in all, after partition pruning and after statistics."""
+        chosen = None if columns is None else list(columns)
+        return cast("dict[str, Any]", json.loads(self._snapshot.plan_json(self._bound(predicate), chosen)))
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def count(self, predicate: Predicate | None = None) -> int:
+        """The number of rows, exactly; from statistics where they tell.
+
+        Args:
+            predicate: Count only rows for which it is true.
+        """
+        return self._snapshot.count(self._bound(predicate))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        *,
+        limit: int | None = None,
+        batch_size: int | None = None,
+        metadata_columns: Sequence[MetadataColumn] | None = None,
+        string_view: bool = False,
+        progress: Progress = False,
+    ) -> RecordBatchReader:
+        """Read rows as a stream of Arrow batches, in no particular order.
+
+        Args:
+            columns: The columns, in this order; all if None.
+            predicate: Only rows for which it is true: Spark SQL text, tuples in disjunctive normal form, a
+                pyarrow expression or a Polars expression. Files, row groups and pages that cannot match
+                are not read.
+            limit: Stop after this many rows.
+            batch_size: Rows in a batch, at most.
+            metadata_columns: Columns to add: file_path, row_index (in the file), row_id and
+                row_commit_version (of tables with row tracking), base_row_id.
+            string_view: Give strings and binaries as Arrow views. That is faster and suits Polars and
+                DuckDB; most of pyarrow's functions cannot work on them.
+            progress: True for a bar, a function of (done, total) files, or a tqdm-like bar.
+
+        Raises:
+            InvalidArgumentError: A column or the predicate is wrong.
+        """
+        stream = self._scan(columns, predicate, limit, batch_size, metadata_columns, string_view=string_view)
+        return RecordBatchReader(stream, progress)
+
+    def _scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+        metadata_columns: Sequence[MetadataColumn] | None = None,
+        *,
+        string_view: bool = False,
+        files: list[str] | None = None,
+    ) -> _core.ArrowStream:
+        return self._snapshot.scan(
+            columns=None if columns is None else list(columns),
+            predicate=self._bound(predicate),
+            limit=limit,
+            batch_size=batch_size,
+            string_view=string_view,
+            metadata_columns=None if metadata_columns is None else list(metadata_columns),
+            files=files,
+        )
+
+    def load_cdf(
+        self,
+        starting_version: int = 0,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        allow_out_of_range: bool = False,
+    ) -> RecordBatchReader:
+        """Read the change data feed as a stream.
+
+        Args:
+            starting_version: First version, included.
+            ending_version: Last version, included; the newest if None.
+            starting_timestamp: Start with the first commit at or after this moment; used when
+                `starting_version` is left at 0.
+            ending_timestamp: End with the last commit at or before this moment; used when
+                `ending_version` is None.
+            columns: Only these columns; `_change_type`, `_commit_version` and `_commit_timestamp` may be
+                among them.
+            predicate: Only changes for which it is true; the three columns may be used in it.
+            allow_out_of_range: Give no rows, instead of an error, where the range starts after the newest
+                version.
+
+        Raises:
+            ChangeDataNotRecordedError: The feed was off in one of the versions.
+            VersionNotFoundError: A version of the range does not exist or its commit is gone.
+        """
+        by_time = starting_timestamp is not None and starting_version == 0
+        until_time = ending_timestamp is not None and ending_version is None
+        stream = self._snapshot.cdf(
+            None if by_time else starting_version,
+            ending_version,
+            _instant(cast("str", starting_timestamp)) if by_time else None,
+            _instant(cast("str", ending_timestamp)) if until_time else None,
+            None if columns is None else list(columns),
+            self._bound(predicate, change_data=True),
+            allow_out_of_range,
+        )
+        return RecordBatchReader(stream)
+
+    # --- to other libraries ----------------------------------------------------------------------
+
+    def to_pyarrow_dataset(
+        self,
+        partitions: FilterType | None = None,
+        filesystem: str | pafs.FileSystem | None = None,
+        parquet_read_options: pads.ParquetReadOptions | None = None,
+        schema: pa.Schema | None = None,
+        as_large_types: bool = False,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> pads.Dataset:
+        """The table as a pyarrow dataset.
+
+        It is read by deltafast, with column choice and filters pushed down, whatever features the table
+        uses. Where `filesystem` or `parquet_read_options` ask for pyarrow's own Parquet reader, the dataset
+        consists of the Parquet files themselves, which tables with deletion vectors, column mapping,
+        widened types or variants do not allow.
+
+        Args:
+            partitions: The same as `file_pruning_predicate`.
+            filesystem: Read the files with pyarrow, from this file system rooted at the table.
+            parquet_read_options: Read the files with pyarrow, with these options.
+            schema: Give columns these types.
+            as_large_types: Use string, binary and list types with 64-bit offsets.
+            file_pruning_predicate: Leave out files, see `file_uris`.
+
+        Raises:
+            DeltaProtocolError: pyarrow's own reader was asked for, and would give wrong rows.
+        """
+        from deltafast import dataset
+
+        pruning = _either(partitions, file_pruning_predicate)
+        if filesystem is not None or parquet_read_options is not None:
+            return dataset.parquet_dataset(self, filesystem, parquet_read_options, schema, as_large_types, pruning)
+        if schema is None and as_large_types:
+            schema = self.schema().to_arrow(as_large_types=True)
+        files = None if pruning is None else self.files(file_pruning_predicate=pruning)
+        return dataset.ScanDataset(self, schema=schema, files=files)
+
+    def to_pyarrow_table(
+        self,
+        partitions: FilterType | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: str | pafs.FileSystem | None = None,
+        filters: Predicate | None = None,
+        *,
+        limit: int | None = None,
+        progress: Progress = False,
+    ) -> pa.Table:
+        """The table's rows as a pyarrow table.
+
+        Args:
+            partitions: Leave out files, see `file_uris`.
+            columns: The columns, in this order.
+            filesystem: Read the files with pyarrow, from this file system rooted at the table.
+            filters: Only rows for which it is true; anything that `scan` takes as predicate.
+            limit: At most this many rows.
+            progress: See `scan`.
+        """
+        from deltafast import dataset
+
+        if filesystem is not None:
+            source = self.to_pyarrow_dataset(partitions, filesystem)
+            found = source.to_table(
+                columns=None if columns is None else list(columns), filter=dataset.as_expression(filters)
+            )
+            return found if limit is None else found.slice(0, limit)
+        files = None if partitions is None else self.files(partitions)
+        return dataset.read_table(self, columns, filters, files=files, limit=limit, progress=progress)
+
+    def to_pandas(
+        self,
+        partitions: FilterType | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: str | pafs.FileSystem | None = None,
+        filters: Predicate | None = None,
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+        *,
+        limit: int | None = None,
+        progress: Progress = False,
+    ) -> pd.DataFrame:
+        """The table's rows as a pandas data frame.
+
+        Args:
+            partitions: Leave out files, see `file_uris`.
+            columns: The columns, in this order.
+            filesystem: Read the files with pyarrow, from this file system rooted at the table.
+            filters: Only rows for which it is true; anything that `scan` takes as predicate.
+            types_mapper: From a pyarrow type to a pandas extension type, as for `pyarrow.Table.to_pandas`.
+            limit: At most this many rows.
+            progress: See `scan`.
+        """
+        table = self.to_pyarrow_table(partitions, columns, filesystem, filters, limit=limit, progress=progress)
+        return table.to_pandas(types_mapper=types_mapper)
+
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        *,
+        limit: int | None = None,
+        progress: Progress = False,
+    ) -> pl.DataFrame:
+        """The table's rows as a Polars data frame; parameters as for `scan`."""
+        from deltafast import polars
+
+        return polars.read(self, columns, predicate, limit=limit, progress=progress)
+
+    def scan_polars(self) -> pl.LazyFrame:
+        """The table as a Polars lazy frame: column choice, filters and row limits are pushed into the scan."""
+        from deltafast import polars
+
+        return polars.scan(self)
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The table as a DuckDB relation: column choice and filters are pushed into the scan.
+
+        Args:
+            connection: Make the relation on this connection; on a new one if None.
+        """
+        from deltafast import query
+
+        return query.relation(self, connection)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface: all rows, as a new stream at each call."""
+        return self._scan().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow PyCapsule interface."""
+        return cast("Any", self._snapshot.arrow_schema()).__arrow_c_schema__()
+
+    # --- predicates ------------------------------------------------------------------------------
+
+    def _bound(self, predicate: Predicate | None, *, change_data: bool = False) -> str | None:
+        """The typed tree, as JSON, that the core evaluates."""
+        if predicate is None:
+            return None
+        from deltafast.expr import bind_predicate
+
+        text = cast("str", self._facts_now().metadata["schemaString"])
+        return bind_predicate(predicate, _with_change_columns(text) if change_data else text, zone=self._time_zone)
+
+    def _pruning(self, filters: FilterType | None, predicate: Predicate | None) -> str | None:
+        chosen = _either(filters, predicate)
+        if isinstance(chosen, list):
+            chosen = _null_partitions(chosen, set(self.metadata().partition_columns))
+        return self._bound(chosen)
+
+
+def _reopen(
+    cls: type[DeltaTable],
+    uri: str,
+    version: int,
+    storage_options: dict[str, str] | None,
+    config: DeltaTableConfig,
+    extras: dict[str, Any],
+) -> DeltaTable:
+    return cls(uri, version, storage_options, *config, **extras)
+
+
+def _adapted(store: object, uri: str) -> object:
+    from deltafast.stores import adapt_store
+
+    return adapt_store(store, uri)
+
+
+def _text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Storage options as the core takes them; booleans and numbers are allowed."""
+    if options is None:
+        return None
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+
+
+def _core_options(
+    time_zone: str,
+    max_table_version: int | None,
+    allow_foreign_paths: bool | Sequence[str],
+) -> dict[str, str]:
+    options = {"time_zone": time_zone}
+    if max_table_version is not None:
+        options["max_table_version"] = str(max_table_version)
+    if allow_foreign_paths is True:
+        options["allow_foreign_paths"] = "true"
+    elif allow_foreign_paths:
+        prefixes = [allow_foreign_paths] if isinstance(allow_foreign_paths, str) else allow_foreign_paths
+        options["allow_foreign_paths"] = ",".join(prefixes)
+    return options
+
+
+def _instant(moment: str | datetime) -> int:
+    """Milliseconds since the epoch, UTC where no zone is given, rounded down."""
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            message = f"not an ISO 8601 date and time: {moment!r:.60}"
+            raise InvalidArgumentError(message) from None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MILLISECOND
+
+
+def _without_secrets(uri: str) -> str:
+    """The URL without user information, query and fragment, which may hold credentials."""
+    if "://" not in uri:
+        return uri
+    parts = urlsplit(uri)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _local_path(uri: str) -> str:
+    return url2pathname(urlsplit(uri).path) if uri.startswith("file://") else uri
+
+
+def _partition_text(value: object) -> str | None:
+    """A partition value as Delta writes it."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat(" ")
+        return text if value.tzinfo is None else f"{text.replace(' ', 'T')}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _either(filters: FilterType | None, predicate: Predicate | None) -> Predicate | None:
+    if filters is not None and predicate is not None:
+        message = "give only one of the two: the tuple filters or file_pruning_predicate"
+        raise InvalidArgumentError(message)
+    return predicate if filters is None else filters
+
+
+def _null_partitions(filters: FilterType, partition_columns: set[str]) -> FilterDNFType:
+    """Tuple filters in which '' on a partition column says null, as in deltalake; spelled out with None."""
+    groups = cast("FilterDNFType", filters if filters and isinstance(filters[0], list) else [filters])
+    out: FilterDNFType = []
+    for group in groups:
+        alternatives: FilterDNFType = [[]]
+        for column, op, value in group:
+            choices = _null_choices(column, op, value) if column in partition_columns else [[(column, op, value)]]
+            alternatives = [[*left, *right] for left in alternatives for right in choices]
+        out.extend(alternatives)
+    return out
+
+
+def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:
+    """The alternatives (each a conjunction) that one tuple stands for."""
+    kind = op.strip().lower()
+    if value == "" and kind in {"=", "==", "!="}:
+        return [[(column, "!=" if kind == "!=" else "=", None)]]
+    if kind in {"in", "not in"} and not isinstance(value, (str, bytes)):
+        values = list(value)
+        rest = [item for item in values if item != "" and item is not None]
+        if len(rest) < len(values):
+            inner: FilterConjunctionType = [(column, kind, rest)] if rest else []
+            if kind == "in":
+                return [*([inner] if inner else []), [(column, "=", None)]]
+            return [[*inner, (column, "!=", None)]]
+    return [[(column, op, value)]]
+
+
+def _with_change_columns(schema_json: str) -> str:
+    schema = json.loads(schema_json)
+    kinds = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
+    schema["fields"] += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+    return json.dumps(schema)
+
+
+def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:
+    """Logical names of the clustering columns, which the log keeps as lists of physical names."""
+    if configuration is None:
+        return []
+    paths = cast("list[list[str]]", json.loads(configuration).get("clusteringColumns") or [])
+    return [".".join(_logical_path(path, schema)) for path in paths]
+
+
+def _logical_path(path: list[str], schema: Schema) -> list[str]:
+    names: list[str] = []
+    fields = schema.fields
+    for part in path:
+        field = next(
+            (f for f in fields if part == f.metadata.get("delta.columnMapping.physicalName", f.name)),
+            None,
+        )
+        names.append(part if field is None else field.name)
+        fields = getattr(field and field.type, "fields", [])
+    return names
