@@ -2,5 +2,7 @@
 
 pub mod error;
 pub mod exec;
+pub mod log;
+pub mod parse;
 pub mod protocol;
 pub mod store;

@@ -2,4 +2,11 @@
 //!
 //! Names follow the protocol text; each file's doc names the section it stands for.
 
+pub mod action;
+pub mod canonical_json;
+pub mod data_path;
+pub mod features;
+pub mod log_path;
+pub mod partition_value;
 pub mod schema;
+pub mod time;

@@ -1,0 +1,59 @@
+//! `_last_checkpoint`: JSON -> [`Hint`], or nothing when it cannot be trusted.
+
+use serde::Deserialize;
+
+use crate::protocol::canonical_json;
+
+/// Where the newest checkpoint is said to be.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hint {
+    /// Version of the checkpoint.
+    pub version: i64,
+    /// Number of parts of a multi-part checkpoint.
+    #[serde(default)]
+    pub parts: Option<u32>,
+    /// The MD5 of the file's canonical form.
+    #[serde(default)]
+    checksum: Option<String>,
+    /// What a V2 checkpoint's writer adds.
+    #[serde(default)]
+    pub v2_checkpoint: Option<V2Hint>,
+}
+
+/// `v2Checkpoint`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct V2Hint {
+    /// File name of the checkpoint.
+    pub path: String,
+}
+
+impl Hint {
+    /// Parses the file. A file that is damaged, has a wrong checksum or duplicate keys says nothing.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let hint: Self = serde_json::from_str(text).ok()?;
+        let computed = canonical_json::checksum(text)?;
+        if hint.version < 0 || hint.checksum.as_ref().is_some_and(|given| !given.eq_ignore_ascii_case(&computed)) {
+            return None;
+        }
+        Some(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_with_a_wrong_checksum_or_duplicate_keys_says_nothing() {
+        assert_eq!(Hint::parse(br#"{"version":3,"size":10}"#).unwrap().version, 3);
+        assert!(Hint::parse(br#"{"version":3,"size":10,"checksum":"00"}"#).is_none());
+        assert!(Hint::parse(br#"{"version":3,"size":10,"version":4}"#).is_none());
+        assert!(Hint::parse(br#"{"version":-3}"#).is_none());
+        assert!(Hint::parse(b"{\"version\":3").is_none());
+        let sum = canonical_json::checksum(r#"{"version":3,"size":10}"#).unwrap();
+        assert!(Hint::parse(format!(r#"{{"version":3,"size":10,"checksum":"{sum}"}}"#).as_bytes()).is_some());
+    }
+}

@@ -1,0 +1,309 @@
+//! Listing the log, and choosing the files of a version from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::segment::{Checkpoint, CheckpointKind, CommitFile, Segment, Skip};
+use super::{Checksum, Hint};
+use crate::error::{Error, Missing, Result};
+use crate::protocol::log_path::{self, LAST_CHECKPOINT, LOG_DIR, LogFile};
+use crate::store::{File, ObjectMeta, Store, Stores};
+
+/// A commit that a catalog ratified, given by the caller: the newest versions of a catalog-managed table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TailCommit {
+    /// Its version.
+    pub version: i64,
+    /// Where it is: a name in `_delta_log/_staged_commits`, a path below the table, or a URL.
+    pub path: String,
+    /// Its size in bytes, where known.
+    pub size: Option<u64>,
+}
+
+/// Where a table's log is.
+#[derive(Debug, Clone)]
+pub struct Log {
+    stores: Arc<Stores>,
+    tail: Vec<TailCommit>,
+}
+
+impl Log {
+    /// The log below the table's root. `tail` takes precedence over published commits, and nothing after it exists.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a tail with gaps.
+    pub fn new(stores: Arc<Stores>, mut tail: Vec<TailCommit>) -> Result<Self> {
+        tail.sort_by_key(|commit| commit.version);
+        for pair in tail.windows(2) {
+            if let [a, b] = pair
+                && a.version + 1 != b.version
+            {
+                return Err(Error::invalid(format!("`log_tail` is not contiguous: version {} is followed by {}", a.version, b.version)));
+            }
+        }
+        Ok(Self { stores, tail })
+    }
+
+    /// The table's stores.
+    #[must_use]
+    pub fn stores(&self) -> &Arc<Stores> {
+        &self.stores
+    }
+
+    fn store(&self) -> &Arc<dyn Store> {
+        self.stores.root()
+    }
+
+    fn file(&self, meta: &ObjectMeta) -> File {
+        File { store: Arc::clone(self.store()), path: meta.path.clone(), size: Some(meta.size) }
+    }
+
+    /// The hint, when there is one to be trusted.
+    ///
+    /// # Errors
+    /// [`Error::Storage`], where the store itself fails: a hint that is not there or not readable is none.
+    pub fn hint(&self) -> Result<Option<Hint>> {
+        match self.store().get(LAST_CHECKPOINT).wait() {
+            Ok((bytes, _)) => Ok(Hint::parse(&bytes)),
+            Err(error) if error.is_not_found() => Ok(None),
+            // A directory of that name, say. If the store is down, the listing will tell.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Lists the log from `from` on.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn list(&self, from: i64) -> Result<Listing> {
+        let mut listing = if self.store().can_list() {
+            let after = if from <= 0 { String::new() } else { format!("{from:020}") };
+            Listing::from_objects(from, self.store().list_from(LOG_DIR, &after)?, |meta| self.file(meta))
+        } else {
+            self.probe(from)?
+        };
+        listing.url = self.store().url().to_owned();
+        self.add_tail(&mut listing)?;
+        Ok(listing)
+    }
+
+    fn add_tail(&self, listing: &mut Listing) -> Result<()> {
+        let Some(last) = self.tail.last() else { return Ok(()) };
+        for commit in &self.tail {
+            let name = match commit.path.split_once('/') {
+                None if commit.path.ends_with(".json") && commit.path.matches('.').count() > 1 => format!("{LOG_DIR}/_staged_commits/{}", commit.path),
+                None => format!("{LOG_DIR}/{}", commit.path),
+                Some(_) => commit.path.clone(),
+            };
+            let file = self.stores.file(&name, commit.size)?;
+            listing.commits.insert(commit.version, CommitFile { first: commit.version, version: commit.version, file, modified_ms: 0 });
+        }
+        // The catalog's latest version wins over whatever else was published or left behind.
+        listing.commits.split_off(&(last.version + 1));
+        listing.checksums.split_off(&(last.version + 1));
+        listing.checkpoints.retain(|c| c.version <= last.version);
+        listing.compactions.retain(|c| c.version <= last.version);
+        Ok(())
+    }
+
+    /// For stores that cannot list: asks for one version after the other.
+    fn probe(&self, from: i64) -> Result<Listing> {
+        let mut found = Vec::new();
+        let mut ask = |path: String| match self.store().head(&path) {
+            Ok(meta) => {
+                found.push(meta);
+                Ok(true)
+            }
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        };
+        let mut version = from.max(0);
+        if from > 0 {
+            let hint = self.hint()?;
+            let names = match &hint {
+                Some(hint) if hint.version == from => match (&hint.v2_checkpoint, hint.parts) {
+                    (Some(v2), _) => vec![v2.path.clone()],
+                    (None, Some(parts)) if parts <= 100_000 => {
+                        (1..=parts).map(|part| format!("{from:020}.checkpoint.{part:010}.{parts:010}.parquet")).collect()
+                    }
+                    _ => vec![format!("{from:020}.checkpoint.parquet")],
+                },
+                _ => vec![format!("{from:020}.checkpoint.parquet")],
+            };
+            for name in names {
+                ask(format!("{LOG_DIR}/{name}"))?;
+            }
+            if !ask(log_path::commit(from))? {
+                version = from + 1;
+            } else {
+                version += 1;
+            }
+        }
+        while ask(log_path::commit(version))? {
+            version += 1;
+        }
+        ask(log_path::checksum(version - 1))?;
+        Ok(Listing::from_objects(from, found, |meta| self.file(meta)))
+    }
+
+    /// The version checksum, when it can be read.
+    #[must_use]
+    pub fn checksum(&self, file: &File) -> Option<Checksum> {
+        let (bytes, _) = file.store.get(&file.path).wait().ok()?;
+        Checksum::parse(&bytes)
+    }
+
+    /// The files of `version` (the newest if `None`), starting the listing where the hint says if that helps.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
+    pub fn segment(&self, version: Option<i64>) -> Result<(Listing, Segment)> {
+        let hint = self.hint()?.filter(|hint| version.is_none_or(|v| hint.version <= v));
+        if let Some(hint) = hint
+            && hint.version > 0
+        {
+            let listing = self.list(hint.version)?;
+            // A hint that points at nothing usable is a lie; the whole listing decides.
+            if listing.checkpoints.iter().any(|c| version.is_none_or(|v| c.version <= v))
+                && let Ok(segment) = listing.segment(version, Skip::default())
+            {
+                return Ok((listing, segment));
+            }
+        }
+        let listing = self.list(0)?;
+        let segment = listing.segment(version, Skip::default())?;
+        Ok((listing, segment))
+    }
+}
+
+/// The known files of a log from some version on.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// Versions below this one were not looked at.
+    pub from: i64,
+    url: String,
+    /// Commits by version.
+    pub commits: BTreeMap<i64, CommitFile>,
+    /// Complete checkpoints, ascending by version, the one to prefer last.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Log compactions.
+    pub compactions: Vec<CommitFile>,
+    /// Version checksums by version.
+    pub checksums: BTreeMap<i64, File>,
+}
+
+impl Listing {
+    fn from_objects(from: i64, objects: Vec<ObjectMeta>, file: impl Fn(&ObjectMeta) -> File) -> Self {
+        let mut out = Self { from, ..Self::default() };
+        let mut parts: BTreeMap<(i64, u32), BTreeMap<u32, File>> = BTreeMap::new();
+        for meta in &objects {
+            let name = meta.path.rsplit('/').next().unwrap_or(&meta.path);
+            let commit = |first, version| CommitFile { first, version, file: file(meta), modified_ms: meta.modified_ms };
+            let mut checkpoint = |version, kind| out.checkpoints.push(Checkpoint { version, kind, files: vec![file(meta)] });
+            match LogFile::parse(name) {
+                Some(LogFile::Commit(v)) => {
+                    out.commits.insert(v, commit(v, v));
+                }
+                Some(LogFile::Compacted(first, last)) if first < last => out.compactions.push(commit(first, last)),
+                Some(LogFile::Checksum(v)) => {
+                    out.checksums.insert(v, file(meta));
+                }
+                Some(LogFile::Classic(v)) => checkpoint(v, CheckpointKind::Classic),
+                Some(LogFile::Uuid(v, true)) => checkpoint(v, CheckpointKind::UuidJson),
+                Some(LogFile::Uuid(v, false)) => checkpoint(v, CheckpointKind::UuidParquet),
+                Some(LogFile::Part(v, part, of)) => {
+                    parts.entry((v, of)).or_default().insert(part, file(meta));
+                }
+                Some(LogFile::Compacted(..)) | None => {}
+            }
+        }
+        for ((version, of), files) in parts {
+            // An incomplete set was never finished: it does not exist.
+            if usize::try_from(of) == Ok(files.len()) {
+                out.checkpoints.push(Checkpoint { version, kind: CheckpointKind::MultiPart, files: files.into_values().collect() });
+            }
+        }
+        out.checkpoints.sort_by(|a, b| (a.version, std::cmp::Reverse(a.kind)).cmp(&(b.version, std::cmp::Reverse(b.kind))));
+        out
+    }
+
+    /// The newest version that the listing knows of.
+    #[must_use]
+    pub fn newest(&self) -> Option<i64> {
+        let commit = self.commits.keys().next_back().copied();
+        commit.max(self.checkpoints.last().map(|c| c.version))
+    }
+
+    fn missing(&self, version: i64) -> Error {
+        Error::corrupt(format!(
+            "the log has a gap: `{}` is missing, and no checkpoint covers it; restore the file or, if a later checkpoint exists, ask for its version",
+            log_path::commit(version)
+        ))
+        .at_version(version)
+    }
+
+    /// Chooses the files of `version` (the newest if `None`), doing without what `skip` says.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
+    pub fn segment(&self, version: Option<i64>, skip: Skip) -> Result<Segment> {
+        let Some(newest) = self.newest() else {
+            return Err(Error::not_found(
+                Missing::Table,
+                format!("no Delta table at {} (there is no `{LOG_DIR}` with commits or checkpoints in it)", self.url),
+            ));
+        };
+        let version = version.unwrap_or(newest);
+        if version > newest || version < 0 {
+            let oldest = self.commits.keys().next().copied().unwrap_or(newest).min(newest);
+            return Err(Error::not_found(Missing::Version, format!("the table has no version {version}; it has versions {oldest} to {newest}")));
+        }
+        let checkpoint = self.checkpoints.iter().rev().filter(|c| c.version <= version).nth(skip.checkpoints).cloned();
+        let first = checkpoint.as_ref().map_or(0, |c| c.version + 1);
+        let mut commits = Vec::new();
+        let mut expected = first;
+        for commit in self.commits.range(first..=version).map(|(_, commit)| commit) {
+            if commit.version != expected {
+                break;
+            }
+            commits.push(commit.clone());
+            expected += 1;
+        }
+        if expected <= version {
+            // Without a checkpoint below, a log whose first versions were cleaned up has no such version any more.
+            let oldest = self.checkpoints.iter().map(|c| c.version).min();
+            return Err(match (&checkpoint, oldest) {
+                (None, Some(oldest)) if skip.checkpoints == 0 && oldest > version => {
+                    Error::not_found(Missing::Version, format!("version {version} was cleaned up; the oldest version left is {oldest}"))
+                }
+                _ => self.missing(expected),
+            });
+        }
+        let replay = if skip.compactions { commits.clone() } else { self.with_compactions(&commits, version) };
+        Ok(Segment {
+            version,
+            checkpoint,
+            replay,
+            commits,
+            last_commit: self.commits.get(&version).cloned(),
+            checksum: self.checksums.get(&version).cloned(),
+            skip,
+        })
+    }
+
+    /// Puts the longest compactions in the place of the commits that they hold.
+    fn with_compactions(&self, commits: &[CommitFile], version: i64) -> Vec<CommitFile> {
+        let mut out = Vec::with_capacity(commits.len());
+        let mut next = commits.first().map_or(0, |c| c.version);
+        for commit in commits {
+            if commit.version < next {
+                continue;
+            }
+            let longest = self.compactions.iter().filter(|c| c.first == commit.version && c.version <= version).max_by_key(|c| c.version);
+            let taken = longest.unwrap_or(commit);
+            next = taken.version + 1;
+            out.push(taken.clone());
+        }
+        out
+    }
+}

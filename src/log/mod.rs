@@ -1,0 +1,22 @@
+//! LIST: a table's location -> the files that make up a version.
+//!
+//! A listing starts at the version that `_last_checkpoint` names, so opening costs a handful of requests however long the
+//! log is. The hint is only a hint: when it lies, is damaged or stale, everything is listed. Checkpoints and compactions are
+//! hints as well, as long as the commits are there: [`Listing::segment`] takes how many of them to do without, and the
+//! snapshot asks again with more of them left out whenever one turns out to be damaged.
+//!
+//! Protocol: "Delta Log Entries", "Checkpoints", "Log Compaction Files", "Last Checkpoint File".
+//! Cost: two requests (hint, list) for a table with a checkpoint; the listing's length otherwise.
+
+mod checksum;
+mod last_checkpoint;
+mod listing;
+mod segment;
+
+pub use checksum::Checksum;
+pub use last_checkpoint::Hint;
+pub use listing::{Listing, Log, TailCommit};
+pub use segment::{Checkpoint, CheckpointKind, CommitFile, Segment, Skip};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! A version's files, with what must hold of them in the type.
+
+use crate::store::File;
+
+/// One commit, published or staged, or a compaction that stands for several.
+#[derive(Debug, Clone)]
+pub struct CommitFile {
+    /// First version that the file holds.
+    pub first: i64,
+    /// Last version that the file holds; equal to `first` for a commit.
+    pub version: i64,
+    /// Where it is.
+    pub file: File,
+    /// Time of its last change, milliseconds since the epoch; 0 where unknown.
+    pub modified_ms: i64,
+}
+
+impl CommitFile {
+    /// Whether it is a log compaction.
+    #[must_use]
+    pub fn is_compaction(&self) -> bool {
+        self.first != self.version
+    }
+}
+
+/// The form of a checkpoint. All of them may follow the V2 spec but the multi-part one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckpointKind {
+    /// One Parquet file named by version.
+    Classic,
+    /// A Parquet manifest named by UUID.
+    UuidParquet,
+    /// A JSON manifest named by UUID.
+    UuidJson,
+    /// Several Parquet files.
+    MultiPart,
+}
+
+/// A complete checkpoint.
+#[derive(Debug, Clone)]
+pub struct Checkpoint {
+    /// The version that it holds.
+    pub version: i64,
+    /// Its form.
+    pub kind: CheckpointKind,
+    /// Its files: one, or all parts in order.
+    pub files: Vec<File>,
+}
+
+/// Which hints a segment does without.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Skip {
+    /// How many checkpoints, from the newest.
+    pub checkpoints: usize,
+    /// Compactions.
+    pub compactions: bool,
+}
+
+/// The files of one version. Invariants: `commits` are ascending and without gaps, begin right after the checkpoint (at 0
+/// without one) and end at `version`; there is at least a checkpoint or a commit.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    /// The version.
+    pub version: i64,
+    /// The checkpoint to start from.
+    pub checkpoint: Option<Checkpoint>,
+    /// Commits after it, one for each version.
+    pub commits: Vec<CommitFile>,
+    /// The same with compactions in the place of the commits they hold.
+    pub replay: Vec<CommitFile>,
+    /// The commit of `version` itself, also when the checkpoint holds it.
+    pub last_commit: Option<CommitFile>,
+    /// The version checksum of `version`.
+    pub checksum: Option<File>,
+    /// What was left out.
+    pub skip: Skip,
+}

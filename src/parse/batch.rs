@@ -1,0 +1,184 @@
+//! The one columnar shape of file actions, whatever file they came from.
+
+use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray, StructArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_select::filter::{FilterBuilder, FilterPredicate};
+
+use crate::error::Result;
+
+/// Which columns of file actions are wanted, beyond path and deletion vector, which are the key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Physical names of partition columns.
+    pub partition: Vec<String>,
+    /// Statistics, as text or as the checkpoint's struct.
+    pub stats: bool,
+    /// `tags`, as JSON text.
+    pub tags: bool,
+    /// `modificationTime` (`deletionTimestamp` of removes).
+    pub time: bool,
+    /// `baseRowId`, `defaultRowCommitVersion`.
+    pub row_ids: bool,
+    /// `dataChange`.
+    pub data_change: bool,
+    /// `clusteringProvider`.
+    pub clustering: bool,
+}
+
+/// Deletion vector descriptors; null where a file has none.
+#[derive(Debug, Clone)]
+pub struct DvColumns {
+    /// Which rows have one.
+    pub present: BooleanBuffer,
+    /// `u`, `i` or `p`.
+    pub storage_type: StringViewArray,
+    /// Where it is, or what it is.
+    pub path_or_inline: StringViewArray,
+    /// Start in its file.
+    pub offset: Int32Array,
+    /// Size in bytes.
+    pub size_in_bytes: Int32Array,
+    /// Rows it deletes.
+    pub cardinality: Int64Array,
+}
+
+/// Statistics of a batch as they came.
+#[derive(Debug, Clone)]
+pub enum StatsColumn {
+    /// JSON text.
+    Json(StringViewArray),
+    /// JSON text inside of a JSON string, escapes unresolved.
+    EscapedJson(StringViewArray),
+    /// The checkpoint's `stats_parsed`.
+    Parsed(StructArray),
+}
+
+impl StatsColumn {
+    fn as_array(&self) -> &dyn Array {
+        match self {
+            Self::Json(a) | Self::EscapedJson(a) => a,
+            Self::Parsed(a) => a,
+        }
+    }
+}
+
+/// `add`, `remove` or `cdc` actions in columns. All columns have the same length.
+#[derive(Debug, Clone)]
+pub struct FileBatch {
+    /// As in the log: escapes of JSON resolved, URI encoding not.
+    pub path: StringViewArray,
+    /// `None` when no row has a deletion vector.
+    pub dv: Option<DvColumns>,
+    /// One column for each wanted partition column; a missing key is null.
+    pub partition: Vec<StringViewArray>,
+    /// Size in bytes; null where the log does not say.
+    pub size: Int64Array,
+    /// See [`Wanted::time`].
+    pub time: Option<Int64Array>,
+    /// See [`Wanted::stats`].
+    pub stats: Option<StatsColumn>,
+    /// See [`Wanted::tags`].
+    pub tags: Option<StringViewArray>,
+    /// See [`Wanted::row_ids`].
+    pub base_row_id: Option<Int64Array>,
+    /// See [`Wanted::row_ids`].
+    pub default_row_commit_version: Option<Int64Array>,
+    /// See [`Wanted::data_change`].
+    pub data_change: Option<BooleanArray>,
+    /// See [`Wanted::clustering`].
+    pub clustering: Option<StringViewArray>,
+    /// Positions of the rows among all actions of their file, where the order matters.
+    pub order: Vec<u32>,
+}
+
+impl FileBatch {
+    /// Number of actions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.path.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.path.is_empty()
+    }
+
+    /// The unique id of row `row`'s deletion vector.
+    #[must_use]
+    pub fn dv_unique_id(&self, row: usize) -> Option<String> {
+        let dv = self.dv.as_ref().filter(|dv| dv.present.value(row))?;
+        let (kind, path) = (dv.storage_type.value(row), dv.path_or_inline.value(row));
+        Some(if dv.offset.is_valid(row) { format!("{kind}{path}@{}", dv.offset.value(row)) } else { format!("{kind}{path}") })
+    }
+
+    /// The rows for which `keep` is true.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Internal`] for a mask of another length.
+    pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
+        if keep.true_count() == self.len() {
+            return Ok(self.clone());
+        }
+        let filter = FilterBuilder::new(keep).optimize().build();
+        let strings = |a: &StringViewArray| -> Result<StringViewArray> { take(&filter, a) };
+        let dv = match &self.dv {
+            Some(dv) => Some(DvColumns {
+                present: take::<BooleanArray>(&filter, &BooleanArray::new(dv.present.clone(), None))?.values().clone(),
+                storage_type: strings(&dv.storage_type)?,
+                path_or_inline: strings(&dv.path_or_inline)?,
+                offset: take(&filter, &dv.offset)?,
+                size_in_bytes: take(&filter, &dv.size_in_bytes)?,
+                cardinality: take(&filter, &dv.cardinality)?,
+            })
+            .filter(|dv| dv.present.count_set_bits() > 0),
+            None => None,
+        };
+        let stats = match &self.stats {
+            Some(StatsColumn::Json(a)) => Some(StatsColumn::Json(strings(a)?)),
+            Some(StatsColumn::EscapedJson(a)) => Some(StatsColumn::EscapedJson(strings(a)?)),
+            Some(StatsColumn::Parsed(a)) => Some(StatsColumn::Parsed(take(&filter, a)?)),
+            None => None,
+        };
+        Ok(Self {
+            path: strings(&self.path)?,
+            dv,
+            partition: self.partition.iter().map(strings).collect::<Result<_>>()?,
+            size: take(&filter, &self.size)?,
+            time: self.time.as_ref().map(|a| take(&filter, a)).transpose()?,
+            stats,
+            tags: self.tags.as_ref().map(strings).transpose()?,
+            base_row_id: self.base_row_id.as_ref().map(|a| take(&filter, a)).transpose()?,
+            default_row_commit_version: self.default_row_commit_version.as_ref().map(|a| take(&filter, a)).transpose()?,
+            data_change: self.data_change.as_ref().map(|a| take(&filter, a)).transpose()?,
+            clustering: self.clustering.as_ref().map(strings).transpose()?,
+            order: self.order.iter().enumerate().filter(|(row, _)| keep.value(*row)).map(|(_, order)| *order).collect(),
+        })
+    }
+
+    /// Bytes that the batch keeps in memory, buffers of views included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let mut arrays: Vec<&dyn Array> = vec![&self.path, &self.size];
+        arrays.extend(self.partition.iter().map(|a| a as &dyn Array));
+        arrays.extend(self.stats.as_ref().map(StatsColumn::as_array));
+        arrays.iter().map(|a| a.get_array_memory_size()).sum()
+    }
+}
+
+fn take<A: Array + Clone + 'static>(filter: &FilterPredicate, array: &A) -> Result<A> {
+    let filtered: ArrayRef = filter.filter(array)?;
+    filtered.as_any().downcast_ref::<A>().cloned().ok_or_else(|| crate::error::Error::internal("a filter changed the type of its array"))
+}
+
+/// A mask from bits.
+#[must_use]
+pub fn mask(bits: Vec<bool>) -> BooleanArray {
+    BooleanArray::new(BooleanBuffer::from(bits), None)
+}
+
+/// Validity of a column from bits, `None` when all are set.
+#[must_use]
+pub fn validity(bits: BooleanBuffer) -> Option<NullBuffer> {
+    Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0)
+}

@@ -1,0 +1,316 @@
+//! A forward-only reader of JSON text that has been checked to be UTF-8.
+//!
+//! The JSON library builds values; a commit of a hundred thousand lines needs spans of the text it already has. So this
+//! reader only finds where things begin and end, and checks the grammar on the way. Nesting costs one bit a level, not
+//! stack, so no input can overflow it.
+
+/// Where a string's content is, between its quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Whether the content holds escapes.
+    pub(super) escaped: bool,
+}
+
+/// What a JSON text does wrong, in a few words.
+pub(super) type Wrong = &'static str;
+
+pub(super) struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+/// Deeper nesting than this is refused.
+const DEPTH_LIMIT: usize = 1 << 20;
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a [u8], at: usize) -> Self {
+        Self { text, at }
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    #[inline]
+    pub(super) fn skip_blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Takes `byte` if it is next, after blanks.
+    #[inline]
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        self.skip_blanks();
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Takes `literal` if it is next, with no blanks before it.
+    #[inline]
+    pub(super) fn take_literal(&mut self, literal: &[u8]) -> bool {
+        let found = self.text.get(self.at..).is_some_and(|rest| rest.starts_with(literal));
+        self.at += if found { literal.len() } else { 0 };
+        found
+    }
+
+    pub(super) fn take_null(&mut self) -> bool {
+        self.skip_blanks();
+        self.take_literal(b"null")
+    }
+
+    /// A string.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<Span, Wrong> {
+        if !self.take(b'"') {
+            return Err("expected a string");
+        }
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let step = memchr::memchr2(b'"', b'\\', rest).ok_or("a string does not end")?;
+            if memchr::memchr(b'\n', rest.get(..step).unwrap_or_default()).is_some() {
+                return Err("a string does not end on its line");
+            }
+            self.at += step;
+            if self.peek() == Some(b'"') {
+                let span = Span { start, end: self.at, escaped };
+                self.at += 1;
+                return Ok(span);
+            }
+            escaped = true;
+            self.at += 2;
+        }
+    }
+
+    /// A string in which escaped quotes are the rule, such as JSON text inside of JSON text.
+    #[inline]
+    pub(super) fn quoted_json(&mut self) -> Result<Span, Wrong> {
+        if !self.take(b'"') {
+            return Err("expected a string");
+        }
+        let start = self.at;
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            self.at += memchr::memchr(b'"', rest).ok_or("a string does not end")?;
+            // The quote is escaped by an odd number of backslashes before it.
+            let before = self.text.get(start..self.at).unwrap_or_default();
+            let backslashes = before.iter().rev().take_while(|b| **b == b'\\').count();
+            let end = self.at;
+            self.at += 1;
+            if backslashes % 2 == 0 {
+                if memchr::memchr(b'\n', before).is_some() {
+                    return Err("a string does not end on its line");
+                }
+                return Ok(Span { start, end, escaped: true });
+            }
+        }
+    }
+
+    /// `null` or a string.
+    pub(super) fn opt_string(&mut self) -> Result<Option<Span>, Wrong> {
+        if self.take_null() { Ok(None) } else { self.string().map(Some) }
+    }
+
+    /// `null` or a string; numbers and truth values, which some writers put into string maps, count as their text.
+    #[inline]
+    pub(super) fn opt_string_lossy(&mut self) -> Result<Option<Span>, Wrong> {
+        self.skip_blanks();
+        match self.peek() {
+            Some(b'"') => self.string().map(Some),
+            Some(b'n') => self.opt_string(),
+            Some(b'{' | b'[') => Err("expected a string"),
+            _ => self.skip_value().map(|(start, end)| Some(Span { start, end, escaped: false })),
+        }
+    }
+
+    /// `null` or an integer of 64 bits.
+    #[inline]
+    pub(super) fn opt_i64(&mut self) -> Result<Option<i64>, Wrong> {
+        if self.take_null() {
+            return Ok(None);
+        }
+        let negative = self.peek() == Some(b'-');
+        self.at += usize::from(negative);
+        let first = self.at;
+        let mut value: i64 = 0;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            let digit = i64::from(digit - b'0');
+            value =
+                value.checked_mul(10).and_then(|v| if negative { v.checked_sub(digit) } else { v.checked_add(digit) }).ok_or("an integer is beyond 64 bits")?;
+            self.at += 1;
+        }
+        if self.at == first {
+            return Err("expected an integer");
+        }
+        if let Some(b'.' | b'e' | b'E') = self.peek() {
+            return Err("expected an integer, found a fraction");
+        }
+        Ok(Some(value))
+    }
+
+    /// `null`, `true` or `false`.
+    pub(super) fn opt_bool(&mut self) -> Result<Option<bool>, Wrong> {
+        self.skip_blanks();
+        if self.take_literal(b"true") {
+            Ok(Some(true))
+        } else if self.take_literal(b"false") {
+            Ok(Some(false))
+        } else if self.take_literal(b"null") {
+            Ok(None)
+        } else {
+            Err("expected true or false")
+        }
+    }
+
+    /// Any value, skipped; gives the span of its text.
+    pub(super) fn skip_value(&mut self) -> Result<(usize, usize), Wrong> {
+        self.skip_blanks();
+        let start = self.at;
+        // One entry for each open bracket: true for an object.
+        let mut open: Vec<bool> = Vec::new();
+        loop {
+            self.skip_blanks();
+            match self.peek().ok_or("the text ends early")? {
+                b'{' => {
+                    self.at += 1;
+                    if !self.take(b'}') {
+                        open.push(true);
+                        if open.len() > DEPTH_LIMIT {
+                            return Err("the nesting is too deep");
+                        }
+                        self.key()?;
+                        continue;
+                    }
+                }
+                b'[' => {
+                    self.at += 1;
+                    if !self.take(b']') {
+                        open.push(false);
+                        if open.len() > DEPTH_LIMIT {
+                            return Err("the nesting is too deep");
+                        }
+                        continue;
+                    }
+                }
+                b'"' => {
+                    self.string()?;
+                }
+                b't' | b'f' | b'n' => {
+                    if !(self.take_literal(b"true") || self.take_literal(b"false") || self.take_literal(b"null")) {
+                        return Err("expected a value");
+                    }
+                }
+                b'-' | b'0'..=b'9' => {
+                    while let Some(b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9') = self.peek() {
+                        self.at += 1;
+                    }
+                }
+                _ => return Err("expected a value"),
+            }
+            // A value has ended: close what it was the last part of.
+            loop {
+                let Some(object) = open.last().copied() else { return Ok((start, self.at)) };
+                if self.take(b',') {
+                    if object {
+                        self.key()?;
+                    }
+                    break;
+                }
+                if !self.take(if object { b'}' } else { b']' }) {
+                    return Err("expected `,` or a closing bracket");
+                }
+                open.pop();
+            }
+        }
+    }
+
+    /// A key and its colon.
+    #[inline]
+    pub(super) fn key(&mut self) -> Result<Span, Wrong> {
+        let key = self.string()?;
+        if self.take(b':') { Ok(key) } else { Err("expected `:`") }
+    }
+
+    /// The members of an object, or `null`: `member` is called after each key and must take the value.
+    #[inline]
+    pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, Span) -> Result<(), Wrong>) -> Result<bool, Wrong> {
+        if !self.take(b'{') {
+            return if self.take_null() { Ok(false) } else { Err("expected an object") };
+        }
+        if self.take(b'}') {
+            return Ok(true);
+        }
+        loop {
+            let key = self.key()?;
+            member(self, key)?;
+            if self.take(b',') {
+                continue;
+            }
+            return if self.take(b'}') { Ok(true) } else { Err("expected `,` or `}`") };
+        }
+    }
+
+    pub(super) fn slice(&self, span: Span) -> &'a [u8] {
+        self.text.get(span.start..span.end).unwrap_or_default()
+    }
+}
+
+/// Resolves the escapes of a string's content.
+pub(super) fn unescape(content: &[u8]) -> Result<String, Wrong> {
+    let mut quoted = Vec::with_capacity(content.len() + 2);
+    quoted.push(b'"');
+    quoted.extend_from_slice(content);
+    quoted.push(b'"');
+    serde_json::from_slice(&quoted).map_err(|_| "a string has an invalid escape or control character")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skip(text: &str) -> Result<usize, Wrong> {
+        Cursor::new(text.as_bytes(), 0).skip_value().map(|(_, end)| end)
+    }
+
+    #[test]
+    fn values_are_skipped_whole_or_refused() {
+        for text in ["1", "-1.5e+3", "\"a\\\"b\"", "[]", "{}", r#"{"a":[1,{"b":null}],"c":"}"}"#, "[ [ ] , { } ]", "true"] {
+            assert_eq!(skip(text), Ok(text.len()), "{text}");
+        }
+        for text in ["", "{", "[1", r#"{"a"}"#, r#"{"a":1,}"#, "[1,]", "nul", "\"a", r#"{"a":1]"#] {
+            assert!(skip(text).is_err(), "{text}");
+        }
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert_eq!(skip(&deep), Ok(deep.len()));
+    }
+
+    #[test]
+    fn quoted_json_ends_at_its_own_quote() {
+        let text = br#""{\"a\":\"x\\\"y\",\"b\":\"\\\\\"}","z""#;
+        let mut cursor = Cursor::new(text, 0);
+        let span = cursor.quoted_json().unwrap();
+        assert_eq!(unescape(cursor.slice(span)).unwrap(), r#"{"a":"x\"y","b":"\\"}"#);
+        assert_eq!(cursor.peek(), Some(b','));
+    }
+
+    #[test]
+    fn integers_are_exact_or_refused() {
+        let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
+        assert_eq!(int("-9223372036854775808"), Ok(Some(i64::MIN)));
+        assert!(int("9223372036854775808").is_err() && int("1.5").is_err() && int("x").is_err());
+    }
+}

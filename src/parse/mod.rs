@@ -1,0 +1,11 @@
+//! PARSE: log files -> [`FileBatch`], the one columnar shape of file actions, and the actions that stand alone.
+//!
+//! `commit` reads JSON lines, `checkpoint` reads Parquet and V2 manifests, `stats` turns statistics text into typed columns.
+
+mod batch;
+pub mod commit;
+mod cursor;
+pub mod stats;
+mod views;
+
+pub use batch::{DvColumns, FileBatch, StatsColumn, Wanted, mask, validity};
