@@ -4,5 +4,6 @@ pub mod error;
 pub mod exec;
 pub mod log;
 pub mod parse;
+pub mod pq;
 pub mod protocol;
 pub mod store;

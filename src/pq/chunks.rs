@@ -1,0 +1,453 @@
+//! Bytes of column chunks: footer and wanted leaves -> pages for the decoder.
+//!
+//! A remote row group's chunks are fetched whole in one call (`get_ranges` joins neighbours and runs the rest at once) that
+//! can be under way while the row group before it is decoded. On local disks the bytes are read by windows as the decoder
+//! gets to them: memory stays at a window a column however large the row group is, a limit or a skipped page saves the
+//! reading, and the buffers are used again while still in the processor's cache.
+//!
+//! Every page header is read here before the decoder sees the page. Decompression allocates what the header announces, so
+//! what a row group holds at once is bounded: the largest page and the dictionary of each column together may exceed
+//! [`HELD`] only as long as they expand their bytes less than [`RATIO`] times. Real dictionaries do not repeat themselves,
+//! so a large one that compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can say.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::footer::{End, Footer};
+use super::thrift::{PageHead, PageKind, page_head};
+use crate::error::{Error, Result};
+use crate::store::{File, Pending};
+
+/// Bytes read at once from a local file where pages are small.
+const WINDOW: u64 = 128 << 10;
+/// Bytes read beyond a larger page, for the next page's header: then each page costs one read and none is read twice.
+const LOOK_AHEAD: u64 = 1 << 10;
+/// The longest page header that is looked for; statistics inside it can make it long.
+const HEADER_LIMIT: usize = 4 << 20;
+/// What the pages under decoding of one row group may take together without being asked how.
+const HELD: u64 = 256 << 20;
+/// How many times its stored bytes a row group may hold beyond [`HELD`].
+const RATIO: u64 = 64;
+/// A dictionary up to this size may compress as well as it likes.
+const DICTIONARY: u64 = 16 << 20;
+/// How many times its stored bytes a larger dictionary may be.
+const DICTIONARY_RATIO: u64 = 1000;
+/// List elements that a row group may have beyond its rows, whatever its bytes.
+const ELEMENTS: u64 = 64 << 20;
+
+/// Checks where a column chunk says it is.
+pub(super) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Result<Range<u64>> {
+    // As the decoder does: a dictionary page, where there is one, comes first.
+    let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+    let range = u64::try_from(start).ok().zip(u64::try_from(column.compressed_size()).ok()).map(|(start, length)| start..start.saturating_add(length));
+    match range {
+        Some(range) if range.end <= size => Ok(range),
+        _ => Err(Error::corrupt_data(format!(
+            "the Parquet footer puts {} bytes of a column at offset {start} of a file of {size} bytes",
+            column.compressed_size()
+        ))
+        .at_column(column.column_path().string())),
+    }
+}
+
+/// An error that went through the decoder, which keeps only its text.
+type Failure = Arc<Mutex<Option<Error>>>;
+
+/// One column chunk.
+struct Chunk {
+    range: Range<u64>,
+    bytes: ChunkBytes,
+    failure: Failure,
+}
+
+enum ChunkBytes {
+    Whole(Bytes),
+    /// The pages that are wanted, by offset.
+    Pages(Vec<(u64, Bytes)>),
+    /// The bytes around the place of the last read.
+    Window {
+        file: File,
+        held: Mutex<(u64, Bytes)>,
+    },
+}
+
+impl Chunk {
+    /// At least `least` bytes from `start`, fewer only at the chunk's end.
+    fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
+        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {:?})", self.range));
+        if start < self.range.start || start > self.range.end {
+            return Err(outside());
+        }
+        let within = |from: u64, bytes: &Bytes| -> Option<Bytes> {
+            let offset = usize::try_from(start.checked_sub(from)?).ok()?;
+            (offset <= bytes.len()).then(|| bytes.slice(offset..))
+        };
+        match &self.bytes {
+            ChunkBytes::Whole(bytes) => within(self.range.start, bytes).ok_or_else(outside),
+            ChunkBytes::Pages(pages) => {
+                let after = pages.partition_point(|(from, _)| *from <= start);
+                after.checked_sub(1).and_then(|n| pages.get(n)).and_then(|(from, bytes)| within(*from, bytes)).ok_or_else(outside)
+            }
+            ChunkBytes::Window { file, held } => {
+                let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                let left = self.range.end - start;
+                let enough = usize::try_from(left).map_or(least, |left| least.min(left));
+                if let Some(bytes) = within(held.0, &held.1)
+                    && bytes.len() >= enough
+                {
+                    return Ok(bytes);
+                }
+                // What was held is given back before more is taken.
+                *held = (start, Bytes::new());
+                let enough = enough as u64;
+                let end = start + left.min(if enough * 2 < WINDOW { WINDOW } else { enough + LOOK_AHEAD });
+                let bytes = file.store.get_ranges(&file.path, std::iter::once(start..end).collect()).wait()?.pop().unwrap_or_default();
+                *held = (start, bytes.clone());
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Keeps `error` for [`Group::failed`] and gives the decoder its text.
+    fn fail(&self, error: Error) -> ParquetError {
+        let text = error.to_string();
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        ParquetError::General(text)
+    }
+
+    fn head(&self, start: u64) -> Result<PageHead> {
+        let mut wanted = 256;
+        loop {
+            let bytes = self.at_least(start, wanted)?;
+            if let Some(head) = page_head(&bytes) {
+                return Ok(head);
+            }
+            if bytes.len() < wanted || wanted >= HEADER_LIMIT {
+                return Err(Error::corrupt_data("a Parquet page header is damaged"));
+            }
+            wanted = bytes.len().max(wanted) * 4;
+        }
+    }
+}
+
+impl Length for Chunk {
+    fn len(&self) -> u64 {
+        self.range.end
+    }
+}
+
+impl ChunkReader for Chunk {
+    type T = ChunkRead;
+
+    fn get_read(&self, start: u64) -> ParquetResult<ChunkRead> {
+        // Only headers are read this way, and each was found to be whole before.
+        let length = self.head(start).map_err(|e| self.fail(e))?.length;
+        self.at_least(start, length).map(ChunkRead).map_err(|e| self.fail(e))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let bytes = self.at_least(start, length).map_err(|e| self.fail(e))?;
+        if length > bytes.len() {
+            return Err(self.fail(Error::corrupt_data("a Parquet page is longer than its column's bytes")));
+        }
+        Ok(bytes.slice(..length))
+    }
+}
+
+struct ChunkRead(Bytes);
+
+impl Read for ChunkRead {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = buffer.len().min(self.0.len());
+        let taken = self.0.split_to(count);
+        if let Some(to) = buffer.get_mut(..count) {
+            to.copy_from_slice(&taken);
+        }
+        Ok(count)
+    }
+}
+
+/// What the columns of a row group hold while they are decoded.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: AtomicU64,
+    stored: u64,
+}
+
+/// A decoder's page reader that looks at every page header first.
+struct CheckedPages {
+    inner: SerializedPageReader<Chunk>,
+    chunk: Arc<Chunk>,
+    /// Offset of the next page, as the inner reader will find it.
+    next: u64,
+    /// Its header, once looked at.
+    looked: Option<PageHead>,
+    held: Arc<Held>,
+    largest_page: u64,
+    dictionary: u64,
+    /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
+    rows: Option<u64>,
+    values: u64,
+}
+
+impl CheckedPages {
+    /// Makes sure that the next page, if any, is one that may be decoded.
+    fn check(&mut self) -> ParquetResult<()> {
+        self.look().map_err(|e| self.chunk.fail(e))
+    }
+
+    fn look(&mut self) -> Result<()> {
+        while self.looked.is_none() && self.next < self.chunk.range.end {
+            let head = self.chunk.head(self.next)?;
+            let body = self.next + head.length as u64;
+            if head.compressed > self.chunk.range.end.saturating_sub(body) {
+                return Err(Error::corrupt_data("a Parquet page is longer than its column's bytes"));
+            }
+            match head.kind {
+                PageKind::Other => {
+                    self.next = body + head.compressed;
+                    continue;
+                }
+                PageKind::Dictionary => {
+                    if head.uncompressed > DICTIONARY.max(head.compressed.saturating_mul(DICTIONARY_RATIO)) {
+                        return Err(Error::corrupt_data(format!(
+                            "a Parquet dictionary of {} bytes claims to expand to {} bytes",
+                            head.compressed, head.uncompressed
+                        )));
+                    }
+                    self.hold(head.uncompressed.saturating_sub(self.dictionary))?;
+                    self.dictionary = self.dictionary.max(head.uncompressed);
+                }
+                PageKind::Data => {
+                    self.hold(head.uncompressed.saturating_sub(self.largest_page))?;
+                    self.largest_page = self.largest_page.max(head.uncompressed);
+                    self.values = self.values.saturating_add(head.values);
+                    if let Some(rows) = self.rows
+                        && self.values.saturating_sub(rows) > ELEMENTS.max(self.held.stored.saturating_mul(RATIO))
+                    {
+                        return Err(Error::corrupt_data(format!("the lists of a Parquet column claim {} elements in {rows} rows", self.values)));
+                    }
+                }
+            }
+            self.looked = Some(head);
+        }
+        Ok(())
+    }
+
+    fn hold(&self, more: u64) -> Result<()> {
+        let held = self.held.bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        if held > HELD.max(self.held.stored.saturating_mul(RATIO)) {
+            return Err(Error::corrupt_data(format!("Parquet pages of {} stored bytes claim to expand to {held} bytes at once", self.held.stored)));
+        }
+        Ok(())
+    }
+
+    /// The inner reader went over the page that was looked at.
+    fn passed(&mut self) {
+        if let Some(head) = self.looked.take() {
+            self.next += head.length as u64 + head.compressed;
+        }
+    }
+}
+
+impl Drop for CheckedPages {
+    fn drop(&mut self) {
+        self.held.bytes.fetch_sub(self.largest_page + self.dictionary, Ordering::Relaxed);
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = ParquetResult<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
+        self.check()?;
+        let page = self.inner.get_next_page()?;
+        self.passed();
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
+        self.check()?;
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> ParquetResult<()> {
+        self.check()?;
+        self.inner.skip_next_page()?;
+        self.passed();
+        Ok(())
+    }
+
+    fn supports_deferred_dictionary(&self) -> bool {
+        self.inner.supports_deferred_dictionary()
+    }
+
+    fn take_deferred_dictionary(&mut self) -> ParquetResult<Option<Page>> {
+        self.inner.take_deferred_dictionary()
+    }
+
+    fn at_record_boundary(&mut self) -> ParquetResult<bool> {
+        self.check()?;
+        self.inner.at_record_boundary()
+    }
+}
+
+/// A row group whose bytes are being fetched.
+pub(super) struct Fetch {
+    file: File,
+    footer: Arc<Footer>,
+    group: usize,
+    leaves: Vec<usize>,
+    ranges: Vec<Range<u64>>,
+    bytes: FetchBytes,
+}
+
+enum FetchBytes {
+    /// In the end of the file, which is known already.
+    Known(Vec<Bytes>),
+    Remote(Pending<Vec<Bytes>>),
+    Windows,
+}
+
+/// Begins to fetch the chunks of `leaves` (column indexes of the file) of row group `group`.
+pub(super) fn fetch(file: &File, footer: &Arc<Footer>, end: Option<&End>, group: usize, leaves: &[usize]) -> Result<Fetch> {
+    let metadata = footer.metadata.row_groups().get(group).ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
+    let ranges = leaves
+        .iter()
+        .map(|leaf| {
+            let column = metadata.columns().get(*leaf).ok_or_else(|| Error::internal(format!("there is no column {leaf}")))?;
+            if column.file_path().is_some_and(|path| !path.is_empty()) {
+                return Err(Error::unsupported("the Parquet file keeps its columns in another file, which is not supported"));
+            }
+            chunk_range(column, footer.size)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let known = end.and_then(|end| ranges.iter().map(|range| end.get(range)).collect::<Option<Vec<_>>>());
+    let bytes = match known {
+        Some(bytes) => FetchBytes::Known(bytes),
+        None if is_local(file) => FetchBytes::Windows,
+        None => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
+    };
+    Ok(Fetch { file: file.clone(), footer: Arc::clone(footer), group, leaves: leaves.to_vec(), ranges, bytes })
+}
+
+/// Whether reading small pieces costs next to nothing.
+pub(super) fn is_local(file: &File) -> bool {
+    file.store.url().starts_with("file:")
+}
+
+impl Fetch {
+    /// Waits for the bytes.
+    pub fn wait(self) -> Result<Group> {
+        let failure = Failure::default();
+        let whole = |bytes: Vec<Bytes>| bytes.into_iter().map(ChunkBytes::Whole).collect::<Vec<_>>();
+        let bytes = match self.bytes {
+            FetchBytes::Known(bytes) => whole(bytes),
+            FetchBytes::Remote(pending) => {
+                let bytes = pending.wait()?;
+                if !bytes.iter().map(|b| b.len() as u64).eq(self.ranges.iter().map(|r| r.end - r.start)) {
+                    return Err(Error::corrupt_data("the file is shorter than its Parquet footer says"));
+                }
+                whole(bytes)
+            }
+            FetchBytes::Windows => self.ranges.iter().map(|_| ChunkBytes::Window { file: self.file.clone(), held: Mutex::default() }).collect(),
+        };
+        let stored = self.ranges.iter().map(|range| range.end - range.start).sum();
+        let chunks = self.ranges.into_iter().zip(bytes).map(|(range, bytes)| Arc::new(Chunk { range, bytes, failure: Arc::clone(&failure) })).collect();
+        Ok(Group { footer: self.footer, group: self.group, leaves: self.leaves, chunks, held: Arc::new(Held { bytes: AtomicU64::new(0), stored }), failure })
+    }
+}
+
+/// A row group whose bytes can be read: what arrow-rs' readers pull pages from. Column `i` is leaf `leaves[i]` of the file.
+pub(super) struct Group {
+    footer: Arc<Footer>,
+    group: usize,
+    leaves: Vec<usize>,
+    chunks: Vec<Arc<Chunk>>,
+    held: Arc<Held>,
+    failure: Failure,
+}
+
+impl Group {
+    fn metadata(&self) -> Option<&RowGroupMetaData> {
+        self.footer.metadata.row_groups().get(self.group)
+    }
+
+    /// What to look at when the decoder fails: our own error that made it fail, if there is one.
+    pub fn failure(&self) -> GroupFailure {
+        GroupFailure(Arc::clone(&self.failure))
+    }
+}
+
+/// See [`Group::failure`].
+#[derive(Clone)]
+pub(super) struct GroupFailure(Failure);
+
+impl GroupFailure {
+    /// `error`, or the error of ours behind it.
+    pub fn or(&self, error: Error) -> Error {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
+    }
+}
+
+impl RowGroups for Group {
+    fn num_rows(&self) -> usize {
+        self.metadata().and_then(|m| usize::try_from(m.num_rows()).ok()).unwrap_or(0)
+    }
+
+    fn column_chunks(&self, i: usize) -> ParquetResult<Box<dyn PageIterator>> {
+        let missing = || ParquetError::General(format!("there is no column {i}"));
+        let chunk = self.chunks.get(i).ok_or_else(missing)?;
+        let metadata = self.metadata().ok_or_else(missing)?;
+        let column = self.leaves.get(i).and_then(|leaf| metadata.columns().get(*leaf)).ok_or_else(missing)?;
+        let inner = SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), None)?;
+        let pages = CheckedPages {
+            inner,
+            chunk: Arc::clone(chunk),
+            next: chunk.range.start,
+            looked: None,
+            held: Arc::clone(&self.held),
+            largest_page: 0,
+            dictionary: 0,
+            rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),
+            values: 0,
+        };
+        Ok(Box::new(OneChunk(Some(pages))))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.metadata().into_iter())
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.footer.metadata
+    }
+}
+
+struct OneChunk(Option<CheckedPages>);
+
+impl Iterator for OneChunk {
+    type Item = ParquetResult<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(|pages| Ok(Box::new(pages) as Box<dyn PageReader>))
+    }
+}
+
+impl PageIterator for OneChunk {}

@@ -1,0 +1,143 @@
+//! Parquet bytes: the crate's only user of the `parquet` crate.
+//!
+//! [`read`] turns one data file into batches of exactly the table's logical schema; [`RawFile`] gives a file (a checkpoint)
+//! as it is. Both share the way from bytes to arrays: [`footer`] (metadata within limits, cached), `chunks` (bytes of column
+//! chunks, fetched whole or by windows, every page header checked before it is believed), `shape` (which columns of the
+//! file, as a pruned Parquet schema of their own), then arrow-rs' array readers.
+//!
+//! Rejected: `ParquetRecordBatchReaderBuilder`, because it projects by mask over the file's whole schema (one odd column
+//! spoils a file of which it is not even read) and opens pages without a look at their announced sizes. The readers
+//! below it take our pages and our schema, and are the same code, so that nothing is slower.
+//!
+//! Nothing that a file holds may hurt the process: sizes are compared with the bytes that are there, expansion is bounded,
+//! and a panic inside the decoder is caught at the boundary of a call and becomes a [`Error::Corrupt`] that names the file.
+
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+mod chunks;
+pub mod footer;
+mod raw;
+mod shape;
+mod text;
+mod thrift;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use parquet::errors::ParquetError;
+
+pub use footer::{Footer, FooterCache};
+pub use raw::{LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw};
+
+use crate::error::{Error, Result, ResultExt};
+
+/// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics into errors.
+fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", text.unwrap_or_default())))
+    });
+    result.at_file(file)
+}
+
+/// What the decoder says of a file: damage, unless our own error is inside.
+fn decode_error(error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<Error>() {
+            Ok(own) => *own,
+            Err(other) => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+        },
+        ParquetError::NYI(what) => Error::unsupported(format!("the Parquet file uses something that is not supported: {what}")),
+        other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+    }
+}
+
+/// The same for errors that come out of the batch reader as Arrow's.
+fn batch_error(error: arrow_schema::ArrowError) -> Error {
+    match error {
+        arrow_schema::ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
+            Ok(own) => *own,
+            Err(other) => match other.downcast::<ParquetError>() {
+                Ok(parquet) => decode_error(*parquet),
+                Err(other) => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+            },
+        },
+        arrow_schema::ArrowError::ParquetError(what) => Error::corrupt_data(format!("the Parquet file cannot be decoded: {what}")),
+        other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    use bytes::Bytes;
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::WriterProperties;
+
+    use crate::error::{Error, Missing, Result};
+    use crate::store::{File, ObjectMeta, Pending, Store};
+
+    /// A store of one file.
+    #[derive(Debug)]
+    pub(crate) struct Memory {
+        pub url: &'static str,
+        pub bytes: Bytes,
+    }
+
+    impl Memory {
+        fn range(bytes: &Bytes, range: &std::ops::Range<u64>) -> Result<Bytes> {
+            if range.start > range.end || range.end > bytes.len() as u64 {
+                return Err(Error::corrupt_data("out of range"));
+            }
+            Ok(bytes.slice(range.start as usize..range.end as usize))
+        }
+    }
+
+    impl Store for Memory {
+        fn url(&self) -> &str {
+            self.url
+        }
+
+        fn list_from(&self, _: &str, _: &str) -> Result<Vec<ObjectMeta>> {
+            Ok(Vec::new())
+        }
+
+        fn head(&self, path: &str) -> Result<ObjectMeta> {
+            Ok(ObjectMeta { path: path.to_owned(), size: self.bytes.len() as u64, modified_ms: 0 })
+        }
+
+        fn get(&self, _: &str) -> Pending<(Bytes, ObjectMeta)> {
+            Pending::lazy(|| Err(Error::not_found(Missing::Object, "no")))
+        }
+
+        fn get_ranges(&self, _: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
+            let bytes = self.bytes.clone();
+            Pending::lazy(move || ranges.iter().map(|range| Self::range(&bytes, range)).collect())
+        }
+    }
+
+    /// A file of these bytes in a store that counts as remote.
+    pub(crate) fn file_of(bytes: &[u8]) -> File {
+        file_in("memory:///", bytes)
+    }
+
+    /// A file of these bytes in a store at `url`.
+    pub(crate) fn file_in(url: &'static str, bytes: &[u8]) -> File {
+        File { store: Arc::new(Memory { url, bytes: Bytes::copy_from_slice(bytes) }), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) }
+    }
+
+    /// `batch` as a Parquet file.
+    pub(crate) fn write(batch: &RecordBatch, properties: Option<WriterProperties>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), properties).unwrap();
+        writer.write(batch).unwrap();
+        writer.close().unwrap();
+        out
+    }
+
+    /// One column `n` that counts from 0.
+    pub(crate) fn ints(count: i64) -> RecordBatch {
+        RecordBatch::try_from_iter([("n", Arc::new((0..count).collect::<Int64Array>()) as ArrayRef)]).unwrap()
+    }
+}

@@ -1,0 +1,186 @@
+//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types its arrays come in.
+//!
+//! Pruning makes a schema of its own in place of a mask over the file's: what is not read is not even converted, so an
+//! odd type elsewhere in the file cannot spoil anything. Group structure is kept where lists and maps are recognised by it.
+//!
+//! Strings and bytes decode to views (no copy out of pages and dictionaries), INT96 to microseconds (nanoseconds overflow
+//! outside of 1677 to 2262); everything else as arrow-rs has it.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, TimeUnit};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
+use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema_by_columns};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
+use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
+
+use super::chunks::{Group, GroupFailure};
+use super::{batch_error, decode_error, guarded};
+use crate::error::{Error, Result};
+
+/// What to decode of a file.
+pub(super) struct Shape {
+    /// Indexes of the leaves in the file, in order.
+    pub leaves: Vec<usize>,
+    /// The decoded columns.
+    pub fields: Fields,
+    /// The pruned schema.
+    pub schema: SchemaDescriptor,
+    levels: FieldLevels,
+}
+
+impl Shape {
+    /// Keeps the leaves of `schema` for which `keep` says so.
+    pub fn new(schema: &SchemaDescriptor, keep: impl Fn(usize) -> bool) -> Result<Self> {
+        let mut pruner = Pruner { keep: &keep, next: 0, leaves: Vec::new() };
+        let mut roots = Vec::new();
+        for root in schema.root_schema().get_fields() {
+            roots.extend(pruner.prune(root, false)?);
+        }
+        let leaves = pruner.leaves;
+        let root = Type::group_type_builder(schema.name()).with_fields(roots).build().map_err(decode_error)?;
+        let pruned = SchemaDescriptor::new(Arc::new(root));
+        let inferred = parquet_to_arrow_schema_by_columns(&pruned, ProjectionMask::all(), None).map_err(decode_error)?;
+        let mut leaf = 0;
+        let fields: Fields = inferred.fields().iter().map(|field| decoded_as(field, &pruned, &mut leaf)).collect();
+        let levels = parquet_to_arrow_field_levels(&pruned, ProjectionMask::all(), Some(&fields)).map_err(decode_error)?;
+        Ok(Self { leaves, fields, schema: pruned, levels })
+    }
+}
+
+struct Pruner<'a> {
+    keep: &'a dyn Fn(usize) -> bool,
+    next: usize,
+    leaves: Vec<usize>,
+}
+
+impl Pruner<'_> {
+    /// `node` without the leaves that are not kept; `all` keeps them all.
+    fn prune(&mut self, node: &TypePtr, all: bool) -> Result<Option<TypePtr>> {
+        if node.is_primitive() {
+            let leaf = self.next;
+            self.next += 1;
+            if !all && !(self.keep)(leaf) {
+                return Ok(None);
+            }
+            self.leaves.push(leaf);
+            return Ok(Some(Arc::clone(node)));
+        }
+        let info = node.get_basic_info();
+        // The two children of a map's entries tell it from a list, as several children of a list's repeated group tell a
+        // two-level list from a three-level one: such groups are kept whole if at all.
+        let whole = all || is_map(info) || (is_list(info) && node.get_fields().iter().any(|child| is_repeated(child) && several(child)));
+        let whole = whole && {
+            let (from, leaves) = (self.next, self.leaves.len());
+            let mut any = false;
+            for child in node.get_fields() {
+                any |= self.prune(child, all)?.is_some();
+            }
+            if !any {
+                return Ok(None);
+            }
+            self.next = from;
+            self.leaves.truncate(leaves);
+            true
+        };
+        let mut children = Vec::with_capacity(node.get_fields().len());
+        for child in node.get_fields() {
+            children.extend(self.prune(child, whole)?);
+        }
+        if children.is_empty() {
+            return Ok(None);
+        }
+        let mut group = Type::group_type_builder(node.name())
+            .with_converted_type(info.converted_type())
+            .with_logical_type(info.logical_type_ref().cloned())
+            .with_fields(children)
+            .with_id(info.has_id().then(|| info.id()));
+        if info.has_repetition() {
+            group = group.with_repetition(info.repetition());
+        }
+        Ok(Some(Arc::new(group.build().map_err(decode_error)?)))
+    }
+}
+
+/// Whether a group is annotated as a list.
+pub(super) fn is_list(info: &BasicTypeInfo) -> bool {
+    info.logical_type_ref() == Some(&LogicalType::List) || info.converted_type() == ConvertedType::LIST
+}
+
+/// Whether a group is annotated as a map.
+pub(super) fn is_map(info: &BasicTypeInfo) -> bool {
+    info.logical_type_ref() == Some(&LogicalType::Map) || matches!(info.converted_type(), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE)
+}
+
+pub(super) fn is_repeated(node: &Type) -> bool {
+    node.get_basic_info().has_repetition() && node.get_basic_info().repetition() == Repetition::REPEATED
+}
+
+fn several(node: &Type) -> bool {
+    node.is_group() && node.get_fields().len() > 1
+}
+
+/// The type that a field's arrays are decoded to.
+fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Field {
+    let mut child = |field: &Arc<Field>| Arc::new(decoded_as(field, schema, leaf));
+    let data_type = match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(&mut child).collect()),
+        DataType::List(element) => DataType::List(child(element)),
+        DataType::Map(entries, sorted) => DataType::Map(child(entries), *sorted),
+        primitive => {
+            let physical = schema.columns().get(*leaf).map(|column| column.physical_type());
+            *leaf += 1;
+            match primitive {
+                DataType::Utf8 => DataType::Utf8View,
+                DataType::Binary => DataType::BinaryView,
+                DataType::Timestamp(TimeUnit::Nanosecond, None) if physical == Some(Physical::INT96) => DataType::Timestamp(TimeUnit::Microsecond, None),
+                other => other.clone(),
+            }
+        }
+    };
+    field.clone().with_data_type(data_type)
+}
+
+/// Batches of one row group, as they come from the decoder.
+pub(super) struct GroupBatches {
+    inner: ParquetRecordBatchReader,
+    failure: GroupFailure,
+    file: String,
+}
+
+/// Decodes `shape` of `group`, `batch_rows` at a time, only the rows of `selection` if there is one.
+pub(super) fn decode(shape: &Shape, group: &Group, batch_rows: usize, selection: Option<RowSelection>, file: &str) -> Result<GroupBatches> {
+    let failure = group.failure();
+    guarded(file, || {
+        let inner =
+            ParquetRecordBatchReader::try_new_with_row_groups(&shape.levels, group, batch_rows.max(1), selection).map_err(|e| failure.or(decode_error(e)))?;
+        Ok(GroupBatches { inner, failure: failure.clone(), file: file.to_owned() })
+    })
+}
+
+impl Iterator for GroupBatches {
+    type Item = Result<arrow_array::RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        guarded(&self.file, || self.inner.next().transpose().map_err(|e| self.failure.or(batch_error(e)))).transpose()
+    }
+}
+
+/// How many rows of a group to decode at once: `batch_rows`, fewer where lists are long or values large.
+pub(super) fn rows_at_once(footer: &super::Footer, group: usize, leaves: &[usize], batch_rows: usize, batch_bytes: u64) -> Result<usize> {
+    let metadata = footer.metadata.row_groups().get(group).ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
+    let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
+    let columns = leaves.iter().filter_map(|leaf| metadata.columns().get(*leaf));
+    let (mut values, mut bytes) = (1_u64, 1_u64);
+    for column in columns {
+        values = values.max(u64::try_from(column.num_values()).unwrap_or(0));
+        bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
+    }
+    let by_values = VALUES_AT_ONCE.saturating_mul(rows) / values.max(rows);
+    let by_bytes = u64::try_from(u128::from(batch_bytes) * u128::from(rows) / u128::from(bytes)).unwrap_or(u64::MAX);
+    let least = by_values.min(by_bytes).max(1);
+    Ok(usize::try_from(least).map_or(batch_rows, |least| batch_rows.min(least)).max(1))
+}
+
+/// List elements of a column to decode at once.
+const VALUES_AT_ONCE: u64 = 4 << 20;

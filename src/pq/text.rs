@@ -1,0 +1,62 @@
+//! How much text a batch holds: arrays -> bytes as if every value were copied, and batches cut to a budget.
+//!
+//! Views of one dictionary entry cost nothing however often it is repeated; the first copy into offsets and bytes does. A
+//! file of a few kilobytes can repeat a long string a million times, so batches are cut *before* anything is copied.
+
+use std::collections::VecDeque;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+
+/// Bytes of all strings and byte strings in `columns`, at any depth.
+pub(super) fn text_bytes(columns: &[ArrayRef]) -> u64 {
+    columns.iter().map(|column| of_array(column)).sum()
+}
+
+fn of_array(array: &ArrayRef) -> u64 {
+    // The low half of a view is its length; masked values have views too, but null ones are zero or harmless.
+    let lengths = |views: &[u128]| views.iter().map(|view| view & 0xffff_ffff).sum::<u128>() as u64;
+    match array.data_type() {
+        DataType::Utf8View => lengths(array.as_string_view().views()),
+        DataType::BinaryView => lengths(array.as_binary_view().views()),
+        DataType::Utf8 => span(array.as_string::<i32>().value_offsets()),
+        DataType::Binary => span(array.as_binary::<i32>().value_offsets()),
+        DataType::Struct(_) => text_bytes(array.as_struct().columns()),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            of_part(list.values(), list.value_offsets())
+        }
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            map.entries().columns().iter().map(|column| of_part(column, map.offsets())).sum()
+        }
+        _ => 0,
+    }
+}
+
+fn span(offsets: &[i32]) -> u64 {
+    match (offsets.first(), offsets.last()) {
+        (Some(first), Some(last)) => u64::try_from(i64::from(*last) - i64::from(*first)).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn of_part(values: &ArrayRef, offsets: &[i32]) -> u64 {
+    let from = offsets.first().and_then(|n| usize::try_from(*n).ok()).unwrap_or(0);
+    let count = usize::try_from(span(offsets)).unwrap_or(0);
+    of_array(&values.slice(from.min(values.len()), count.min(values.len().saturating_sub(from))))
+}
+
+/// Cuts `batch`, which holds `text` bytes, into halves until each holds at most `limit` or a single row.
+pub(super) fn split(batch: RecordBatch, text: u64, limit: u64, out: &mut VecDeque<RecordBatch>) {
+    if text <= limit || batch.num_rows() <= 1 {
+        out.push_back(batch);
+        return;
+    }
+    let half = batch.num_rows() / 2;
+    for part in [batch.slice(0, half), batch.slice(half, batch.num_rows() - half)] {
+        let text = text_bytes(part.columns());
+        split(part, text, limit, out);
+    }
+}

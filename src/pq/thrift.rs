@@ -1,0 +1,278 @@
+//! Just enough of Thrift's compact protocol to look at Parquet headers before a real parser trusts them.
+//!
+//! The `parquet` crate builds the schema tree by recursion and allocates what a page header announces. Both numbers come
+//! from the file, and a stack overflow or a failed allocation cannot be caught. So the schema's depth and each page's
+//! sizes are read here first, without recursion and without allocation; everything else is skipped over.
+
+/// A position in compact-protocol bytes. Every method gives `None` where the bytes end or make no sense.
+struct Skim<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+const STOP: u8 = 0;
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const BYTE: u8 = 3;
+const I16: u8 = 4;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+const UUID: u8 = 13;
+
+/// Values inside values; real metadata needs six.
+const NESTING: usize = 16;
+
+impl<'a> Skim<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn advance(&mut self, count: u64) -> Option<()> {
+        let to = self.at.checked_add(usize::try_from(count).ok()?)?;
+        if to > self.bytes.len() {
+            return None;
+        }
+        self.at = to;
+        Some(())
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn integer(&mut self) -> Option<i64> {
+        let raw = self.varint()?;
+        Some((raw >> 1).cast_signed() ^ -(raw & 1).cast_signed())
+    }
+
+    /// The next field's type and id; type [`STOP`] at the end of a struct.
+    fn field(&mut self, last: &mut i64) -> Option<(u8, i64)> {
+        let head = self.byte()?;
+        if head == STOP {
+            return Some((STOP, 0));
+        }
+        let delta = i64::from(head >> 4);
+        *last = if delta == 0 { self.integer()? } else { last.checked_add(delta)? };
+        Some((head & 0x0f, *last))
+    }
+
+    /// Element type and count of a list.
+    fn list(&mut self) -> Option<(u8, u64)> {
+        let head = self.byte()?;
+        let count = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+        // Every element takes a byte at least, so a count beyond the bytes left is a lie.
+        (count <= self.bytes.len().saturating_sub(self.at) as u64).then_some((head & 0x0f, count))
+    }
+
+    /// Skips a value. `element` tells a list's elements, whose booleans take a byte, from a field's, which take none.
+    fn skip(&mut self, kind: u8, element: bool, depth: usize) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match kind {
+            TRUE | FALSE if element => self.advance(1),
+            TRUE | FALSE => Some(()),
+            BYTE => self.advance(1),
+            I16 | I32 | I64 => self.varint().map(|_| ()),
+            DOUBLE => self.advance(8),
+            UUID => self.advance(16),
+            BINARY => {
+                let length = self.varint()?;
+                self.advance(length)
+            }
+            LIST | SET => {
+                let (kind, count) = self.list()?;
+                (0..count).try_for_each(|_| self.skip(kind, true, depth))
+            }
+            MAP => {
+                let count = self.varint()?;
+                if count == 0 {
+                    return Some(());
+                }
+                let kinds = self.byte()?;
+                (0..count).try_for_each(|_| {
+                    self.skip(kinds >> 4, true, depth)?;
+                    self.skip(kinds & 0x0f, true, depth)
+                })
+            }
+            STRUCT => {
+                let mut last = 0;
+                loop {
+                    match self.field(&mut last)? {
+                        (STOP, _) => return Some(()),
+                        (kind, _) => self.skip(kind, false, depth)?,
+                    }
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn i32(&mut self) -> Option<i32> {
+        i32::try_from(self.integer()?).ok()
+    }
+}
+
+/// The depth of the schema tree in a serialized `FileMetaData`; `None` where the bytes are none.
+///
+/// The tree is a flat list in which each group says how many children follow.
+pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
+    let mut skim = Skim::new(metadata);
+    let mut last = 0;
+    loop {
+        match skim.field(&mut last)? {
+            (STOP, _) => return None,
+            (LIST, 2) => break,
+            (kind, _) => skim.skip(kind, false, NESTING)?,
+        }
+    }
+    let (STRUCT, elements) = skim.list()? else { return None };
+    let mut deepest = 0;
+    let mut open: Vec<i32> = Vec::new();
+    for _ in 0..elements {
+        let mut children = 0;
+        let mut last = 0;
+        loop {
+            match skim.field(&mut last)? {
+                (STOP, _) => break,
+                (I32, 5) => children = skim.i32()?,
+                (kind, _) => skim.skip(kind, false, NESTING)?,
+            }
+        }
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+        if let Some(rest) = open.last_mut() {
+            *rest -= 1;
+        }
+        deepest = deepest.max(open.len() + 1);
+        if children > 0 {
+            open.push(children);
+        }
+    }
+    Some(deepest)
+}
+
+/// What a page says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageHead {
+    /// Length of the header itself.
+    pub length: usize,
+    /// What it is.
+    pub kind: PageKind,
+    /// Bytes after the header.
+    pub compressed: u64,
+    /// Bytes once decompressed.
+    pub uncompressed: u64,
+    /// Values (levels) in it, nulls included.
+    pub values: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PageKind {
+    Data,
+    Dictionary,
+    /// Index pages and unknown ones, which readers pass over.
+    Other,
+}
+
+/// Reads a page header; `None` where `bytes` holds no whole one, or where a size is negative.
+pub(super) fn page_head(bytes: &[u8]) -> Option<PageHead> {
+    let mut skim = Skim::new(bytes);
+    let (mut kind, mut compressed, mut uncompressed, mut values) = (None, None, None, 0);
+    let mut last = 0;
+    loop {
+        match skim.field(&mut last)? {
+            (STOP, _) => break,
+            (I32, 1) => kind = Some(skim.i32()?),
+            (I32, 2) => uncompressed = Some(skim.i32()?),
+            (I32, 3) => compressed = Some(skim.i32()?),
+            // The headers of data pages, dictionary pages and data pages V2 all begin with their number of values.
+            (STRUCT, 5 | 7 | 8) => {
+                let mut last = 0;
+                loop {
+                    match skim.field(&mut last)? {
+                        (STOP, _) => break,
+                        (I32, 1) => values = u64::try_from(skim.i32()?).ok()?,
+                        (kind, _) => skim.skip(kind, false, NESTING)?,
+                    }
+                }
+            }
+            (kind, _) => skim.skip(kind, false, NESTING)?,
+        }
+    }
+    Some(PageHead {
+        length: skim.at,
+        kind: match kind? {
+            0 | 3 => PageKind::Data,
+            2 => PageKind::Dictionary,
+            _ => PageKind::Other,
+        },
+        compressed: u64::try_from(compressed?).ok()?,
+        uncompressed: u64::try_from(uncompressed?).ok()?,
+        values,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// version = 1, then a list of schema elements {5: num_children}.
+    fn metadata(children: &[i32]) -> Vec<u8> {
+        let mut bytes = vec![0x15, 0x02, 0x19, 0xfc];
+        assert!(children.len() < 128);
+        bytes.push(children.len() as u8);
+        for count in children {
+            if *count > 0 {
+                bytes.extend([0x55, (*count as u8) << 1]);
+            }
+            bytes.push(0);
+        }
+        bytes.push(0);
+        bytes
+    }
+
+    #[test]
+    fn the_depth_counts_groups_inside_groups() {
+        assert_eq!(schema_depth(&metadata(&[2, 0, 0])), Some(2));
+        assert_eq!(schema_depth(&metadata(&[2, 2, 0, 1, 0, 0])), Some(4));
+        assert_eq!(schema_depth(&metadata(&[1; 100])), Some(100));
+    }
+
+    #[test]
+    fn truncated_or_senseless_bytes_are_no_header() {
+        let whole = metadata(&[2, 0, 0]);
+        for length in 0..whole.len() - 2 {
+            assert_eq!(schema_depth(&whole[..length]), None, "{length}");
+        }
+        assert_eq!(page_head(&[]), None);
+        assert_eq!(page_head(&[0x15, 0x00, 0x15, 0x01, 0x15, 0x02, 0x00]), None, "a negative size");
+        assert_eq!(page_head(&[0xff; 64]), None);
+    }
+
+    #[test]
+    fn a_page_header_is_read() {
+        // type 0, uncompressed 100, compressed 50, data_page_header { num_values 7 }
+        let bytes = [0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00, 0xaa];
+        assert_eq!(page_head(&bytes), Some(PageHead { length: 12, kind: PageKind::Data, compressed: 50, uncompressed: 100, values: 7 }));
+    }
+}
