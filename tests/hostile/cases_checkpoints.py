@@ -1,0 +1,582 @@
+"""Checkpoints: hints while the commits are there, named in the error when they are not."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tablekit import log, thrift
+
+from .generate import Expect, anything, case, either, error, rows
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Callable
+
+FIVE = range(50)
+NAME = "00000000000000000002.checkpoint"
+
+
+def _broken(folder: pathlib.Path, damage: Callable[[bytes], bytes], *, drop: bool = False) -> None:
+    """Write a table of five commits whose checkpoint at version 2 is damaged."""
+    table = log.basic(folder, 5)
+    (file,) = table.checkpoint(2)
+    table.last_checkpoint(2)
+    file.write_bytes(damage(file.read_bytes()))
+    if drop:
+        table.drop_commits(0, 1)
+
+
+def _footer(change: Callable[[thrift.Struct], object]) -> Callable[[bytes], bytes]:
+    """Return a damage that changes the footer's content."""
+
+    def damage(data: bytes) -> bytes:
+        footer = thrift.footer(data)
+        change(footer)
+        return thrift.with_footer(data, footer)
+
+    return damage
+
+
+def _set(footer: thrift.Struct, field: int, value: Any) -> None:  # noqa: ANN401
+    footer[field] = (footer[field][0], value)
+
+
+def _group(footer: thrift.Struct) -> thrift.Struct:
+    return footer[4][1][1][0]
+
+
+def _column(footer: thrift.Struct, index: int = 3) -> thrift.Struct:
+    return _group(footer)[1][1][1][index][3][1]
+
+
+_DAMAGES: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("empty", lambda _: b""),
+    ("one_byte", lambda d: d[:1]),
+    ("only_magic", lambda _: b"PAR1"),
+    ("magic_twice", lambda _: b"PAR1PAR1"),
+    ("half", lambda d: d[: len(d) // 2]),
+    ("without_end", lambda d: d[:-8]),
+    ("without_start", lambda d: d[100:]),
+    ("text", lambda _: b"not a checkpoint" * 100),
+    ("zeros", lambda d: bytes(len(d))),
+    ("bad_end_magic", lambda d: d[:-4] + b"PAR2"),
+    ("encrypted_magic", lambda d: d[:-4] + b"PARE"),
+    ("footer_length_huge", lambda d: d[:-8] + struct.pack("<I", 0xFFFFFFFF) + b"PAR1"),
+    ("footer_length_negative", lambda d: d[:-8] + struct.pack("<i", -5) + b"PAR1"),
+    ("footer_length_zero", lambda d: d[:-8] + struct.pack("<I", 0) + b"PAR1"),
+    ("footer_length_of_file", lambda d: d[:-8] + struct.pack("<I", len(d)) + b"PAR1"),
+    ("footer_garbage", lambda d: d[: -8 - int.from_bytes(d[-8:-4], "little")] + b"\xff" * int.from_bytes(d[-8:-4], "little") + d[-8:]),
+    ("footer_deep", lambda d: d + b"\x1c" * 200_000 + struct.pack("<I", 200_000) + b"PAR1"),
+    ("footer_list_of_billions", lambda d: d + b"\x29\xfc\xff\xff\xff\xff\x07" + struct.pack("<I", 7) + b"PAR1"),
+    ("footer_text_of_billions", lambda d: d + b"\x68\xff\xff\xff\xff\x07" + struct.pack("<I", 6) + b"PAR1"),
+    ("rows_negative", _footer(lambda f: _set(_group(f), 3, -5))),
+    ("rows_of_billions", _footer(lambda f: _set(_group(f), 3, 1 << 60))),
+    ("pages_outside", _footer(lambda f: _set(_column(f), 9, 1 << 40))),
+    ("pages_negative", _footer(lambda f: _set(_column(f), 9, -100))),
+    ("chunk_size_huge", _footer(lambda f: _set(_column(f), 7, 1 << 50))),
+    ("chunk_size_negative", _footer(lambda f: _set(_column(f), 7, -1))),
+    ("values_of_billions", _footer(lambda f: _set(_column(f), 5, 1 << 60))),
+    ("codec_unknown", _footer(lambda f: _set(_column(f), 4, 77))),
+    ("codec_wrong", _footer(lambda f: _set(_column(f), 4, 2))),
+    ("no_columns", _footer(lambda f: _set(f, 2, (thrift.STRUCT, f[2][1][1][:1])))),
+    ("children_of_billions", _footer(lambda f: _set(f[2][1][1][0], 5, 0x7FFFFFFF))),
+    ("children_negative", _footer(lambda f: _set(f[2][1][1][0], 5, -1))),
+    ("chunk_missing", _footer(lambda f: _set(_group(f), 1, (thrift.STRUCT, _group(f)[1][1][1][:-1])))),
+    ("pages_zeroed", lambda d: d[:4] + bytes(len(d) - 12 - int.from_bytes(d[-8:-4], "little")) + d[-8 - int.from_bytes(d[-8:-4], "little") :]),
+]
+for _name, _damage in _DAMAGES:
+
+    @case(f"checkpoint_{_name}", rows(FIVE))
+    def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = _damage) -> None:
+        """The commits are there: replay them."""
+        _broken(folder, damage)
+
+
+for _name in ["empty", "half", "text", "footer_length_huge", "footer_garbage", "pages_outside", "pages_zeroed", "no_columns"]:
+
+    @case(f"checkpoint_{_name}_and_no_commits", error("CorruptLogError", NAME))
+    def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = dict(_DAMAGES)[_name]) -> None:
+        """Without the commits the error names the checkpoint."""
+        _broken(folder, damage, drop=True)
+
+
+for _seed in range(16):
+
+    @case(f"checkpoint_bits_flipped_{_seed}", anything())
+    def _(folder: pathlib.Path, seed: int = _seed) -> None:
+        """A few bits flipped at places that the case's number decides."""
+
+        def flip(data: bytes) -> bytes:
+            out = bytearray(data)
+            for i in range(4):
+                at = (seed * 7919 + i * 104729 + seed * seed * 31) % len(out)
+                out[at] ^= 1 << ((seed + i) % 8)
+            return bytes(out)
+
+        _broken(folder, flip, drop=seed % 2 == 1)
+
+
+@case("checkpoint_is_a_directory", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """A folder with the name of a checkpoint."""
+    table = log.basic(folder, 5)
+    table.checkpoint_file(2).mkdir()
+    table.last_checkpoint(2)
+
+
+@case("checkpoint_is_a_symlink_loop", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """A link to itself."""
+    table = log.basic(folder, 5)
+    table.checkpoint_file(2).symlink_to(table.checkpoint_file(2).name)
+
+
+@case("checkpoint_part_missing", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """A multi-part checkpoint without one part, while the commits are there."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, parts=3)[1].unlink()
+    table.last_checkpoint(2, parts=3)
+
+
+@case("checkpoint_part_missing_and_no_commits", error("CorruptLogError", "0000000002.0000000003"))
+def _(folder: pathlib.Path) -> None:
+    """The same without the commits: the error names the missing part."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, parts=3)[1].unlink()
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_part_broken", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """One part is empty."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, parts=3)[2].write_bytes(b"")
+
+
+@case("checkpoint_part_broken_and_no_commits", error("CorruptLogError", "0000000003.0000000003"))
+def _(folder: pathlib.Path) -> None:
+    """One part is empty and the commits are gone."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, parts=3)[2].write_bytes(b"")
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_parts_of_two_sets", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Parts of a set of two and of a set of three; only the set of two is whole."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, parts=3)[0].unlink()
+    table.checkpoint(2, parts=2)
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_parts_with_impossible_numbers", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Parts numbered zero, beyond their set and overflowing."""
+    table = log.basic(folder, 5)
+    for name in ["0000000000.0000000002", "0000000005.0000000002", "9999999999.9999999999", "0000000001.0000000000"]:
+        (table.log / f"00000000000000000002.checkpoint.{name}.parquet").write_bytes(b"PAR1")
+
+
+@case("checkpoint_falls_back_to_an_older_one", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """The newest checkpoint is broken; an older one and the commits since then suffice."""
+    table = log.basic(folder, 5)
+    table.checkpoint(1)
+    (file,) = table.checkpoint(3)
+    file.write_bytes(b"PAR1")
+    table.last_checkpoint(3)
+    table.drop_commits(0, 0)
+
+
+@case("checkpoint_of_the_future", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """A checkpoint above the newest commit: the commits after it may be gone, or it is a lie."""
+    table = log.basic(folder, 5)
+    table.checkpoint(4)[0].rename(table.checkpoint_file(9))
+
+
+@case("checkpoint_alone", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """No commit at all, only a checkpoint."""
+    table = log.basic(folder, 5)
+    table.checkpoint(4)
+    table.drop_commits(0, 4)
+
+
+@case("checkpoint_then_gap", error("CorruptLogError", "00000000000000000003"))
+def _(folder: pathlib.Path) -> None:
+    """A gap above the checkpoint is an error."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2)
+    table.drop_commits(3, 3)
+
+
+@case("checkpoint_after_gap", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """A gap below the checkpoint is harmless."""
+    table = log.basic(folder, 5)
+    table.checkpoint(3)
+    table.drop_commits(1, 1)
+
+
+@case("version_below_the_checkpoint", error("VersionNotFoundError", "1"), version=1)
+def _(folder: pathlib.Path) -> None:
+    """A version whose commits were cleaned up."""
+    table = log.basic(folder, 5)
+    table.checkpoint(3)
+    table.drop_commits(0, 2)
+
+
+# Checkpoints that can be read and say something wrong.
+
+
+def _content(folder: pathlib.Path, drop: bool, **columns: pa.DataType) -> None:  # noqa: FBT001
+    """Write a checkpoint with other column types (None leaves one out)."""
+    table = log.basic(folder, 5)
+    actions = table.actions(0, 2)
+    kept = [a for a in actions if columns.get(next(iter(a)), 1) is not None]
+    table.checkpoint(2, kept, columns=columns)
+    if drop:
+        table.drop_commits(0, 1)
+
+
+_TYPES: list[tuple[str, dict[str, Any], Expect]] = [
+    ("without_adds", {"add": None}, either(FIVE, "CorruptLogError")),
+    ("without_protocol", {"protocol": None}, error("CorruptLogError", "protocol")),
+    ("without_metadata", {"metaData": None}, error("CorruptLogError", "metaData")),
+    ("without_optional_columns", {"txn": None, "remove": None, "domainMetadata": None}, rows(FIVE)),
+]
+for _name, _columns, _expect in _TYPES:
+    if _name != "without_adds":
+
+        @case(f"checkpoint_{_name}_and_no_commits", _expect)
+        def _(folder: pathlib.Path, columns: dict[str, Any] = _columns) -> None:
+            """A column is missing and the commits are gone."""
+            _content(folder, drop=True, **columns)
+
+    if _name != "without_adds":
+
+        @case(f"checkpoint_{_name}", rows(FIVE))
+        def _(folder: pathlib.Path, columns: dict[str, Any] = _columns) -> None:
+            """A column is missing; the commits hold what it lacks."""
+            _content(folder, drop=False, **columns)
+
+
+def _rewritten(folder: pathlib.Path, change: Callable[[pa.Table], pa.Table], *, drop: bool) -> None:
+    """Write a checkpoint whose rows are changed after building them."""
+    table = log.basic(folder, 5)
+    pq.write_table(change(log.checkpoint_table(table.actions(0, 2))), table.checkpoint_file(2))
+    if drop:
+        table.drop_commits(0, 1)
+
+
+def _replace_add(table: pa.Table, array: pa.Array) -> pa.Table:
+    return table.set_column(table.column_names.index("add"), "add", array)
+
+
+def _add_field(table: pa.Table, name: str, kind: pa.DataType, value: Any) -> pa.Table:  # noqa: ANN401
+    """Return the rows with another type and value for a field of `add`."""
+    adds = [None if a is None else (dict(a) | {name: value}) for a in table.column("add").to_pylist()]
+    fields = [pa.field(f.name, kind if f.name == name else f.type) for f in log.ADD]
+    return _replace_add(table, pa.array(adds, pa.struct(fields)))
+
+
+_WRONG: list[tuple[str, Callable[[pa.Table], pa.Table]]] = [
+    ("add_is_a_number", lambda t: _replace_add(t, pa.array(range(len(t))))),
+    ("add_is_a_list", lambda t: _replace_add(t, pa.array([[1]] * len(t)))),
+    ("path_is_a_number", lambda t: _add_field(t, "path", pa.int64(), 7)),
+    ("path_is_null", lambda t: _add_field(t, "path", pa.string(), None)),
+    ("path_is_no_utf8", lambda t: _add_field(t, "path", pa.binary(), b"\xff\xfe")),
+    ("size_is_text", lambda t: _add_field(t, "size", pa.string(), "big")),
+    ("size_is_negative", lambda t: _add_field(t, "size", pa.int64(), -1)),
+    ("partition_values_are_text", lambda t: _add_field(t, "partitionValues", pa.string(), "x")),
+    ("stats_are_a_number", lambda t: _add_field(t, "stats", pa.int64(), 7)),
+]
+for _name, _change in _WRONG:
+    _harmless = _name.startswith("stats")
+
+    @case(f"checkpoint_{_name}", rows(FIVE))
+    def _(folder: pathlib.Path, change: Callable[[pa.Table], pa.Table] = _change) -> None:
+        """A column has a wrong type or value; the commits are there."""
+        _rewritten(folder, change, drop=False)
+
+    @case(
+        f"checkpoint_{_name}_and_no_commits",
+        either(FIVE, "CorruptLogError", NAME) if _harmless else error("CorruptLogError", NAME),
+    )
+    def _(folder: pathlib.Path, change: Callable[[pa.Table], pa.Table] = _change) -> None:
+        """The same without the commits."""
+        _rewritten(folder, change, drop=True)
+
+
+@case("checkpoint_with_unknown_columns", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Columns and fields of a later protocol are ignored."""
+    _rewritten(folder, lambda t: t.append_column("future", pa.array([{"path": "x"}] * len(t))), drop=True)
+
+
+def _large_path(table: pa.Table) -> pa.Table:
+    """Return the rows with paths as large strings."""
+    fields = [pa.field(f.name, pa.large_string() if f.name == "path" else f.type) for f in log.ADD]
+    return _replace_add(table, pa.array(table.column("add").to_pylist(), pa.struct(fields)))
+
+
+@case("checkpoint_with_large_strings", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Paths as large strings, which only changes the Arrow schema stored in the footer."""
+    _rewritten(folder, _large_path, drop=True)
+
+
+@case("checkpoint_names_a_file_twice", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """Two rows for one file: it must not be read twice."""
+    table = log.basic(folder, 5)
+    actions = table.actions(0, 2)
+    table.checkpoint(2, [*actions, actions[-1]])
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_adds_and_removes_a_file", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """An add and a tombstone of one file in a checkpoint."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, [*table.actions(0, 2), log.remove("part-0.parquet")])
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_has_two_protocols", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """Two protocol rows."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, [log.protocol(), *table.actions(0, 2)])
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_has_no_rows", error("CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """An empty checkpoint and no commits."""
+    table = log.basic(folder, 5)
+    table.checkpoint(2, [])
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_needs_an_unknown_feature", error("DeltaProtocolError", "quantumRows"))
+def _(folder: pathlib.Path) -> None:
+    """The protocol in the checkpoint is above us."""
+    table = log.basic(folder, 5)
+    actions = [log.protocol(features=["quantumRows"]), *[a for a in table.actions(0, 2) if "protocol" not in a]]
+    table.checkpoint(2, actions)
+    table.drop_commits(0, 1)
+
+
+# Parsed statistics that lie about their types.
+
+for _name, _kind, _value in [
+    ("text", pa.string(), "broken"),
+    ("number", pa.int64(), 7),
+    ("struct_of_nothing", pa.struct([("x", pa.int64())]), {"x": 1}),
+    ("wrong_bounds", pa.struct([("numRecords", pa.string()), ("minValues", pa.int64())]), {"numRecords": "x", "minValues": 1}),
+    ("wrong_columns", pa.struct([("minValues", pa.struct([("id", pa.string())]))]), {"minValues": {"id": "x"}}),
+]:
+
+    @case(f"stats_parsed_{_name}", rows(range(25, 50)), do="filter", sql="id >= 25")
+    def _(folder: pathlib.Path, kind: pa.DataType = _kind, value: object = _value) -> None:
+        """Parsed statistics of a wrong shape do not prune and are no error."""
+        table = log.basic(folder, 5)
+        rows_ = log.checkpoint_table(table.actions(0, 4))
+        adds = [None if a is None else (dict(a) | {"stats_parsed": value, "stats": None}) for a in rows_.column("add").to_pylist()]
+        fields = [*log.ADD, pa.field("stats_parsed", kind)]
+        pq.write_table(_replace_add(rows_, pa.array(adds, pa.struct(fields))), table.checkpoint_file(4))
+        table.drop_commits(0, 4)
+
+
+# V2 checkpoints and sidecars.
+
+
+def _v2(folder: pathlib.Path, *, drop: bool = True, **options: Any) -> tuple[log.Table, pathlib.Path]:  # noqa: ANN401
+    """Return a table of five commits with a V2 checkpoint at version 3."""
+    table = log.basic(folder, 5)
+    table.commit(0, log.protocol(features=["v2Checkpoint"]), log.metadata(), table.actions(0, 0)[-1])
+    file = table.v2_checkpoint(3, **options)
+    if drop:
+        table.drop_commits(0, 2)
+    return table, file
+
+
+def _sidecars(table: log.Table) -> list[pathlib.Path]:
+    return sorted((table.log / "_sidecars").iterdir())
+
+
+for _kind in ["json", "parquet"]:
+    for _count in [0, 3]:
+
+        @case(f"v2_{_kind}_with_{_count}_sidecars", rows(FIVE))
+        def _(folder: pathlib.Path, kind: str = _kind, count: int = _count) -> None:
+            """A good V2 checkpoint: the control of the cases below."""
+            _v2(folder, kind=kind, sidecars=count)
+
+    @case(f"v2_{_kind}_sidecar_missing", rows(FIVE))
+    def _(folder: pathlib.Path, kind: str = _kind) -> None:
+        """A sidecar is missing, the commits are there."""
+        table, _ = _v2(folder, kind=kind, sidecars=3, drop=False)
+        _sidecars(table)[1].unlink()
+
+    @case(f"v2_{_kind}_sidecar_missing_and_no_commits", error("CorruptLogError", "_sidecars"))
+    def _(folder: pathlib.Path, kind: str = _kind) -> None:
+        """A sidecar is missing and the commits are gone: the error names it."""
+        table, _ = _v2(folder, kind=kind, sidecars=3)
+        _sidecars(table)[1].unlink()
+
+    @case(f"v2_{_kind}_sidecar_truncated", rows(FIVE))
+    def _(folder: pathlib.Path, kind: str = _kind) -> None:
+        """A sidecar is cut off, the commits are there."""
+        table, _ = _v2(folder, kind=kind, sidecars=3, drop=False)
+        one = _sidecars(table)[1]
+        one.write_bytes(one.read_bytes()[:100])
+
+    @case(f"v2_{_kind}_sidecar_garbage_and_no_commits", error("CorruptLogError", ".parquet"))
+    def _(folder: pathlib.Path, kind: str = _kind) -> None:
+        """A sidecar is garbage."""
+        table, _ = _v2(folder, kind=kind, sidecars=3)
+        _sidecars(table)[1].write_bytes(b"garbage" * 100)
+
+    @case(f"v2_{_kind}_garbage", rows(FIVE))
+    def _(folder: pathlib.Path, kind: str = _kind) -> None:
+        """The checkpoint itself is garbage, the commits are there."""
+        _v2(folder, kind=kind, drop=False)[1].write_bytes(b"garbage" * 100)
+
+    @case(f"v2_{_kind}_garbage_and_no_commits", error("CorruptLogError", "80a083e8"))
+    def _(folder: pathlib.Path, kind: str = _kind) -> None:
+        """The checkpoint itself is garbage and the commits are gone."""
+        _v2(folder, kind=kind)[1].write_bytes(b"garbage" * 100)
+
+
+def _top(folder: pathlib.Path, *actions: log.Action) -> log.Table:
+    """Return a table whose V2 checkpoint holds these actions besides protocol, metadata and three inline adds."""
+    return _v2(folder, kind="json", head=[{"checkpointMetadata": {"version": 3}}, *actions])[0]
+
+
+def _side(path: Any, size: Any = 100) -> log.Action:  # noqa: ANN401
+    return {"sidecar": {"path": path, "sizeInBytes": size, "modificationTime": 1}}
+
+
+for _name, _path in [
+    ("climbs_out", "../../../outside.parquet"),
+    ("climbs_out_encoded", "%2e%2e/%2E%2E/outside.parquet"),
+    ("of_the_system", "/etc/passwd"),
+    ("of_the_system_by_url", "file:///etc/passwd"),
+    ("elsewhere", "https://example.com/outside.parquet"),
+    ("empty", ""),
+    ("folder", "."),
+    ("number", 7),
+    ("null", None),
+]:
+
+    @case(f"v2_sidecar_path_{_name}", error("DeltaError"))
+    def _(folder: pathlib.Path, path: object = _path) -> None:
+        """A sidecar whose path leads elsewhere."""
+        _top(folder, _side(path))
+
+
+@case("v2_sidecar_path_absolute", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Sidecar paths may be full URIs."""
+    table = log.basic(folder, 5)
+    table.commit(0, log.protocol(features=["v2Checkpoint"]), log.metadata(), table.actions(0, 0)[-1])
+    adds = [a for a in table.actions(0, 3) if "add" in a]
+    side = table.sidecar(adds)
+    side["sidecar"]["path"] = (table.log / "_sidecars" / side["sidecar"]["path"]).as_uri()
+    rest = [a for a in table.actions(0, 3) if "add" not in a]
+    table.v2_checkpoint(3, rest, kind="json", head=[{"checkpointMetadata": {"version": 3}}, side])
+    table.drop_commits(0, 3)
+
+
+for _name, _size in [("zero", 0), ("negative", -5), ("huge", 1 << 60), ("text", "many")]:
+
+    @case(f"v2_sidecar_size_{_name}", either(FIVE, "CorruptLogError"))
+    def _(folder: pathlib.Path, size: object = _size) -> None:
+        """A sidecar whose size is a lie."""
+        table = log.basic(folder, 5)
+        table.commit(0, log.protocol(features=["v2Checkpoint"]), log.metadata(), table.actions(0, 0)[-1])
+        side = table.sidecar([a for a in table.actions(0, 3) if "add" in a])
+        side["sidecar"]["sizeInBytes"] = size
+        rest = [a for a in table.actions(0, 3) if "add" not in a]
+        table.v2_checkpoint(3, rest, kind="json", head=[{"checkpointMetadata": {"version": 3}}, side])
+        table.drop_commits(0, 3)
+
+
+@case("v2_sidecar_named_twice", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """One sidecar named twice: its files must not be read twice."""
+    table = log.basic(folder, 5)
+    table.commit(0, log.protocol(features=["v2Checkpoint"]), log.metadata(), table.actions(0, 0)[-1])
+    side = table.sidecar([a for a in table.actions(0, 3) if "add" in a])
+    rest = [a for a in table.actions(0, 3) if "add" not in a]
+    table.v2_checkpoint(3, rest, kind="json", head=[{"checkpointMetadata": {"version": 3}}, side, side])
+    table.drop_commits(0, 3)
+
+
+@case("v2_sidecar_names_itself", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """A sidecar that holds a sidecar action: sidecars have none, and a reader that follows runs for ever."""
+    table = log.basic(folder, 5)
+    table.commit(0, log.protocol(features=["v2Checkpoint"]), log.metadata(), table.actions(0, 0)[-1])
+    adds = [a for a in table.actions(0, 3) if "add" in a]
+    side = table.sidecar([*adds, _side("loop.parquet")], "loop.parquet", sidecar=log.SIDECAR)
+    rest = [a for a in table.actions(0, 3) if "add" not in a]
+    table.v2_checkpoint(3, rest, kind="json", head=[{"checkpointMetadata": {"version": 3}}, side])
+    table.drop_commits(0, 3)
+
+
+@case("v2_without_checkpoint_metadata", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """The mandatory action is missing."""
+    _v2(folder, kind="json", head=[])
+
+
+@case("v2_with_two_checkpoint_metadata", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """The mandatory action stands there twice."""
+    _top(folder, {"checkpointMetadata": {"version": 3}})
+
+
+@case("v2_of_another_version", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """The action names another version than the file."""
+    _v2(folder, kind="json", head=[{"checkpointMetadata": {"version": 77}}])
+
+
+@case("v2_without_the_feature", either(FIVE, "CorruptLogError"))
+def _(folder: pathlib.Path) -> None:
+    """A V2 checkpoint in a table whose protocol does not name it."""
+    table = log.basic(folder, 5)
+    table.v2_checkpoint(3, kind="json")
+    table.drop_commits(0, 2)
+
+
+@case("v2_json_truncated", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Cut off in the middle of a line."""
+    file = _v2(folder, kind="json", drop=False)[1]
+    file.write_bytes(file.read_bytes()[:-40])
+
+
+@case("v2_json_cut_at_a_line", anything())
+def _(folder: pathlib.Path) -> None:
+    """Cut off between two lines: nothing in the file shows it, so any answer is as good as another."""
+    file = _v2(folder, kind="json", drop=False)[1]
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+@case("v2_several_of_one_version", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Several checkpoints of one version, one broken: any complete one will do."""
+    table, _ = _v2(folder, kind="json", drop=False)
+    table.v2_checkpoint(3, kind="parquet", name="11111111-7026-4e79-81be-64bd76c43a11")
+    table.v2_checkpoint(3, kind="json", name="00000000-7026-4e79-81be-64bd76c43a11").write_bytes(b"broken")
+    table.drop_commits(0, 2)

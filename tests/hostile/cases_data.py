@@ -1,0 +1,384 @@
+"""Data files that are broken, or hold something else than the log says."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tablekit import log, thrift
+
+from .generate import Expect, anything, case, either, error, rows
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Callable
+
+ALL = range(30)
+BAD = "CorruptDataError"
+FILE = "part-1.parquet"
+
+
+def _damaged(folder: pathlib.Path, damage: Callable[[bytes], bytes], *, keep_size: bool = False) -> None:
+    """Write the basic table and damage its second file; the log's size follows unless `keep_size`."""
+    table = log.basic(folder)
+    file = folder / FILE
+    file.write_bytes(damage(file.read_bytes()))
+    if not keep_size:
+        add = table.actions(1, 1)[0]
+        add["add"]["size"] = file.stat().st_size
+        table.commit(1, add)
+
+
+def _footer(change: Callable[[thrift.Struct], object]) -> Callable[[bytes], bytes]:
+    """Return a damage that changes the footer's content."""
+
+    def damage(data: bytes) -> bytes:
+        footer = thrift.footer(data)
+        change(footer)
+        return thrift.with_footer(data, footer)
+
+    return damage
+
+
+def _set(footer: thrift.Struct, field: int, value: Any) -> None:  # noqa: ANN401
+    footer[field] = (footer[field][0], value)
+
+
+def _group(footer: thrift.Struct) -> thrift.Struct:
+    return footer[4][1][1][0]
+
+
+def _column(footer: thrift.Struct) -> thrift.Struct:
+    return _group(footer)[1][1][1][0][3][1]
+
+
+def _length(data: bytes) -> int:
+    return int.from_bytes(data[-8:-4], "little")
+
+
+_DAMAGES: list[tuple[str, Callable[[bytes], bytes], Expect]] = [
+    ("empty", lambda _: b"", error(BAD, FILE)),
+    ("one_byte", lambda d: d[:1], error(BAD, FILE)),
+    ("only_magic", lambda _: b"PAR1", error(BAD, FILE)),
+    ("half", lambda d: d[: len(d) // 2], error(BAD, FILE)),
+    ("text", lambda _: b"not parquet at all " * 50, error(BAD, FILE)),
+    ("zeros", lambda d: bytes(len(d)), error(BAD, FILE)),
+    ("bad_end_magic", lambda d: d[:-4] + b"PAR2", error(BAD, FILE)),
+    ("encrypted", lambda d: d[:-4] + b"PARE", error(f"{BAD}|DeltaProtocolError", FILE)),
+    ("footer_length_huge", lambda d: d[:-8] + struct.pack("<I", 0xFFFFFFFF) + b"PAR1", error(BAD, FILE)),
+    ("footer_length_zero", lambda d: d[:-8] + struct.pack("<I", 0) + b"PAR1", error(BAD, FILE)),
+    ("footer_length_of_file", lambda d: d[:-8] + struct.pack("<I", len(d) - 8) + b"PAR1", error(BAD, FILE)),
+    ("footer_garbage", lambda d: d[: -8 - _length(d)] + b"\xff" * _length(d) + d[-8:], error(BAD, FILE)),
+    ("footer_deep", lambda d: d + b"\x1c" * 200_000 + struct.pack("<I", 200_000) + b"PAR1", error(BAD, FILE)),
+    ("rows_negative", _footer(lambda f: _set(_group(f), 3, -5)), error(BAD, FILE)),
+    ("rows_too_many", _footer(lambda f: _set(_group(f), 3, 1 << 50)), either(ALL, BAD, FILE)),
+    ("rows_too_few", _footer(lambda f: _set(_group(f), 3, 3)), anything()),
+    ("pages_outside", _footer(lambda f: _set(_column(f), 9, 1 << 40)), error(BAD, FILE)),
+    ("pages_negative", _footer(lambda f: _set(_column(f), 9, -100)), error(BAD, FILE)),
+    ("pages_at_the_largest_offset", _footer(lambda f: _set(_column(f), 9, (1 << 63) - 1)), error(BAD, FILE)),
+    ("chunk_size_huge", _footer(lambda f: _set(_column(f), 7, 1 << 50)), error(BAD, FILE)),
+    ("chunk_size_negative", _footer(lambda f: _set(_column(f), 7, -1)), error(BAD, FILE)),
+    ("chunk_size_overflows", _footer(lambda f: _set(_column(f), 7, (1 << 63) - 1)), error(BAD, FILE)),
+    ("codec_unknown", _footer(lambda f: _set(_column(f), 4, 77)), error(BAD, FILE)),
+    ("codec_wrong", _footer(lambda f: _set(_column(f), 4, 2)), error(BAD, FILE)),
+    ("chunk_missing", _footer(lambda f: _set(_group(f), 1, (thrift.STRUCT, _group(f)[1][1][1][:-1]))), error(BAD, FILE)),
+    ("children_of_billions", _footer(lambda f: _set(f[2][1][1][0], 5, 0x7FFFFFFF)), error(BAD, FILE)),
+    ("children_negative", _footer(lambda f: _set(f[2][1][1][0], 5, -1)), error(BAD, FILE)),
+    ("pages_zeroed", lambda d: d[:4] + bytes(len(d) - 12 - _length(d)) + d[-8 - _length(d) :], error(BAD, FILE)),
+    ("schema_deep", _footer(lambda f: _deep(f)), error(BAD, FILE)),
+]
+
+
+def _deep(footer: thrift.Struct) -> None:
+    """Make the schema a chain of 100,000 groups."""
+    group = {3: (thrift.I32, 1), 4: (thrift.BINARY, b"g"), 5: (thrift.I32, 1)}
+    elements = footer[2][1][1]
+    _set(footer, 2, (thrift.STRUCT, [elements[0], *[group] * 100_000, elements[1]]))
+
+
+for _name, _damage, _expect in _DAMAGES:
+
+    @case(f"data_{_name}", _expect)
+    def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = _damage) -> None:
+        """A data file that is damaged: an error that names it."""
+        _damaged(folder, damage)
+
+
+@case("data_truncated_since_the_commit", error(f"{BAD}|CorruptLogError", FILE))
+def _(folder: pathlib.Path) -> None:
+    """The file is shorter than the log says."""
+    _damaged(folder, lambda d: d[: len(d) // 2], keep_size=True)
+
+
+@case("data_grown_since_the_commit", either(ALL, BAD, FILE))
+def _(folder: pathlib.Path) -> None:
+    """Bytes after the end."""
+    _damaged(folder, lambda d: d + bytes(100), keep_size=True)
+
+
+def _checked(folder: pathlib.Path, at: float, **options: Any) -> None:  # noqa: ANN401
+    """Write the basic table, its second file with page checksums and a byte flipped at a fraction of its pages."""
+    table = log.basic(folder)
+    ids = pa.array(range(10, 20), pa.int64())
+    names = pa.array([f"n{i}" for i in range(10, 20)])
+    add = table.data(FILE, {"id": ids, "name": names}, write_page_checksum=True, **options)
+    table.commit(1, add)
+    data = bytearray((folder / FILE).read_bytes())
+    pages = len(data) - 8 - _length(bytes(data))
+    data[4 + int((pages - 4) * at)] ^= 0x10
+    (folder / FILE).write_bytes(bytes(data))
+
+
+for _percent in [10, 20, 30, 40, 50, 60, 70, 80, 90, 97]:
+
+    @case(f"data_byte_flipped_at_{_percent}_percent", error(BAD, FILE))
+    def _(folder: pathlib.Path, percent: int = _percent) -> None:
+        """A flipped byte under a page checksum, or in a page header: never other values."""
+        _checked(folder, percent / 100, use_dictionary=False, compression="none")
+
+
+for _codec in ["snappy", "zstd", "gzip", "lz4", "brotli"]:
+
+    @case(f"data_byte_flipped_in_{_codec}", error(BAD, FILE))
+    def _(folder: pathlib.Path, codec: str = _codec) -> None:
+        """The same in compressed pages."""
+        _checked(folder, 0.45, compression=codec)
+
+
+@case("data_byte_flipped_in_a_dictionary", error(BAD, FILE))
+def _(folder: pathlib.Path) -> None:
+    """The first bytes of the file are the dictionary page of the first column."""
+    _checked(folder, 0.12, use_dictionary=True, compression="none")
+
+
+@case("data_byte_flipped_in_version_two_pages", error(BAD, FILE))
+def _(folder: pathlib.Path) -> None:
+    """Data pages of the second version."""
+    _checked(folder, 0.45, data_page_version="2.0", use_dictionary=False)
+
+
+for _seed in range(12):
+
+    @case(f"data_bits_flipped_{_seed}", anything())
+    def _(folder: pathlib.Path, seed: int = _seed) -> None:
+        """A few bits flipped anywhere, the footer included."""
+
+        def flip(data: bytes) -> bytes:
+            out = bytearray(data)
+            for i in range(3):
+                at = (seed * 7919 + i * 104729 + seed * seed * 13) % len(out)
+                out[at] ^= 1 << ((seed + i) % 8)
+            return bytes(out)
+
+        _damaged(folder, flip)
+
+
+@case("data_missing", error("DataFileNotFoundError", FILE))
+def _(folder: pathlib.Path) -> None:
+    """A data file is missing: `FileNotFoundError` with the path."""
+    log.basic(folder)
+    (folder / FILE).unlink()
+
+
+@case("data_missing_but_not_needed", rows(range(20, 30)), do="filter", sql="id >= 20")
+def _(folder: pathlib.Path) -> None:
+    """A missing file that statistics rule out is never opened."""
+    log.basic(folder)
+    (folder / FILE).unlink()
+
+
+@case("data_missing_of_a_removed_file", rows([*range(10), *range(20, 30)]))
+def _(folder: pathlib.Path) -> None:
+    """A removed file may be gone."""
+    table = log.basic(folder)
+    table.commit(3, log.remove(FILE))
+    (folder / FILE).unlink()
+
+
+@case("data_is_a_directory", error("DataFileNotFoundError|StorageError|CorruptDataError", FILE))
+def _(folder: pathlib.Path) -> None:
+    """A folder where the file should be."""
+    log.basic(folder)
+    (folder / FILE).unlink()
+    (folder / FILE).mkdir()
+
+
+@case("data_is_a_symlink_loop", error("DataFileNotFoundError|StorageError", FILE))
+def _(folder: pathlib.Path) -> None:
+    """A link to itself."""
+    log.basic(folder)
+    (folder / FILE).unlink()
+    (folder / FILE).symlink_to(FILE)
+
+
+@case("data_is_a_dangling_symlink", error("DataFileNotFoundError", FILE))
+def _(folder: pathlib.Path) -> None:
+    """A link to nothing."""
+    log.basic(folder)
+    (folder / FILE).unlink()
+    (folder / FILE).symlink_to("nowhere")
+
+
+@case("data_is_a_pipe", error("DataFileNotFoundError|StorageError|CorruptDataError", FILE))
+def _(folder: pathlib.Path) -> None:
+    """A named pipe: opening it waits for ever."""
+    log.basic(folder)
+    (folder / FILE).unlink()
+    os.mkfifo(folder / FILE)
+
+
+# Files of another shape than the schema.
+
+
+def _shaped(folder: pathlib.Path, columns: dict[str, pa.Array], kinds: list[tuple[Any, ...]] | None = None) -> None:
+    """Write the basic table whose second file has other columns."""
+    table = log.basic(folder, columns=kinds) if kinds else log.basic(folder)
+    table.commit(1, table.data(FILE, columns, add_stats=None))
+
+
+_IDS = pa.array(range(10, 20), pa.int64())
+_NAMES = pa.array([f"n{i}" for i in range(10, 20)])
+_NULLS = [*range(10), *[None] * 10, *range(20, 30)]
+_MISMATCH = "SchemaMismatchError|CorruptDataError"
+_SHAPES: list[tuple[str, dict[str, pa.Array], Expect]] = [
+    ("id_is_text", {"id": _NAMES, "name": _NAMES}, error(_MISMATCH, FILE, "id")),
+    ("id_is_double", {"id": _IDS.cast(pa.float64()), "name": _NAMES}, error(_MISMATCH, FILE, "id")),
+    ("id_is_boolean", {"id": pa.array([True] * 10), "name": _NAMES}, error(_MISMATCH, FILE, "id")),
+    ("id_is_a_timestamp", {"id": _IDS.cast(pa.timestamp("us")), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
+    ("id_is_a_decimal", {"id": _IDS.cast(pa.decimal128(20, 0)), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
+    ("id_is_unsigned", {"id": _IDS.cast(pa.uint64()), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
+    ("id_is_narrow", {"id": _IDS.cast(pa.int32()), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
+    ("id_is_a_list", {"id": pa.array([[i] for i in range(10, 20)]), "name": _NAMES}, error(_MISMATCH, FILE, "id")),
+    ("id_is_a_struct", {"id": pa.array([{"id": i} for i in range(10, 20)]), "name": _NAMES}, error(_MISMATCH, FILE, "id")),
+    ("name_is_a_number", {"id": _IDS, "name": _IDS}, error(_MISMATCH, FILE, "name")),
+    ("name_is_no_utf8", {"id": _IDS, "name": pa.array([b"\xff\xfe"] * 10, pa.binary())}, either(None, BAD + "|" + _MISMATCH, FILE)),
+    ("name_is_binary", {"id": _IDS, "name": _NAMES.cast(pa.binary())}, either(ALL, _MISMATCH, FILE)),
+    ("id_is_missing", {"name": _NAMES}, rows(_NULLS)),
+    ("all_are_missing", {"other": _NAMES}, rows(_NULLS)),
+    ("columns_in_another_order", {"name": _NAMES, "id": _IDS}, rows(ALL)),
+    ("columns_of_another_case", {"ID": _IDS, "Name": _NAMES}, rows(ALL)),
+    ("a_column_too_many", {"id": _IDS, "name": _NAMES, "x": _IDS}, rows(ALL)),
+    ("a_thousand_columns_too_many", {"id": _IDS, "name": _NAMES} | {f"c{i}": _IDS for i in range(1000)}, rows(ALL)),
+    ("no_rows", {"id": _IDS[:0], "name": _NAMES[:0]}, rows([*range(10), *range(20, 30)])),
+    ("columns_of_both_cases", {"id": _IDS, "ID": pa.array(range(10), pa.int64()), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
+]
+for _name, _columns, _expect in _SHAPES:
+
+    @case(f"file_{_name}", _expect)
+    def _(folder: pathlib.Path, columns: dict[str, pa.Array] = _columns) -> None:
+        """A file whose columns are not the table's."""
+        _shaped(folder, columns)
+
+
+@case("file_has_a_column_twice", either(ALL, _MISMATCH, FILE))
+def _(folder: pathlib.Path) -> None:
+    """Two columns of one name in a file."""
+    table = log.basic(folder)
+    twice = pa.Table.from_arrays([_IDS, _NAMES, _NAMES], names=["id", "name", "name"])
+    table.commit(1, table.data(FILE, twice))
+
+
+@case("file_has_no_columns", either(None))
+def _(folder: pathlib.Path) -> None:
+    """A file without columns has no rows, whatever it says."""
+    table = log.basic(folder)
+    table.commit(1, table.data(FILE, pa.table({})))
+
+
+@case("file_has_nulls_where_none_may_be", either(_NULLS, "CorruptDataError|SchemaMismatchError|InvalidArgumentError"))
+def _(folder: pathlib.Path) -> None:
+    """Nulls in a column that the schema calls not nullable."""
+    schema = log.schema_string(log.ID_NAME).replace('"nullable":true', '"nullable":false', 1)
+    table = log.basic(folder, columns=schema)
+    table.commit(1, table.data(FILE, {"id": pa.nulls(10, pa.int64()), "name": _NAMES}))
+
+
+_POINT = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]}
+_LIST = {"type": "array", "elementType": "long", "containsNull": True}
+_MAP = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
+_NESTED: list[tuple[str, Any, pa.Array, Expect]] = [
+    ("struct_is_a_number", _POINT, _IDS, error(_MISMATCH, FILE)),
+    ("struct_is_a_list", _POINT, pa.array([[1]] * 10), error(_MISMATCH, FILE)),
+    ("struct_has_other_fields", _POINT, pa.array([{"y": 1}] * 10), either(ALL, _MISMATCH, FILE)),
+    ("struct_field_is_text", _POINT, pa.array([{"x": "a"}] * 10), error(_MISMATCH, FILE)),
+    ("list_is_a_number", _LIST, _IDS, error(_MISMATCH, FILE)),
+    ("list_of_text", _LIST, pa.array([["a"]] * 10), error(_MISMATCH, FILE)),
+    ("list_of_lists", _LIST, pa.array([[[1]]] * 10), error(_MISMATCH, FILE)),
+    ("list_with_nulls", _LIST, pa.array([[1, None], None] * 5), rows(ALL)),
+    ("map_is_a_list", _MAP, pa.array([[1]] * 10), error(_MISMATCH, FILE)),
+    ("map_of_numbers", _MAP, pa.array([[(1, 1)]] * 10, pa.map_(pa.int64(), pa.int64())), error(_MISMATCH, FILE)),
+    ("map_as_list_of_entries", _MAP, pa.array([[{"key": "a", "value": 1}]] * 10), either(ALL, _MISMATCH, FILE)),
+    ("map_with_double_keys", _MAP, pa.array([[("a", 1), ("a", 2)]] * 10, pa.map_(pa.string(), pa.int64())), either(ALL, _MISMATCH, FILE)),
+]
+for _name, _kind, _array, _expect in _NESTED:
+
+    @case(f"file_{_name}", _expect)
+    def _(folder: pathlib.Path, kind: Any = _kind, array: pa.Array = _array) -> None:  # noqa: ANN401
+        """A nested column whose file holds another shape."""
+        _shaped(folder, {"id": _IDS, "name": _NAMES, "n": array}, [*log.ID_NAME, ("n", kind)])
+
+
+@case("file_decimal_of_another_scale", either(ALL, _MISMATCH, FILE))
+def _(folder: pathlib.Path) -> None:
+    """A decimal whose file has another scale: converted exactly or refused."""
+    kinds = [*log.ID_NAME, ("d", "decimal(10,2)")]
+    _shaped(folder, {"id": _IDS, "name": _NAMES, "d": pa.array([None] * 10, pa.decimal128(20, 7))}, kinds)
+
+
+@case("file_decimal_that_does_not_fit", error(_MISMATCH, FILE))
+def _(folder: pathlib.Path) -> None:
+    """A decimal too large for the table's type."""
+    kinds = [*log.ID_NAME, ("d", "decimal(4,2)")]
+    big = pa.array([123456789] * 10, pa.int64()).cast(pa.decimal128(30, 0))
+    _shaped(folder, {"id": _IDS, "name": _NAMES, "d": big}, kinds)
+
+
+@case("file_timestamp_far_away", either(ALL, f"{BAD}|SchemaMismatchError", FILE))
+def _(folder: pathlib.Path) -> None:
+    """Milliseconds that overflow as microseconds."""
+    kinds = [*log.ID_NAME, ("t", "timestamp")]
+    far = pa.array([9223372036854775807] * 10, pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    _shaped(folder, {"id": _IDS, "name": _NAMES, "t": far}, kinds)
+
+
+@case("file_int96_far_away", either(ALL, BAD, FILE))
+def _(folder: pathlib.Path) -> None:
+    """INT96 beyond the nanosecond range must not overflow."""
+    kinds = [*log.ID_NAME, ("t", "timestamp")]
+    table = log.basic(folder, columns=kinds)
+    far = pa.array([253402300799000000] * 10, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    columns = {"id": _IDS, "name": _NAMES, "t": far}
+    table.commit(1, table.data(FILE, columns, use_deprecated_int96_timestamps=True))
+
+
+@case("file_with_foreign_arrow_schema", rows(ALL))
+def _(folder: pathlib.Path) -> None:
+    """An `ARROW:schema` in the footer that contradicts the columns is ignored."""
+    table = log.basic(folder)
+    lie = pa.schema([("id", pa.string()), ("name", pa.date32())]).serialize().to_pybytes()
+    columns = pa.table({"id": _IDS, "name": _NAMES})
+    file = folder / FILE
+    with pq.ParquetWriter(file, columns.schema, store_schema=False) as writer:
+        writer.write_table(columns)
+        writer.add_key_value_metadata({"ARROW:schema": __import__("base64").b64encode(lie).decode()})
+    add = table.actions(1, 1)[0]
+    add["add"]["size"] = file.stat().st_size
+    table.commit(1, add)
+
+
+@case("file_with_spark_metadata_garbage", rows(ALL))
+def _(folder: pathlib.Path) -> None:
+    """Spark's own footer keys hold garbage."""
+    table = log.basic(folder)
+    keys = {
+        "org.apache.spark.version": "not a version",
+        "org.apache.spark.sql.parquet.row.metadata": "{" * 1000,
+        "org.apache.spark.legacyDateTime": "perhaps",
+        "org.apache.spark.timeZone": "Mars/Olympus",
+    }
+    columns = pa.table({"id": _IDS, "name": _NAMES}).replace_schema_metadata(keys)
+    add = table.data(FILE, columns)
+    table.commit(1, add)
