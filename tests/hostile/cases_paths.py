@@ -118,7 +118,7 @@ for _name, _form in [("url", "file://{}"), ("short_url", "file:{}"), ("localhost
         table.commit(2, log.add(form.format(folder.parent / "outside" / "x.parquet"), size))
 
 
-@case("path_absolute_refused_when_asked", rows(TWO))
+@case("path_spelled_otherwise_in_the_remove", rows(TWO))
 def _(folder: pathlib.Path) -> None:
     """One file under three spellings of its path is one file: the remove takes the add away."""
     table, size = _outside(folder)
