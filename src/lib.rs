@@ -6,4 +6,5 @@ pub mod log;
 pub mod parse;
 pub mod pq;
 pub mod protocol;
+pub mod reconcile;
 pub mod store;

@@ -11,4 +11,4 @@ mod stream;
 
 pub use cancel::{Cancel, Progress};
 pub use pool::{parallelism, runtime, spawn};
-pub use stream::{Lanes, lanes, map_all};
+pub use stream::{Lanes, Source, lanes, map_all};

@@ -13,6 +13,8 @@ pub struct Wanted {
     pub partition: Vec<String>,
     /// Statistics, as text or as the checkpoint's struct.
     pub stats: bool,
+    /// Physical paths of the leaves whose statistics are wanted; of the checkpoint's struct only these are read.
+    pub leaves: Vec<Vec<String>>,
     /// `tags`, as JSON text.
     pub tags: bool,
     /// `modificationTime` (`deletionTimestamp` of removes).

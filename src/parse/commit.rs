@@ -66,33 +66,15 @@ pub struct Parsed {
     pub cdc: FileBatch,
     /// Everything else that was asked for, in order.
     pub singles: Vec<Single>,
+    /// For each mark given, how many actions came before it.
+    pub marks: Vec<u32>,
 }
 
-/// Pieces that are parsed on their own: large enough to pay, small enough for every core to have some.
-const PIECE: usize = 4 << 20;
-
-/// Splits a text at newlines into pieces of a few megabytes.
-#[must_use]
-pub fn pieces(text: &[u8]) -> Vec<Range<usize>> {
-    let mut out = Vec::with_capacity(text.len() / PIECE + 1);
-    let mut start = 0;
-    while start < text.len() {
-        let aim = start.saturating_add(PIECE);
-        let end = match text.get(aim..) {
-            Some(rest) => memchr::memchr(b'\n', rest).map_or(text.len(), |n| aim + n + 1),
-            None => text.len(),
-        };
-        out.push(start..end);
-        start = end;
-    }
-    out
-}
-
-/// Parses the lines of `text[piece]`.
+/// Parses the lines of `text[piece]`. `marks` are ascending positions at which lines begin; see [`Parsed::marks`].
 ///
 /// # Errors
-/// [`Error::Corrupt`] with the line. The caller names file and version.
-pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take) -> Result<Parsed> {
+/// [`Error::Corrupt`] with the line, counted from the text's beginning. The caller names file and version.
+pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) -> Result<Parsed> {
     let slice = text.get(piece.clone()).unwrap_or_default();
     if let Err(error) = simdutf8::compat::from_utf8(slice) {
         let line = memchr::memchr_iter(b'\n', text.get(..piece.start + error.valid_up_to()).unwrap_or_default()).count();
@@ -100,8 +82,12 @@ pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take) -> Result<Parsed> {
     }
     let mut parser = Parser::new(take);
     let mut cursor = Cursor::new(text.get(..piece.end).unwrap_or_default(), piece.start);
+    let mut orders = Vec::with_capacity(marks.len());
     while cursor.at() < piece.end {
         let start = cursor.at();
+        while marks.get(orders.len()).is_some_and(|mark| *mark <= start) {
+            orders.push(parser.order);
+        }
         if let Err(failure) = parser.line(&mut cursor) {
             let line = memchr::memchr_iter(b'\n', text.get(..start).unwrap_or_default()).count() as u64 + 1;
             return Err(match failure {
@@ -111,7 +97,8 @@ pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take) -> Result<Parsed> {
             .at_line(line));
         }
     }
-    Ok(parser.finish(&Buffer::from(text.clone())))
+    orders.resize(marks.len(), parser.order);
+    Ok(Parsed { marks: orders, ..parser.finish(&Buffer::from(text.clone())) })
 }
 
 enum Failure {
@@ -216,7 +203,7 @@ impl<'a> Parser<'a> {
     fn finish(self, text: &Buffer) -> Parsed {
         let empty = Wanted::default();
         let finish = |files: Option<Files<'_>>| files.unwrap_or_else(|| Files::new(&empty)).finish(text);
-        Parsed { adds: finish(self.adds), removes: finish(self.removes), cdc: finish(self.cdc), singles: self.singles }
+        Parsed { adds: finish(self.adds), removes: finish(self.removes), cdc: finish(self.cdc), singles: self.singles, marks: Vec::new() }
     }
 }
 
@@ -477,7 +464,7 @@ pub fn singles(text: &Bytes, take: &Take) -> Result<Vec<Single>> {
         let skip = [&b"{\"add\":"[..], b"{\"remove\":", b"{\"cdc\":"].iter().any(|prefix| rest.starts_with(prefix))
             || (!take.info && rest.starts_with(b"{\"commitInfo\":"));
         if !skip {
-            out.extend(parse(text, start..end, take)?.singles);
+            out.extend(parse(text, start..end, take, &[])?.singles);
         }
         start = end;
     }
@@ -490,14 +477,22 @@ mod tests {
     use arrow_array::Array;
 
     fn wanted() -> Take {
-        let files =
-            Some(Wanted { partition: vec!["p".into(), "q".into()], stats: true, tags: true, time: true, row_ids: true, data_change: true, clustering: true });
+        let files = Some(Wanted {
+            partition: vec!["p".into(), "q".into()],
+            stats: true,
+            leaves: vec![],
+            tags: true,
+            time: true,
+            row_ids: true,
+            data_change: true,
+            clustering: true,
+        });
         Take { adds: files.clone(), removes: files.clone(), cdc: files, table: true, sets: true, info: true, sidecars: true }
     }
 
     fn parse_all(text: &str) -> Result<Parsed> {
         let bytes = Bytes::copy_from_slice(text.as_bytes());
-        parse(&bytes, 0..bytes.len(), &wanted())
+        parse(&bytes, 0..bytes.len(), &wanted(), &[])
     }
 
     #[test]
@@ -543,13 +538,10 @@ mod tests {
     }
 
     #[test]
-    fn pieces_end_at_newlines_and_cover_everything() {
-        let line = format!("{{\"add\":{{\"path\":\"{}\",\"size\":1}}}}\n", "x".repeat(1000));
-        let text = Bytes::from(line.repeat(9000));
-        let pieces = pieces(&text);
-        assert!(pieces.len() > 1);
-        let rows: usize = pieces.into_iter().map(|piece| parse(&text, piece, &wanted()).unwrap().adds.len()).sum();
-        assert_eq!(rows, 9000);
+    fn marks_tell_how_many_actions_came_before() {
+        let text = Bytes::from_static(b"{\"add\":{\"path\":\"a\",\"size\":1}}\n{\"txn\":null}\n{\"add\":{\"path\":\"b\",\"size\":1}}");
+        let parsed = parse(&text, 0..text.len(), &wanted(), &[0, 48]).unwrap();
+        assert_eq!((parsed.marks, parsed.adds.order), (vec![0, 2], vec![1, 3]));
     }
 
     #[test]

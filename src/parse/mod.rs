@@ -3,6 +3,7 @@
 //! `commit` reads JSON lines, `checkpoint` reads Parquet and V2 manifests, `stats` turns statistics text into typed columns.
 
 mod batch;
+pub mod checkpoint;
 pub mod commit;
 mod cursor;
 pub mod stats;

@@ -1,0 +1,464 @@
+//! Checkpoints: Parquet files and V2 manifests -> the same columns that commits become.
+//!
+//! Only the columns that somebody wants are decoded, and row groups without such actions are skipped by the footer's
+//! null counts. Strings stay views of the decoded pages. Each row group is a source of its own, so that all cores decode.
+//!
+//! Protocol: "Checkpoints", "V2 Spec", "Sidecar Files", "Checkpoint Schema". Cost: one footer a file at opening, then the
+//! wanted column chunks.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, MapArray, RecordBatch, StringViewArray, StructArray, new_null_array};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_cast::cast;
+use arrow_schema::DataType as Arrow;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::batch::{DvColumns, FileBatch, StatsColumn, Wanted};
+use super::commit::{self, Single, Take};
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::{Source, map_all};
+use crate::log::{Checkpoint, CheckpointKind};
+use crate::pq::{RawFile, RawGroup, open_raw};
+use crate::protocol::action::{self, Sidecar};
+use crate::protocol::data_path;
+use crate::protocol::log_path::SIDECAR_DIR;
+use crate::protocol::schema::TextLayout;
+use crate::store::{File, Store};
+
+/// Rows decoded at once: fewer pay more for each batch, more leave the caches.
+const BATCH_ROWS: usize = 64 * 1024;
+/// Text of one batch.
+const BATCH_BYTES: u64 = 64 << 20;
+
+/// Which file actions of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Live files.
+    Adds,
+    /// Tombstones.
+    Removes,
+}
+
+impl FileKind {
+    fn column(self) -> &'static str {
+        match self {
+            Self::Adds => "add",
+            Self::Removes => "remove",
+        }
+    }
+}
+
+/// A checkpoint whose files have been looked at: manifest read, footers read.
+#[derive(Debug, Clone)]
+pub struct OpenCheckpoint {
+    version: i64,
+    /// A JSON manifest.
+    json: Option<(Bytes, String)>,
+    /// The checkpoint's own Parquet files.
+    own: Vec<Arc<RawFile>>,
+    /// Files with file actions only.
+    sidecars: Vec<Arc<RawFile>>,
+}
+
+impl OpenCheckpoint {
+    /// Reads the manifest and the footers of the checkpoint's own files; with `files`, those of sidecars too.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
+    pub fn open(checkpoint: &Checkpoint, store: &Arc<dyn Store>, files: bool) -> Result<Self> {
+        let mut out = Self { version: checkpoint.version, json: None, own: Vec::new(), sidecars: Vec::new() };
+        let mut sidecars: Vec<Sidecar> = Vec::new();
+        if checkpoint.kind == CheckpointKind::UuidJson {
+            let [file] = checkpoint.files.as_slice() else { return Err(Error::internal("a JSON checkpoint has one file")) };
+            let (bytes, _) = file.store.get(&file.path).wait()?;
+            let take = Take { sidecars: true, ..Take::default() };
+            for single in commit::parse(&bytes, 0..bytes.len(), &take, &[]).at_file(&file.path)?.singles {
+                if let Single::Sidecar(sidecar) = single {
+                    sidecars.push(sidecar);
+                }
+            }
+            out.json = Some((bytes, file.path.clone()));
+        } else {
+            out.own = map_all(checkpoint.files.clone(), |file| as_log(open_raw(&file).map(Arc::new)))?;
+            if files && checkpoint.kind != CheckpointKind::MultiPart {
+                for raw in &out.own {
+                    for json in rows_as_json(raw, "sidecar", "path")? {
+                        sidecars.push(serde_json::from_value(json).map_err(|e| Error::corrupt(format!("a sidecar action is malformed: {e}")))?);
+                    }
+                }
+            }
+        }
+        if files {
+            let sidecars = sidecars.iter().map(|s| sidecar_file(s, store)).collect::<Result<Vec<_>>>()?;
+            out.sidecars = map_all(sidecars, |file| as_log(open_raw(&file).map(Arc::new)))?;
+        }
+        Ok(out)
+    }
+
+    /// The version that the checkpoint holds.
+    #[must_use]
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// Number of rows of all its files: at least the number of live files.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.own.iter().chain(&self.sidecars).map(|raw| raw.num_rows()).sum()
+    }
+
+    /// Actions that stand alone, of the kinds that `take` names.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] names the file.
+    pub fn singles(&self, take: &Take) -> Result<Vec<Single>> {
+        if let Some((bytes, path)) = &self.json {
+            let take = Take { adds: None, removes: None, cdc: None, ..take.clone() };
+            return Ok(commit::parse(bytes, 0..bytes.len(), &take, &[]).at_file(path)?.singles);
+        }
+        let mut out = Vec::new();
+        for raw in &self.own {
+            if take.table {
+                for json in rows_as_json(raw, "protocol", "minReaderVersion")? {
+                    out.push(Single::Protocol(action::from_json("protocol", &json.to_string())?));
+                }
+                for json in rows_as_json(raw, "metaData", "id")? {
+                    out.push(Single::Metadata(Box::new(action::from_json("metaData", &json.to_string())?)));
+                }
+            }
+            if take.sets {
+                for json in rows_as_json(raw, "txn", "appId")? {
+                    out.push(Single::Txn(action::from_json("txn", &json.to_string())?));
+                }
+                for json in rows_as_json(raw, "domainMetadata", "domain")? {
+                    out.push(Single::Domain(action::from_json("domainMetadata", &json.to_string())?));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// File actions, a source for each piece that can be decoded on its own.
+    pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
+        let mut out: Vec<Source<FileBatch>> = Vec::new();
+        if let Some((bytes, path)) = &self.json {
+            let (bytes, path, wanted) = (bytes.clone(), path.clone(), Arc::clone(wanted));
+            out.push(Box::new(std::iter::once_with(move || {
+                let mut take = Take::default();
+                match kind {
+                    FileKind::Adds => take.adds = Some(wanted.as_ref().clone()),
+                    FileKind::Removes => take.removes = Some(wanted.as_ref().clone()),
+                }
+                let parsed = commit::parse(&bytes, 0..bytes.len(), &take, &[]).at_file(&path)?;
+                Ok(match kind {
+                    FileKind::Adds => parsed.adds,
+                    FileKind::Removes => parsed.removes,
+                })
+            })));
+        }
+        for raw in self.own.iter().chain(&self.sidecars) {
+            for (index, group) in raw.row_groups().enumerate() {
+                if group.is_all_null(&[kind.column(), "path"]) {
+                    continue;
+                }
+                let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));
+                let parsed_stats = stats_are_parsed(&raw, &group, kind);
+                out.push(Box::new(Lazy::new(move || group_batches(&raw, index, kind, &wanted, parsed_stats))));
+            }
+        }
+        out
+    }
+}
+
+/// Damage to a checkpoint is damage to the log.
+fn as_log<T>(result: Result<T>) -> Result<T> {
+    result.map_err(|error| match error {
+        Error::Corrupt { what, place, .. } => Error::Corrupt { kind: crate::error::Damaged::Log, what, place },
+        other => other,
+    })
+}
+
+fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
+    let path = data_path::canonical(&sidecar.path)?;
+    // Sidecars are always in their own folder, whatever else a full URI says.
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty() && *name != "..").ok_or_else(|| Error::corrupt(format!("`{path}` names no sidecar")))?;
+    Ok(File { store: Arc::clone(store), path: format!("{SIDECAR_DIR}/{name}"), size: u64::try_from(sidecar.size_in_bytes).ok() })
+}
+
+/// Whether `stats_parsed` knows of every file of a row group of which the text knows.
+fn stats_are_parsed(_raw: &RawFile, group: &RawGroup<'_>, kind: FileKind) -> bool {
+    let nulls = |path: &[&str]| group.statistics(path).map(|s| s.null_count);
+    let parsed = nulls(&[kind.column(), "stats_parsed", "numRecords"]);
+    match (parsed, nulls(&[kind.column(), "stats"])) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(Some(parsed)), Some(Some(text))) => parsed <= text,
+        (Some(None), Some(_)) | (Some(Some(_)), Some(None)) => false,
+    }
+}
+
+/// An iterator made when first pulled.
+struct Lazy<F, I> {
+    make: Option<F>,
+    made: Option<I>,
+}
+
+impl<F, I> Lazy<F, I> {
+    fn new(make: F) -> Self {
+        Self { make: Some(make), made: None }
+    }
+}
+
+impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for Lazy<F, I> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(make) = self.make.take() {
+            match make() {
+                Ok(made) => self.made = Some(made),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.made.as_mut()?.next()
+    }
+}
+
+fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> bool {
+    let [column, field, rest @ ..] = path else { return false };
+    if *column != kind.column() {
+        return false;
+    }
+    match *field {
+        "path" | "size" | "deletionVector" => true,
+        "partitionValues" => !wanted.partition.is_empty(),
+        "modificationTime" => wanted.time && kind == FileKind::Adds,
+        "deletionTimestamp" => wanted.time && kind == FileKind::Removes,
+        "stats" => wanted.stats && !parsed_stats,
+        "stats_parsed" => {
+            wanted.stats
+                && parsed_stats
+                && match rest {
+                    ["numRecords" | "tightBounds"] => true,
+                    ["minValues" | "maxValues" | "nullCount", leaf @ ..] => wanted.leaves.iter().any(|l| l.iter().map(String::as_str).eq(leaf.iter().copied())),
+                    _ => false,
+                }
+        }
+        "tags" => wanted.tags,
+        "baseRowId" | "defaultRowCommitVersion" => wanted.row_ids,
+        "dataChange" => wanted.data_change,
+        "clusteringProvider" => wanted.clustering,
+        _ => false,
+    }
+}
+
+fn group_batches(
+    raw: &RawFile,
+    group: usize,
+    kind: FileKind,
+    wanted: &Arc<Wanted>,
+    parsed_stats: bool,
+) -> Result<impl Iterator<Item = Result<FileBatch>> + use<>> {
+    let batches = as_log(raw.read(&[group], |path| wants(wanted, kind, parsed_stats, path), TextLayout::View, BATCH_ROWS, BATCH_BYTES))?;
+    let wanted = Arc::clone(wanted);
+    Ok(batches.map(move |batch| file_batch(&as_log(batch)?, kind, &wanted)).filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
+}
+
+/// The columns of one batch, rows of other actions left out.
+fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<FileBatch> {
+    let actions = batch.column(0).as_struct_opt().ok_or_else(|| Error::corrupt(format!("the checkpoint's column `{}` is no struct", kind.column())))?;
+    let path = string_column(actions, "path", actions.len())?;
+    let valid = NullBuffer::union(actions.nulls(), path.nulls());
+    let filtered;
+    let actions = match valid {
+        Some(valid) if valid.null_count() > 0 => {
+            let keep = BooleanArray::new(valid.inner().clone(), None);
+            filtered = arrow_select::filter::filter(actions, &keep)?;
+            filtered.as_struct()
+        }
+        _ => actions,
+    };
+    let rows = actions.len();
+    let size = int_column(actions, "size", rows)?;
+    if size.iter().flatten().any(|size| size < 0) {
+        return Err(Error::corrupt("a file action has a negative `size`"));
+    }
+    let partition = match actions.column_by_name("partitionValues") {
+        Some(map) if !wanted.partition.is_empty() => map_columns(map.as_map_opt().ok_or_else(|| wrong_type("partitionValues"))?, &wanted.partition)?,
+        _ => wanted.partition.iter().map(|_| StringViewArray::new_null(rows)).collect(),
+    };
+    let stats = match (wanted.stats, actions.column_by_name("stats_parsed"), actions.column_by_name("stats")) {
+        (false, ..) => None,
+        (true, Some(parsed), _) => Some(StatsColumn::Parsed(parsed.as_struct_opt().ok_or_else(|| wrong_type("stats_parsed"))?.clone())),
+        (true, None, Some(_)) => Some(StatsColumn::Json(string_column(actions, "stats", rows)?)),
+        (true, None, None) => Some(StatsColumn::Json(StringViewArray::new_null(rows))),
+    };
+    let tags = match actions.column_by_name("tags") {
+        Some(tags) if wanted.tags => Some((0..rows).map(|row| (!tags.is_null(row)).then(|| json_value(tags, row).to_string())).collect()),
+        _ => wanted.tags.then(|| StringViewArray::new_null(rows)),
+    };
+    let time = match kind {
+        FileKind::Adds => "modificationTime",
+        FileKind::Removes => "deletionTimestamp",
+    };
+    let boolean = |name: &str| -> Result<BooleanArray> {
+        match actions.column_by_name(name) {
+            Some(array) => array.as_boolean_opt().cloned().ok_or_else(|| wrong_type(name)),
+            None => Ok(BooleanArray::new_null(rows)),
+        }
+    };
+    Ok(FileBatch {
+        path: string_column(actions, "path", rows)?,
+        dv: dv_columns(actions)?,
+        partition,
+        size,
+        time: wanted.time.then(|| int_column(actions, time, rows)).transpose()?,
+        stats,
+        tags,
+        base_row_id: wanted.row_ids.then(|| int_column(actions, "baseRowId", rows)).transpose()?,
+        default_row_commit_version: wanted.row_ids.then(|| int_column(actions, "defaultRowCommitVersion", rows)).transpose()?,
+        data_change: wanted.data_change.then(|| boolean("dataChange")).transpose()?,
+        clustering: wanted.clustering.then(|| string_column(actions, "clusteringProvider", rows)).transpose()?,
+        order: Vec::new(),
+    })
+}
+
+fn wrong_type(column: &str) -> Error {
+    Error::corrupt(format!("the checkpoint's column `{column}` has a wrong type"))
+}
+
+fn typed(actions: &StructArray, name: &str, data_type: &Arrow, rows: usize) -> Result<ArrayRef> {
+    match actions.column_by_name(name) {
+        None => Ok(new_null_array(data_type, rows)),
+        Some(array) if array.data_type() == data_type => Ok(Arc::clone(array)),
+        Some(array) => cast(array, data_type).map_err(|_| wrong_type(name)),
+    }
+}
+
+fn string_column(actions: &StructArray, name: &str, rows: usize) -> Result<StringViewArray> {
+    Ok(typed(actions, name, &Arrow::Utf8View, rows)?.as_string_view().clone())
+}
+
+fn int_column(actions: &StructArray, name: &str, rows: usize) -> Result<Int64Array> {
+    Ok(typed(actions, name, &Arrow::Int64, rows)?.as_primitive::<Int64Type>().clone())
+}
+
+fn dv_columns(actions: &StructArray) -> Result<Option<DvColumns>> {
+    let Some(dv) = actions.column_by_name("deletionVector") else { return Ok(None) };
+    let dv = dv.as_struct_opt().ok_or_else(|| wrong_type("deletionVector"))?;
+    let rows = dv.len();
+    let storage_type = string_column(dv, "storageType", rows)?;
+    // Some writers write a struct of nulls for none.
+    let present = NullBuffer::union(dv.nulls(), storage_type.nulls()).map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
+    if present.count_set_bits() == 0 {
+        return Ok(None);
+    }
+    let int32 = |name: &str| -> Result<Int32Array> { Ok(typed(dv, name, &Arrow::Int32, rows)?.as_primitive::<Int32Type>().clone()) };
+    Ok(Some(DvColumns {
+        present,
+        storage_type,
+        path_or_inline: string_column(dv, "pathOrInlineDv", rows)?,
+        offset: int32("offset")?,
+        size_in_bytes: int32("sizeInBytes")?,
+        cardinality: int_column(dv, "cardinality", rows)?,
+    }))
+}
+
+/// The values of some keys of a string map, each as a column of views into the map's own values.
+fn map_columns(map: &MapArray, names: &[String]) -> Result<Vec<StringViewArray>> {
+    let text = |array: &ArrayRef| -> Result<StringViewArray> {
+        let array =
+            if array.data_type() == &Arrow::Utf8View { Arc::clone(array) } else { cast(array, &Arrow::Utf8View).map_err(|_| wrong_type("partitionValues"))? };
+        Ok(array.as_string_view().clone())
+    };
+    let (keys, values) = (text(map.keys())?, text(map.values())?);
+    let rows = map.len();
+    let mut views: Vec<Vec<u128>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
+    let mut valid: Vec<Vec<bool>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
+    for row in 0..rows {
+        let (start, end) = match (map.offsets().get(row), map.offsets().get(row + 1), map.is_null(row)) {
+            (Some(start), Some(end), false) => (usize::try_from(*start).unwrap_or(0), usize::try_from(*end).unwrap_or(0)),
+            _ => (0, 0),
+        };
+        for ((name, views), valid) in names.iter().zip(&mut views).zip(&mut valid) {
+            let entry = (start..end).find(|entry| !keys.is_null(*entry) && keys.value(*entry) == name).filter(|entry| !values.is_null(*entry));
+            views.push(entry.and_then(|entry| values.views().get(entry).copied()).unwrap_or(0));
+            valid.push(entry.is_some());
+        }
+    }
+    Ok(views
+        .into_iter()
+        .zip(valid)
+        .map(|(views, valid)| {
+            // SAFETY: every view comes from `values` and keeps its buffers; a zero view is the empty string.
+            unsafe {
+                StringViewArray::new_unchecked(ScalarBuffer::from(views), Arc::clone(values.data_buffers()), super::batch::validity(BooleanBuffer::from(valid)))
+            }
+        })
+        .collect())
+}
+
+/// The rows of a column in which `key` is set, as JSON objects.
+fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
+    let groups: Vec<usize> = raw.row_groups().enumerate().filter(|(_, group)| !group.is_all_null(&[column, key])).map(|(n, _)| n).collect();
+    let mut out = Vec::new();
+    if groups.is_empty() {
+        return Ok(out);
+    }
+    for batch in as_log(raw.read(&groups, |path| path.first() == Some(&column), TextLayout::View, BATCH_ROWS, BATCH_BYTES))? {
+        let batch = as_log(batch)?;
+        let actions = batch.column(0).as_struct_opt().ok_or_else(|| wrong_type(column))?;
+        let Some(keys) = actions.column_by_name(key) else { continue };
+        for row in 0..actions.len() {
+            if actions.is_valid(row) && keys.is_valid(row) {
+                out.push(json_value(batch.column(0), row));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// A value as JSON; nulls inside of structs are left out.
+fn json_value(array: &ArrayRef, row: usize) -> Value {
+    if array.is_null(row) {
+        return Value::Null;
+    }
+    match array.data_type() {
+        Arrow::Utf8View => Value::from(array.as_string_view().value(row)),
+        Arrow::Utf8 => Value::from(array.as_string::<i32>().value(row)),
+        Arrow::Int32 => Value::from(array.as_primitive::<Int32Type>().value(row)),
+        Arrow::Int64 => Value::from(array.as_primitive::<Int64Type>().value(row)),
+        Arrow::Boolean => Value::from(array.as_boolean().value(row)),
+        Arrow::List(_) => {
+            let items = array.as_list::<i32>().value(row);
+            (0..items.len()).map(|n| json_value(&items, n)).collect()
+        }
+        Arrow::Map(..) => {
+            let entries = array.as_map().value(row);
+            let (keys, values) = (entries.column(0), entries.column(1));
+            let mut out = Map::new();
+            for n in 0..entries.len() {
+                if let Value::String(key) = json_value(keys, n) {
+                    out.insert(key, json_value(values, n));
+                }
+            }
+            Value::Object(out)
+        }
+        Arrow::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            let mut out = Map::new();
+            for (field, column) in fields.iter().zip(columns) {
+                let value = json_value(column, row);
+                if !value.is_null() {
+                    out.insert(field.name().clone(), value);
+                }
+            }
+            Value::Object(out)
+        }
+        // No column that becomes JSON has another type.
+        _ => Value::Null,
+    }
+}

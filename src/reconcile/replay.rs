@@ -1,0 +1,340 @@
+//! A segment's file actions as a stream: commits newest first, one after the other, then the checkpoint in parallel.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::BooleanArray;
+use bytes::Bytes;
+
+use super::seen::{Seen, Verdict};
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::{Cancel, Lanes, Source, lanes, parallelism};
+use crate::log::{CommitFile, Segment};
+use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
+use crate::parse::commit::{self, Parsed, Take};
+use crate::parse::{FileBatch, Wanted, mask};
+use crate::store::Store;
+
+/// Commits larger than this are read and parsed in pieces.
+const PIECE: u64 = 8 << 20;
+/// Small commits are parsed together up to this size.
+const GROUP_BYTES: u64 = 1 << 20;
+/// And up to this number, so that groups are there for every core.
+const GROUP_COMMITS: usize = 256;
+
+/// Texts of small commits, kept so that opening and listing read each of them once.
+#[derive(Debug, Default)]
+pub struct Texts {
+    kept: Mutex<(HashMap<i64, Bytes>, u64)>,
+}
+
+impl Texts {
+    /// Bytes kept at most.
+    const LIMIT: u64 = 32 << 20;
+
+    /// The text of a commit.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Storage`] name the file.
+    pub fn get(&self, commit: &CommitFile) -> Result<Bytes> {
+        let keep = !commit.is_compaction();
+        if keep && let Some(text) = self.lock().0.get(&commit.version) {
+            return Ok(text.clone());
+        }
+        let (bytes, _) = commit.file.store.get(&commit.file.path).wait().at_version(commit.version)?;
+        let mut kept = self.lock();
+        if keep && kept.1 + bytes.len() as u64 <= Self::LIMIT {
+            kept.1 += bytes.len() as u64;
+            kept.0.insert(commit.version, bytes.clone());
+        }
+        Ok(bytes)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<i64, Bytes>, u64)> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is wanted of a segment's files.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Live files or tombstones.
+    pub kind: FileKind,
+    /// Their columns.
+    pub wanted: Arc<Wanted>,
+    /// Stops the work.
+    pub cancel: Cancel,
+}
+
+/// One piece of the commits: texts of several small ones, newest first, or a part of a large one.
+struct Piece {
+    text: Bytes,
+    /// Where each commit begins in the text.
+    starts: Vec<usize>,
+    /// The commits in the same order.
+    commits: Vec<(i64, String)>,
+    aggregated: bool,
+    /// Byte of the file at which the text begins, for the line number of an error.
+    offset: u64,
+}
+
+struct ParsedPiece {
+    parsed: Parsed,
+    commits: Vec<(i64, String)>,
+    aggregated: bool,
+}
+
+/// The live files, or tombstones, of a segment. Batches are never empty.
+pub struct FileStream {
+    commits: Option<Lanes<ParsedPiece>>,
+    seen: Seen,
+    checkpoint: Option<OpenCheckpoint>,
+    rest: Option<Lanes<FileBatch>>,
+    request: Request,
+}
+
+/// Streams a segment's files. The checkpoint's footers are read here, so that a damaged one is known before the first batch.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::NotFound`] name the file.
+pub fn files(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, request: Request) -> Result<FileStream> {
+    let checkpoint = segment.checkpoint.as_ref().map(|c| OpenCheckpoint::open(c, store, true).at_version(c.version)).transpose()?;
+    let wanted = request.wanted.as_ref().clone();
+    // Of the other kind only the key counts.
+    let key_only = Wanted::default();
+    let take = Arc::new(match request.kind {
+        FileKind::Adds => Take { adds: Some(wanted), removes: Some(key_only), ..Take::default() },
+        FileKind::Removes => Take { adds: Some(key_only), removes: Some(wanted), ..Take::default() },
+    });
+    let sources = commit_sources(&segment.replay, texts, &take);
+    let commits = (!sources.is_empty()).then(|| lanes(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
+    Ok(FileStream { commits, seen: Seen::default(), checkpoint, rest: None, request })
+}
+
+/// Work on commits, newest first.
+fn commit_sources(commits: &[CommitFile], texts: &Arc<Texts>, take: &Arc<Take>) -> Vec<Source<ParsedPiece>> {
+    let mut out: Vec<Source<ParsedPiece>> = Vec::new();
+    let mut group: Vec<CommitFile> = Vec::new();
+    let mut group_bytes = 0;
+    let flush = |group: &mut Vec<CommitFile>, out: &mut Vec<Source<ParsedPiece>>| {
+        if !group.is_empty() {
+            let (commits, texts, take) = (std::mem::take(group), Arc::clone(texts), Arc::clone(take));
+            out.push(Box::new(std::iter::once_with(move || parse_piece(read_group(&commits, &texts)?, &take))));
+        }
+    };
+    for commit in commits.iter().rev() {
+        let size = commit.file.size.unwrap_or(0);
+        if commit.is_compaction() {
+            flush(&mut group, &mut out);
+            let (commit, texts, take) = (commit.clone(), Arc::clone(texts), Arc::clone(take));
+            out.push(Box::new(std::iter::once_with(move || {
+                let text = texts.get(&commit)?;
+                let piece = Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: true, offset: 0 };
+                parse_piece(piece, &take)
+            })));
+        } else if size > PIECE {
+            flush(&mut group, &mut out);
+            let mut start = 0;
+            while start < size {
+                let end = (start + PIECE).min(size);
+                let (commit, take) = (commit.clone(), Arc::clone(take));
+                out.push(Box::new(std::iter::once_with(move || parse_piece(read_part(&commit, start, end, size)?, &take))));
+                start = end;
+            }
+        } else {
+            if group.len() >= GROUP_COMMITS || group_bytes + size > GROUP_BYTES {
+                flush(&mut group, &mut out);
+                group_bytes = 0;
+            }
+            group_bytes += size;
+            group.push(commit.clone());
+        }
+    }
+    flush(&mut group, &mut out);
+    out
+}
+
+fn read_group(commits: &[CommitFile], texts: &Texts) -> Result<Piece> {
+    if let [commit] = commits {
+        let text = texts.get(commit)?;
+        return Ok(Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: false, offset: 0 });
+    }
+    let mut text = Vec::new();
+    let mut starts = Vec::with_capacity(commits.len());
+    for commit in commits {
+        starts.push(text.len());
+        text.extend_from_slice(&texts.get(commit)?);
+        if text.last().is_some_and(|last| *last != b'\n') {
+            text.push(b'\n');
+        }
+    }
+    let commits = commits.iter().map(|c| (c.version, c.file.path.clone())).collect();
+    Ok(Piece { text: text.into(), starts, commits, aggregated: false, offset: 0 })
+}
+
+/// The lines of a large commit that begin in `start..end`.
+fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Piece> {
+    // Longer than any usual line; a longer one costs another read.
+    let mut reach = (end + (64 << 10)).min(size);
+    let from = start.saturating_sub(1);
+    loop {
+        let range = from..reach;
+        let bytes = commit.file.store.get_ranges(&commit.file.path, vec![range]).wait().at_version(commit.version)?;
+        let bytes = bytes.into_iter().next().unwrap_or_default();
+        let local = |at: u64| usize::try_from(at - from).unwrap_or(usize::MAX);
+        // A line that begins before `start` belongs to the part before.
+        let first = if start == 0 { 0 } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |n| n + 1) };
+        if first >= local(end) {
+            return Ok(Piece {
+                text: Bytes::new(),
+                starts: vec![0],
+                commits: vec![(commit.version, commit.file.path.clone())],
+                aggregated: false,
+                offset: start,
+            });
+        }
+        let last = match bytes.get(local(end) - 1..).and_then(|tail| memchr::memchr(b'\n', tail)) {
+            Some(n) => local(end) + n,
+            None if reach == size => bytes.len(),
+            None => {
+                reach = (reach + (reach - end) * 4).min(size);
+                continue;
+            }
+        };
+        let text = bytes.slice(first..last.min(bytes.len()));
+        return Ok(Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: false, offset: from + first as u64 });
+    }
+}
+
+fn parse_piece(piece: Piece, take: &Take) -> Result<ParsedPiece> {
+    let Piece { text, starts, commits, aggregated, offset } = piece;
+    match commit::parse(&text, 0..text.len(), take, &starts) {
+        Ok(parsed) => Ok(ParsedPiece { parsed, commits, aggregated }),
+        Err(error) => Err(placed(error, &text, &starts, &commits, offset)),
+    }
+}
+
+/// Turns the line of a piece into the line of its commit.
+fn placed(error: Error, text: &[u8], starts: &[usize], commits: &[(i64, String)], offset: u64) -> Error {
+    let Some(line) = error.place().and_then(|place| place.line) else { return error };
+    let lines_before = |end: usize| memchr::memchr_iter(b'\n', text.get(..end).unwrap_or_default()).count() as u64;
+    let which = starts.iter().rposition(|start| lines_before(*start) < line).unwrap_or(0);
+    let before = starts.get(which).map_or(0, |start| lines_before(*start));
+    let error = match error {
+        Error::Corrupt { kind, what, mut place } => {
+            // Lines of a part of a large commit are counted from its beginning only when it is the first part.
+            place.line = (offset == 0).then_some(line - before);
+            Error::Corrupt { kind, what, place }
+        }
+        other => other,
+    };
+    match commits.get(which) {
+        Some((version, path)) => error.at_file(path).at_version(*version),
+        None => error,
+    }
+}
+
+impl FileStream {
+    /// At most this many files will come, as far as known before they do.
+    #[must_use]
+    pub fn at_most(&self) -> Option<u64> {
+        if self.commits.is_some() { None } else { Some(self.checkpoint.as_ref().map_or(0, OpenCheckpoint::rows)) }
+    }
+
+    fn reconcile(&mut self, piece: &ParsedPiece) -> Result<Option<FileBatch>> {
+        let ParsedPiece { parsed, commits, aggregated } = piece;
+        let (adds, removes) = (&parsed.adds, &parsed.removes);
+        self.seen.reserve(adds.len() + removes.len());
+        let version_of = |order: u32| {
+            let which = parsed.marks.partition_point(|mark| *mark < order).saturating_sub(1);
+            commits.get(which).map_or(0, |(version, _)| *version)
+        };
+        let kept = match self.request.kind {
+            FileKind::Adds => adds,
+            FileKind::Removes => removes,
+        };
+        let mut live = vec![false; kept.len()];
+        let mut visit = |seen: &mut Seen, verdict: Verdict, row: usize, order: u32| -> Result<()> {
+            let batch = if verdict == Verdict::Added { adds } else { removes };
+            let version = version_of(order);
+            let key = seen.key(batch, row).at_version(version)?;
+            let newest = seen.note(key, version, verdict, *aggregated, batch.path.value(row))?;
+            let wanted = match self.request.kind {
+                FileKind::Adds => verdict == Verdict::Added,
+                FileKind::Removes => verdict == Verdict::Removed,
+            };
+            if newest
+                && wanted
+                && let Some(slot) = live.get_mut(row)
+            {
+                *slot = true;
+            }
+            Ok(())
+        };
+        if removes.is_empty() && !*aggregated {
+            for (row, order) in adds.order.iter().enumerate() {
+                visit(&mut self.seen, Verdict::Added, row, *order)?;
+            }
+        } else {
+            let mut all: Vec<(u32, Verdict, usize)> = Vec::with_capacity(adds.len() + removes.len());
+            all.extend(adds.order.iter().enumerate().map(|(row, order)| (*order, Verdict::Added, row)));
+            all.extend(removes.order.iter().enumerate().map(|(row, order)| (*order, Verdict::Removed, row)));
+            all.sort_unstable_by_key(|(order, ..)| *order);
+            if *aggregated {
+                all.reverse();
+            }
+            for (order, verdict, row) in all {
+                visit(&mut self.seen, verdict, row, order)?;
+            }
+        }
+        let batch = kept.filter(&mask(live))?;
+        Ok(Some(batch).filter(|batch| !batch.is_empty()))
+    }
+
+    fn start_checkpoint(&mut self) -> Option<Lanes<FileBatch>> {
+        let checkpoint = self.checkpoint.take()?;
+        let seen = Arc::new(std::mem::take(&mut self.seen));
+        let version = checkpoint.version();
+        let sources = checkpoint.files(self.request.kind, &self.request.wanted);
+        let filtered = sources.into_iter().map(move |source| {
+            let seen = Arc::clone(&seen);
+            let batches = source.map(move |batch| unseen(&seen, batch?).at_version(version));
+            Box::new(batches.filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty()))) as Source<FileBatch>
+        });
+        Some(lanes(filtered, parallelism() + 1, 2, &self.request.cancel))
+    }
+}
+
+/// The rows that no newer commit has touched.
+fn unseen(seen: &Seen, batch: FileBatch) -> Result<FileBatch> {
+    if seen.is_empty() {
+        return Ok(batch);
+    }
+    let keep = (0..batch.len()).map(|row| seen.key(&batch, row).map(|key| !seen.contains(key))).collect::<Result<Vec<bool>>>()?;
+    batch.filter(&BooleanArray::from(keep))
+}
+
+impl Iterator for FileStream {
+    type Item = Result<FileBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let Some(commits) = &mut self.commits {
+            match commits.next() {
+                Some(Ok(piece)) => {
+                    if let Some(batch) = self.reconcile(&piece).transpose() {
+                        return Some(batch);
+                    }
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                None => {
+                    self.commits = None;
+                    self.rest = self.start_checkpoint();
+                }
+            }
+        }
+        if self.rest.is_none() {
+            self.rest = self.start_checkpoint();
+        }
+        self.rest.as_mut()?.next()
+    }
+}

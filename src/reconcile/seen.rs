@@ -1,0 +1,113 @@
+//! The keys that were seen, and the first verdict on each.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+
+use crate::error::{Error, Result, shown};
+use crate::parse::FileBatch;
+use crate::protocol::data_path;
+
+/// What an action said of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The file is live.
+    Added,
+    /// The file is gone.
+    Removed,
+}
+
+/// Passes a fingerprint through: it is a hash already.
+#[derive(Debug, Clone, Copy, Default)]
+struct Identity;
+
+#[derive(Default)]
+struct IdentityHasher(u64);
+
+impl std::hash::Hasher for IdentityHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation)]
+    fn write_u128(&mut self, value: u128) {
+        self.0 = value as u64;
+    }
+}
+
+impl BuildHasher for Identity {
+    type Hasher = IdentityHasher;
+
+    fn build_hasher(&self) -> IdentityHasher {
+        IdentityHasher::default()
+    }
+}
+
+/// Keys of logical files and the newest verdict on each.
+#[derive(Debug, Default)]
+pub struct Seen {
+    seeds: (DefaultHashBuilder, DefaultHashBuilder),
+    keys: HashMap<u128, (i64, Verdict), Identity>,
+}
+
+impl Seen {
+    /// The fingerprint of a row's key.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a path that does not decode.
+    #[inline]
+    pub fn key(&self, batch: &FileBatch, row: usize) -> Result<u128> {
+        let path = batch.path.value(row);
+        let canonical = if data_path::needs_work(path.as_bytes()) || path.is_empty() { data_path::canonical(path)? } else { path.into() };
+        let dv = if batch.dv.is_some() { batch.dv_unique_id(row) } else { None };
+        let hash = |seed: &DefaultHashBuilder| seed.hash_one((canonical.as_bytes(), dv.as_deref()));
+        Ok((u128::from(hash(&self.seeds.0)) << 64) | u128::from(hash(&self.seeds.1)))
+    }
+
+    /// Whether nothing was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether the key was seen.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: u128) -> bool {
+        self.keys.contains_key(&key)
+    }
+
+    /// Notes an action; true if it is the newest of its file. Actions must come newest first.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for an add and a remove of one logical file in one commit, unless `aggregated`, where later lines
+    /// are simply newer.
+    #[inline]
+    pub fn note(&mut self, key: u128, version: i64, verdict: Verdict, aggregated: bool, path: &str) -> Result<bool> {
+        match self.keys.entry(key) {
+            hashbrown::hash_map::Entry::Vacant(entry) => {
+                entry.insert((version, verdict));
+                Ok(true)
+            }
+            hashbrown::hash_map::Entry::Occupied(entry) => {
+                let (at, first) = *entry.get();
+                if at == version && first != verdict && !aggregated {
+                    return Err(Error::corrupt(format!("the commit both adds and removes the file `{}` with the same deletion vector", shown(path)))
+                        .at_version(version));
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Makes room for `keys` more.
+    pub fn reserve(&mut self, keys: usize) {
+        self.keys.reserve(keys);
+    }
+}

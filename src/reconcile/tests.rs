@@ -1,0 +1,142 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::exec::Cancel;
+use crate::log::{CommitFile, Segment, Skip};
+use crate::parse::Wanted;
+use crate::parse::checkpoint::FileKind;
+use crate::store::{File, ObjectMeta, Pending, Store};
+
+/// Files in memory, by name.
+#[derive(Debug)]
+struct Memory(Vec<(String, Bytes)>);
+
+impl Store for Memory {
+    fn url(&self) -> &'static str {
+        "memory:///"
+    }
+
+    fn list_from(&self, _: &str, _: &str) -> crate::error::Result<Vec<ObjectMeta>> {
+        Ok(Vec::new())
+    }
+
+    fn head(&self, path: &str) -> crate::error::Result<ObjectMeta> {
+        let bytes = self.0.iter().find(|(name, _)| name == path).unwrap();
+        Ok(ObjectMeta { path: path.to_owned(), size: bytes.1.len() as u64, modified_ms: 0 })
+    }
+
+    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+        let (meta, bytes) = (self.head(path), self.0.iter().find(|(name, _)| name == path).unwrap().1.clone());
+        Pending::lazy(move || Ok((bytes, meta?)))
+    }
+
+    fn get_ranges(&self, path: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
+        let bytes = self.0.iter().find(|(name, _)| name == path).unwrap().1.clone();
+        Pending::lazy(move || Ok(ranges.into_iter().map(|r| bytes.slice(usize::try_from(r.start).unwrap()..usize::try_from(r.end).unwrap())).collect()))
+    }
+}
+
+/// A segment of commits, or of compactions where the first version is given.
+fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
+    let store: Arc<dyn Store> = Arc::new(Memory(files.iter().map(|(a, b, text)| (format!("{a}-{b}"), Bytes::from(text.clone()))).collect()));
+    let commits: Vec<CommitFile> = files
+        .iter()
+        .map(|(first, version, text)| CommitFile {
+            first: *first,
+            version: *version,
+            file: File { store: Arc::clone(&store), path: format!("{first}-{version}"), size: Some(text.len() as u64) },
+            modified_ms: 0,
+        })
+        .collect();
+    let version = commits.last().unwrap().version;
+    (Segment { version, checkpoint: None, replay: commits.clone(), commits, last_commit: None, checksum: None, skip: Skip::default() }, store)
+}
+
+fn run(files: &[(i64, i64, String)], kind: FileKind) -> crate::error::Result<Vec<String>> {
+    let (segment, store) = segment(files);
+    let request = Request { kind, wanted: Arc::new(Wanted::default()), cancel: Cancel::default() };
+    let mut out = Vec::new();
+    for batch in super::files(&segment, &Arc::new(Texts::default()), &store, request)? {
+        out.extend(batch?.path.iter().flatten().map(str::to_owned));
+    }
+    out.sort();
+    Ok(out)
+}
+
+fn add(path: &str) -> String {
+    format!("{{\"add\":{{\"path\":\"{path}\",\"partitionValues\":{{}},\"size\":1,\"modificationTime\":0,\"dataChange\":true}}}}\n")
+}
+
+fn remove(path: &str) -> String {
+    format!("{{\"remove\":{{\"path\":\"{path}\",\"dataChange\":true}}}}\n")
+}
+
+#[test]
+fn the_newest_action_of_a_file_decides() {
+    let commits = [(0, 0, add("a") + &add("b") + &add("file:///x%20y")), (1, 1, remove("a") + &add("c")), (2, 2, add("a") + &remove("b") + &remove("/x y"))];
+    assert_eq!(run(&commits, FileKind::Adds).unwrap(), ["a", "c"]);
+    assert_eq!(run(&commits, FileKind::Removes).unwrap(), ["/x y", "b"]);
+}
+
+#[test]
+fn an_add_and_a_remove_of_one_logical_file_in_one_commit_are_corrupt() {
+    let error = run(&[(0, 0, add("z")), (1, 1, add("a") + &remove("a"))], FileKind::Adds).unwrap_err();
+    assert!(error.is_corrupt() && error.place().unwrap().version == Some(1), "{error}");
+}
+
+#[test]
+fn one_path_with_two_deletion_vectors_is_two_files() {
+    let dv = |id: &str| format!(",\"deletionVector\":{{\"storageType\":\"i\",\"pathOrInlineDv\":\"{id}\",\"sizeInBytes\":1,\"cardinality\":1}}");
+    let with = |action: &str, id: &str| format!("{{\"{action}\":{{\"path\":\"a\",\"size\":1{}}}}}\n", if id.is_empty() { String::new() } else { dv(id) });
+    let commits = [(0, 0, with("add", "")), (1, 1, with("remove", "") + &with("add", "one")), (2, 2, with("remove", "one") + &with("add", "two"))];
+    assert_eq!(run(&commits, FileKind::Adds).unwrap(), ["a"]);
+    assert_eq!(run(&commits, FileKind::Removes).unwrap(), ["a", "a"]);
+}
+
+#[test]
+fn an_unreconciled_compaction_equals_its_commits() {
+    let (one, two, three) = (add("a") + &add("b"), remove("a") + &add("c"), remove("c") + &add("a"));
+    let commits = [(0, 0, one.clone()), (1, 1, two.clone()), (2, 2, three.clone())];
+    let compacted = [(0, 2, one + &two + &three)];
+    for kind in [FileKind::Adds, FileKind::Removes] {
+        assert_eq!(run(&compacted, kind).unwrap(), run(&commits, kind).unwrap());
+    }
+}
+
+#[test]
+fn a_large_commit_is_read_in_parts() {
+    let long = "x".repeat(3000);
+    let text: String = (0..9000).map(|n| add(&format!("{long}{n}"))).collect();
+    assert!(text.len() > 24 << 20);
+    assert_eq!(run(&[(0, 0, text), (1, 1, remove(&format!("{long}77")))], FileKind::Adds).unwrap().len(), 8999);
+}
+
+#[test]
+fn the_line_of_an_error_is_that_of_its_commit() {
+    let error = run(&[(0, 0, add("a")), (1, 1, add("b") + "\n" + "oops\n"), (2, 2, add("c"))], FileKind::Adds).unwrap_err();
+    let place = error.place().unwrap();
+    assert_eq!((place.version, place.line, place.file.as_deref()), (Some(1), Some(3), Some("1-1")));
+}
+
+#[test]
+fn any_split_of_the_history_gives_the_same_table() {
+    // Whether commits are parsed together or alone, the result is that of a plain replay.
+    let mut live = std::collections::BTreeSet::new();
+    let mut commits = Vec::new();
+    for version in 0..600_i64 {
+        let mut text = String::new();
+        for n in 0..3 {
+            let name = format!("f{}", (version * 7 + n * 13) % 50);
+            if live.remove(&name) {
+                text += &remove(&name);
+            } else {
+                live.insert(name.clone());
+                text += &add(&name);
+            }
+        }
+        commits.push((version, version, text));
+    }
+    assert_eq!(run(&commits, FileKind::Adds).unwrap(), live.into_iter().collect::<Vec<_>>());
+}
