@@ -54,7 +54,7 @@ def _is_list(arrow: pa.DataType) -> bool:
     return pa.types.is_list(arrow) or pa.types.is_large_list(arrow)
 
 
-def _scalar_fits(arrow: pa.DataType, name: str) -> bool:  # noqa: PLR0911 - one line a type
+def _scalar_fits(arrow: pa.DataType, name: str) -> bool:  # noqa: C901, PLR0911 - one line a type
     """Say whether an Arrow type is the right one for a Delta type without parts."""
     if name in _INTEGERS:
         return arrow == _INTEGERS[name]
@@ -152,7 +152,7 @@ def _scalar_texts(array: pa.Array, data_type: str) -> list[str]:  # noqa: PLR091
         return pc.cast(pc.fill_null(array, 0), pa.string()).to_pylist()
     if name in _FLOATS:
         mark, digits = ("f", 8) if name == "float" else ("d", 16)
-        bits = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False).view("u4" if digits == 8 else "u8").tolist()  # noqa: PLR2004
+        bits = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False).view("u4" if digits == 8 else "u8").tolist()
         nan = pc.fill_null(pc.is_nan(array), False).to_pylist()
         return [f"{mark}:{_NAN[name] if n else b:0{digits}x}" for b, n in zip(bits, nan, strict=True)]
     match name:
@@ -181,7 +181,7 @@ def texts(array: pa.Array, data_type: DeltaType) -> list[str]:
     name = type_name(data_type)
     if isinstance(data_type, str):
         few = None
-        if name in {"string", "decimal", "date", "timestamp"} and len(array) > 10_000:  # noqa: PLR2004 - worth a dictionary
+        if name in {"string", "decimal", "date", "timestamp"} and len(array) > 10_000:
             few = pc.dictionary_encode(array.cast(pa.large_string()) if name == "string" else array)
         if few is not None and len(few.dictionary) * 4 < len(array):
             words = [*_scalar_texts(few.dictionary, data_type), "null"]
@@ -246,12 +246,12 @@ def json_texts(array: pa.Array, data_type: DeltaType) -> list[str]:
     return [canonical_json(None if v is None else _json_value(v, data_type)) for v in values]
 
 
-def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def canonical_json(value: Any) -> str:
     """Return one text for equal JSON values."""
     return json.dumps(value, sort_keys=True, default=lambda d: int(d) if d == int(d) else float(d))
 
 
-def _json_value(value: Any, data_type: DeltaType) -> Any:  # noqa: ANN401
+def _json_value(value: Any, data_type: DeltaType) -> Any:
     """Return a value as Spark's `to_json` shows it: a null field of a struct is left out."""
     if value is None:
         return None

@@ -47,7 +47,7 @@ def _timestamp(value: bytes, at: int, *, utc: bool) -> str:
     return text + (f".{fraction}" if fraction else "") + ("+00:00" if utc else "")
 
 
-def _primitive(kind: int, value: bytes, at: int) -> Any:  # noqa: ANN401, PLR0911, PLR0912, C901 - one branch a type
+def _primitive(kind: int, value: bytes, at: int) -> Any:  # noqa: PLR0911, PLR0912, C901 - one branch a type
     """Return the primitive of type id `kind` whose bytes start at `at`."""
     match kind:
         case 0:
@@ -63,7 +63,9 @@ def _primitive(kind: int, value: bytes, at: int) -> Any:  # noqa: ANN401, PLR091
         case 8 | 9 | 10:
             return _decimal(value, at, 4 << (kind - 8))
         case 11:
-            return str(dt.date(1970, 1, 1) + dt.timedelta(days=int.from_bytes(value[at : at + 4], "little", signed=True)))
+            return str(
+                dt.date(1970, 1, 1) + dt.timedelta(days=int.from_bytes(value[at : at + 4], "little", signed=True))
+            )
         case 12:
             return _timestamp(value, at, utc=True)
         case 13:
@@ -81,7 +83,7 @@ def _primitive(kind: int, value: bytes, at: int) -> Any:  # noqa: ANN401, PLR091
             raise ValueError(message)
 
 
-def _value(names: list[str], value: bytes, at: int) -> Any:  # noqa: ANN401
+def _value(names: list[str], value: bytes, at: int) -> Any:
     """Return the value that starts at offset `at`."""
     header = value[at]
     basic, info = header & 3, header >> 2
@@ -89,7 +91,7 @@ def _value(names: list[str], value: bytes, at: int) -> Any:  # noqa: ANN401
         return _primitive(info, value, at + 1)
     if basic == 1:
         return value[at + 1 : at + 1 + info].decode()
-    if basic == 2:  # noqa: PLR2004 - an object
+    if basic == 2:
         offset_width, id_width, count_width = (info & 3) + 1, ((info >> 2) & 3) + 1, 4 if info & 16 else 1
         count = _uint(value, at + 1, count_width)
         ids = at + 1 + count_width
@@ -108,6 +110,6 @@ def _value(names: list[str], value: bytes, at: int) -> Any:  # noqa: ANN401
     return [_value(names, value, data + _uint(value, offsets + i * offset_width, offset_width)) for i in range(count)]
 
 
-def decode(metadata: bytes, value: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def decode(metadata: bytes, value: bytes) -> Any:
     """Return the variant as the Python value that its JSON text would parse to."""
     return _value(_names(metadata), value, 0)

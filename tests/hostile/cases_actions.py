@@ -162,20 +162,32 @@ _STATS: list[tuple[str, Any]] = [
     ("object", {"numRecords": 10}),
     ("array", "[1,2,3]"),
     ("nan", '{"numRecords":10,"minValues":{"id":NaN},"maxValues":{"id":Infinity},"nullCount":{"id":0}}'),
-    ("wrong_types", '{"numRecords":"ten","minValues":{"id":"a","name":5},"maxValues":{"id":[1]},"nullCount":{"id":"0"}}'),
+    (
+        "wrong_types",
+        '{"numRecords":"ten","minValues":{"id":"a","name":5},"maxValues":{"id":[1]},"nullCount":{"id":"0"}}',
+    ),
     ("wrong_shape", '{"numRecords":[10],"minValues":[1],"maxValues":"x","nullCount":7}'),
     ("null_values", '{"numRecords":null,"minValues":null,"maxValues":{"id":null},"nullCount":{"id":null}}'),
     ("negative", '{"numRecords":-5,"nullCount":{"id":-1}}'),
     ("overflow", '{"numRecords":99999999999999999999,"minValues":{"id":-1e999},"maxValues":{"id":1e999}}'),
     ("fraction", '{"numRecords":10.5,"minValues":{"id":20.7},"maxValues":{"id":29.2},"nullCount":{"id":0.5}}'),
-    ("nested_for_flat", '{"numRecords":10,"minValues":{"id":{"x":1}},"maxValues":{"id":{"x":2}},"nullCount":{"id":{"x":0}}}'),
-    ("duplicate_keys", '{"numRecords":10,"minValues":{"id":25,"id":20},"maxValues":{"id":24,"id":29},"nullCount":{"id":0}}'),
+    (
+        "nested_for_flat",
+        '{"numRecords":10,"minValues":{"id":{"x":1}},"maxValues":{"id":{"x":2}},"nullCount":{"id":{"x":0}}}',
+    ),
+    (
+        "duplicate_keys",
+        '{"numRecords":10,"minValues":{"id":25,"id":20},"maxValues":{"id":24,"id":29},"nullCount":{"id":0}}',
+    ),
     ("unknown_columns", '{"numRecords":10,"minValues":{"no":1},"maxValues":{"no":1},"nullCount":{"no":1}}'),
     ("trailing_text", '{"numRecords":10} and more'),
     ("deep", '{"numRecords":10,"x":' + "[" * 100_000 + "]" * 100_000 + "}"),
     ("invalid_escape", '{"numRecords":10,"minValues":{"name":"\\q"}}'),
     ("lone_surrogate", '{"numRecords":10,"minValues":{"name":"\\ud800"},"maxValues":{"name":"\\udfff"}}'),
-    ("min_above_max", '{"numRecords":10,"minValues":{"id":29,"name":"z"},"maxValues":{"id":20,"name":"a"},"nullCount":{"id":0}}'),
+    (
+        "min_above_max",
+        '{"numRecords":10,"minValues":{"id":29,"name":"z"},"maxValues":{"id":20,"name":"a"},"nullCount":{"id":0}}',
+    ),
 ]
 for _name, _value in _STATS:
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from tablekit import log, thrift
 
 from .generate import Expect, anything, case, either, error, rows
@@ -40,7 +41,7 @@ def _footer(change: Callable[[thrift.Struct], object]) -> Callable[[bytes], byte
     return damage
 
 
-def _set(footer: thrift.Struct, field: int, value: Any) -> None:  # noqa: ANN401
+def _set(footer: thrift.Struct, field: int, value: Any) -> None:
     footer[field] = (footer[field][0], value)
 
 
@@ -68,7 +69,10 @@ _DAMAGES: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("footer_length_negative", lambda d: d[:-8] + struct.pack("<i", -5) + b"PAR1"),
     ("footer_length_zero", lambda d: d[:-8] + struct.pack("<I", 0) + b"PAR1"),
     ("footer_length_of_file", lambda d: d[:-8] + struct.pack("<I", len(d)) + b"PAR1"),
-    ("footer_garbage", lambda d: d[: -8 - int.from_bytes(d[-8:-4], "little")] + b"\xff" * int.from_bytes(d[-8:-4], "little") + d[-8:]),
+    (
+        "footer_garbage",
+        lambda d: d[: -8 - int.from_bytes(d[-8:-4], "little")] + b"\xff" * int.from_bytes(d[-8:-4], "little") + d[-8:],
+    ),
     ("footer_deep", lambda d: d + b"\x1c" * 200_000 + struct.pack("<I", 200_000) + b"PAR1"),
     ("footer_list_of_billions", lambda d: d + b"\x29\xfc\xff\xff\xff\xff\x07" + struct.pack("<I", 7) + b"PAR1"),
     ("footer_text_of_billions", lambda d: d + b"\x68\xff\xff\xff\xff\x07" + struct.pack("<I", 6) + b"PAR1"),
@@ -85,7 +89,14 @@ _DAMAGES: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("children_of_billions", _footer(lambda f: _set(f[2][1][1][0], 5, 0x7FFFFFFF))),
     ("children_negative", _footer(lambda f: _set(f[2][1][1][0], 5, -1))),
     ("chunk_missing", _footer(lambda f: _set(_group(f), 1, (thrift.STRUCT, _group(f)[1][1][1][:-1])))),
-    ("pages_zeroed", lambda d: d[:4] + bytes(len(d) - 12 - int.from_bytes(d[-8:-4], "little")) + d[-8 - int.from_bytes(d[-8:-4], "little") :]),
+    (
+        "pages_zeroed",
+        lambda d: (
+            d[:4]
+            + bytes(len(d) - 12 - int.from_bytes(d[-8:-4], "little"))
+            + d[-8 - int.from_bytes(d[-8:-4], "little") :]
+        ),
+    ),
 ]
 for _name, _damage in _DAMAGES:
 
@@ -95,7 +106,16 @@ for _name, _damage in _DAMAGES:
         _broken(folder, damage)
 
 
-for _name in ["empty", "half", "text", "footer_length_huge", "footer_garbage", "pages_outside", "pages_zeroed", "no_columns"]:
+for _name in [
+    "empty",
+    "half",
+    "text",
+    "footer_length_huge",
+    "footer_garbage",
+    "pages_outside",
+    "pages_zeroed",
+    "no_columns",
+]:
 
     @case(f"checkpoint_{_name}_and_no_commits", error("CorruptLogError", NAME))
     def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = dict(_DAMAGES)[_name]) -> None:
@@ -235,7 +255,7 @@ def _(folder: pathlib.Path) -> None:
 # Checkpoints that can be read and say something wrong.
 
 
-def _content(folder: pathlib.Path, drop: bool, **columns: pa.DataType) -> None:  # noqa: FBT001
+def _content(folder: pathlib.Path, drop: bool, **columns: pa.DataType) -> None:
     """Write a checkpoint with other column types (None leaves one out)."""
     table = log.basic(folder, 5)
     actions = table.actions(0, 2)
@@ -279,7 +299,7 @@ def _replace_add(table: pa.Table, array: pa.Array) -> pa.Table:
     return table.set_column(table.column_names.index("add"), "add", array)
 
 
-def _add_field(table: pa.Table, name: str, kind: pa.DataType, value: Any) -> pa.Table:  # noqa: ANN401
+def _add_field(table: pa.Table, name: str, kind: pa.DataType, value: Any) -> pa.Table:
     """Return the rows with another type and value for a field of `add`."""
     adds = [None if a is None else (dict(a) | {name: value}) for a in table.column("add").to_pylist()]
     fields = [pa.field(f.name, kind if f.name == name else f.type) for f in log.ADD]
@@ -380,7 +400,11 @@ for _name, _kind, _value in [
     ("text", pa.string(), "broken"),
     ("number", pa.int64(), 7),
     ("struct_of_nothing", pa.struct([("x", pa.int64())]), {"x": 1}),
-    ("wrong_bounds", pa.struct([("numRecords", pa.string()), ("minValues", pa.int64())]), {"numRecords": "x", "minValues": 1}),
+    (
+        "wrong_bounds",
+        pa.struct([("numRecords", pa.string()), ("minValues", pa.int64())]),
+        {"numRecords": "x", "minValues": 1},
+    ),
     ("wrong_columns", pa.struct([("minValues", pa.struct([("id", pa.string())]))]), {"minValues": {"id": "x"}}),
 ]:
 
@@ -389,7 +413,10 @@ for _name, _kind, _value in [
         """Parsed statistics of a wrong shape do not prune and are no error."""
         table = log.basic(folder, 5)
         rows_ = log.checkpoint_table(table.actions(0, 4))
-        adds = [None if a is None else (dict(a) | {"stats_parsed": value, "stats": None}) for a in rows_.column("add").to_pylist()]
+        adds = [
+            None if a is None else (dict(a) | {"stats_parsed": value, "stats": None})
+            for a in rows_.column("add").to_pylist()
+        ]
         fields = [*log.ADD, pa.field("stats_parsed", kind)]
         pq.write_table(_replace_add(rows_, pa.array(adds, pa.struct(fields))), table.checkpoint_file(4))
         table.drop_commits(0, 4)
@@ -398,7 +425,7 @@ for _name, _kind, _value in [
 # V2 checkpoints and sidecars.
 
 
-def _v2(folder: pathlib.Path, *, drop: bool = True, **options: Any) -> tuple[log.Table, pathlib.Path]:  # noqa: ANN401
+def _v2(folder: pathlib.Path, *, drop: bool = True, **options: Any) -> tuple[log.Table, pathlib.Path]:
     """Return a table of five commits with a V2 checkpoint at version 3."""
     table = log.basic(folder, 5)
     table.commit(0, log.protocol(features=["v2Checkpoint"]), log.metadata(), table.actions(0, 0)[-1])
@@ -461,7 +488,7 @@ def _top(folder: pathlib.Path, *actions: log.Action) -> log.Table:
     return _v2(folder, kind="json", head=[{"checkpointMetadata": {"version": 3}}, *actions])[0]
 
 
-def _side(path: Any, size: Any = 100) -> log.Action:  # noqa: ANN401
+def _side(path: Any, size: Any = 100) -> log.Action:
     return {"sidecar": {"path": path, "sizeInBytes": size, "modificationTime": 1}}
 
 

@@ -91,13 +91,19 @@ def _(folder: pathlib.Path) -> None:
 @case("commit_invalid_utf8", error("CorruptLogError", THIRD))
 def _(folder: pathlib.Path) -> None:
     """A path with a byte that is no UTF-8."""
-    _third(folder, b'{"add":{"path":"part-\xff\xfe.parquet","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}')
+    _third(
+        folder,
+        b'{"add":{"path":"part-\xff\xfe.parquet","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}',
+    )
 
 
 @case("commit_lone_surrogate", error("CorruptLogError|DataFileNotFoundError|InvalidArgumentError"))
 def _(folder: pathlib.Path) -> None:
     r"""A path with half of a surrogate pair: `\ud800`."""
-    _third(folder, b'{"add":{"path":"part-\\ud800.parquet","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}')
+    _third(
+        folder,
+        b'{"add":{"path":"part-\\ud800.parquet","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}',
+    )
 
 
 @case("commit_utf16", error("CorruptLogError", THIRD))

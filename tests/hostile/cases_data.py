@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from tablekit import log, thrift
 
 from .generate import Expect, anything, case, either, error, rows
@@ -43,7 +44,7 @@ def _footer(change: Callable[[thrift.Struct], object]) -> Callable[[bytes], byte
     return damage
 
 
-def _set(footer: thrift.Struct, field: int, value: Any) -> None:  # noqa: ANN401
+def _set(footer: thrift.Struct, field: int, value: Any) -> None:
     footer[field] = (footer[field][0], value)
 
 
@@ -84,11 +85,15 @@ _DAMAGES: list[tuple[str, Callable[[bytes], bytes], Expect]] = [
     ("chunk_size_overflows", _footer(lambda f: _set(_column(f), 7, (1 << 63) - 1)), error(BAD, FILE)),
     ("codec_unknown", _footer(lambda f: _set(_column(f), 4, 77)), error(BAD, FILE)),
     ("codec_wrong", _footer(lambda f: _set(_column(f), 4, 2)), error(BAD, FILE)),
-    ("chunk_missing", _footer(lambda f: _set(_group(f), 1, (thrift.STRUCT, _group(f)[1][1][1][:-1]))), error(BAD, FILE)),
+    (
+        "chunk_missing",
+        _footer(lambda f: _set(_group(f), 1, (thrift.STRUCT, _group(f)[1][1][1][:-1]))),
+        error(BAD, FILE),
+    ),
     ("children_of_billions", _footer(lambda f: _set(f[2][1][1][0], 5, 0x7FFFFFFF)), error(BAD, FILE)),
     ("children_negative", _footer(lambda f: _set(f[2][1][1][0], 5, -1)), error(BAD, FILE)),
     ("pages_zeroed", lambda d: d[:4] + bytes(len(d) - 12 - _length(d)) + d[-8 - _length(d) :], error(BAD, FILE)),
-    ("schema_deep", _footer(lambda f: _deep(f)), error(BAD, FILE)),
+    ("schema_deep", _footer(lambda f: _deep(f)), error(BAD, FILE)),  # noqa: PLW0108 - defined below
 ]
 
 
@@ -119,7 +124,7 @@ def _(folder: pathlib.Path) -> None:
     _damaged(folder, lambda d: d + bytes(100), keep_size=True)
 
 
-def _checked(folder: pathlib.Path, at: float, **options: Any) -> None:  # noqa: ANN401
+def _checked(folder: pathlib.Path, at: float, **options: Any) -> None:
     """Write the basic table, its second file with page checksums and a byte flipped at a fraction of its pages."""
     table = log.basic(folder)
     ids = pa.array(range(10, 20), pa.int64())
@@ -252,9 +257,17 @@ _SHAPES: list[tuple[str, dict[str, pa.Array], Expect]] = [
     ("id_is_unsigned", {"id": _IDS.cast(pa.uint64()), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
     ("id_is_narrow", {"id": _IDS.cast(pa.int32()), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
     ("id_is_a_list", {"id": pa.array([[i] for i in range(10, 20)]), "name": _NAMES}, error(_MISMATCH, FILE, "id")),
-    ("id_is_a_struct", {"id": pa.array([{"id": i} for i in range(10, 20)]), "name": _NAMES}, error(_MISMATCH, FILE, "id")),
+    (
+        "id_is_a_struct",
+        {"id": pa.array([{"id": i} for i in range(10, 20)]), "name": _NAMES},
+        error(_MISMATCH, FILE, "id"),
+    ),
     ("name_is_a_number", {"id": _IDS, "name": _IDS}, error(_MISMATCH, FILE, "name")),
-    ("name_is_no_utf8", {"id": _IDS, "name": pa.array([b"\xff\xfe"] * 10, pa.binary())}, either(None, BAD + "|" + _MISMATCH, FILE)),
+    (
+        "name_is_no_utf8",
+        {"id": _IDS, "name": pa.array([b"\xff\xfe"] * 10, pa.binary())},
+        either(None, BAD + "|" + _MISMATCH, FILE),
+    ),
     ("name_is_binary", {"id": _IDS, "name": _NAMES.cast(pa.binary())}, either(ALL, _MISMATCH, FILE)),
     ("id_is_missing", {"name": _NAMES}, rows(_NULLS)),
     ("all_are_missing", {"other": _NAMES}, rows(_NULLS)),
@@ -263,7 +276,11 @@ _SHAPES: list[tuple[str, dict[str, pa.Array], Expect]] = [
     ("a_column_too_many", {"id": _IDS, "name": _NAMES, "x": _IDS}, rows(ALL)),
     ("a_thousand_columns_too_many", {"id": _IDS, "name": _NAMES} | {f"c{i}": _IDS for i in range(1000)}, rows(ALL)),
     ("no_rows", {"id": _IDS[:0], "name": _NAMES[:0]}, rows([*range(10), *range(20, 30)])),
-    ("columns_of_both_cases", {"id": _IDS, "ID": pa.array(range(10), pa.int64()), "name": _NAMES}, either(ALL, _MISMATCH, FILE)),
+    (
+        "columns_of_both_cases",
+        {"id": _IDS, "ID": pa.array(range(10), pa.int64()), "name": _NAMES},
+        either(ALL, _MISMATCH, FILE),
+    ),
 ]
 for _name, _columns, _expect in _SHAPES:
 
@@ -311,12 +328,17 @@ _NESTED: list[tuple[str, Any, pa.Array, Expect]] = [
     ("map_is_a_list", _MAP, pa.array([[1]] * 10), error(_MISMATCH, FILE)),
     ("map_of_numbers", _MAP, pa.array([[(1, 1)]] * 10, pa.map_(pa.int64(), pa.int64())), error(_MISMATCH, FILE)),
     ("map_as_list_of_entries", _MAP, pa.array([[{"key": "a", "value": 1}]] * 10), either(ALL, _MISMATCH, FILE)),
-    ("map_with_double_keys", _MAP, pa.array([[("a", 1), ("a", 2)]] * 10, pa.map_(pa.string(), pa.int64())), either(ALL, _MISMATCH, FILE)),
+    (
+        "map_with_double_keys",
+        _MAP,
+        pa.array([[("a", 1), ("a", 2)]] * 10, pa.map_(pa.string(), pa.int64())),
+        either(ALL, _MISMATCH, FILE),
+    ),
 ]
 for _name, _kind, _array, _expect in _NESTED:
 
     @case(f"file_{_name}", _expect)
-    def _(folder: pathlib.Path, kind: Any = _kind, array: pa.Array = _array) -> None:  # noqa: ANN401
+    def _(folder: pathlib.Path, kind: Any = _kind, array: pa.Array = _array) -> None:
         """A nested column whose file holds another shape."""
         _shaped(folder, {"id": _IDS, "name": _NAMES, "n": array}, [*log.ID_NAME, ("n", kind)])
 

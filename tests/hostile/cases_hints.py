@@ -62,19 +62,33 @@ _TEXTS: list[tuple[str, str | bytes]] = [
     ("checksum_wrong", '{"version":2,"size":5,"checksum":"00000000000000000000000000000000"}'),
     ("checksum_short", '{"version":2,"size":5,"checksum":"0"}'),
     ("checksum_number", '{"version":2,"size":5,"checksum":5}'),
-    ("future_with_right_checksum", json.dumps({"version": 99, "size": 5, "checksum": log.checksum({"version": 99, "size": 5})})),
+    (
+        "future_with_right_checksum",
+        json.dumps({"version": 99, "size": 5, "checksum": log.checksum({"version": 99, "size": 5})}),
+    ),
     ("trailing_text", _RIGHT + " and more"),
     ("byte_order_mark", "\N{ZERO WIDTH NO-BREAK SPACE}" + _RIGHT),
     ("deep", '{"version":2,"size":5,"tags":' + "[" * 100_000 + "]" * 100_000 + "}"),
-    ("schema_lies", '{"version":2,"size":5,"checkpointSchema":{"type":"struct","fields":[{"name":"nothing","type":"long"}]}}'),
-    ("v2_without_file", '{"version":2,"size":5,"v2Checkpoint":{"path":"00000000000000000002.checkpoint.x.json","sizeInBytes":1}}'),
+    (
+        "schema_lies",
+        '{"version":2,"size":5,"checkpointSchema":{"type":"struct","fields":[{"name":"nothing","type":"long"}]}}',
+    ),
+    (
+        "v2_without_file",
+        '{"version":2,"size":5,"v2Checkpoint":{"path":"00000000000000000002.checkpoint.x.json","sizeInBytes":1}}',
+    ),
     ("v2_path_climbs_out", '{"version":2,"size":5,"v2Checkpoint":{"path":"../../../etc/passwd","sizeInBytes":1}}'),
-    ("v2_path_elsewhere", '{"version":2,"size":5,"v2Checkpoint":{"path":"https://example.com/x.json","sizeInBytes":1}}'),
+    (
+        "v2_path_elsewhere",
+        '{"version":2,"size":5,"v2Checkpoint":{"path":"https://example.com/x.json","sizeInBytes":1}}',
+    ),
     ("v2_list", '{"version":2,"size":5,"v2Checkpoint":[1,2]}'),
     (
         "v2_actions_lie",
-        '{"version":2,"size":5,"v2Checkpoint":{"path":"a","nonFileActions":[{"protocol":{"minReaderVersion":99,"minWriterVersion":99}}],'
-        '"sidecarFiles":[{"path":"nothing.parquet","sizeInBytes":5,"modificationTime":1}]}}',
+        (
+            '{"version":2,"size":5,"v2Checkpoint":{"path":"a","nonFileActions":[{"protocol":{"minReaderVersion":99}}],'
+            '"sidecarFiles":[{"path":"nothing.parquet","sizeInBytes":5,"modificationTime":1}]}}'
+        ),
     ),
 ]
 for _name, _text in _TEXTS:
@@ -85,7 +99,14 @@ for _name, _text in _TEXTS:
         _hint(folder, text)
 
 
-for _name in ["garbage", "version_of_the_future", "version_without_checkpoint", "parts_huge", "checksum_wrong", "v2_path_climbs_out"]:
+for _name in [
+    "garbage",
+    "version_of_the_future",
+    "version_without_checkpoint",
+    "parts_huge",
+    "checksum_wrong",
+    "v2_path_climbs_out",
+]:
 
     @case(f"hint_{_name}_and_no_commits", rows(FIVE))
     def _(folder: pathlib.Path, text: str | bytes = dict(_TEXTS)[_name]) -> None:
@@ -143,7 +164,14 @@ _LIES: list[tuple[str, dict[str, Any]]] = [
     ("types", {"metadata": [1], "protocol": "x", "numFiles": "many"}),
     ("transactions", {"setTransactions": [{"appId": "liar", "version": 7}]}),
     ("domains", {"domainMetadata": [{"domain": "liar", "configuration": "{}", "removed": False}]}),
-    ("all_files", {"allFiles": [{"path": "nothing.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}]}),
+    (
+        "all_files",
+        {
+            "allFiles": [
+                {"path": "nothing.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+            ]
+        },
+    ),
     ("histogram", {"histogramOpt": {"sortedBinBoundaries": [5, 1], "fileCounts": [], "totalBytes": "x"}}),
     ("timestamp", {"inCommitTimestampOpt": "yesterday"}),
 ]

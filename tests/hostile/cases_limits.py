@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from tablekit import log, parquet
 
 from .generate import MEBIBYTE, case, either, error, rows
@@ -21,7 +22,7 @@ BYTES, LONG = parquet.BYTE_ARRAY, parquet.INT64
 def _bomb(folder: pathlib.Path, data: bytes, *, drop: bool) -> None:
     """Write a checkpoint of two parts: a good one and `data`."""
     table = log.basic(folder, 3)
-    first = [a for a in table.actions(0, 2)]
+    first = table.actions(0, 2)
     pq.write_table(log.checkpoint_table(first), table.checkpoint_file(2, 1, 2))
     table.checkpoint_file(2, 2, 2).write_bytes(data)
     if drop:
@@ -48,7 +49,8 @@ _BOMBS = {
     ),
     "size_negative": lambda: _adds(1, Column("add.path", BYTES, b"a" * 100, "zstd", plain=True, claimed_size=-5)),
     "stats": lambda: parquet.write(
-        [Column("add.path", BYTES, b"a"), Column("add.size", LONG, 1), Column("add.stats", BYTES, b"{" * MEBIBYTE)], 20_000
+        [Column("add.path", BYTES, b"a"), Column("add.size", LONG, 1), Column("add.stats", BYTES, b"{" * MEBIBYTE)],
+        20_000,
     ),
     "nulls": lambda: parquet.write([Column("add.path", BYTES, None), Column("add.size", LONG, None)], 100_000_000),
     "rows_in_footer": lambda: parquet.write([Column("add.path", BYTES, None)], 10, num_rows=1 << 60),
@@ -56,7 +58,7 @@ _BOMBS = {
         [Column("metaData.id", BYTES, b"a"), Column("metaData.schemaString", BYTES, b"[" * MEBIBYTE)], 20_000
     ),
 }
-for _name, _make in _BOMBS.items():
+for _name in _BOMBS:
     # Without the commits there is nothing to fall back on: `nulls` says nothing, the others lie.
     _harmless = _name in {"nulls", "rows_in_footer"}
 
@@ -87,6 +89,12 @@ def _data_bomb(folder: pathlib.Path, name: Column, count: int) -> None:
 @case("bomb_data_dictionary_streamed", either(None, count=20_000), do="stream")
 def _(folder: pathlib.Path) -> None:
     """20 GB of text in four kilobytes: streamed, memory stays bounded by the batch."""
+    _data_bomb(folder, Column("name", BYTES, b"a" * MEBIBYTE), 20_000)
+
+
+@case("bomb_data_dictionary_streamed_as_views", rows(count=20_000), do="stream", views=True)
+def _(folder: pathlib.Path) -> None:
+    """The same as string views, which share the one value."""
     _data_bomb(folder, Column("name", BYTES, b"a" * MEBIBYTE), 20_000)
 
 
@@ -134,7 +142,12 @@ def _(folder: pathlib.Path) -> None:
     """100,000 adds in one commit, with statistics."""
     table = log.Table(folder)
     stats = json.dumps({"numRecords": 1, "minValues": {"id": 1}, "maxValues": {"id": 2}, "nullCount": {"id": 0}})
-    table.commit(0, log.protocol(), log.metadata(), *[log.dumps(log.add(f"p{i}.parquet", i, stats=stats)) for i in range(100_000)])
+    table.commit(
+        0,
+        log.protocol(),
+        log.metadata(),
+        *[log.dumps(log.add(f"p{i}.parquet", i, stats=stats)) for i in range(100_000)],
+    )
 
 
 @case("many_partitions", rows(count=100_000), do="files")
@@ -221,7 +234,9 @@ def _(folder: pathlib.Path) -> None:
     """Statistics of 2,000 columns on 200 files."""
     table = log.Table(folder)
     names = [f"c{i}" for i in range(2_000)]
-    stats = json.dumps({"numRecords": 1, **{k: dict.fromkeys(names, 1) for k in ("minValues", "maxValues", "nullCount")}})
+    stats = json.dumps(
+        {"numRecords": 1, **{k: dict.fromkeys(names, 1) for k in ("minValues", "maxValues", "nullCount")}}
+    )
     adds = [log.dumps(log.add(f"p{i}.parquet", i, stats=stats)) for i in range(200)]
     table.commit(0, log.protocol(), log.metadata([(n, "long") for n in names]), *adds)
 
@@ -231,4 +246,9 @@ def _(folder: pathlib.Path) -> None:
     """A text of 32 MiB in one row."""
     table = log.Table(folder)
     names = ["x" * (32 * MEBIBYTE), *["y"] * 9]
-    table.commit(0, log.protocol(), log.metadata(), table.data("a.parquet", {"id": pa.array(range(10), pa.int64()), "name": names}))
+    table.commit(
+        0,
+        log.protocol(),
+        log.metadata(),
+        table.data("a.parquet", {"id": pa.array(range(10), pa.int64()), "name": names}),
+    )

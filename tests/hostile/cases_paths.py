@@ -127,7 +127,22 @@ def _(folder: pathlib.Path) -> None:
     table.commit(3, log.remove(outside.as_uri()))
 
 
-for _name in ["a b", "a%b", "a+b", "a#b", "a?b", "a:b", "a=b", "\N{LATIN SMALL LETTER A WITH DIAERESIS}\N{SNOWMAN}", "a;b&c", "[a]{b}", "~a", "a'b\"c", "a\\b", "a\tb"]:
+for _name in [
+    "a b",
+    "a%b",
+    "a+b",
+    "a#b",
+    "a?b",
+    "a:b",
+    "a=b",
+    "\N{LATIN SMALL LETTER A WITH DIAERESIS}\N{SNOWMAN}",
+    "a;b&c",
+    "[a]{b}",
+    "~a",
+    "a'b\"c",
+    "a\\b",
+    "a\tb",
+]:
     _safe = "".join(c if c.isalnum() and c.isascii() else f"_{ord(c):x}_" for c in _name)
 
     @case(f"path_letters_{_safe}", rows(ALL))

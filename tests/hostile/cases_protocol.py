@@ -23,7 +23,7 @@ def _first(folder: pathlib.Path, *actions: log.Action | str) -> log.Table:
     return table
 
 
-def _protocol(folder: pathlib.Path, body: Any) -> None:  # noqa: ANN401
+def _protocol(folder: pathlib.Path, body: Any) -> None:
     """Write the basic table with another protocol."""
     _first(folder, {"protocol": body}, log.metadata())
 
@@ -67,7 +67,12 @@ _PROTOCOLS: list[tuple[str, Any, Expect]] = [
     ("list", [1, 2], error("CorruptLogError", FIRST)),
     (
         "features_below_3",
-        {"minReaderVersion": 2, "minWriterVersion": 7, "readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]},
+        {
+            "minReaderVersion": 2,
+            "minWriterVersion": 7,
+            "readerFeatures": ["columnMapping"],
+            "writerFeatures": ["columnMapping"],
+        },
         error("CorruptLogError|DeltaProtocolError", "readerFeatures"),
     ),
     (
@@ -97,12 +102,22 @@ _PROTOCOLS: list[tuple[str, Any, Expect]] = [
     ),
     (
         "unknown_feature",
-        {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["quantumRows"], "writerFeatures": ["quantumRows"]},
+        {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["quantumRows"],
+            "writerFeatures": ["quantumRows"],
+        },
         error("DeltaProtocolError", "quantumRows"),
     ),
     (
         "unknown_feature_with_escape_codes",
-        {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x\x1b[31m\ny\r"], "writerFeatures": ["x\x1b[31m\ny\r"]},
+        {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["x\x1b[31m\ny\r"],
+            "writerFeatures": ["x\x1b[31m\ny\r"],
+        },
         error("DeltaProtocolError|CorruptLogError"),
     ),
     (
@@ -117,7 +132,12 @@ _PROTOCOLS: list[tuple[str, Any, Expect]] = [
     ),
     (
         "feature_name_of_a_mebibyte",
-        {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["f" * MEBIBYTE], "writerFeatures": ["f" * MEBIBYTE]},
+        {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["f" * MEBIBYTE],
+            "writerFeatures": ["f" * MEBIBYTE],
+        },
         error("DeltaProtocolError"),
     ),
     (
@@ -127,7 +147,12 @@ _PROTOCOLS: list[tuple[str, Any, Expect]] = [
     ),
     (
         "catalog_owned",
-        {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["catalogOwned"], "writerFeatures": ["catalogOwned"]},
+        {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["catalogOwned"],
+            "writerFeatures": ["catalogOwned"],
+        },
         error("DeltaProtocolError", "catalogOwned"),
     ),
     (
@@ -154,7 +179,7 @@ _PROTOCOLS: list[tuple[str, Any, Expect]] = [
 for _name, _body, _expect in _PROTOCOLS:
 
     @case(f"protocol_{_name}", _expect)
-    def _(folder: pathlib.Path, body: Any = _body) -> None:  # noqa: ANN401
+    def _(folder: pathlib.Path, body: Any = _body) -> None:
         """A protocol action that is wrong, or needs more than this reader has."""
         _protocol(folder, body)
 
@@ -182,17 +207,30 @@ def _(folder: pathlib.Path) -> None:
 # Metadata.
 
 _METADATA: list[tuple[str, dict[str, Any], Expect]] = [
-    ("provider_orc", {"format": {"provider": "orc", "options": {}}}, error("DeltaProtocolError|CorruptLogError", "orc")),
+    (
+        "provider_orc",
+        {"format": {"provider": "orc", "options": {}}},
+        error("DeltaProtocolError|CorruptLogError", "orc"),
+    ),
     ("provider_missing", {"format": {"options": {}}}, either(ALL, "CorruptLogError|DeltaProtocolError")),
     ("format_text", {"format": "parquet"}, either(ALL, "CorruptLogError")),
     ("configuration_list", {"configuration": ["a"]}, error("CorruptLogError", FIRST)),
     ("configuration_numbers", {"configuration": {"delta.checkpointInterval": 10}}, either(ALL, "CorruptLogError")),
     ("configuration_null_value", {"configuration": {"a": None}}, either(ALL, "CorruptLogError")),
     ("configuration_unknown_keys", {"configuration": {"delta.noSuchThing": "x", "": ""}}, rows(ALL)),
-    ("configuration_bad_values", {"configuration": {"delta.checkpointInterval": "many", "delta.appendOnly": "?"}}, rows(ALL)),
+    (
+        "configuration_bad_values",
+        {"configuration": {"delta.checkpointInterval": "many", "delta.appendOnly": "?"}},
+        rows(ALL),
+    ),
     (
         "configuration_bad_interval",
-        {"configuration": {"delta.logRetentionDuration": "forever", "delta.deletedFileRetentionDuration": "interval -5 weeks"}},
+        {
+            "configuration": {
+                "delta.logRetentionDuration": "forever",
+                "delta.deletedFileRetentionDuration": "interval -5 weeks",
+            }
+        },
         rows(ALL),
     ),
     ("created_time_text", {"createdTime": "yesterday"}, either(ALL, "CorruptLogError")),
@@ -212,7 +250,7 @@ for _name, _changes, _expect in _METADATA:
         _first(folder, log.protocol(), log.metadata(**changes))
 
 
-def _field(kind: Any, name: str = "x") -> str:  # noqa: ANN401
+def _field(kind: Any, name: str = "x") -> str:
     """Return a schema string: id, name and one more field."""
     return log.schema_string([*log.ID_NAME, (name, kind)])
 
@@ -234,12 +272,32 @@ _SCHEMAS: list[tuple[str, str, Expect]] = [
     ("array_type", '{"type":"array","elementType":"long","containsNull":true}', error("CorruptLogError")),
     ("no_fields", '{"type":"struct"}', error("CorruptLogError")),
     ("fields_object", '{"type":"struct","fields":{}}', error("CorruptLogError")),
-    ("field_without_name", '{"type":"struct","fields":[{"type":"long","nullable":true,"metadata":{}}]}', error("CorruptLogError")),
-    ("field_without_type", '{"type":"struct","fields":[{"name":"id","nullable":true,"metadata":{}}]}', error("CorruptLogError", "id")),
-    ("field_without_nullable", '{"type":"struct","fields":[{"name":"id","type":"long","metadata":{}}]}', either(ALL, "CorruptLogError")),
+    (
+        "field_without_name",
+        '{"type":"struct","fields":[{"type":"long","nullable":true,"metadata":{}}]}',
+        error("CorruptLogError"),
+    ),
+    (
+        "field_without_type",
+        '{"type":"struct","fields":[{"name":"id","nullable":true,"metadata":{}}]}',
+        error("CorruptLogError", "id"),
+    ),
+    (
+        "field_without_nullable",
+        '{"type":"struct","fields":[{"name":"id","type":"long","metadata":{}}]}',
+        either(ALL, "CorruptLogError"),
+    ),
     ("field_without_metadata", '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true}]}', rows(ALL)),
-    ("field_name_number", '{"type":"struct","fields":[{"name":7,"type":"long","nullable":true,"metadata":{}}]}', error("CorruptLogError")),
-    ("field_metadata_list", '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":[]}]}', either(ALL, "CorruptLogError")),
+    (
+        "field_name_number",
+        '{"type":"struct","fields":[{"name":7,"type":"long","nullable":true,"metadata":{}}]}',
+        error("CorruptLogError"),
+    ),
+    (
+        "field_metadata_list",
+        '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":[]}]}',
+        either(ALL, "CorruptLogError"),
+    ),
     ("type_unknown", _field("quaternion"), error("CorruptLogError|DeltaProtocolError", "quaternion")),
     ("type_of_parquet", _field("int64"), error("CorruptLogError|DeltaProtocolError", "int64")),
     ("type_number", _field(7), error("CorruptLogError")),
@@ -252,14 +310,42 @@ _SCHEMAS: list[tuple[str, str, Expect]] = [
     ("decimal_overflow", _field("decimal(99999999999999999999,2)"), error("CorruptLogError")),
     ("decimal_bare", _field("decimal"), either(ALL, "CorruptLogError|DeltaProtocolError")),
     ("array_without_element", _field({"type": "array", "containsNull": True}), error("CorruptLogError")),
-    ("map_without_key", _field({"type": "map", "valueType": "long", "valueContainsNull": True}), error("CorruptLogError")),
-    ("column_twice", log.schema_string([("id", "long"), ("id", "long")]), error("CorruptLogError|SchemaMismatchError", "id")),
-    ("column_twice_but_for_case", log.schema_string([("id", "long"), ("ID", "long")]), error("CorruptLogError|SchemaMismatchError")),
-    ("column_without_letters", log.schema_string([("id", "long"), ("", "long")]), either(ALL, "CorruptLogError|SchemaMismatchError")),
+    (
+        "map_without_key",
+        _field({"type": "map", "valueType": "long", "valueContainsNull": True}),
+        error("CorruptLogError"),
+    ),
+    (
+        "column_twice",
+        log.schema_string([("id", "long"), ("id", "long")]),
+        error("CorruptLogError|SchemaMismatchError", "id"),
+    ),
+    (
+        "column_twice_but_for_case",
+        log.schema_string([("id", "long"), ("ID", "long")]),
+        error("CorruptLogError|SchemaMismatchError"),
+    ),
+    (
+        "column_without_letters",
+        log.schema_string([("id", "long"), ("", "long")]),
+        either(ALL, "CorruptLogError|SchemaMismatchError"),
+    ),
     ("column_with_odd_letters", log.schema_string([("id", "long"), ("a.b`c\n\x1b[0m,;", "long")]), rows(ALL)),
     ("deep_20000", _nested(20_000), error("CorruptLogError|DeltaProtocolError")),
-    ("deep_300", '{"type":"struct","fields":[' + _ID + ',{"name":"a","nullable":true,"metadata":{},"type":' + _nested(300) + "}]}", either(ALL)),
-    ("deep_arrays", _field(json.loads('{"type":"array","containsNull":true,"elementType":' * 60 + '"long"' + "}" * 60)), either(ALL)),
+    (
+        "deep_300",
+        '{"type":"struct","fields":['
+        + _ID
+        + ',{"name":"a","nullable":true,"metadata":{},"type":'
+        + _nested(300)
+        + "}]}",
+        either(ALL),
+    ),
+    (
+        "deep_arrays",
+        _field(json.loads('{"type":"array","containsNull":true,"elementType":' * 60 + '"long"' + "}" * 60)),
+        either(ALL),
+    ),
     ("ten_thousand_columns", log.schema_string([*log.ID_NAME, *((f"c{i}", "long") for i in range(10_000))]), rows(ALL)),
     ("name_of_a_mebibyte", _field("long", "n" * MEBIBYTE), either(ALL)),
     ("duplicate_keys", '{"type":"struct","type":"array","fields":[' + _ID + "]}", either(ALL, "CorruptLogError")),
@@ -276,13 +362,15 @@ for _name, _text, _expect in _SCHEMAS:
 # Column mapping.
 
 
-def _mapped(folder: pathlib.Path, columns: list[tuple[Any, ...]], mode: str = "name", protocol: log.Action | None = None) -> None:
+def _mapped(
+    folder: pathlib.Path, columns: list[tuple[Any, ...]], mode: str = "name", protocol: log.Action | None = None
+) -> None:
     """Write the basic table with column mapping."""
     configuration = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "2"}
     _first(folder, protocol or log.protocol(2, 5), log.metadata(columns, configuration=configuration))
 
 
-def _mapping(identifier: Any, physical: Any) -> dict[str, Any]:  # noqa: ANN401
+def _mapping(identifier: Any, physical: Any) -> dict[str, Any]:
     out = {"delta.columnMapping.id": identifier, "delta.columnMapping.physicalName": physical}
     return {k: v for k, v in out.items() if v is not None}
 
@@ -292,13 +380,48 @@ _MAPPINGS: list[tuple[str, list[tuple[Any, ...]], str, Expect]] = [
     ("mode_unknown", _GOOD, "sideways", error("CorruptLogError|DeltaProtocolError", "sideways")),
     ("mode_empty", _GOOD, "", error("CorruptLogError|DeltaProtocolError", "columnMapping")),
     ("mode_none", _GOOD, "none", rows(ALL)),
-    ("id_twice", [("id", "long", _mapping(1, "id")), ("name", "string", _mapping(1, "name"))], "id", error("CorruptLogError")),
-    ("physical_name_twice", [("id", "long", _mapping(1, "id")), ("name", "string", _mapping(2, "id"))], "name", error("CorruptLogError")),
-    ("physical_name_missing", [("id", "long", _mapping(1, None)), ("name", "string", _mapping(2, "name"))], "name", error("CorruptLogError", "id")),
-    ("physical_name_number", [("id", "long", _mapping(1, 7)), ("name", "string", _mapping(2, "name"))], "name", error("CorruptLogError")),
-    ("id_missing", [("id", "long", _mapping(None, "id")), ("name", "string", _mapping(2, "name"))], "id", error("CorruptLogError", "id")),
-    ("id_text", [("id", "long", _mapping("one", "id")), ("name", "string", _mapping(2, "name"))], "id", error("CorruptLogError")),
-    ("id_overflow", [("id", "long", _mapping(10**30, "id")), ("name", "string", _mapping(2, "name"))], "id", error("CorruptLogError")),
+    (
+        "id_twice",
+        [("id", "long", _mapping(1, "id")), ("name", "string", _mapping(1, "name"))],
+        "id",
+        error("CorruptLogError"),
+    ),
+    (
+        "physical_name_twice",
+        [("id", "long", _mapping(1, "id")), ("name", "string", _mapping(2, "id"))],
+        "name",
+        error("CorruptLogError"),
+    ),
+    (
+        "physical_name_missing",
+        [("id", "long", _mapping(1, None)), ("name", "string", _mapping(2, "name"))],
+        "name",
+        error("CorruptLogError", "id"),
+    ),
+    (
+        "physical_name_number",
+        [("id", "long", _mapping(1, 7)), ("name", "string", _mapping(2, "name"))],
+        "name",
+        error("CorruptLogError"),
+    ),
+    (
+        "id_missing",
+        [("id", "long", _mapping(None, "id")), ("name", "string", _mapping(2, "name"))],
+        "id",
+        error("CorruptLogError", "id"),
+    ),
+    (
+        "id_text",
+        [("id", "long", _mapping("one", "id")), ("name", "string", _mapping(2, "name"))],
+        "id",
+        error("CorruptLogError"),
+    ),
+    (
+        "id_overflow",
+        [("id", "long", _mapping(10**30, "id")), ("name", "string", _mapping(2, "name"))],
+        "id",
+        error("CorruptLogError"),
+    ),
 ]
 for _name, _columns, _mode, _expect in _MAPPINGS:
 
@@ -397,7 +520,10 @@ for _name, _value in [("negative", -5), ("largest", 9223372036854775807), ("text
         table = log.Table(folder)
         protocol = log.protocol(writer_only=["rowTracking", "domainMetadata"])
         metadata = log.metadata(configuration={"delta.enableRowTracking": "true"})
-        adds = [table.ids(f"{i}.parquet", 10 * i, 10 * i + 10, add_baseRowId=value, add_defaultRowCommitVersion=0) for i in range(3)]
+        adds = [
+            table.ids(f"{i}.parquet", 10 * i, 10 * i + 10, add_baseRowId=value, add_defaultRowCommitVersion=0)
+            for i in range(3)
+        ]
         table.commit(0, protocol, metadata, *adds)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
 from tablekit import log
 
 from .generate import case, either, error, rows
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import pathlib
 
 ALL = range(30)
-USER, PASSWORD, TOKEN = "AKIAUSERUSERUSERUSER", "hunter2-hunter2", "sv=2024&sig=c2VjcmV0c2VjcmV0"  # noqa: S105
+USER, PASSWORD, TOKEN = "AKIAUSERUSERUSERUSER", "hunter2-hunter2", "sv=2024&sig=c2VjcmV0c2VjcmV0"
 SECRETS = (PASSWORD, "c2VjcmV0c2VjcmV0")
 
 
@@ -65,13 +66,22 @@ for _name, _sql, _text in [
     ("division_by_zero", "1 / (id - id) = 1", ""),
 ]:
 
-    @case(f"filter_{_name}", either([], "DeltaError", _text) if _name in {"deep", "deep_not", "number_too_large"} else error("DeltaError", _text), do="filter", sql=_sql)  # noqa: E501
+    @case(
+        f"filter_{_name}",
+        either([], "DeltaError", _text)
+        if _name in {"deep", "deep_not", "number_too_large"}
+        else error("DeltaError", _text),
+        do="filter",
+        sql=_sql,
+    )
     def _(folder: pathlib.Path) -> None:
         """A filter that cannot be evaluated."""
         log.basic(folder)
 
 
-@case("filter_of_many_values", rows(range(20)), do="filter", sql="id in (" + ",".join(map(str, range(-20_000, 20))) + ")")
+@case(
+    "filter_of_many_values", rows(range(20)), do="filter", sql="id in (" + ",".join(map(str, range(-20_000, 20))) + ")"
+)
 def _(folder: pathlib.Path) -> None:
     """A list of 20,000 values."""
     log.basic(folder)
@@ -115,7 +125,13 @@ def _(folder: pathlib.Path) -> None:
     _feed(folder, b"garbage" * 100)
 
 
-@case("feed_file_without_type", error("CorruptDataError|SchemaMismatchError", "_change_type"), do="changes", start=2, end=2)
+@case(
+    "feed_file_without_type",
+    error("CorruptDataError|SchemaMismatchError", "_change_type"),
+    do="changes",
+    start=2,
+    end=2,
+)
 def _(folder: pathlib.Path) -> None:
     """The change file has no `_change_type`."""
     _feed(folder, _CHANGE.drop_columns(["_change_type"]))
@@ -127,7 +143,13 @@ def _(folder: pathlib.Path) -> None:
     _feed(folder, _CHANGE, "../outside/cdc.parquet")
 
 
-@case("feed_file_of_another_type", error("CorruptDataError|SchemaMismatchError", "cdc.parquet"), do="changes", start=2, end=2)
+@case(
+    "feed_file_of_another_type",
+    error("CorruptDataError|SchemaMismatchError", "cdc.parquet"),
+    do="changes",
+    start=2,
+    end=2,
+)
 def _(folder: pathlib.Path) -> None:
     """The change file's `id` is text."""
     _feed(folder, _CHANGE.set_column(0, "id", pa.array(["one"])))
@@ -166,7 +188,11 @@ _KEYS = {
 }
 for _name, _address, _options in [
     ("s3_keys", "s3://bucket/table", _KEYS),
-    ("s3_endpoint_with_password", "s3://bucket/table", _KEYS | {"AWS_ENDPOINT_URL": f"http://user:{PASSWORD}@127.0.0.1:9"}),
+    (
+        "s3_endpoint_with_password",
+        "s3://bucket/table",
+        _KEYS | {"AWS_ENDPOINT_URL": f"http://user:{PASSWORD}@127.0.0.1:9"},
+    ),
     ("s3_address_with_password", f"s3://{USER}:{PASSWORD}@bucket/table", _KEYS),
     ("s3_option_misspelt", "s3://bucket/table", _KEYS | {"AWS_SECRET_ACCES_KEY": PASSWORD}),
     ("s3_endpoint_invalid", "s3://bucket/table", _KEYS | {"AWS_ENDPOINT_URL": f"{PASSWORD}"}),
@@ -174,16 +200,34 @@ for _name, _address, _options in [
     (
         "azure_key",
         "abfss://c@account.dfs.core.windows.net/t",
-        {"AZURE_STORAGE_ACCOUNT_KEY": PASSWORD, "AZURE_ENDPOINT": "http://127.0.0.1:9", "allow_http": "true", "max_retries": "0"},
+        {
+            "AZURE_STORAGE_ACCOUNT_KEY": PASSWORD,
+            "AZURE_ENDPOINT": "http://127.0.0.1:9",
+            "allow_http": "true",
+            "max_retries": "0",
+        },
     ),
     (
         "azure_signature",
         "abfss://c@account.dfs.core.windows.net/t",
-        {"AZURE_STORAGE_SAS_TOKEN": TOKEN, "AZURE_ENDPOINT": "http://127.0.0.1:9", "allow_http": "true", "max_retries": "0"},
+        {
+            "AZURE_STORAGE_SAS_TOKEN": TOKEN,
+            "AZURE_ENDPOINT": "http://127.0.0.1:9",
+            "allow_http": "true",
+            "max_retries": "0",
+        },
     ),
     ("gcs_account", "gs://bucket/table", {"GOOGLE_SERVICE_ACCOUNT_KEY": '{"private_key":"' + PASSWORD + '"}'}),
-    ("web_address_with_password", f"http://user:{PASSWORD}@127.0.0.1:9/table", {"max_retries": "0", "timeout": "2s", "allow_http": "true"}),
-    ("web_address_with_signature", f"http://127.0.0.1:9/table?{TOKEN}", {"max_retries": "0", "timeout": "2s", "allow_http": "true"}),
+    (
+        "web_address_with_password",
+        f"http://user:{PASSWORD}@127.0.0.1:9/table",
+        {"max_retries": "0", "timeout": "2s", "allow_http": "true"},
+    ),
+    (
+        "web_address_with_signature",
+        f"http://127.0.0.1:9/table?{TOKEN}",
+        {"max_retries": "0", "timeout": "2s", "allow_http": "true"},
+    ),
     ("unknown_scheme_with_password", f"warp://user:{PASSWORD}@host/table", {}),
 ]:
 

@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
 from tablekit import dv, log
 
 from .generate import Expect, case, either, error, rows
@@ -18,10 +19,10 @@ GONE = [2, 5, 7]
 LEFT = [i for i in range(30) if i not in {2, 5, 7}]
 DATA = dv.treemap(GONE)
 BAD = "CorruptDataError|CorruptLogError"
-SECRET = "root:x:0"  # noqa: S105 - what a leak of /etc/passwd would show
+SECRET = "root:x:0"
 
 
-def _with(folder: pathlib.Path, make: Callable[[log.Table], dict[str, Any]], **changes: Any) -> None:  # noqa: ANN401
+def _with(folder: pathlib.Path, make: Callable[[log.Table], dict[str, Any]], **changes: Any) -> None:
     """Write the basic table whose first file has the deletion vector that `make` returns."""
     table = log.basic(folder)
     add = table.actions(0, 0)[-1]["add"]
@@ -30,7 +31,7 @@ def _with(folder: pathlib.Path, make: Callable[[log.Table], dict[str, Any]], **c
     table.commit(0, log.protocol(features=["deletionVectors"]), log.metadata(), {"add": add})
 
 
-def _frame(data: bytes = DATA, **lies: Any) -> Callable[[log.Table], dict[str, Any]]:  # noqa: ANN401
+def _frame(data: bytes = DATA, **lies: Any) -> Callable[[log.Table], dict[str, Any]]:
     return lambda t: t.vector(GONE, data=data, framed=dv.frame(data, **lies))
 
 
@@ -88,17 +89,41 @@ _WRONG: list[tuple[str, Callable[[log.Table], dict[str, Any]], Expect]] = [
     ("path_no_z85", lambda t: t.vector(GONE, pathOrInlineDv="~" * 20), error(BAD)),
     ("path_not_ascii", lambda t: t.vector(GONE, pathOrInlineDv="\N{SNOWMAN}" * 20), error(BAD)),
     ("path_overflows_z85", lambda t: t.vector(GONE, pathOrInlineDv="#" * 20), error(f"{BAD}|DataFileNotFoundError")),
-    ("file_missing", lambda t: t.vector(GONE, pathOrInlineDv=dv.z85(bytes(16))), error("DataFileNotFoundError", "00000000-0000-0000-0000-000000000000")),
+    (
+        "file_missing",
+        lambda t: t.vector(GONE, pathOrInlineDv=dv.z85(bytes(16))),
+        error("DataFileNotFoundError", "00000000-0000-0000-0000-000000000000"),
+    ),
     ("prefix_climbs_out", lambda t: t.vector(GONE, pathOrInlineDv="../../" + dv.z85(bytes(16))), error("DeltaError")),
-    ("prefix_climbs_out_encoded", lambda t: t.vector(GONE, pathOrInlineDv="%2e%2e/" + dv.z85(bytes(16))), error("DeltaError")),
-    ("url_of_the_system", lambda t: t.vector(GONE, storageType="p", pathOrInlineDv="file:///etc/passwd"), error("DeltaError")),
-    ("url_elsewhere", lambda t: t.vector(GONE, storageType="p", pathOrInlineDv="https://example.com/dv.bin"), error("DeltaError")),
+    (
+        "prefix_climbs_out_encoded",
+        lambda t: t.vector(GONE, pathOrInlineDv="%2e%2e/" + dv.z85(bytes(16))),
+        error("DeltaError"),
+    ),
+    (
+        "url_of_the_system",
+        lambda t: t.vector(GONE, storageType="p", pathOrInlineDv="file:///etc/passwd"),
+        error("DeltaError"),
+    ),
+    (
+        "url_elsewhere",
+        lambda t: t.vector(GONE, storageType="p", pathOrInlineDv="https://example.com/dv.bin"),
+        error("DeltaError"),
+    ),
     ("url_relative", lambda t: t.vector(GONE, storageType="p", pathOrInlineDv="../dv.bin"), error("DeltaError")),
     ("url_endless", lambda t: t.vector(GONE, storageType="p", pathOrInlineDv="file:///dev/zero"), error("DeltaError")),
     ("inline_garbage", lambda _: dv.inline(GONE) | {"pathOrInlineDv": "0" * 55}, error(BAD)),
     ("inline_no_z85", lambda _: dv.inline(GONE) | {"pathOrInlineDv": "~`~`~" * 10}, error(BAD)),
-    ("inline_truncated", lambda _: dv.inline(GONE) | {"pathOrInlineDv": dv.inline(GONE)["pathOrInlineDv"][:25]}, error(BAD)),  # type: ignore[index]
-    ("inline_odd_length", lambda _: dv.inline(GONE) | {"pathOrInlineDv": dv.inline(GONE)["pathOrInlineDv"][:-1]}, error(BAD)),  # type: ignore[index]
+    (
+        "inline_truncated",
+        lambda _: dv.inline(GONE) | {"pathOrInlineDv": dv.inline(GONE)["pathOrInlineDv"][:25]},
+        error(BAD),
+    ),  # type: ignore[index]
+    (
+        "inline_odd_length",
+        lambda _: dv.inline(GONE) | {"pathOrInlineDv": dv.inline(GONE)["pathOrInlineDv"][:-1]},
+        error(BAD),
+    ),  # type: ignore[index]
     ("inline_empty", lambda _: dv.inline(GONE) | {"pathOrInlineDv": ""}, error(BAD)),
     ("inline_size_lies", lambda _: dv.inline(GONE) | {"sizeInBytes": 400}, error(BAD)),
     ("is_a_list", lambda _: {"a": [1]}, error(BAD)),
@@ -108,10 +133,26 @@ _WRONG: list[tuple[str, Callable[[log.Table], dict[str, Any]], Expect]] = [
     ("containers_of_billions", _frame(_EMPTY_BUCKETS + struct.pack("<III", 0, 12346, 0xFFFFFFFF)), error(BAD)),
     ("containers_cut_off", _frame(_EMPTY_BUCKETS + struct.pack("<III", 0, 12346, 3)), error(BAD)),
     ("cookie_unknown", _frame(_EMPTY_BUCKETS + struct.pack("<III", 0, 99, 1)), error(BAD)),
-    ("container_too_short", _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHI", 0, 12346, 1, 0, 9, 16) + b"\x01\x00"), error(BAD)),
-    ("offsets_wild", _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHIH", 0, 12346, 1, 0, 0, 0xFFFFFFFF, 2)), either([i for i in range(30) if i != 2], BAD)),  # noqa: E501
-    ("values_unsorted", _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHIHHH", 0, 12346, 1, 0, 2, 16, 7, 5, 2)), either(LEFT, BAD)),
-    ("values_twice", _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHIHHH", 0, 12346, 1, 0, 2, 16, 2, 2, 2)), either([i for i in range(30) if i != 2], BAD)),  # noqa: E501
+    (
+        "container_too_short",
+        _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHI", 0, 12346, 1, 0, 9, 16) + b"\x01\x00"),
+        error(BAD),
+    ),
+    (
+        "offsets_wild",
+        _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHIH", 0, 12346, 1, 0, 0, 0xFFFFFFFF, 2)),
+        either([i for i in range(30) if i != 2], BAD),
+    ),
+    (
+        "values_unsorted",
+        _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHIHHH", 0, 12346, 1, 0, 2, 16, 7, 5, 2)),
+        either(LEFT, BAD),
+    ),
+    (
+        "values_twice",
+        _frame(_EMPTY_BUCKETS + struct.pack("<IIIHHIHHH", 0, 12346, 1, 0, 2, 16, 2, 2, 2)),
+        either([i for i in range(30) if i != 2], BAD),
+    ),
     ("trailing_bytes", _frame(DATA + bytes(16)), either(LEFT, BAD)),
 ]
 
@@ -167,11 +208,13 @@ def _(folder: pathlib.Path) -> None:
 
 @case("dv_two_of_one_file", either([i for i in range(30) if i not in {2, 5}], "CorruptLogError"))
 def _(folder: pathlib.Path) -> None:
-    """Two adds of one path with different vectors, live at once: the newer replaces nothing by key, so refuse or tell."""
+    """Two adds of one path with different vectors, one removed: the other is live."""
     table = log.basic(folder)
     add = table.actions(0, 0)[-1]["add"]
     first, second = table.vector([2]), table.vector([2, 5])
-    table.commit(0, log.protocol(features=["deletionVectors"]), log.metadata(), {"add": add | {"deletionVector": first}})
+    table.commit(
+        0, log.protocol(features=["deletionVectors"]), log.metadata(), {"add": add | {"deletionVector": first}}
+    )
     remove = log.remove("part-0.parquet", deletionVector=first)
     table.commit(3, remove, {"add": add | {"deletionVector": second}})
 

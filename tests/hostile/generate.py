@@ -1,8 +1,8 @@
 """The list of hostile tables: how each is built, what must come out, what it may cost.
 
-A case is a function that fills a folder, registered by `@case(name, expectation)`. Tables are built when a test runs, from
-nothing but Python and pyarrow; `python -m hostile.generate FOLDER` (from `tests/`) writes all of them to look at or to hand
-to another reader. The cases live in `cases_*.py`, a file per layer of the format.
+A case is a function that fills a folder, registered by `@case(name, expectation)`. Tables are built when a test runs,
+from nothing but Python and pyarrow; `python -m hostile.generate FOLDER` (from `tests/`) writes all of them to look at
+or to hand to another reader. The cases live in `cases_*.py`, a file per layer of the format.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def error(classes: str = "DeltaError", *contains: str) -> Expect:
     return Expect("error", classes=tuple(classes.split("|")), contains=contains)
 
 
-def either(ids: Iterable[int | None] | None, classes: str = "DeltaError", *contains: str, count: int | None = None) -> Expect:
+def either(
+    ids: Iterable[int | None] | None, classes: str = "DeltaError", *contains: str, count: int | None = None
+) -> Expect:
     """Expect these ids or an error: the protocol does not say, but wrong rows are wrong."""
     return Expect("either", _ids(ids), count, tuple(classes.split("|")), contains)
 
@@ -86,7 +88,7 @@ class Case:
 REGISTRY: dict[str, Case] = {}
 
 
-def case(  # noqa: PLR0913 - one call describes one case
+def case(
     name: str,
     expect: Expect,
     *,
@@ -94,7 +96,7 @@ def case(  # noqa: PLR0913 - one call describes one case
     seconds: float = 10.0,
     memory: int = 512 * MEBIBYTE,
     secrets: tuple[str, ...] = (),
-    **arguments: Any,  # noqa: ANN401 - handed to the worker as they are
+    **arguments: Any,
 ) -> Callable[[Callable[[pathlib.Path], str | None]], Callable[[pathlib.Path], str | None]]:
     """Register a case."""
 
@@ -139,4 +141,4 @@ def _main(folder: pathlib.Path) -> None:
 
 if __name__ == "__main__":
     # As `python -m hostile.generate` this file is `__main__`, but the cases register with `hostile.generate`.
-    importlib.import_module("hostile.generate")._main(pathlib.Path(sys.argv[1]))  # noqa: SLF001
+    importlib.import_module("hostile.generate")._main(pathlib.Path(sys.argv[1]))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-import uuid
 import zlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterable
 
 MAGIC = 1681511377
@@ -66,7 +66,7 @@ def roaring32(values: Iterable[int], *, run: bool = False) -> bytes:
     else:
         header = struct.pack("<II", 12346, count)
     header += b"".join(struct.pack("<HH", key, len(group) - 1) for key, group in groups.items())
-    if not run or count >= 4:  # noqa: PLR2004 - the format leaves offsets out for fewer containers with runs
+    if not run or count >= 4:
         at = len(header) + 4 * count
         for container in containers:
             header += struct.pack("<I", at)

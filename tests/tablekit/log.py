@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pathlib
 import urllib.parse
 import uuid
 import zlib
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from . import dv
 
 if TYPE_CHECKING:
+    import pathlib
     from collections.abc import Iterable, Sequence
 
 Action = dict[str, Any]
@@ -25,14 +25,13 @@ ID_NAME = [("id", "long"), ("name", "string")]
 
 def schema_string(columns: Iterable[tuple[Any, ...]]) -> str:
     """Return a schema string for (name, type) or (name, type, metadata) columns."""
-    fields = [
-        {"name": c[0], "type": c[1], "nullable": True, "metadata": c[2] if len(c) > 2 else {}}  # noqa: PLR2004
-        for c in columns
-    ]
+    fields = [{"name": c[0], "type": c[1], "nullable": True, "metadata": c[2] if len(c) > 2 else {}} for c in columns]
     return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
 
 
-def protocol(reader: Any = 1, writer: Any = 2, features: Sequence[str] | None = None, writer_only: Sequence[str] = ()) -> Action:  # noqa: ANN401
+def protocol(
+    reader: Any = 1, writer: Any = 2, features: Sequence[str] | None = None, writer_only: Sequence[str] = ()
+) -> Action:
     """Return a protocol action; with `features` it is (3, 7) and lists them on both sides."""
     if features is not None:
         body = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": list(features)}
@@ -46,7 +45,7 @@ def metadata(
     columns: Iterable[tuple[Any, ...]] | str = ID_NAME,
     partition_by: Sequence[str] = (),
     configuration: dict[str, str] | None = None,
-    **changes: Any,  # noqa: ANN401
+    **changes: Any,
 ) -> Action:
     """Return a metaData action; `changes` replace fields, None removes one."""
     body: dict[str, Any] = {
@@ -60,7 +59,7 @@ def metadata(
     return {"metaData": {k: v for k, v in body.items() if v is not None}}
 
 
-def add(path: str, size: int = 0, **changes: Any) -> Action:  # noqa: ANN401
+def add(path: str, size: int = 0, **changes: Any) -> Action:
     """Return an add action; `changes` replace fields, None removes one."""
     body: dict[str, Any] = {
         "path": path,
@@ -72,13 +71,13 @@ def add(path: str, size: int = 0, **changes: Any) -> Action:  # noqa: ANN401
     return {"add": {k: v for k, v in body.items() if v is not None}}
 
 
-def remove(path: str, **changes: Any) -> Action:  # noqa: ANN401
+def remove(path: str, **changes: Any) -> Action:
     """Return a remove action."""
     body: dict[str, Any] = {"path": path, "deletionTimestamp": 1700000000001, "dataChange": True} | changes
     return {"remove": {k: v for k, v in body.items() if v is not None}}
 
 
-def canonical(value: Any, path: tuple[str, ...] = ()) -> list[tuple[bytes, str]]:  # noqa: ANN401
+def canonical(value: Any, path: tuple[str, ...] = ()) -> list[tuple[bytes, str]]:
     """Return the (path, text) pairs of the protocol's canonical JSON, unsorted."""
     if isinstance(value, dict):
         return [p for k, v in value.items() for p in canonical(v, (*path, _quoted(k)))]
@@ -156,7 +155,9 @@ PROTOCOL = pa.struct(
 )
 TXN = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
 DOMAIN = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
-SIDECAR = pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _MAP)])
+SIDECAR = pa.struct(
+    [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _MAP)]
+)
 CHECKPOINT_METADATA = pa.struct([("version", pa.int64()), ("tags", _MAP)])
 
 CHECKPOINT = {
@@ -180,7 +181,7 @@ def checkpoint_table(actions: Sequence[Action], columns: dict[str, pa.DataType] 
 _MAP_FIELDS = {"partitionValues", "tags", "options", "configuration"}
 
 
-def _maps(value: Any, key: str = "") -> Any:  # noqa: ANN401
+def _maps(value: Any, key: str = "") -> Any:
     """Return a value with its maps as lists of pairs, as pyarrow wants them."""
     if isinstance(value, dict):
         if key in _MAP_FIELDS:
@@ -204,7 +205,7 @@ class Table:
 
     # Data files
 
-    def data(self, path: str, table: pa.Table | dict[str, Any] | None = None, **options: Any) -> Action:  # noqa: ANN401
+    def data(self, path: str, table: pa.Table | dict[str, Any] | None = None, **options: Any) -> Action:
         """Write a Parquet file and return its add action; `options` starting with `add_` change the action."""
         changes = {k[4:]: options.pop(k) for k in list(options) if k.startswith("add_")}
         if not isinstance(table, pa.Table):
@@ -214,7 +215,7 @@ class Table:
         pq.write_table(table, file, **options)
         return add(urllib.parse.quote(path, safe="/=-_.~!*'()"), file.stat().st_size, **changes)
 
-    def ids(self, path: str, start: int, stop: int, **options: Any) -> Action:  # noqa: ANN401
+    def ids(self, path: str, start: int, stop: int, **options: Any) -> Action:
         """Write a file of the columns `id` (start to stop) and `name`, with statistics in the action."""
         ids = list(range(start, stop))
         names = [f"n{i}" for i in ids]
@@ -273,7 +274,7 @@ class Table:
         *,
         parts: int = 1,
         columns: dict[str, pa.DataType] | None = None,
-        **options: Any,  # noqa: ANN401
+        **options: Any,
     ) -> list[pathlib.Path]:
         """Write a classic checkpoint, in `parts` files if more than one; without actions from the commits."""
         actions = self.actions(0, version) if actions is None else actions
@@ -297,7 +298,7 @@ class Table:
         pq.write_table(checkpoint_table(actions, types), file)
         return {"sidecar": {"path": name, "sizeInBytes": file.stat().st_size, "modificationTime": 1700000000000}}
 
-    def v2_checkpoint(  # noqa: PLR0913 - every part of the name and content may be wrong
+    def v2_checkpoint(
         self,
         version: int,
         actions: Sequence[Action] | None = None,
@@ -321,7 +322,7 @@ class Table:
             pq.write_table(checkpoint_table(rows, columns), file)
         return file
 
-    def last_checkpoint(self, version: Any, size: int = 5, *, checksummed: bool = False, **more: Any) -> pathlib.Path:  # noqa: ANN401
+    def last_checkpoint(self, version: Any, size: int = 5, *, checksummed: bool = False, **more: Any) -> pathlib.Path:
         """Write the hint."""
         hint = {"version": version, "size": size} | more
         if checksummed:
@@ -337,7 +338,7 @@ class Table:
         file.write_text("".join((a if isinstance(a, str) else dumps(a)) + "\n" for a in actions), "utf-8")
         return file
 
-    def crc(self, version: int, **changes: Any) -> pathlib.Path:  # noqa: ANN401
+    def crc(self, version: int, **changes: Any) -> pathlib.Path:
         """Write a version checksum that is right but for `changes`."""
         state = self.actions(0, version)
         adds = [a["add"] for a in state if "add" in a]
@@ -362,7 +363,7 @@ class Table:
 
     # Deletion vectors
 
-    def vector(  # noqa: PLR0913 - every field may lie
+    def vector(
         self,
         rows: Iterable[int],
         *,
@@ -372,7 +373,7 @@ class Table:
         data: bytes | None = None,
         framed: bytes | None = None,
         version: int = 1,
-        **changes: Any,  # noqa: ANN401
+        **changes: Any,
     ) -> dict[str, Any]:
         """Write a deletion vector file and return its descriptor; `changes` replace fields of it."""
         rows = list(rows)
@@ -397,7 +398,7 @@ def dumps(action: Action) -> str:
     return json.dumps(action, separators=(",", ":"))
 
 
-def basic(folder: pathlib.Path, versions: int = 3, **meta: Any) -> Table:  # noqa: ANN401
+def basic(folder: pathlib.Path, versions: int = 3, **meta: Any) -> Table:
     """Return a table of `versions` commits, each adding ten ids: 0 to 9, 10 to 19 and so on."""
     table = Table(folder)
     for version in range(versions):

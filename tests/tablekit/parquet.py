@@ -106,7 +106,7 @@ def _element(name: str, kind: int | None, children: int = 0) -> thrift.Struct:
     return out
 
 
-def write(columns: list[Column], rows: int, **lies: Any) -> bytes:  # noqa: ANN401
+def write(columns: list[Column], rows: int, **lies: Any) -> bytes:
     """Return the bytes of a file of one row group. `lies`: `num_rows` in the footer."""
     out, chunks = bytearray(b"PAR1"), []
     for column in columns:

@@ -1,7 +1,7 @@
 """Thrift's compact protocol, just enough to take a Parquet footer apart, change it and put it back.
 
-A struct is a dictionary `field id -> (type, value)`; a list is `(element type, [values])`. What a test wants to lie about
-is changed in place: number of rows, offsets, sizes, the schema's shape.
+A struct is a dictionary `field id -> (type, value)`; a list is `(element type, [values])`. What a test wants to lie
+about is changed in place: number of rows, offsets, sizes, the schema's shape.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class _Reader:
             byte = self.byte()
             out |= (byte & 0x7F) << shift
             shift += 7
-            if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+            if byte < 0x80:
                 return out
 
     def zigzag(self) -> int:
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
-    def value(self, kind: int) -> Any:  # noqa: ANN401
+    def value(self, kind: int) -> Any:  # noqa: PLR0911 - one line a type
         match kind:
             case 1 | 2:
                 return kind == TRUE
@@ -54,7 +54,7 @@ class _Reader:
                 return self.data[self.at - size : self.at]
             case 9 | 10:
                 head = self.byte()
-                size = head >> 4 if head >> 4 != 15 else self.varint()  # noqa: PLR2004 - long form
+                size = head >> 4 if head >> 4 != 15 else self.varint()
                 element = head & 15
                 if element in {TRUE, FALSE}:
                     return element, [self.byte() == TRUE for _ in range(size)]
@@ -83,7 +83,7 @@ def varint(value: int) -> bytes:
     """Return an unsigned LEB128 number."""
     value &= (1 << 64) - 1
     out = bytearray()
-    while value >= 0x80:  # noqa: PLR2004 - the continuation bit
+    while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
@@ -94,7 +94,7 @@ def _zigzag(value: int) -> bytes:
     return varint((value << 1) ^ (value >> 63))
 
 
-def _encode_value(kind: int, value: Any) -> bytes:  # noqa: ANN401, PLR0911 - one line a type
+def _encode_value(kind: int, value: Any) -> bytes:  # noqa: PLR0911 - one line a type
     match kind:
         case 1 | 2:
             return b""
@@ -109,7 +109,7 @@ def _encode_value(kind: int, value: Any) -> bytes:  # noqa: ANN401, PLR0911 - on
         case 9 | 10:
             element, items = value
             size = len(items)
-            head = bytes([size << 4 | element]) if size < 15 else bytes([0xF0 | element]) + varint(size)  # noqa: PLR2004
+            head = bytes([size << 4 | element]) if size < 15 else bytes([0xF0 | element]) + varint(size)
             if element in {TRUE, FALSE}:
                 return head + bytes(TRUE if i else FALSE for i in items)
             return head + b"".join(_encode_value(element, i) for i in items)
@@ -124,7 +124,7 @@ def encode(fields: Struct) -> bytes:
         if kind in {TRUE, FALSE}:
             kind = TRUE if value else FALSE  # noqa: PLW2901
         delta = field - last
-        out += bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + _zigzag(field)  # noqa: PLR2004
+        out += bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + _zigzag(field)
         out += _encode_value(kind, value)
         last = field
     return bytes(out) + b"\0"
