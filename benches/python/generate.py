@@ -1,0 +1,610 @@
+"""The tables that the benchmarks and the demo read, generated and cached.
+
+Name of a table and a scale -> a Delta table in the cache, written batch by batch, so
+memory stays below half a gigabyte however long the log is. A table is made again only when
+its parameters or this module's `FORMAT` change; what must come out of it (files,
+rows, bytes) is kept beside it, so that every measurement can check its answer.
+
+    python benches/python/generate.py --cache .bench --scale 0.01 log-json data
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from actions import (
+    DAY_ONE,
+    DAYS,
+    LOG_METADATA,
+    SEED,
+    WRITTEN,
+    add_lines,
+    batches,
+    commit_info,
+    log_name,
+    make_days,
+    make_decimals,
+    make_files,
+    make_log_folder,
+    make_metadata,
+    make_protocol,
+    make_uuid,
+    remove_lines,
+    to_line,
+)
+from bitmaps import VectorFile
+from checkpoints import (
+    DOMAIN,
+    METADATA,
+    PROTOCOL,
+    REMOVE,
+    TXN,
+    CheckpointFile,
+    add_rows,
+    add_type,
+    last_checkpoint_text,
+    remove_rows,
+)
+from textcols import constant, fixed, line_offsets, text_of, uuids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A generated table.
+
+    Attributes:
+        name: The table's name.
+        path: Its folder.
+        facts: What must come out: files, rows, bytes and the like.
+        parameters: What it was made with.
+    """
+
+    name: str
+    path: Path
+    facts: dict[str, Any]
+    parameters: dict[str, Any]
+
+
+# --- the tables -------------------------------------------------------------------------
+
+_CHECKPOINT_VERSION = 10
+
+
+def _scaled(number: int, scale: float, least: int) -> int:
+    return max(least, round(number * scale))
+
+
+def _log_facts(files: int, size: int, rows: int) -> dict[str, Any]:
+    return {"files": files, "size_bytes": size, "rows": rows}
+
+
+def _write_json_log(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    log = make_log_folder(table)
+    total, commits = parameters["files"], parameters["commits"]
+    size = rows = 0
+    for version in range(commits):
+        count = total * (version + 1) // commits - total * version // commits
+        head = commit_info(version, "WRITE", {"numFiles": count})
+        if not version:
+            head += to_line({"metaData": LOG_METADATA}) + to_line({"protocol": make_protocol()})
+        (log / log_name(version)).write_text(head)
+    for version, start, stop in batches(total, commits):
+        files = make_files(start, stop, total)
+        with (log / log_name(version)).open("ab") as out:
+            out.write(text_of(add_lines(files)))
+        size += int(files.size.sum())
+        rows += int(files.records.sum())
+    return _log_facts(total, size, rows)
+
+
+def _write_checkpoint(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    log = make_log_folder(table)
+    total, parts, tombstones = (parameters[key] for key in ("files", "parts", "tombstones"))
+    add = add_type(parsed=parameters["parsed"])
+    columns: dict[str, pa.DataType] = {
+        "txn": TXN,
+        "add": add,
+        "remove": REMOVE,
+        "metaData": METADATA,
+        "protocol": PROTOCOL,
+        "domainMetadata": DOMAIN,
+    }
+    written = size = rows = 0
+    ten = 10 * parts if parts > 1 else 10
+    # Spark spreads the actions over the parts by hash, so the two that matter most
+    # may be anywhere: here, in the middle part.
+    head_part = parts // 2
+    for part in range(parts):
+        name = f"checkpoint.{part + 1:010}.{parts:010}.parquet" if parts > 1 else "checkpoint.parquet"
+        file = CheckpointFile(log / log_name(_CHECKPOINT_VERSION, name), columns)
+        if part == head_part:
+            file.write_actions(LOG_METADATA, make_protocol())
+        if tombstones:
+            removed = make_files(
+                total + tombstones * part // parts,
+                total + tombstones * (part + 1) // parts,
+                total + tombstones,
+            )
+            file.write(remove=remove_rows(removed))
+        for segment, start, stop in batches(total, ten):
+            if segment * parts // ten == part:
+                files = make_files(start, stop, total)
+                file.write(add=add_rows(files, add))
+                size += int(files.size.sum())
+                rows += int(files.records.sum())
+        written += file.close()
+    hint: dict[str, Any] = {"version": _CHECKPOINT_VERSION, "size": total + tombstones + 3}
+    if parts > 1:
+        hint["parts"] = parts
+    hint |= {"sizeInBytes": written, "numOfAddFiles": total}
+    _finish_checkpoint(log, hint, size)
+    return _log_facts(total, size, rows) | {"checkpoint_bytes": written}
+
+
+def _finish_checkpoint(log: Path, hint: dict[str, Any], size: int) -> None:
+    (log / "_last_checkpoint").write_text(last_checkpoint_text(hint))
+    commit = commit_info(_CHECKPOINT_VERSION, "WRITE", {"numFiles": 0, "numOutputBytes": size})
+    (log / log_name(_CHECKPOINT_VERSION)).write_text(commit)
+
+
+def _write_v2(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    log = make_log_folder(table)
+    sidecars = log / "_sidecars"
+    sidecars.mkdir()
+    total, count = parameters["files"], parameters["sidecars"]
+    add = add_type(parsed=False)
+    references: list[dict[str, Any]] = []
+    size = rows = written = 0
+    pending = list(batches(total, count))
+    for sidecar in range(count):
+        numbering = f"{sidecar + 1:010}.{count:010}.{make_uuid('sidecar', sidecar)}"
+        name = log_name(_CHECKPOINT_VERSION, f"checkpoint.{numbering}.parquet")
+        file = CheckpointFile(sidecars / name, {"add": add, "remove": REMOVE})
+        for segment, start, stop in pending:
+            if segment == sidecar:
+                files = make_files(start, stop, total)
+                file.write(add=add_rows(files, add))
+                size += int(files.size.sum())
+                rows += int(files.records.sum())
+        length = file.close()
+        written += length
+        references.append({"path": name, "sizeInBytes": length, "modificationTime": WRITTEN})
+    configuration = {"delta.checkpointPolicy": "v2"}
+    metadata = LOG_METADATA | {"configuration": configuration}
+    other: list[dict[str, Any]] = [
+        {"protocol": make_protocol("v2Checkpoint")},
+        {"metaData": metadata},
+        {"checkpointMetadata": {"version": _CHECKPOINT_VERSION}},
+    ]
+    lines = [*other[-1:], *({"sidecar": reference} for reference in references), *other[:2]]
+    top = "".join(to_line(action) for action in lines)
+    name = log_name(_CHECKPOINT_VERSION, f"checkpoint.{make_uuid('v2')}.json")
+    (log / name).write_text(top)
+    hint: dict[str, Any] = {
+        "version": _CHECKPOINT_VERSION,
+        "size": total + len(lines),
+        "sizeInBytes": written + len(top),
+        "numOfAddFiles": total,
+        "v2Checkpoint": {
+            "path": name,
+            "sizeInBytes": len(top),
+            "modificationTime": WRITTEN,
+            "nonFileActions": other,
+            "sidecarFiles": references,
+        },
+    }
+    _finish_checkpoint(log, hint, size)
+    return _log_facts(total, size, rows) | {"checkpoint_bytes": written}
+
+
+def _write_small_commits(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    """Write many commits of two adds and, from the 101st on, one remove.
+
+    Args:
+        table: The table's folder.
+        parameters: The number of commits.
+        _cache: Not used.
+
+    Returns:
+        What must come out.
+    """
+    log = make_log_folder(table)
+    commits = parameters["commits"]
+    block = parameters["block"]
+    total = 2 * commits
+    pieces: list[memoryview] = []
+    removes: list[memoryview] = []
+    removed_of: list[Any] = []
+    for _, start, stop in batches(total, 1):
+        files = make_files(start, stop, total)
+        for lines, out in ((add_lines(files), pieces), (remove_lines(files, WRITTEN), removes)):
+            text, offsets = text_of(lines), line_offsets(lines).tolist()
+            first = offsets[0]
+            out += [text[a - first : b - first] for a, b in itertools.pairwise(offsets)]
+        removed_of.append(np.stack([files.size, files.records], axis=1))
+    facts = np.concatenate(removed_of)
+    live = np.ones(total, dtype=bool)
+    for version in range(commits):
+        head = commit_info(version, "MERGE", {"numTargetFilesAdded": 2})
+        if not version:
+            head += to_line({"metaData": LOG_METADATA}) + to_line({"protocol": make_protocol()})
+        parts: list[bytes | memoryview] = [head.encode(), *pieces[2 * version : 2 * version + 2]]
+        if version >= block:
+            # Each commit removes the first file of some commit of the block before its own.
+            gone = 2 * ((version // block - 1) * block + version % block * 37 % block)
+            live[gone] = False
+            parts.append(removes[gone])
+        (log / log_name(version)).write_bytes(b"".join(parts))
+    return _log_facts(int(live.sum()), int(facts[live, 0].sum()), int(facts[live, 1].sum()))
+
+
+def _write_checksum_variant(table: Path, parameters: dict[str, Any], cache: Path) -> dict[str, Any]:
+    base = ensure(parameters["of"], cache, parameters["scale"])
+    _link_tree(base.path, table)
+    checksum = {
+        "txnId": str(make_uuid("txn", _CHECKPOINT_VERSION)),
+        "tableSizeBytes": base.facts["size_bytes"],
+        "numFiles": base.facts["files"],
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [],
+        "domainMetadata": [],
+        "metadata": LOG_METADATA,
+        "protocol": make_protocol(),
+    }
+    crc = table / "_delta_log" / log_name(_CHECKPOINT_VERSION, "crc")
+    crc.write_text(json.dumps(checksum, separators=(",", ":")))
+    return base.facts
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """Make a second table of the same files without a second copy of the bytes.
+
+    Args:
+        source: A folder.
+        target: The new folder.
+    """
+
+    def link(old: str, new: str) -> None:
+        try:
+            os.link(old, new)
+        except OSError:
+            shutil.copy2(old, new)
+
+    shutil.copytree(source, target, copy_function=link)
+
+
+_DATA_FIELDS = (
+    ("id", "long"),
+    ("quantity", "integer"),
+    ("price", "double"),
+    ("status", "string"),
+    ("reference", "string"),
+    ("event_time", "timestamp"),
+    ("day", "date"),
+    ("amount", "decimal(12,2)"),
+)
+_STATUSES = ("cancelled", "delivered", "open", "paid", "returned", "shipped")
+
+
+def _data_rows(start: int, stop: int) -> pa.Table:
+    rng = np.random.default_rng([SEED, 7, start])
+    rows = stop - start
+    seconds = rng.integers(0, DAYS * 86_400, rows)
+    days = DAY_ONE + seconds // 86_400
+    micros = (DAY_ONE * 86_400 + seconds) * 1_000_000 + rng.integers(0, 1_000_000, rows)
+    reference = np.frombuffer(text_of(fixed(uuids(rng, rows))), dtype=np.uint8).reshape(rows, 36)
+    return pa.table(
+        {
+            "id": pa.array(np.arange(start, stop, dtype=np.int64)),
+            "quantity": pa.array(rng.integers(1, 1000, rows).astype(np.int32)),
+            "price": pa.array(np.round(rng.random(rows) * 1000, 2)),
+            "status": pa.array(_STATUSES).take(pa.array(rng.integers(0, len(_STATUSES), rows))),
+            "reference": fixed(constant("R-", rows), reference[:, 24:]),
+            "event_time": pa.array(micros).cast(pa.timestamp("us", tz="UTC")),
+            "day": make_days(days),
+            "amount": make_decimals(rng.integers(0, 10_000_000, rows)),
+        },
+    )
+
+
+def _data_statistics(rows: pa.Table, *, tight: bool) -> dict[str, Any]:
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    for name, kind in _DATA_FIELDS:
+        ends = pc.min_max(rows[name]).as_py()
+        for side, value in (("min", ends["min"]), ("max", ends["max"])):
+            out = low if side == "min" else high
+            if kind == "timestamp":
+                out[name] = value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03}Z"
+            elif kind == "date":
+                out[name] = value.isoformat()
+            elif kind.startswith("decimal"):
+                out[name] = float(value)
+            else:
+                out[name] = value
+    statistics: dict[str, Any] = {
+        "numRecords": len(rows),
+        "minValues": low,
+        "maxValues": high,
+        "nullCount": {name: 0 for name, _ in _DATA_FIELDS},
+    }
+    return statistics | {"tightBounds": tight}
+
+
+def _write_data(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    log = make_log_folder(table)
+    total, count = parameters["rows"], parameters["files"]
+    size = 0
+    lines: list[str] = []
+    for number in range(count):
+        rows = _data_rows(total * number // count, total * (number + 1) // count)
+        name = f"part-{number:05}-{make_uuid('data', number)}-c000.snappy.parquet"
+        pq.write_table(
+            rows,
+            table / name,
+            compression="snappy",
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_index=True,
+            row_group_size=len(rows),
+        )
+        length = (table / name).stat().st_size
+        size += length
+        add: dict[str, Any] = {
+            "path": name,
+            "partitionValues": {},
+            "size": length,
+            "modificationTime": WRITTEN,
+            "dataChange": True,
+            "stats": json.dumps(_data_statistics(rows, tight=True), separators=(",", ":")),
+        }
+        lines.append(to_line({"add": add}))
+    head = commit_info(0, "WRITE", {"numFiles": count, "numOutputRows": total})
+    head += to_line({"metaData": make_metadata(_DATA_FIELDS, [])}) + to_line({"protocol": make_protocol()})
+    (log / log_name(0)).write_text(head + "".join(lines))
+    return _log_facts(count, size, total)
+
+
+_VECTORS_ON = {"delta.enableDeletionVectors": "true"}
+
+
+def _write_data_deleted(table: Path, parameters: dict[str, Any], cache: Path) -> dict[str, Any]:
+    base = ensure("data", cache, parameters["scale"])
+    _link_tree(base.path, table)
+    log = table / "_delta_log"
+    first = log / log_name(0)
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    vectors = VectorFile(make_uuid("vectors", parameters["share"]))
+    deleted = 0
+    for number, add in enumerate(action["add"] for action in actions if "add" in action):
+        statistics = json.loads(add["stats"])
+        rows = statistics["numRecords"]
+        rng = np.random.default_rng([SEED, 11, number])
+        gone = np.sort(rng.choice(rows, max(1, int(rows * parameters["share"])), replace=False))
+        statistics["tightBounds"] = False
+        add["stats"] = json.dumps(statistics, separators=(",", ":"))
+        add["deletionVector"] = vectors.add(gone)
+        deleted += len(gone)
+    (table / vectors.name).write_bytes(vectors.content())
+    head = commit_info(0, "WRITE", {"numFiles": base.facts["files"]})
+    head += to_line({"metaData": make_metadata(_DATA_FIELDS, [], _VECTORS_ON)})
+    head += to_line({"protocol": make_protocol("deletionVectors")})
+    first.unlink()  # a hard link to the base table's log
+    first.write_text(head + "".join(to_line(action) for action in actions if "add" in action))
+    return base.facts | {"rows": base.facts["rows"] - deleted, "deleted": deleted}
+
+
+def _deleted_rows(rng: np.random.Generator, kind: int, rows: int) -> tuple[Any, int]:
+    """Choose the deleted rows of one vector of the decoding benchmark.
+
+    Args:
+        rng: The source of randomness.
+        kind: 0 and 1: scattered densely (bitmaps), 2: sparsely (arrays), 3: in runs.
+        rows: How many rows are deleted.
+
+    Returns:
+        The row numbers, and the number of rows of the file.
+    """
+    if kind == 3:  # noqa: PLR2004
+        records = rows * 10
+        starts = np.sort(rng.choice(records // 100, rows // 50, replace=False)) * 100
+        return (starts[:, None] + np.arange(50)).ravel(), records
+    records = rows * (10 if kind < 2 else 20)  # noqa: PLR2004
+    return np.sort(rng.choice(records, rows, replace=False)), records
+
+
+def _write_vectors(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    log = make_log_folder(table)
+    count, rows, each = (parameters[key] for key in ("vectors", "rows", "per_file"))
+    metadata = make_metadata([("id", "long")], [], _VECTORS_ON)
+    head = commit_info(0, "DELETE", {"numDeletionVectorsAdded": count})
+    head += to_line({"metaData": metadata}) + to_line({"protocol": make_protocol("deletionVectors")})
+    lines = [head]
+    deleted = records = 0
+    for start in range(0, count, each):
+        vectors = VectorFile(make_uuid("vector file", start))
+        for number in range(start, min(start + each, count)):
+            rng = np.random.default_rng([SEED, 13, number])
+            gone, length = _deleted_rows(rng, number % 4, rows)
+            deleted += len(gone)
+            records += length
+            add: dict[str, Any] = {
+                "path": f"part-{number:05}-{make_uuid('vector', number)}-c000.snappy.parquet",
+                "partitionValues": {},
+                "size": 1_000_000,
+                "modificationTime": WRITTEN,
+                "dataChange": True,
+                "stats": to_line({"numRecords": length, "tightBounds": False}).strip(),
+                "deletionVector": vectors.add(gone),
+            }
+            lines.append(to_line({"add": add}))
+        (table / vectors.name).write_bytes(vectors.content())
+    (log / log_name(0)).write_text("".join(lines))
+    return _log_facts(count, 0, records - deleted) | {"deleted": deleted, "records": records}
+
+
+def _write_quarters(table: Path, parameters: dict[str, Any], cache: Path) -> dict[str, Any]:
+    """Deal the vectors out to four tables: `deltalake` hangs on one table with more than about 500.
+
+    Returns:
+        What must come out of the four together.
+    """
+    base = ensure("vectors", cache, parameters["scale"])
+    lines = (base.path / "_delta_log" / log_name(0)).read_text().splitlines(keepends=True)
+    head, adds = lines[:3], lines[3:]
+    for quarter in range(4):
+        part = table / str(quarter)
+        _link_tree(base.path, part)
+        first = part / "_delta_log" / log_name(0)
+        first.unlink()  # a hard link to the whole table's log
+        first.write_text("".join(head + adds[quarter::4]))
+    return base.facts
+
+
+def _checkpoint(files: int, scale: float, parts: int, *, parsed: bool) -> dict[str, Any]:
+    count = _scaled(files, scale, 100)
+    return {
+        "files": count,
+        "parts": parts,
+        "tombstones": max(parts, count // 1000),
+        "parsed": parsed,
+    }
+
+
+def _recipe(name: str, scale: float) -> tuple[Any, dict[str, Any]]:
+    million = _scaled(1_000_000, scale, 100)
+    if name in {"data-dv1", "data-dv10"}:
+        share = 0.01 if name == "data-dv1" else 0.1
+        return _write_data_deleted, {"scale": scale, "share": share}
+    recipes: dict[str, tuple[Any, dict[str, Any]]] = {
+        "log-json": (_write_json_log, {"files": million, "commits": 10}),
+        "log-checkpoint": (_write_checkpoint, _checkpoint(1_000_000, scale, 1, parsed=False)),
+        "log-checkpoint-parsed": (_write_checkpoint, _checkpoint(1_000_000, scale, 1, parsed=True)),
+        "log-checkpoint-crc": (_write_checksum_variant, {"of": "log-checkpoint", "scale": scale}),
+        "log-v2": (_write_v2, {"files": million, "sidecars": 10}),
+        "log-commits": (
+            _write_small_commits,
+            {"commits": _scaled(10_000, scale, 200), "block": 100},
+        ),
+        "log-10m": (_write_checkpoint, _checkpoint(10_000_000, scale, 16, parsed=False)),
+        "data": (
+            _write_data,
+            {
+                "rows": _scaled(20_000_000, scale, 1000),
+                "files": 50 if scale >= 0.05 else 5,  # noqa: PLR2004
+            },
+        ),
+        "vectors": (
+            _write_vectors,
+            {
+                "vectors": _scaled(1000, scale, 8),
+                "rows": 100_000 if scale >= 0.1 else 10_000,  # noqa: PLR2004
+                "per_file": 100,
+            },
+        ),
+        "vectors-quarters": (_write_quarters, {"scale": scale}),
+    }
+    return recipes[name]
+
+
+TABLES = (
+    "log-json",
+    "log-checkpoint",
+    "log-checkpoint-parsed",
+    "log-checkpoint-crc",
+    "log-v2",
+    "log-commits",
+    "log-10m",
+    "data",
+    "data-dv1",
+    "data-dv10",
+    "vectors",
+    "vectors-quarters",
+)
+
+
+def ensure(name: str, cache: Path, scale: float = 1.0) -> Table:
+    """Give a generated table, made now unless the cache has it.
+
+    Args:
+        name: One of `TABLES`.
+        cache: The folder of the cache; made if absent.
+        scale: 1.0 for the size of the published figures.
+
+    Returns:
+        The table.
+
+    Raises:
+        ValueError: If there is no such table.
+    """
+    if name not in TABLES:
+        message = f"no table {name!r}; there are: {', '.join(TABLES)}"
+        raise ValueError(message)
+    write, parameters = _recipe(name, scale)
+    wanted = json.loads(json.dumps({"format": FORMAT, **parameters}))
+    folder = name if scale == 1 else f"{name}-x{scale:g}"
+    target = cache / folder
+    record = cache / f"{folder}.json"
+    if target.is_dir() and record.is_file():
+        known = json.loads(record.read_text())
+        if known["parameters"] == wanted:
+            return Table(name, target, known["facts"], wanted)
+    cache.mkdir(parents=True, exist_ok=True)
+    fresh = cache / f".{folder}.{os.getpid()}"
+    shutil.rmtree(fresh, ignore_errors=True)
+    started = time.perf_counter()
+    try:
+        facts = write(fresh, parameters, cache)
+        record.unlink(missing_ok=True)
+        if target.is_dir():
+            shutil.rmtree(target)
+        fresh.rename(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    facts["seconds_to_generate"] = round(time.perf_counter() - started, 1)
+    record.write_text(json.dumps({"parameters": wanted, "facts": facts}, indent=1) + "\n")
+    return Table(name, target, facts, wanted)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Generate tables from the command line.
+
+    Args:
+        arguments: The command line; that of the process if not given.
+    """
+    parser = argparse.ArgumentParser(description="Generate the tables of the benchmarks.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"default: {' '.join(TABLES)}")
+    parser.add_argument("--cache", type=Path, default=Path(".bench"), help="default: .bench")
+    parser.add_argument("--scale", type=float, default=1.0, help="shrink every table; default: 1")
+    options = parser.parse_args(arguments)
+    for name in options.tables or TABLES:
+        table = ensure(name, options.cache, options.scale)
+        size = sum(file.stat().st_size for file in table.path.rglob("*") if file.is_file())
+        seconds = table.facts["seconds_to_generate"]
+        sys.stdout.write(
+            f"{name:22} {table.facts['files']:>10,} files  {size / 1e6:>8,.1f} MB  made in {seconds} s  {table.path}\n",
+        )
+
+
+if __name__ == "__main__":
+    main()
