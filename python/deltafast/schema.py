@@ -498,17 +498,23 @@ def _arrow_type(kind: DataType, *, large: bool) -> pa.DataType:
     if isinstance(kind, PrimitiveType):
         return _arrow_primitive(kind.type, large=large)
     if isinstance(kind, ArrayType):
-        item = pa.field("element", _arrow_type(kind.element_type, large=large), nullable=kind.contains_null)
+        item = _named("element", _arrow_type(kind.element_type, large=large), kind.contains_null)
         return pa.large_list(item) if large else pa.list_(item)
     if isinstance(kind, MapType):
-        key = pa.field("key", _arrow_type(kind.key_type, large=large), nullable=False)
-        value = pa.field("value", _arrow_type(kind.value_type, large=large), nullable=kind.value_contains_null)
+        key = _named("key", _arrow_type(kind.key_type, large=large), False)
+        value = _named("value", _arrow_type(kind.value_type, large=large), kind.value_contains_null)
         return pa.map_(cast("Any", key), cast("Any", value))
     if isinstance(kind, StructType):
         return pa.struct([_arrow_field(field, large=large) for field in kind.fields])
-    return pa.struct(
-        [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
-    )
+    binary = _arrow_primitive("binary", large=large)
+    return pa.struct([_named("metadata", binary, False), _named("value", binary, False)])
+
+
+def _named(name: str, arrow: pa.DataType, nullable: bool, metadata: dict[str, str] | None = None) -> pa.Field[Any]:
+    """A field; Arrow insists that one of nulls is nullable, whatever the schema says."""
+    import pyarrow as pa
+
+    return pa.field(name, arrow, nullable=nullable or pa.types.is_null(arrow), metadata=cast("Any", metadata))
 
 
 def _arrow_primitive(name: str, *, large: bool) -> pa.DataType:
@@ -535,11 +541,8 @@ def _arrow_primitive(name: str, *, large: bool) -> pa.DataType:
 
 
 def _arrow_field(field: Field, *, large: bool) -> pa.Field[Any]:
-    import pyarrow as pa
-
     metadata = {key: value if isinstance(value, str) else _dump(value) for key, value in field.metadata.items()}
-    arrow = _arrow_type(field.type, large=large)
-    return pa.field(field.name, arrow, nullable=field.nullable, metadata=metadata or None)
+    return _named(field.name, _arrow_type(field.type, large=large), field.nullable, metadata or None)
 
 
 def _from_arrow_field(field: pa.Field[Any]) -> Field:
