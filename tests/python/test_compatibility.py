@@ -1,0 +1,162 @@
+"""What deltalake has for reading, deltafast has under the same names, with the same parameters and answers."""
+
+import datetime as dt
+import inspect
+
+import pyarrow as pa
+import pytest
+
+import deltafast
+
+deltalake = pytest.importorskip("deltalake")
+
+# Ways of writing come in later releases; the rest of deltalake's table is here.
+NOT_YET = {
+    "alter", "cleanup_metadata", "compact_logs", "create", "create_checkpoint", "create_write_transaction", "delete",
+    "generate", "merge", "optimize", "repair", "restore", "update", "vacuum",
+}  # fmt: skip
+PAIRS = [(deltalake.DeltaTable, deltafast.DeltaTable), (deltalake.QueryBuilder, deltafast.QueryBuilder)]
+
+
+def members(cls):
+    return [name for name in vars(cls) if not name.startswith("_") or name in ("__init__",)]
+
+
+METHODS = [(a, b, name) for a, b in PAIRS for name in members(a) if name not in NOT_YET]
+
+
+@pytest.mark.parametrize(("theirs", "ours", "name"), METHODS, ids=lambda value: getattr(value, "__name__", value))
+def test_parameters_and_defaults_are_deltalakes(theirs, ours, name):
+    expected, found = inspect.getattr_static(theirs, name), inspect.getattr_static(ours, name)
+    if isinstance(expected, property):
+        assert isinstance(found, property)
+        return
+    wanted = list(inspect.signature(getattr(theirs, name)).parameters.values())
+    got = list(inspect.signature(getattr(ours, name)).parameters.values())
+    shape = [(p.name, p.kind, p.default) for p in got]
+    assert shape[: len(wanted)] == [(p.name, p.kind, p.default) for p in wanted]
+    assert all(p.kind is p.KEYWORD_ONLY for p in got[len(wanted) :])
+
+
+@pytest.mark.parametrize("name", sorted(NOT_YET))
+def test_what_cannot_be_done_yet_is_absent_rather_than_a_stub(name):
+    assert not hasattr(deltafast.DeltaTable, name)
+
+
+@pytest.fixture
+def both(events_path):
+    return deltalake.DeltaTable(events_path), deltafast.DeltaTable(events_path)
+
+
+def test_facts_are_the_same(both):
+    theirs, ours = both
+    assert ours.version() == theirs.version() == 2
+    assert ours.table_uri == theirs.table_uri
+    assert repr(ours.schema()) == repr(theirs.schema())
+    assert ours.protocol() == theirs.protocol()
+    assert ours.history() == theirs.history()
+    assert ours.history(1) == theirs.history(1)
+    assert ours.transaction_version("loader") == theirs.transaction_version("loader") == 2
+    assert ours.transaction_version("other") is theirs.transaction_version("other") is None
+    assert ours.count() == theirs.count() == 90
+    for name in ("id", "name", "description", "partition_columns", "created_time", "configuration"):
+        assert getattr(ours.metadata(), name) == getattr(theirs.metadata(), name)
+
+
+def key(row):
+    return sorted((name, str(value)) for name, value in row.items())
+
+
+@pytest.mark.parametrize(
+    "pruning",
+    [
+        None,
+        "day = '2026-01-01'",
+        "day = '2026-01-01' OR day IS NULL",
+        "id > 60",
+        "id BETWEEN 3 AND 5 AND day IN ('2026-01-02')",
+        [("day", "=", "2026-01-01")],
+        [("day", "=", dt.date(2026, 1, 1))],
+        [("day", "!=", "2026-01-01")],
+        [("day", "in", ["2026-01-01", "2026-01-02"])],
+        [("day", "not in", ["2026-01-01"])],
+        [("day", "=", "")],
+        [("day", "!=", "")],
+        [("day", ">", "2026-01-01"), ("id", "<", 50)],
+        [[("day", "=", "2026-01-01")], [("id", ">=", 85)]],
+        [("id", "=", "17")],
+    ],
+    ids=str,
+)
+def test_files_and_partitions_are_the_same(both, pruning):
+    theirs, ours = both
+    assert sorted(ours.file_uris(file_pruning_predicate=pruning)) == sorted(
+        theirs.file_uris(file_pruning_predicate=pruning)
+    )
+    assert sorted(ours.partitions(file_pruning_predicate=pruning), key=key) == sorted(
+        theirs.partitions(file_pruning_predicate=pruning), key=key
+    )
+
+
+def test_old_names_of_filters_are_taken(both):
+    theirs, ours = both
+    filters = [("day", "=", "2026-01-02")]
+    assert sorted(ours.file_uris(filters)) == sorted(theirs.file_uris(file_pruning_predicate=filters))
+    assert ours.partitions(filters) == [{"day": "2026-01-02"}]
+    with pytest.raises(ValueError, match="only one"):
+        ours.file_uris(filters, file_pruning_predicate=filters)
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+def test_add_actions_are_the_same(both, flatten):
+    theirs, ours = both
+    expected, found = pa.table(theirs.get_add_actions(flatten)), pa.table(ours.get_add_actions(flatten))
+    for name in expected.column_names:
+        if name == "modification_time":
+            continue  # milliseconds as an integer there, as a timestamp here
+        assert found.schema.field(name).type == expected.schema.field(name).type, name
+    common = [name for name in expected.column_names if name != "modification_time"]
+    assert found.select(common).sort_by("path").to_pylist() == expected.select(common).sort_by("path").to_pylist()
+
+
+def sorted_rows(table):
+    return pa.table(table).sort_by("id").to_pylist()
+
+
+def test_rows_are_the_same(both):
+    theirs, ours = both
+    assert sorted_rows(ours.to_pyarrow_table()) == sorted_rows(theirs.to_pyarrow_table())
+    assert ours.to_pyarrow_table().schema == theirs.to_pyarrow_table().schema
+    wanted = theirs.to_pyarrow_table(columns=["name", "id"], filters=[("day", "=", dt.date(2026, 1, 1))])
+    found = ours.to_pyarrow_table(columns=["name", "id"], filters=[("day", "=", dt.date(2026, 1, 1))])
+    assert found.schema == wanted.schema
+    assert sorted_rows(found) == sorted_rows(wanted)
+
+
+def test_pandas_frames_are_the_same(both):
+    pandas = pytest.importorskip("pandas")
+    theirs, ours = (
+        table.to_pandas(columns=["id", "amount", "name", "at", "day"]).sort_values("id", ignore_index=True)
+        for table in both
+    )
+    pandas.testing.assert_frame_equal(ours, theirs)
+
+
+def test_changes_are_the_same(both):
+    theirs, ours = both
+    for options in ({}, {"starting_version": 1}, {"starting_version": 1, "ending_version": 1}):
+        expected, found = pa.table(theirs.load_cdf(**options)), ours.load_cdf(**options).read_all()
+        assert set(found.column_names) == set(expected.column_names)
+        names = ["id", "name", "_change_type", "_commit_version"]
+        assert sorted_rows(found.select(names)) == sorted_rows(expected.select(names))
+
+
+def test_time_travel_goes_to_the_same_versions(both):
+    theirs, ours = both
+    moments = [commit["timestamp"] for commit in ours.history()]
+    for moment in (m + extra for m in moments for extra in (0, 1)):
+        when = dt.datetime.fromtimestamp(moment / 1000, dt.UTC)
+        for way in (when, when.isoformat(), when.isoformat().replace("+00:00", "Z"), when.replace(tzinfo=None)):
+            theirs.load_as_version(when)
+            ours.load_as_version(way)
+            assert ours.version() == theirs.version()

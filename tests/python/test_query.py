@@ -1,0 +1,125 @@
+"""SQL with DuckDB."""
+
+import datetime as dt
+import gc
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from deltafast import DeltaTable, QueryBuilder, exceptions
+from support import same_rows
+
+
+@pytest.fixture
+def builder(events):
+    return QueryBuilder().register("events", events)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("id > 80", lambda row: row["id"] > 80),
+        ("id = 3 OR id >= 88", lambda row: row["id"] == 3 or row["id"] >= 88),
+        ("NOT id > 3", lambda row: not row["id"] > 3),
+        ("day = DATE '2026-01-01'", lambda row: row["day"] == dt.date(2026, 1, 1)),
+        ("day IS NULL AND id < 10", lambda row: row["day"] is None and row["id"] < 10),
+        ("name IN ('name 1', 'name 2')", lambda row: row["name"] in ("name 1", "name 2")),
+        ("name NOT IN ('name 1', 'name 2')", lambda row: row["name"] not in ("name 1", "name 2", None)),
+        ("amount > 100", lambda row: row["amount"] is not None and row["amount"] > 100),
+        ("amount <> 3.0", lambda row: row["amount"] not in (None, 3.0)),
+        ("id BETWEEN 3 AND 5", lambda row: 3 <= row["id"] <= 5),
+        ("name LIKE 'name 3%'", lambda row: row["name"] == "name 3"),
+        ("at >= TIMESTAMPTZ '2026-01-03 00:00:00+00'", lambda row: row["at"] >= dt.datetime(2026, 1, 3, tzinfo=dt.UTC)),
+        ("len(tags) = 2", lambda row: len(row["tags"]) == 2),
+        ("id % 2 = 1 AND id > 80", lambda row: row["id"] % 2 == 1 and row["id"] > 80),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_queries_filter_as_duckdb_does(builder, event_table, events, where, expected):
+    wanted = sorted(row["id"] for row in event_table.to_pylist() if expected(row))
+    found = builder.execute(f"SELECT id FROM events WHERE {where} ORDER BY id").read_all()
+    assert found.column("id").to_pylist() == wanted
+    assert sorted(row[0] for row in events.to_duckdb().filter(where).select("id").fetchall()) == wanted
+
+
+def test_values_come_through_unchanged(builder, event_table):
+    found = builder.execute("SELECT * FROM events").read_all()
+    assert found.schema.field("at").type == pa.timestamp("us", "UTC")
+    same_rows(found, event_table)
+
+
+def test_columns_and_filters_reach_the_scan(builder, monkeypatch):
+    asked = []
+    source = builder._tables["events"]
+    scanner = type(source).scanner
+
+    def spy(self, columns=None, filter=None, **options):
+        asked.append((columns, str(filter)))
+        return scanner(self, columns=columns, filter=filter, **options)
+
+    monkeypatch.setattr(type(source), "scanner", spy)
+    builder.execute("SELECT name FROM events WHERE id > 85").read_all()
+    assert set(asked[-1][0]) <= {"id", "name"}
+    assert "85" in asked[-1][1]
+
+
+def test_tables_join_and_results_may_be_open_at_once(builder, events_path):
+    builder.register("first", DeltaTable(events_path, 0))
+    one = builder.execute("SELECT id FROM events JOIN first USING (id)")
+    two = builder.execute("SELECT count(*) AS n FROM events")
+    assert two.read_all().column("n").to_pylist() == [90]
+    assert one.read_all().num_rows == 30
+
+
+def test_a_registered_table_stays_at_its_version(builder, events):
+    events.load_as_version(0)
+    assert builder.execute("SELECT count(*) AS n FROM events").read_all()["n"].to_pylist() == [90]
+
+
+def test_results_outlive_the_builder(events_path):
+    reader = QueryBuilder().register("t", DeltaTable(events_path)).execute("SELECT * FROM t")
+    gc.collect()
+    assert isinstance(reader, pa.RecordBatchReader)
+    assert reader.read_all().num_rows == 90
+
+
+def test_polars_pulls_a_result(builder):
+    assert pl.DataFrame(builder.execute("SELECT * FROM events")).height == 90
+
+
+def test_settings_are_duckdbs_and_those_of_datafusion_are_passed_over(events):
+    config = {"datafusion.execution.batch_size": "1024", "threads": "1"}
+    builder = QueryBuilder(config).register("t", events)
+    assert builder.execute(
+        "SELECT current_setting('threads')::INT AS n, count(*) AS c FROM t"
+    ).read_all().to_pylist() == [{"n": 1, "c": 90}]
+    with pytest.raises(exceptions.InvalidArgumentError, match="no_such"):
+        QueryBuilder({"no_such": "1"})
+
+
+def test_statements_without_rows_are_refused(builder):
+    with pytest.raises(exceptions.InvalidArgumentError, match="give rows"):
+        builder.execute("CREATE TABLE x (a INT)")
+
+
+def test_wrong_sql_is_duckdbs_error(builder):
+    with pytest.raises(duckdb.Error, match="nothing"):
+        builder.execute("SELECT nothing FROM events")
+
+
+class TestRelation:
+    def test_is_read_as_often_as_asked(self, events):
+        relation = events.to_duckdb()
+        assert relation.aggregate("count(*)").fetchall() == [(90,)]
+        assert relation.aggregate("sum(id)").fetchall() == [(sum(range(90)),)]
+
+    def test_lives_on_the_connection_given(self, events):
+        connection = duckdb.connect()
+        connection.execute("CREATE TABLE small AS SELECT 3 AS id")
+        relation = events.to_duckdb(connection).set_alias("e")
+        assert relation.join(connection.table("small"), "id").fetchall().__len__() == 1
+
+    def test_a_variable_can_be_queried(self, events):
+        assert duckdb.sql("SELECT count(*) FROM events").fetchall() == [(90,)]

@@ -1,0 +1,53 @@
+"""What the README shows, works."""
+
+import datetime as dt
+import re
+from pathlib import Path
+
+import deltalake
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import deltafast
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    days = [dt.date(2026, 1, 1), dt.date(2026, 1, 2)] * 10
+    rows = pa.table({"id": range(20), "amount": [float(i) for i in range(20)], "day": days})
+    deltalake.write_deltalake("events", rows, partition_by=["day"])
+
+
+def test_the_quick_start_is_six_lines_that_run(folder, capsys):
+    lines = [line for line in BLOCKS[0].splitlines() if line]
+    assert len(lines) == 6
+    exec(BLOCKS[0], {})
+    printed = capsys.readouterr().out
+    assert "0 Schema(" in printed
+    assert printed.splitlines()[-1] == "4"
+
+
+def test_each_line_on_other_libraries_runs(folder):
+    names = {
+        "table": deltafast.DeltaTable("events"),
+        "QueryBuilder": deltafast.QueryBuilder,
+        "pl": pl,
+        "pa": pa,
+        "pc": pc,
+    }
+    results = [eval(line.split("  #")[0], names) for line in BLOCKS[1].splitlines()]
+    assert len(results) == 8
+    assert all(len(result) > 0 for result in results)
+
+
+def test_methods_named_in_the_readme_exist():
+    named = re.search(r"More of what there is: (.*?)\n\n", README, flags=re.DOTALL)
+    assert named is not None
+    for name in re.findall(r"`(\w+)`", named[1]):
+        assert hasattr(deltafast.DeltaTable, name), name
