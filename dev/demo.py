@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import subprocess
 import sys
 import tarfile
 import time
@@ -77,17 +76,11 @@ def show_table(title: str, path: Path) -> None:
 
 def generate(cache: Path, name: str, scale: float) -> Path:
     """Have the benchmarks' generator make a table, once."""
-    command = [
-        sys.executable,
-        str(ROOT / "benches/python/generate.py"),
-        "--cache",
-        str(cache),
-        "--scale",
-        str(scale),
-        name,
-    ]
-    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return Path(out.strip().splitlines()[-1].split()[-1])
+    sys.path.insert(0, str(ROOT / "benches" / "python"))
+    from generate import ensure
+
+    print(f"\n(making the table {name} where the cache has none)")
+    return ensure(name, cache, scale).path
 
 
 def show_million(path: Path) -> None:
@@ -97,10 +90,11 @@ def show_million(path: Path) -> None:
         table = DeltaTable(path)
         table.schema()
     day = table.metadata().partition_columns[0]
-    wanted = next(table.partitions()[0].items())[1] if not table.partitions() else table.partitions()[0][day]
-    with timed("list all files with all statistics"):
-        actions = table.get_add_actions(flatten=True)
-    print(f"  {actions.num_rows} files, {actions.num_columns} columns, {actions.nbytes / 1e6:.0f} MB")
+    with timed("list partitions"):
+        wanted = table.partitions()[0][day]
+    with timed("stream all files with all statistics"):
+        batches = [(batch.num_rows, batch.nbytes) for batch in table.add_actions_stream(flatten=True)]
+    print(f"  {sum(rows for rows, _ in batches)} files, {sum(size for _, size in batches) / 1e6:.0f} MB of Arrow")
     predicate = f"{day} = '{wanted}'"
     for run in ("plan", "plan again"):
         with timed(f"{run}: {predicate}"):

@@ -3,7 +3,7 @@
     >>> from deltafast import DeltaTable
     >>> table = DeltaTable("/data/events")      # doctest: +SKIP
 
-Importing this package is cheap: pyarrow, DuckDB, sqlglot, pandas and Polars are imported by the calls
+Importing this package is cheap: pyarrow, DuckDB, pandas and Polars are imported by the calls
 that need them.
 """
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from deltafast._core import ArrowStream
+    from deltafast.filters import Predicate
     from deltafast.progress import Progress
-    from deltafast.table import DeltaTable, FilePruningPredicateType, Predicate
+    from deltafast.table import DeltaTable
 
 __all__ = ["ScanDataset", "as_expression", "parquet_dataset", "read_table"]
 
@@ -289,7 +290,7 @@ def parquet_dataset(
     read_options: pads.ParquetReadOptions | None,
     schema: pa.Schema | None,
     as_large_types: bool,
-    pruning: Predicate | FilePruningPredicateType | None,
+    pruning: Predicate | None,
 ) -> pads.FileSystemDataset:
     """The table's Parquet files as a pyarrow dataset, each with what the log guarantees of its rows.
 

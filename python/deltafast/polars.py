@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltafast._core import ArrowStream
+    from deltafast.filters import Predicate
     from deltafast.progress import Progress
-    from deltafast.table import DeltaTable, Predicate
+    from deltafast.table import DeltaTable
 
 __all__ = ["read", "scan"]
 

@@ -99,13 +99,14 @@ class QueryBuilder:
         Returns:
             The rows, as they are computed. Several results may be open at once.
         """
+        import pyarrow as pa
+
         # A connection holds one running result, so each query has its own.
         cursor = self._connection.cursor()
         cursor.execute("SET TimeZone = 'UTC'")
         for name, source in self._tables.items():
             cursor.register(name, source)
         found = cursor.sql(sql)
-        if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # a statement without rows
-            message = "execute() runs queries that give rows"
-            raise InvalidArgumentError(message)
+        if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
+            return pa.RecordBatchReader.from_batches(pa.schema([]), [])
         return cast("pa.RecordBatchReader", found.to_arrow_reader())

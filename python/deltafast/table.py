@@ -12,14 +12,13 @@ import json
 import os
 import threading
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from deltafast import _core
+from deltafast.convert import instant, local_path, moment, partition_text, text_options, without_secrets
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema
 
@@ -33,21 +32,12 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
     import pyarrow.fs as pafs
 
+    from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
 
 __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"]
 
-FilterLiteralType: TypeAlias = tuple[str, str, Any]
-FilterConjunctionType: TypeAlias = list[FilterLiteralType]
-FilterDNFType: TypeAlias = list[FilterConjunctionType]
-FilterType: TypeAlias = FilterConjunctionType | FilterDNFType
-FilePruningPredicateType: TypeAlias = str | FilterType
-#: SQL text, tuples in disjunctive normal form, a pyarrow expression or a Polars expression.
-Predicate: TypeAlias = "str | FilterType | pads.Expression | pl.Expr"
 MetadataColumn: TypeAlias = Literal["file_path", "row_index", "row_id", "row_commit_version", "base_row_id"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
@@ -159,8 +149,8 @@ class DeltaTable:
         self._snapshot = _core.Snapshot.open(
             self._given_uri,
             version=version,
-            timestamp_ms=None if timestamp is None else _instant(timestamp),
-            storage_options=_text_options(self._storage_options),
+            timestamp_ms=None if timestamp is None else instant(timestamp),
+            storage_options=text_options(self._storage_options),
             log_tail=self._log_tail,
             store=None if store is None else _adapted(store, self._given_uri),
             options=_core_options(time_zone, max_table_version, allow_foreign_paths),
@@ -179,7 +169,7 @@ class DeltaTable:
             table_uri: Path or URL.
             storage_options: As for `DeltaTable`.
         """
-        return _core.is_deltatable(os.fspath(table_uri), _text_options(storage_options))
+        return _core.is_deltatable(os.fspath(table_uri), text_options(storage_options))
 
     @property
     def table_uri(self) -> str:
@@ -197,7 +187,7 @@ class DeltaTable:
 
     def timestamp(self) -> datetime:
         """When that version was committed."""
-        return _EPOCH + self._snapshot.timestamp_ms * _MILLISECOND
+        return moment(self._snapshot.timestamp_ms)
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Point this handle at another version.
@@ -215,9 +205,9 @@ class DeltaTable:
             with self._lock:
                 self._snapshot = self._snapshot.at_version(version)
         elif isinstance(version, (str, datetime)):
-            moment = _instant(version)
+            milliseconds = instant(version)
             with self._lock:
-                self._snapshot = self._snapshot.at_timestamp(moment)
+                self._snapshot = self._snapshot.at_timestamp(milliseconds)
         else:
             message = "version must be an int, a str or a datetime"
             raise TypeError(message)
@@ -236,7 +226,7 @@ class DeltaTable:
     __hash__ = None  # pyright: ignore[reportAssignmentType]  # a handle moves between versions
 
     def __repr__(self) -> str:
-        return f"DeltaTable({_without_secrets(self.table_uri)!r}, version={self.version()})"
+        return f"DeltaTable({without_secrets(self.table_uri)!r}, version={self.version()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
@@ -303,8 +293,8 @@ class DeltaTable:
             "name": metadata.name,
             "description": metadata.description,
             "location": snapshot.uri,
-            "createdAt": None if metadata.created_time is None else _EPOCH + metadata.created_time * _MILLISECOND,
-            "lastModified": _EPOCH + snapshot.timestamp_ms * _MILLISECOND,
+            "createdAt": None if metadata.created_time is None else moment(metadata.created_time),
+            "lastModified": moment(snapshot.timestamp_ms),
             "partitionColumns": metadata.partition_columns,
             "clusteringColumns": _clustering_columns(clustering, self.schema()),
             "numFiles": snapshot.num_files(),
@@ -371,7 +361,7 @@ class DeltaTable:
         """
         tree = self._pruning(partition_filters, file_pruning_predicate)
         uris = RecordBatchReader(self._snapshot.file_uris(tree)).read_all().column("uri").to_pylist()
-        return [_local_path(uri) for uri in cast("list[str]", uris)]
+        return [local_path(uri) for uri in cast("list[str]", uris)]
 
     def partitions(
         self,
@@ -389,7 +379,7 @@ class DeltaTable:
         if not self.metadata().partition_columns:
             return []
         rows = RecordBatchReader(self._snapshot.partitions(tree)).read_all().to_pylist()
-        return [{name: _partition_text(value) for name, value in row.items()} for row in rows]
+        return [{name: partition_text(value) for name, value in row.items()} for row in rows]
 
     def get_add_actions(
         self,
@@ -536,8 +526,8 @@ class DeltaTable:
         stream = self._snapshot.cdf(
             None if by_time else starting_version,
             ending_version,
-            _instant(cast("str", starting_timestamp)) if by_time else None,
-            _instant(cast("str", ending_timestamp)) if until_time else None,
+            instant(cast("str", starting_timestamp)) if by_time else None,
+            instant(cast("str", ending_timestamp)) if until_time else None,
             None if columns is None else list(columns),
             self._bound(predicate, change_data=True),
             allow_out_of_range,
@@ -575,7 +565,7 @@ class DeltaTable:
         """
         from deltafast import dataset
 
-        pruning = _either(partitions, file_pruning_predicate)
+        pruning = either(partitions, file_pruning_predicate)
         if filesystem is not None or parquet_read_options is not None:
             return dataset.parquet_dataset(self, filesystem, parquet_read_options, schema, as_large_types, pruning)
         if schema is None and as_large_types:
@@ -685,12 +675,12 @@ class DeltaTable:
         from deltafast.expr import bind_predicate
 
         text = cast("str", self._facts_now().metadata["schemaString"])
-        return bind_predicate(predicate, _with_change_columns(text) if change_data else text, zone=self._time_zone)
+        return bind_predicate(predicate, with_change_columns(text) if change_data else text, zone=self._time_zone)
 
     def _pruning(self, filters: FilterType | None, predicate: Predicate | None) -> str | None:
-        chosen = _either(filters, predicate)
+        chosen = either(filters, predicate)
         if isinstance(chosen, list):
-            chosen = _null_partitions(chosen, set(self.metadata().partition_columns))
+            chosen = spell_nulls(chosen, set(self.metadata().partition_columns))
         return self._bound(chosen)
 
 
@@ -711,13 +701,6 @@ def _adapted(store: object, uri: str) -> object:
     return adapt_store(store, uri)
 
 
-def _text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Storage options as the core takes them; booleans and numbers are allowed."""
-    if options is None:
-        return None
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-
-
 def _core_options(
     time_zone: str,
     max_table_version: int | None,
@@ -732,89 +715,6 @@ def _core_options(
         prefixes = [allow_foreign_paths] if isinstance(allow_foreign_paths, str) else allow_foreign_paths
         options["allow_foreign_paths"] = ",".join(prefixes)
     return options
-
-
-def _instant(moment: str | datetime) -> int:
-    """Milliseconds since the epoch, UTC where no zone is given, rounded down."""
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError:
-            message = f"not an ISO 8601 date and time: {moment!r:.60}"
-            raise InvalidArgumentError(message) from None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MILLISECOND
-
-
-def _without_secrets(uri: str) -> str:
-    """The URL without user information, query and fragment, which may hold credentials."""
-    if "://" not in uri:
-        return uri
-    parts = urlsplit(uri)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-
-
-def _local_path(uri: str) -> str:
-    return url2pathname(urlsplit(uri).path) if uri.startswith("file://") else uri
-
-
-def _partition_text(value: object) -> str | None:
-    """A partition value as Delta writes it."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, datetime):
-        text = value.replace(tzinfo=None).isoformat(" ")
-        return text if value.tzinfo is None else f"{text.replace(' ', 'T')}Z"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
-def _either(filters: FilterType | None, predicate: Predicate | None) -> Predicate | None:
-    if filters is not None and predicate is not None:
-        message = "give only one of the two: the tuple filters or file_pruning_predicate"
-        raise InvalidArgumentError(message)
-    return predicate if filters is None else filters
-
-
-def _null_partitions(filters: FilterType, partition_columns: set[str]) -> FilterDNFType:
-    """Tuple filters in which '' on a partition column says null, as in deltalake; spelled out with None."""
-    groups = cast("FilterDNFType", filters if filters and isinstance(filters[0], list) else [filters])
-    out: FilterDNFType = []
-    for group in groups:
-        alternatives: FilterDNFType = [[]]
-        for column, op, value in group:
-            choices = _null_choices(column, op, value) if column in partition_columns else [[(column, op, value)]]
-            alternatives = [[*left, *right] for left in alternatives for right in choices]
-        out.extend(alternatives)
-    return out
-
-
-def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:
-    """The alternatives (each a conjunction) that one tuple stands for."""
-    kind = op.strip().lower()
-    if value == "" and kind in {"=", "==", "!="}:
-        return [[(column, "!=" if kind == "!=" else "=", None)]]
-    if kind in {"in", "not in"} and not isinstance(value, (str, bytes)):
-        values = list(value)
-        rest = [item for item in values if item != "" and item is not None]
-        if len(rest) < len(values):
-            inner: FilterConjunctionType = [(column, kind, rest)] if rest else []
-            if kind == "in":
-                return [*([inner] if inner else []), [(column, "=", None)]]
-            return [[*inner, (column, "!=", None)]]
-    return [[(column, op, value)]]
-
-
-def _with_change_columns(schema_json: str) -> str:
-    schema = json.loads(schema_json)
-    kinds = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
-    schema["fields"] += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
-    return json.dumps(schema)
 
 
 def _clustering_columns(configuration: str | None, schema: Schema) -> list[str]:

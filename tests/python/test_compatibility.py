@@ -19,7 +19,7 @@ PAIRS = [(deltalake.DeltaTable, deltafast.DeltaTable), (deltalake.QueryBuilder, 
 
 
 def members(cls):
-    return [name for name in vars(cls) if not name.startswith("_") or name in ("__init__",)]
+    return [name for name in vars(cls) if not name.startswith("_") or name == "__init__"]
 
 
 METHODS = [(a, b, name) for a, b in PAIRS for name in members(a) if name not in NOT_YET]

@@ -59,13 +59,13 @@ def test_a_table_reads_with_the_same_filters(events, event_table, expression):
     assert found.num_rows == min(2, event_table.filter(expression).num_rows)
 
 
-def test_several_filters_all_hold(dataset, event_table):
+def test_several_filters_all_hold(dataset):
     chain = dataset.filter(ID > 10).filter(ID < 20).filter(pc.bit_wise_and(ID, 1) == 1)
     assert sorted(chain.to_table(filter=pc.field("name").is_valid()).column("id").to_pylist()) == [11, 13, 17, 19]
     assert chain.count_rows() == 5
 
 
-def test_columns_are_names_or_expressions(dataset, event_table):
+def test_columns_are_names_or_expressions(dataset):
     assert dataset.to_table(columns=["name", "id", "name"]).column_names == ["name", "id", "name"]
     found = dataset.to_table(columns={"double": ID * 2, "n": pc.field("name")}, filter=ID < 5)
     assert sorted(found.column("double").to_pylist()) == [0, 2, 4, 6, 8]
@@ -93,9 +93,8 @@ def test_other_types_can_be_asked_for(events):
     assert large.to_table(filter=ID < 3).schema == large.schema
     schema = large.schema.set(0, pa.field("id", pa.float64()))
     found = events.to_pyarrow_dataset(schema=schema).to_table(columns=["id"], filter=ID < 3)
-    assert found.column("id").to_pylist() in ([0.0, 1.0, 2.0], *([[*p]] for p in ())) or set(
-        found.column("id").to_pylist()
-    ) == {0.0, 1.0, 2.0}
+    assert found.schema.field("id").type == pa.float64()
+    assert set(found.column("id").to_pylist()) == {0.0, 1.0, 2.0}
 
 
 def test_files_can_be_left_out_beforehand(events):
@@ -105,7 +104,7 @@ def test_files_can_be_left_out_beforehand(events):
     assert events.to_pyarrow_dataset(partitions=[("day", "=", "2026-01-01")]).count_rows() == 30
 
 
-def test_in_memory_work_goes_through_pyarrow(dataset, event_table):
+def test_in_memory_work_goes_through_pyarrow(dataset):
     assert dataset.sort_by("id").to_table().column("id").to_pylist() == list(range(90))
     small = dataset.filter(ID < 3)
     assert small.join(dataset, "id", right_suffix="_r").to_table().num_rows == 3

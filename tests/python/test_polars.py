@@ -133,5 +133,6 @@ def test_reading_can_stop_early(events):
     ],
 )
 def test_pyarrow_is_not_needed(events_path, code):
-    script = f"import sys\nsys.modules['pyarrow'] = None\nfrom deltafast import DeltaTable\ntable = DeltaTable({str(events_path)!r})\n{code}"
+    start = "import sys; sys.modules['pyarrow'] = None; from deltafast import DeltaTable"
+    script = f"{start}\ntable = DeltaTable({str(events_path)!r})\n{code}"
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)

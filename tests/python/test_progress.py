@@ -1,6 +1,7 @@
 """Progress is reported from beside the work."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_a_bar_is_drawn_on_standard_error(capsys):
 
 def test_a_tqdm_bar_is_advanced_and_closed():
     tqdm = pytest.importorskip("tqdm")
-    with open("/dev/null", "w") as nowhere:
+    with Path("/dev/null").open("w") as nowhere:
         bar = tqdm.tqdm(file=nowhere)
         run(Counted(), bar)
     assert (bar.n, bar.total) == (4, 4)

@@ -24,7 +24,8 @@ def folder(tmp_path, monkeypatch):
     deltalake.write_deltalake("events", rows, partition_by=["day"])
 
 
-def test_the_quick_start_is_six_lines_that_run(folder, capsys):
+@pytest.mark.usefixtures("folder")
+def test_the_quick_start_is_six_lines_that_run(capsys):
     lines = [line for line in BLOCKS[0].splitlines() if line]
     assert len(lines) == 6
     exec(BLOCKS[0], {})
@@ -33,7 +34,8 @@ def test_the_quick_start_is_six_lines_that_run(folder, capsys):
     assert printed.splitlines()[-1] == "4"
 
 
-def test_each_line_on_other_libraries_runs(folder):
+@pytest.mark.usefixtures("folder")
+def test_each_line_on_other_libraries_runs():
     names = {
         "table": deltafast.DeltaTable("events"),
         "QueryBuilder": deltafast.QueryBuilder,

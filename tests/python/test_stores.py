@@ -69,7 +69,8 @@ def obstore_memory(tmp_path):
 
 
 KINDS = [
-    fsspec_local, fsspec_local_url, fsspec_memory, pyarrow_local, pyarrow_rooted, obstore_local, obstore_rooted, obstore_memory,
+    fsspec_local, fsspec_local_url, fsspec_memory, pyarrow_local, pyarrow_rooted, obstore_local, obstore_rooted,
+    obstore_memory,
 ]  # fmt: skip
 
 

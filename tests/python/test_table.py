@@ -126,7 +126,7 @@ class TestSharing:
         def work():
             try:
                 counts.append((events.count("id < 45"), events.to_pyarrow_table(filters="id < 45").num_rows))
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001
                 errors.append(error)
 
         threads = [threading.Thread(target=work) for _ in range(8)]

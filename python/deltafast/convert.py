@@ -1,0 +1,74 @@
+"""Small conversions between what people write, what the core takes and what the log says."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["instant", "local_path", "moment", "partition_text", "text_options", "without_secrets"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Storage options as the core takes them; booleans and numbers are allowed."""
+    if options is None:
+        return None
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+
+
+def instant(when: str | datetime) -> int:
+    """Milliseconds since the epoch, UTC where no zone is given, rounded down."""
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            message = f"not an ISO 8601 date and time: {when!r:.60}"
+            raise InvalidArgumentError(message) from None
+    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MILLISECOND
+
+
+def without_secrets(uri: str) -> str:
+    """The URL without user information, query and fragment, which may hold credentials."""
+    if "://" not in uri:
+        return uri
+    parts = urlsplit(uri)
+    # Azure puts the container where others have the user.
+    host = parts.netloc if parts.scheme in {"abfs", "abfss"} else parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=host, query="", fragment="").geturl()
+
+
+def local_path(uri: str) -> str:
+    """The path where the URL is one of a local file, else the URL."""
+    return url2pathname(urlsplit(uri).path) if uri.startswith("file://") else uri
+
+
+def partition_text(value: object) -> str | None:
+    """A partition value as Delta writes it."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat(" ")
+        return text if value.tzinfo is None else f"{text.replace(' ', 'T')}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def moment(milliseconds: int) -> datetime:
+    """The inverse of `instant`."""
+    return _EPOCH + milliseconds * _MILLISECOND

@@ -1,0 +1,71 @@
+"""Filters as the API takes them, made ready for the binder.
+
+deltalake lets '' stand for a null partition value in tuple filters; the change data feed has columns of
+its own that a predicate may name. Both are spelled out here, so that the binder knows neither.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow.dataset as pads
+
+__all__ = ["FilePruningPredicateType", "FilterType", "Predicate", "either", "spell_nulls", "with_change_columns"]
+
+FilterLiteralType: TypeAlias = tuple[str, str, Any]
+FilterConjunctionType: TypeAlias = list[FilterLiteralType]
+FilterDNFType: TypeAlias = list[FilterConjunctionType]
+FilterType: TypeAlias = FilterConjunctionType | FilterDNFType
+FilePruningPredicateType: TypeAlias = str | FilterType
+#: SQL text, tuples in disjunctive normal form, a pyarrow expression or a Polars expression.
+Predicate: TypeAlias = "str | FilterType | pads.Expression | pl.Expr"
+
+
+def either(filters: FilterType | None, predicate: Predicate | None) -> Predicate | None:
+    """The one that was given: tuple filters under their old name, or the newer argument."""
+    if filters is not None and predicate is not None:
+        message = "give only one of the two: the tuple filters or file_pruning_predicate"
+        raise InvalidArgumentError(message)
+    return predicate if filters is None else filters
+
+
+def spell_nulls(filters: FilterType, partition_columns: set[str]) -> FilterDNFType:
+    """Tuple filters in which '' on a partition column says null, as in deltalake; spelled out with None."""
+    groups = cast("FilterDNFType", filters if filters and isinstance(filters[0], list) else [filters])
+    out: FilterDNFType = []
+    for group in groups:
+        alternatives: FilterDNFType = [[]]
+        for column, op, value in group:
+            choices = _null_choices(column, op, value) if column in partition_columns else [[(column, op, value)]]
+            alternatives = [[*left, *right] for left in alternatives for right in choices]
+        out.extend(alternatives)
+    return out
+
+
+def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:
+    """The alternatives (each a conjunction) that one tuple stands for."""
+    kind = op.strip().lower()
+    if value == "" and kind in {"=", "==", "!="}:
+        return [[(column, "!=" if kind == "!=" else "=", None)]]
+    if kind in {"in", "not in"} and not isinstance(value, (str, bytes)):
+        values = list(value)
+        rest = [item for item in values if item != "" and item is not None]
+        if len(rest) < len(values):
+            inner: FilterConjunctionType = [(column, kind, rest)] if rest else []
+            if kind == "in":
+                return [*([inner] if inner else []), [(column, "=", None)]]
+            return [[*inner, (column, "!=", None)]]
+    return [[(column, op, value)]]
+
+
+def with_change_columns(schema_json: str) -> str:
+    """The schema of the change data feed: the table's, and what says how, when and in which version."""
+    schema = json.loads(schema_json)
+    kinds = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
+    schema["fields"] += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+    return json.dumps(schema)
