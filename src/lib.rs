@@ -2,9 +2,11 @@
 
 pub mod error;
 pub mod exec;
+pub mod history;
 pub mod log;
 pub mod parse;
 pub mod pq;
 pub mod protocol;
 pub mod reconcile;
+pub mod snapshot;
 pub mod store;

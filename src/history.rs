@@ -1,0 +1,161 @@
+//! Commit information, and timestamps -> versions.
+//!
+//! A version's time is its in-commit timestamp from the version on at which these were enabled; before that, the time of
+//! its commit file, pushed forward where files are out of order so that times grow with versions.
+//!
+//! Protocol: "Commit Provenance Information", "In-Commit Timestamps". Cost: a listing of the whole log; a look-up by time
+//! reads no more than the commits with in-commit timestamps that a binary search visits.
+
+use serde_json::Value;
+
+use crate::error::{Error, Missing, Result, ResultExt};
+use crate::exec::map_all;
+use crate::log::CommitFile;
+use crate::parse::commit::{self, Single, Take};
+use crate::protocol::action::{self, CommitTimes};
+use crate::reconcile::Texts;
+use crate::snapshot::{Snapshot, in_commit_timestamp};
+
+/// One version and its commit information.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The version.
+    pub version: i64,
+    /// Its time, milliseconds since the epoch.
+    pub timestamp_ms: i64,
+    /// `commitInfo`; an empty object where the commit has none.
+    pub info: Value,
+}
+
+/// The newest `limit` versions up to the snapshot's, newest first.
+///
+/// # Errors
+/// [`Error::Corrupt`] names the commit.
+pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> {
+    let commits = commits(snapshot)?;
+    let times = file_times(&commits);
+    let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
+    let newest: Vec<(CommitFile, i64)> = commits.into_iter().zip(times).rev().take(limit.unwrap_or(usize::MAX)).collect();
+    map_all(newest, move |(commit, time)| {
+        let texts = Texts::default();
+        let text = texts.get(&commit)?;
+        let take = Take { info: true, ..Take::default() };
+        let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
+        let info = singles.into_iter().find_map(|single| match single {
+            Single::CommitInfo(info) => serde_json::from_str(&info).ok(),
+            _ => None,
+        });
+        let info: Value = info.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let in_commit = info.get("inCommitTimestamp").and_then(Value::as_i64).filter(|_| commit.version >= since);
+        Ok(Entry { version: commit.version, timestamp_ms: in_commit.unwrap_or(time), info })
+    })
+}
+
+/// All commits that are left up to the snapshot's version, ascending, the newest run without gaps.
+fn commits(snapshot: &Snapshot) -> Result<Vec<CommitFile>> {
+    let listing = snapshot.log().list(0)?;
+    let mut out: Vec<CommitFile> = Vec::new();
+    for commit in listing.commits.range(..=snapshot.version()).rev().map(|(_, commit)| commit) {
+        if out.last().is_some_and(|newer| newer.version != commit.version + 1) {
+            break;
+        }
+        out.push(commit.clone());
+    }
+    out.reverse();
+    Ok(out)
+}
+
+/// File times, made to grow by at least a millisecond a version.
+fn file_times(commits: &[CommitFile]) -> Vec<i64> {
+    let mut last = i64::MIN;
+    commits
+        .iter()
+        .map(|commit| {
+            last = commit.modified_ms.max(last.saturating_add(1));
+            last
+        })
+        .collect()
+}
+
+/// The times of all versions that are left up to the snapshot's: (version, milliseconds since the epoch), ascending.
+///
+/// # Errors
+/// [`Error::Corrupt`] names a commit without the in-commit timestamp that it must have.
+pub fn times(snapshot: &Snapshot, from: i64, to: i64) -> Result<Vec<(i64, i64)>> {
+    let commits = commits(snapshot)?;
+    let times = file_times(&commits);
+    let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
+    let wanted: Vec<(CommitFile, i64)> = commits.into_iter().zip(times).filter(|(c, _)| (from..=to).contains(&c.version)).collect();
+    map_all(wanted, move |(commit, time)| {
+        let time = if commit.version >= since { in_commit_timestamp(&Texts::default(), &commit)? } else { time };
+        Ok((commit.version, time))
+    })
+}
+
+/// What to do with a time outside of the table's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// The newest version at or before the time.
+    AtOrBefore,
+    /// The oldest version at or after the time.
+    AtOrAfter,
+}
+
+/// The version that a time means.
+///
+/// # Errors
+/// [`Error::NotFound`] for a time before the first version left, or after the last one.
+pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Result<i64> {
+    let commits = commits(snapshot)?;
+    let times = file_times(&commits);
+    let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
+    let texts = Texts::default();
+    let time_of = |n: usize| -> Result<i64> {
+        match (commits.get(n), times.get(n)) {
+            (Some(commit), _) if commit.version >= since => in_commit_timestamp(&texts, commit),
+            (_, Some(time)) => Ok(*time),
+            _ => Err(Error::internal("a version without a commit")),
+        }
+    };
+    // Times grow with versions, so the first version after the time is found by halving.
+    let (mut low, mut high) = (0, commits.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if time_of(middle)? <= timestamp_ms { low = middle + 1 } else { high = middle }
+    }
+    let show = |ms: i64| chrono::DateTime::from_timestamp_millis(ms).map_or_else(|| ms.to_string(), |t| t.to_rfc3339());
+    let version = |n: usize| commits.get(n).map(|c| c.version);
+    match search {
+        Search::AtOrBefore => {
+            let found = low.checked_sub(1).and_then(version);
+            match found {
+                Some(found) => Ok(found),
+                None if commits.is_empty() => {
+                    Err(Error::not_found(Missing::Version, "the log has no commits left, so no version can be found by time; ask for a version"))
+                }
+                None => Err(Error::not_found(
+                    Missing::Version,
+                    format!("the time {} is before the oldest version left, {} of {}", show(timestamp_ms), version(0).unwrap_or(0), show(time_of(0)?)),
+                )),
+            }
+        }
+        Search::AtOrAfter => {
+            if let Some(exact) = low.checked_sub(1)
+                && time_of(exact)? == timestamp_ms
+                && let Some(found) = version(exact)
+            {
+                return Ok(found);
+            }
+            version(low).ok_or_else(|| Error::not_found(Missing::Version, format!("the time {} is after the newest version", show(timestamp_ms))))
+        }
+    }
+}
+
+/// The writer's clock of a commit, for tables without in-commit timestamps.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a malformed `commitInfo`.
+pub fn writer_time(info: &str) -> Result<Option<i64>> {
+    let times: CommitTimes = action::from_json("commitInfo", info)?;
+    Ok(times.timestamp.and_then(|t| t.as_i64()))
+}

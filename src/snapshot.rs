@@ -1,0 +1,466 @@
+//! A version of a table: immutable; protocol and metadata are there, files come when asked for.
+//!
+//! Opening costs a hint, a listing and the newest protocol and metadata: from the version checksum where there is one, else
+//! from the commits after the checkpoint, else from the checkpoint's two columns. A newer snapshot is made from an older
+//! one by reading only the commits in between.
+//!
+//! Checkpoints and compactions are hints here too: when one turns out damaged while it is read, the work starts over
+//! without it, down to replaying all commits.
+//!
+//! Protocol: "Delta Table Specification", "Requirements for Readers". Cost of opening: at most four requests with a
+//! checkpoint and a version checksum.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use chrono_tz::Tz;
+
+use crate::error::{Error, Missing, Result, ResultExt};
+use crate::exec::Cancel;
+use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Skip};
+use crate::parse::Wanted;
+use crate::parse::checkpoint::FileKind;
+use crate::parse::commit::{self, Single, Take};
+use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
+use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::log_path;
+use crate::protocol::schema::{StructField, StructType};
+use crate::reconcile::{self, FileStream, Request, Sets, TableActions, Texts};
+use crate::store::Stores;
+
+/// What a caller decides beside the version.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadOptions {
+    /// Where timestamps without a zone are read.
+    pub zone: Tz,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { zone: Tz::UTC }
+    }
+}
+
+/// A version of a table. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Snapshot(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    log: Log,
+    options: ReadOptions,
+    segment: Mutex<Arc<Segment>>,
+    texts: Arc<Texts>,
+    protocol: Protocol,
+    metadata: Metadata,
+    schema: StructType,
+    mapping: ColumnMapping,
+    checksum: Option<Checksum>,
+    sets: OnceLock<Sets>,
+    timestamp_ms: OnceLock<i64>,
+    plan_cache: Mutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
+}
+
+/// Above this size the newest commit is not read to check the version checksum against it.
+const CHECKED_COMMIT: u64 = 1 << 20;
+
+impl Snapshot {
+    /// Opens `version` (the newest if `None`).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for no table or version, [`Error::Unsupported`] for one that needs more than deltafast has,
+    /// [`Error::Corrupt`] for a damaged log.
+    pub fn open(log: Log, version: Option<i64>, options: ReadOptions) -> Result<Self> {
+        let (listing, segment) = log.segment(version)?;
+        Self::build(log, &listing, segment, options, Arc::default())
+    }
+
+    fn build(log: Log, listing: &Listing, segment: Segment, options: ReadOptions, texts: Arc<Texts>) -> Result<Self> {
+        let checksum = trusted_checksum(&log, &segment, &texts)?;
+        let mut segment = segment;
+        let table = match &checksum {
+            Some(checksum) => TableActions { protocol: checksum.protocol.clone(), metadata: checksum.metadata.clone() },
+            None => {
+                let (table, used) = with_fallback(&log, Some(listing), segment, |segment| reconcile::read_table(segment, &texts, log.stores().root()))?;
+                segment = used;
+                table
+            }
+        };
+        Self::assemble(log, segment, options, texts, table, checksum)
+    }
+
+    fn assemble(log: Log, segment: Segment, options: ReadOptions, texts: Arc<Texts>, table: TableActions, checksum: Option<Checksum>) -> Result<Self> {
+        let version = segment.version;
+        let TableActions { protocol, metadata } = table;
+        features::check_readable(&protocol).at_file(log.stores().root().url()).at_version(version)?;
+        if !metadata.format.provider.eq_ignore_ascii_case("parquet") {
+            return Err(Error::unsupported(format!("the table's data files are `{}`; only parquet is supported", metadata.format.provider)).at_version(version));
+        }
+        let mapping = features::column_mapping(&protocol, &metadata).at_version(version)?;
+        let schema = StructType::parse(&metadata.schema_string).at_version(version)?;
+        for column in &metadata.partition_columns {
+            if schema.field(column).is_none() {
+                return Err(Error::corrupt(format!("the partition column `{column}` is not in the schema")).at_version(version));
+            }
+        }
+        Ok(Self(Arc::new(Inner {
+            log,
+            options,
+            segment: Mutex::new(Arc::new(segment)),
+            texts,
+            protocol,
+            metadata,
+            schema,
+            mapping,
+            checksum,
+            sets: OnceLock::new(),
+            timestamp_ms: OnceLock::new(),
+            plan_cache: Mutex::new(None),
+        })))
+    }
+
+    /// The version.
+    #[must_use]
+    pub fn version(&self) -> i64 {
+        self.segment().version
+    }
+
+    /// Its files in the log.
+    #[must_use]
+    pub fn segment(&self) -> Arc<Segment> {
+        Arc::clone(&self.0.segment.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The log that it belongs to.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        &self.0.log
+    }
+
+    /// The table's stores.
+    #[must_use]
+    pub fn stores(&self) -> &Arc<Stores> {
+        self.0.log.stores()
+    }
+
+    /// `protocol`
+    #[must_use]
+    pub fn protocol(&self) -> &Protocol {
+        &self.0.protocol
+    }
+
+    /// `metaData`
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.metadata
+    }
+
+    /// The schema.
+    #[must_use]
+    pub fn schema(&self) -> &StructType {
+        &self.0.schema
+    }
+
+    /// How columns of data files are found.
+    #[must_use]
+    pub fn mapping(&self) -> ColumnMapping {
+        self.0.mapping
+    }
+
+    /// What the caller decided.
+    #[must_use]
+    pub fn options(&self) -> ReadOptions {
+        self.0.options
+    }
+
+    /// The version checksum, where one was trusted.
+    #[must_use]
+    pub fn checksum(&self) -> Option<&Checksum> {
+        self.0.checksum.as_ref()
+    }
+
+    /// The partition columns, in the order of the metadata.
+    #[must_use]
+    pub fn partition_fields(&self) -> Vec<&StructField> {
+        self.0.metadata.partition_columns.iter().filter_map(|name| self.0.schema.field(name)).collect()
+    }
+
+    /// The name under which log and data files know a column.
+    #[must_use]
+    pub fn physical_name<'a>(&self, field: &'a StructField) -> &'a str {
+        if self.0.mapping == ColumnMapping::None { &field.name } else { field.physical_name() }
+    }
+
+    /// What a plan leaves for the next one; see `scan::plan`.
+    pub fn plan_cache(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn std::any::Any + Send + Sync>>> {
+        self.0.plan_cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on the segment, and again on weaker ones while checkpoints or compactions turn out damaged.
+    ///
+    /// # Errors
+    /// What `work` met first, when nothing else is left to try.
+    pub fn with_segment<T>(&self, work: impl Fn(&Segment) -> Result<T>) -> Result<T> {
+        let segment = self.segment();
+        let (done, used) = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
+        if used.skip != segment.skip {
+            *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(used);
+        }
+        Ok(done)
+    }
+
+    /// Streams live files or tombstones with the wanted columns.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
+    pub fn files(&self, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
+        let wanted = Arc::new(wanted);
+        self.with_segment(|segment| {
+            let request = Request { kind, wanted: Arc::clone(&wanted), cancel: cancel.clone() };
+            reconcile::files(segment, &self.0.texts, self.stores().root(), request)
+        })
+    }
+
+    /// Application transactions and domains.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
+    pub fn sets(&self) -> Result<&Sets> {
+        if let Some(sets) = self.0.sets.get() {
+            return Ok(sets);
+        }
+        let sets = self.with_segment(|segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root()))?;
+        Ok(self.0.sets.get_or_init(|| sets))
+    }
+
+    /// The snapshot of `version` (the newest if `None`); this one itself if that is its version.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by now.
+    pub fn at(&self, version: Option<i64>) -> Result<Self> {
+        let current = self.version();
+        if version == Some(current) {
+            return Ok(self.clone());
+        }
+        if version.is_none_or(|v| v > current)
+            && let Some(newer) = self.forward(version)?
+        {
+            return Ok(newer);
+        }
+        let opened = Self::open(self.0.log.clone(), version, self.0.options)?;
+        self.check_same(&opened.0.metadata)?;
+        Ok(opened)
+    }
+
+    fn check_same(&self, metadata: &Metadata) -> Result<()> {
+        if metadata.id == self.0.metadata.id {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the table was replaced by another one (its id was `{}` and is `{}`); open it anew", self.0.metadata.id, metadata.id)))
+    }
+
+    /// Reads the commits after this version one by one; `None` when that is not the way (too many, or a gap).
+    fn forward(&self, version: Option<i64>) -> Result<Option<Self>> {
+        /// Beyond this many commits a new listing finds a newer checkpoint.
+        const STEPS: i64 = 100;
+        let segment = self.segment();
+        let store = self.stores().root();
+        let mut new: Vec<CommitFile> = Vec::new();
+        let mut next = segment.version + 1;
+        while version.is_none_or(|v| next <= v) {
+            if next > segment.version + STEPS {
+                return Ok(None);
+            }
+            let path = log_path::commit(next);
+            match store.head(&path) {
+                Ok(meta) => {
+                    let file = crate::store::File { store: Arc::clone(store), path, size: Some(meta.size) };
+                    new.push(CommitFile { first: next, version: next, file, modified_ms: meta.modified_ms });
+                }
+                Err(error) if error.is_not_found() && version.is_none() => break,
+                Err(error) if error.is_not_found() => return Ok(None),
+                Err(error) => return Err(error),
+            }
+            next += 1;
+        }
+        let Some(last) = new.last().cloned() else { return Ok(Some(self.clone())) };
+        let tail = Segment {
+            commits: new.clone(),
+            replay: new.clone(),
+            checkpoint: None,
+            version: last.version,
+            last_commit: Some(last),
+            checksum: None,
+            skip: Skip::default(),
+        };
+        let mut table = TableActions { protocol: self.0.protocol.clone(), metadata: self.0.metadata.clone() };
+        let take = Take { table: true, ..Take::default() };
+        for commit in &tail.commits {
+            let text = self.0.texts.get(commit)?;
+            for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
+                match single {
+                    Single::Protocol(protocol) => table.protocol = protocol,
+                    Single::Metadata(metadata) => table.metadata = *metadata,
+                    _ => {}
+                }
+            }
+        }
+        self.check_same(&table.metadata)?;
+        let mut longer = segment.as_ref().clone();
+        longer.version = tail.version;
+        longer.last_commit.clone_from(&tail.last_commit);
+        longer.checksum = None;
+        longer.commits.extend(tail.commits.iter().cloned());
+        longer.replay.extend(tail.commits);
+        let newer = Self::assemble(self.0.log.clone(), longer, self.0.options, Arc::clone(&self.0.texts), table, None)?;
+        if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
+            newer.plan_cache().clone_from(&self.plan_cache());
+        }
+        Ok(Some(newer))
+    }
+
+    /// Whether in-commit timestamps give the time of this version, by protocol, property and enablement version.
+    fn has_in_commit_timestamp(&self, version: i64) -> bool {
+        let metadata = &self.0.metadata;
+        if !self.0.protocol.has_writer_feature("inCommitTimestamp") || !metadata.flag("delta.enableInCommitTimestamps") {
+            return false;
+        }
+        let since = metadata.configuration.get("delta.inCommitTimestampEnablementVersion").and_then(|v| v.parse::<i64>().ok());
+        since.is_none_or(|since| version >= since)
+    }
+
+    /// The version and time from which in-commit timestamps hold, if they do at all.
+    #[must_use]
+    pub fn in_commit_timestamps_since(&self) -> Option<(i64, i64)> {
+        if !self.has_in_commit_timestamp(self.version()) {
+            return None;
+        }
+        let number = |key: &str| self.0.metadata.configuration.get(key).and_then(|v| v.parse::<i64>().ok());
+        Some((number("delta.inCommitTimestampEnablementVersion").unwrap_or(0), number("delta.inCommitTimestampEnablementTimestamp").unwrap_or(i64::MIN)))
+    }
+
+    /// The time of the version in milliseconds since the epoch: its in-commit timestamp where enabled, else the time of its
+    /// commit file.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where in-commit timestamps are enabled and the commit has none.
+    pub fn timestamp_ms(&self) -> Result<i64> {
+        if let Some(known) = self.0.timestamp_ms.get() {
+            return Ok(*known);
+        }
+        let segment = self.segment();
+        let time = match &segment.last_commit {
+            Some(commit) if self.has_in_commit_timestamp(segment.version) => match self.0.checksum.as_ref().and_then(|c| c.in_commit_timestamp_opt) {
+                Some(time) => time,
+                None => in_commit_timestamp(&self.0.texts, commit)?,
+            },
+            Some(commit) if commit.modified_ms != 0 => commit.modified_ms,
+            Some(commit) => commit.file.store.head(&commit.file.path)?.modified_ms,
+            None => match segment.checkpoint.as_ref().and_then(|c| c.files.first()) {
+                Some(file) => file.store.head(&file.path)?.modified_ms,
+                None => 0,
+            },
+        };
+        Ok(*self.0.timestamp_ms.get_or_init(|| time))
+    }
+
+    /// The text of a commit.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Storage`] name the file.
+    pub fn commit_text(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
+        self.0.texts.get(commit)
+    }
+}
+
+/// The in-commit timestamp of a commit.
+///
+/// # Errors
+/// [`Error::Corrupt`] when the commit has none.
+pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
+    let text = texts.get(commit)?;
+    let take = Take { info: true, ..Take::default() };
+    let missing = || {
+        Error::corrupt("the table has in-commit timestamps but the commit has no `commitInfo.inCommitTimestamp`")
+            .at_file(&commit.file.path)
+            .at_version(commit.version)
+    };
+    for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
+        if let Single::CommitInfo(info) = single {
+            let times: CommitTimes = action::from_json("commitInfo", &info).at_version(commit.version)?;
+            return times.in_commit_timestamp.ok_or_else(missing);
+        }
+    }
+    Err(missing())
+}
+
+/// The version checksum of a segment, unless its own commit contradicts it.
+fn trusted_checksum(log: &Log, segment: &Segment, texts: &Arc<Texts>) -> Result<Option<Checksum>> {
+    let Some(file) = &segment.checksum else { return Ok(None) };
+    let Some(checksum) = log.checksum(file) else { return Ok(None) };
+    if let Some(commit) = &segment.last_commit
+        && commit.file.size.is_some_and(|size| size <= CHECKED_COMMIT)
+    {
+        let text = texts.get(commit)?;
+        let take = Take { table: true, ..Take::default() };
+        for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
+            let agrees = match single {
+                Single::Protocol(protocol) => protocol == checksum.protocol,
+                Single::Metadata(metadata) => *metadata == checksum.metadata,
+                _ => true,
+            };
+            if !agrees {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(checksum))
+}
+
+/// Runs `work` on `segment`, then on ever weaker ones while it fails for damage; gives the segment that worked.
+fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work: impl Fn(&Segment) -> Result<T>) -> Result<(T, Segment)> {
+    let first = match work(&segment) {
+        Ok(done) => return Ok((done, segment)),
+        Err(error) => error,
+    };
+    let damaged = |error: &Error| error.is_corrupt() || matches!(error, Error::NotFound { kind: Missing::Object, .. });
+    let hints = segment.checkpoint.is_some() || segment.replay.len() != segment.commits.len();
+    if !damaged(&first) || !hints {
+        return Err(as_log_damage(first));
+    }
+    let full;
+    let listing = match listing {
+        Some(listing) if listing.from == 0 => listing,
+        _ => {
+            full = log.list(0)?;
+            &full
+        }
+    };
+    let mut skip = segment.skip;
+    loop {
+        // Without compactions first, then without one checkpoint more.
+        if skip.compactions {
+            skip.checkpoints += 1;
+        } else {
+            skip.compactions = true;
+        }
+        let Ok(weaker) = listing.segment(Some(segment.version), skip) else {
+            if skip.checkpoints > listing.checkpoints.len() {
+                return Err(as_log_damage(first));
+            }
+            continue;
+        };
+        match work(&weaker) {
+            Ok(done) => return Ok((done, weaker)),
+            Err(error) if damaged(&error) && weaker.checkpoint.is_some() => {}
+            Err(_) => return Err(as_log_damage(first)),
+        }
+    }
+}
+
+/// A file of the log that is listed or named and not there is damage of the log.
+fn as_log_damage(error: Error) -> Error {
+    match error {
+        Error::NotFound { kind: Missing::Object, what, place } => Error::Corrupt { kind: crate::error::Damaged::Log, what, place },
+        other => other,
+    }
+}
