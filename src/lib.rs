@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod exec;
+pub mod expr;
 pub mod log;
 pub mod parse;
 pub mod pq;
