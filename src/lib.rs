@@ -7,5 +7,6 @@ pub mod log;
 pub mod parse;
 pub mod pq;
 pub mod protocol;
+pub mod prune;
 pub mod reconcile;
 pub mod store;

@@ -123,7 +123,9 @@ impl Function {
             (F::IntegralDivide, [a, b]) => a == b && is_integral(a) && gives(T::Long),
             (F::Negative | F::Abs, [a]) => (is_integral(a) || is_real(a) || is_decimal(a)) && result == *a,
             (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double]) | (F::Pow, [T::Double, T::Double]) => gives(T::Double),
-            (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)]) | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => is_decimal(result),
+            (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)]) | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => {
+                is_decimal(result)
+            }
             (F::Floor | F::Ceil, [T::Double | T::Long]) => gives(T::Long),
             (F::Round | F::BankersRound, [a] | [a, T::Integer]) => (is_integral(a) || is_real(a)) && result == *a,
             (F::Greatest | F::Least, [a, _, ..]) => all_same(args) && is_ordered(a) && same(result, a),
@@ -133,9 +135,7 @@ impl Function {
             (F::Length | F::OctetLength, [a]) => bytes(a) && gives(T::Integer),
             (F::Substring, [a, T::Integer] | [a, T::Integer, T::Integer]) | (F::Left | F::Right, [a, T::Integer]) => bytes(a) && result == *a,
             (F::Concat, [a, ..]) => (bytes(a) || matches!(a, T::Array(_))) && all_same(args) && same(result, a),
-            (F::ConcatWs, [T::String, rest @ ..]) => {
-                rest.iter().all(|t| text(t) || matches!(t, T::Array(a) if text(&a.element))) && gives(T::String)
-            }
+            (F::ConcatWs, [T::String, rest @ ..]) => rest.iter().all(|t| text(t) || matches!(t, T::Array(a) if text(&a.element))) && gives(T::String),
             (F::Replace, [T::String, T::String] | [T::String, T::String, T::String]) => gives(T::String),
             (F::LeftPad | F::RightPad, [T::String, T::Integer] | [T::String, T::Integer, T::String]) => gives(T::String),
             (F::Repeat, [T::String, T::Integer]) | (F::SplitPart, [T::String, T::String, T::Integer]) => gives(T::String),
@@ -196,9 +196,32 @@ impl Function {
         match self {
             F::Add | F::Subtract | F::Multiply | F::Negative | F::Abs | F::Round | F::BankersRound => ansi && whole_or_decimal(),
             F::Floor | F::Ceil => ansi && is_decimal(result),
-            F::Divide | F::IntegralDivide | F::Remainder | F::PositiveModulo | F::ElementAt | F::NextDay | F::MakeDate | F::TimestampSeconds
-            | F::TimestampMicros | F::DateAdd | F::DateSub | F::AddMonths | F::SplitPart | F::FromUnixtime | F::DateFormat | F::Repeat | F::LeftPad
-            | F::RightPad | F::DateTrunc | F::Like | F::RLike | F::DateDiff | F::LastDay | F::Trunc | F::Concat | F::ConcatWs => true,
+            F::Divide
+            | F::IntegralDivide
+            | F::Remainder
+            | F::PositiveModulo
+            | F::ElementAt
+            | F::NextDay
+            | F::MakeDate
+            | F::TimestampSeconds
+            | F::TimestampMicros
+            | F::DateAdd
+            | F::DateSub
+            | F::AddMonths
+            | F::SplitPart
+            | F::FromUnixtime
+            | F::DateFormat
+            | F::Repeat
+            | F::LeftPad
+            | F::RightPad
+            | F::DateTrunc
+            | F::Like
+            | F::RLike
+            | F::DateDiff
+            | F::LastDay
+            | F::Trunc
+            | F::Concat
+            | F::ConcatWs => true,
             _ => false,
         }
     }

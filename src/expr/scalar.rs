@@ -90,7 +90,7 @@ impl Scalar {
             DataType::Decimal(precision, scale) => {
                 let written = value.as_str().and_then(number::Written::parse).ok_or_else(wrong)?;
                 let exact = written.unscaled(*scale, number::Rounding::Down).filter(|v| number::fits(*v, *precision));
-                exact.filter(|v| written.unscaled(*scale, number::Rounding::HalfUp) == Some(*v)).map(Self::Decimal).ok_or_else(wrong)
+                exact.filter(|_| written.fits_scale(*scale)).map(Self::Decimal).ok_or_else(wrong)
             }
             DataType::String => value.as_str().map(|s| Self::Text(s.into())).ok_or_else(wrong),
             DataType::Binary => value.as_str().and_then(unhex).map(|b| Self::Bytes(b.into())).ok_or_else(wrong),

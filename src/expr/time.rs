@@ -356,7 +356,9 @@ mod tests {
 
     #[test]
     fn zones_are_read_in_all_of_javas_forms() {
-        for (text, seconds) in [("+1", 3600), ("+01:30", 5400), ("-0130", -5400), ("UTC+1", 3600), ("GMT-08:00", -28800), ("+1:5", 3900), ("EST", -18000), ("Z", 0)] {
+        for (text, seconds) in
+            [("+1", 3600), ("+01:30", 5400), ("-0130", -5400), ("UTC+1", 3600), ("GMT-08:00", -28800), ("+1:5", 3900), ("EST", -18000), ("Z", 0)]
+        {
             assert_eq!(Zone::of(text), Some(Zone::Fixed(seconds)), "{text}");
         }
         for text in ["+19", "+01:60", "", "Mars/Olympus", "+1:", "utc+é"] {

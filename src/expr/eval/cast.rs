@@ -130,7 +130,12 @@ impl Conversion<'_> {
     }
 
     fn invalid_input(&self, text: &str) -> String {
-        format!("[CAST_INVALID_INPUT] the value '{}' of type {} cannot be cast to {} because it is malformed", shown(text), SqlType(self.from), SqlType(self.to))
+        format!(
+            "[CAST_INVALID_INPUT] the value '{}' of type {} cannot be cast to {} because it is malformed",
+            shown(text),
+            SqlType(self.from),
+            SqlType(self.to)
+        )
     }
 
     fn overflow(&self, value: impl std::fmt::Display) -> String {
@@ -585,7 +590,13 @@ pub(crate) fn rescale(unscaled: i128, from: i8, to: i8) -> Option<i128> {
     let unit = power_of_ten(u32::from((from - to).unsigned_abs()));
     let (whole, rest) = (unscaled / unit, unscaled % unit);
     let up = rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2);
-    Some(if !up { whole } else if unscaled < 0 { whole - 1 } else { whole + 1 })
+    Some(if !up {
+        whole
+    } else if unscaled < 0 {
+        whole - 1
+    } else {
+        whole + 1
+    })
 }
 
 /// Writes values of one array as text.

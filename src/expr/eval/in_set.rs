@@ -3,17 +3,15 @@
 //! Cost: one look-up a row; lists of a few numbers are compared one by one, which is faster than hashing.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-};
+use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as Arrow;
 use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
-use crate::expr::eval::{Outcome, unexpected};
 use crate::expr::eval::value::Blobs;
+use crate::expr::eval::{Outcome, unexpected};
 use crate::expr::scalar::Scalar;
 use crate::protocol::schema::DataType;
 
@@ -39,11 +37,7 @@ const FEW: usize = 8;
 
 /// One pattern for every `NaN` and one for both zeros.
 fn double_key(value: f64) -> u64 {
-    if value.is_nan() {
-        f64::NAN.to_bits()
-    } else {
-        (value + 0.0).to_bits()
-    }
+    if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
 }
 
 impl InSet {

@@ -196,8 +196,11 @@ fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> 
 }
 
 fn exprs<'a>(ways: &'a [Way<'a>], from: usize) -> impl Iterator<Item = &'a Expr> {
-    ways.iter().skip(from).flat_map(|way| match way {
-        Way::When(a, b) | Way::WhenNotNull(a, b) => [Some(*a), Some(*b)],
-        Way::IfNotNull(a) | Way::Else(a) => [Some(*a), None],
-    }).flatten()
+    ways.iter()
+        .skip(from)
+        .flat_map(|way| match way {
+            Way::When(a, b) | Way::WhenNotNull(a, b) => [Some(*a), Some(*b)],
+            Way::IfNotNull(a) | Way::Else(a) => [Some(*a), None],
+        })
+        .flatten()
 }

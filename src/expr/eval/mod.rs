@@ -315,7 +315,8 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
             _ => {
                 let operands = arguments(*function, args, rows)?;
                 let scalar = operands.iter().all(|o| o.scalar);
-                let call = Call { function: *function, args, operands: &operands, result: data_type, rows: if scalar { 1 } else { rows.len() }, settings: rows };
+                let call =
+                    Call { function: *function, args, operands: &operands, result: data_type, rows: if scalar { 1 } else { rows.len() }, settings: rows };
                 let array = call.run().map_err(|fault| fault.at(expr))?;
                 Ok(Operand { array, scalar })
             }
@@ -353,9 +354,41 @@ fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Oper
     Ok(out)
 }
 
-fn is_null_intolerant(function: Function) -> bool {
+pub(crate) fn is_null_intolerant(function: Function) -> bool {
     use Function as F;
     !matches!(function, F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs)
+}
+
+/// Whether the evaluator has the function.
+pub(crate) fn has(function: Function) -> bool {
+    use Function as F;
+    matches!(
+        function,
+        F::And
+            | F::Or
+            | F::Not
+            | F::If
+            | F::Case
+            | F::Coalesce
+            | F::Nvl2
+            | F::IsNull
+            | F::IsNotNull
+            | F::IsNan
+            | F::Equal
+            | F::EqualNullSafe
+            | F::Less
+            | F::LessEqual
+            | F::Greater
+            | F::GreaterEqual
+            | F::Greatest
+            | F::Least
+            | F::NullIf
+            | F::Like
+            | F::RLike
+            | F::StartsWith
+            | F::EndsWith
+            | F::Contains
+    )
 }
 
 /// A function's call with its arguments evaluated. Where all arguments are constant, `rows` is 1.

@@ -74,7 +74,12 @@ impl Like {
             if c == escape {
                 match chars.next() {
                     Some(next) if next == '_' || next == '%' || next == escape => push(Some(Token::Char(next))),
-                    Some(next) => return Err(format!("[INVALID_FORMAT.ESC_IN_THE_MIDDLE] the escape character must not stand before '{next}' in the pattern '{}'", shown(pattern))),
+                    Some(next) => {
+                        return Err(format!(
+                            "[INVALID_FORMAT.ESC_IN_THE_MIDDLE] the escape character must not stand before '{next}' in the pattern '{}'",
+                            shown(pattern)
+                        ));
+                    }
                     None => return Err(format!("[INVALID_FORMAT.ESC_AT_THE_END] the pattern '{}' ends with its escape character", shown(pattern))),
                 }
             } else {
@@ -85,10 +90,7 @@ impl Like {
                 }
             }
         }
-        let texts = pieces
-            .iter()
-            .map(|piece| piece.iter().map(|t| if let Token::Char(c) = t { Some(*c) } else { None }).collect::<Option<String>>())
-            .collect();
+        let texts = pieces.iter().map(|piece| piece.iter().map(|t| if let Token::Char(c) = t { Some(*c) } else { None }).collect::<Option<String>>()).collect();
         Ok(Self { pieces, texts })
     }
 

@@ -264,10 +264,11 @@ impl Written {
         Some(if self.negative { -value } else { value })
     }
 
-    /// Digits before the point.
+    /// Whether no digit but zeros stands behind `scale` places.
     #[must_use]
-    pub fn whole_digits(&self) -> i64 {
-        if self.digits.is_empty() { 0 } else { self.point.max(0) }
+    pub fn fits_scale(&self, scale: i8) -> bool {
+        let kept = usize::try_from(self.point + i64::from(scale)).unwrap_or(0);
+        self.digits.iter().skip(kept).all(|d| *d == 0)
     }
 }
 
@@ -424,13 +425,9 @@ mod tests {
 
     #[test]
     fn decimals_are_written_plain_and_scientific() {
-        for (unscaled, scale, plain, scientific) in [
-            (12_345, 2, "123.45", "123.45"),
-            (-5, 3, "-0.005", "-0.005"),
-            (0, 10, "0.0000000000", "0E-10"),
-            (12, 8, "0.00000012", "1.2E-7"),
-            (7, 0, "7", "7"),
-        ] {
+        for (unscaled, scale, plain, scientific) in
+            [(12_345, 2, "123.45", "123.45"), (-5, 3, "-0.005", "-0.005"), (0, 10, "0.0000000000", "0E-10"), (12, 8, "0.00000012", "1.2E-7"), (7, 0, "7", "7")]
+        {
             let (mut a, mut b) = (String::new(), String::new());
             write_decimal(&mut a, unscaled, scale);
             write_decimal_scientific(&mut b, unscaled, scale);
