@@ -3,10 +3,12 @@
 pub mod error;
 pub mod exec;
 pub mod history;
+pub mod expr;
 pub mod log;
 pub mod parse;
 pub mod pq;
 pub mod protocol;
+pub mod prune;
 pub mod reconcile;
 pub mod snapshot;
 pub mod store;

@@ -1,0 +1,727 @@
+//! Casts: every pair of primitive types that Spark allows, in its three modes.
+//!
+//! ANSI raises where a value has no counterpart, legacy gives null or wraps around as Java does, try gives null by ANSI's
+//! rules. Text is read and written by `expr::text`; a cast from a nested value to text is written as Spark shows it.
+//!
+//! Cost: one loop a column; widening goes through arrow's kernels.
+
+use std::sync::Arc;
+
+use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, PrimitiveArray};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_schema::DataType as Arrow;
+
+use crate::error::{Error, shown};
+use crate::expr::eval::value::{Blobs, BytesBuilder, Texts};
+use crate::expr::eval::{Fault, Outcome, unexpected};
+use crate::expr::function::same;
+use crate::expr::text::number::{self, Rejected, Rounding, Written, fits, power_of_ten};
+use crate::expr::text::{datetime, number::write_decimal};
+use crate::expr::time::{MICROS_PER_SECOND, Zone};
+use crate::expr::tree::{CastMode, SqlType};
+use crate::protocol::schema::{DataType, TextLayout};
+
+fn is_integral(t: &DataType) -> bool {
+    matches!(t, DataType::Byte | DataType::Short | DataType::Integer | DataType::Long)
+}
+
+fn is_numeric(t: &DataType) -> bool {
+    is_integral(t) || matches!(t, DataType::Float | DataType::Double | DataType::Decimal(..))
+}
+
+/// Whether values of a type can be written as text.
+fn has_text(t: &DataType) -> bool {
+    match t {
+        DataType::Variant => false,
+        DataType::Array(a) => has_text(&a.element),
+        DataType::Map(m) => has_text(&m.key) && has_text(&m.value),
+        DataType::Struct(s) => s.fields.iter().all(|f| has_text(&f.data_type)),
+        _ => true,
+    }
+}
+
+/// Whether Spark allows the cast in the mode and the core has it.
+#[must_use]
+pub fn is_possible(from: &DataType, to: &DataType, mode: CastMode) -> bool {
+    use DataType as T;
+    if same(from, to) {
+        return true;
+    }
+    let legacy = mode == CastMode::Legacy;
+    match (from, to) {
+        (_, T::Variant | T::Void) => false,
+        (T::Void, _) => true,
+        (from, T::String) => has_text(from),
+        (T::String, T::Boolean | T::Binary | T::Date | T::Timestamp | T::TimestampNtz) => true,
+        (T::String, to) => is_numeric(to),
+        (T::Boolean, to) => is_numeric(to) || matches!(to, T::Timestamp),
+        (from, T::Boolean) => is_numeric(from) || matches!(from, T::Timestamp) || (legacy && matches!(from, T::Date)),
+        (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => true,
+        (T::Timestamp, to) => is_numeric(to),
+        (T::Date, to) => legacy && is_numeric(to),
+        (from, T::Timestamp) => is_numeric(from),
+        (from, T::Binary) => legacy && is_integral(from),
+        (from, to) => is_numeric(from) && is_numeric(to),
+    }
+}
+
+/// Whether some value makes the cast raise.
+#[must_use]
+pub fn can_fail(from: &DataType, to: &DataType, mode: CastMode) -> bool {
+    use DataType as T;
+    if same(from, to) || matches!(from, T::Void) {
+        return false;
+    }
+    match (from, to) {
+        // Bytes need not be text, and texts may grow too large for one array.
+        (T::Binary, T::String) => true,
+        (_, T::String) => false,
+        // A time without a date has no value here in any mode.
+        (T::String, T::Timestamp) => true,
+        _ if mode != CastMode::Ansi => false,
+        (T::Boolean, to) => matches!(to, T::Decimal(..)),
+        (_, T::Boolean) => matches!(from, T::String),
+        (from, T::Float | T::Double) => matches!(from, T::String),
+        (T::Byte, T::Short | T::Integer | T::Long) | (T::Short, T::Integer | T::Long) | (T::Integer, T::Long) => false,
+        (T::Decimal(p, s), T::Decimal(q, t)) => i16::from(*q) - i16::from(*t) < i16::from(*p) - i16::from(*s) || t < s,
+        (from, T::Decimal(q, t)) if is_integral(from) => i16::from(*q) - i16::from(*t) < 19,
+        (T::Timestamp | T::TimestampNtz, T::Date) => false,
+        (T::String, T::Binary) => false,
+        _ => true,
+    }
+}
+
+/// Casts an array, which is canonical for `from`.
+pub(crate) fn cast(array: &ArrayRef, from: &DataType, to: &DataType, mode: CastMode, zone: &Zone) -> Outcome {
+    use DataType as T;
+    if same(from, to) {
+        return Ok(array.clone());
+    }
+    let conversion = Conversion { array, from, to, mode, zone };
+    match (from, to) {
+        (T::Void, _) => Ok(arrow_array::new_null_array(&to.to_arrow(TextLayout::Plain), array.len())),
+        (_, T::String) => conversion.to_text(),
+        (T::String, _) => conversion.from_text(),
+        (_, T::Boolean) => conversion.to_boolean(),
+        (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => conversion.between_times(),
+        (_, T::Binary) => conversion.integers_to_bytes(),
+        (T::Date, _) => Ok(arrow_array::new_null_array(&to.to_arrow(TextLayout::Plain), array.len())),
+        _ => conversion.numbers(),
+    }
+}
+
+struct Conversion<'a> {
+    array: &'a ArrayRef,
+    from: &'a DataType,
+    to: &'a DataType,
+    mode: CastMode,
+    zone: &'a Zone,
+}
+
+impl Conversion<'_> {
+    /// What a value without a counterpart gives: null, or the error.
+    fn none<T>(&self, fault: impl FnOnce() -> String) -> Outcome<Option<T>> {
+        if self.mode == CastMode::Ansi { Err(Fault::Value(fault())) } else { Ok(None) }
+    }
+
+    fn invalid_input(&self, text: &str) -> String {
+        format!(
+            "[CAST_INVALID_INPUT] the value '{}' of type {} cannot be cast to {} because it is malformed",
+            shown(text),
+            SqlType(self.from),
+            SqlType(self.to)
+        )
+    }
+
+    fn overflow(&self, value: impl std::fmt::Display) -> String {
+        format!("[CAST_OVERFLOW] the value {value} of type {} cannot be cast to {} due to an overflow", SqlType(self.from), SqlType(self.to))
+    }
+
+    fn out_of_range(&self, value: impl std::fmt::Display) -> String {
+        format!("[NUMERIC_VALUE_OUT_OF_RANGE] the value {value} cannot be represented as {}", SqlType(self.to))
+    }
+
+    /// Builds a primitive array row by row; null stays null.
+    fn build<T: ArrowPrimitiveType>(&self, mut value: impl FnMut(usize) -> Outcome<Option<T::Native>>) -> Outcome<PrimitiveArray<T>> {
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.array.len());
+        for row in 0..self.array.len() {
+            builder.append_option(if self.array.is_null(row) { None } else { value(row)? });
+        }
+        Ok(builder.finish())
+    }
+
+    fn timestamps(&self, values: PrimitiveArray<TimestampMicrosecondType>) -> ArrayRef {
+        match self.to {
+            DataType::Timestamp => Arc::new(values.with_timezone("UTC")),
+            _ => Arc::new(values),
+        }
+    }
+
+    fn decimals(&self, values: Decimal128Array) -> Outcome {
+        match self.to {
+            DataType::Decimal(p, s) => Ok(Arc::new(values.with_precision_and_scale(*p, *s)?)),
+            _ => Err(unexpected(values.data_type())),
+        }
+    }
+
+    fn to_text(&self) -> Outcome {
+        let rows = self.array.len();
+        if let Some(bytes) = matches!(self.from, DataType::Binary).then(|| Blobs::new(self.array)).flatten() {
+            let mut out = BytesBuilder::new(rows);
+            for row in 0..rows {
+                if self.array.is_null(row) {
+                    out.push_null()?;
+                } else {
+                    let text = std::str::from_utf8(bytes.get(row));
+                    out.push(text.map_err(|_| Fault::Value("bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?.as_bytes())?;
+                }
+            }
+            return Ok(Arc::new(out.finish_text()?));
+        }
+        let writer = Writer::new(self.array, self.from, self.mode, self.zone)?;
+        let mut out = BytesBuilder::new(rows);
+        let mut scratch = String::new();
+        for row in 0..rows {
+            if self.array.is_null(row) {
+                out.push_null()?;
+            } else {
+                scratch.clear();
+                writer.write(&mut scratch, row)?;
+                out.push(scratch.as_bytes())?;
+            }
+        }
+        Ok(Arc::new(out.finish_text()?))
+    }
+
+    fn from_text(&self) -> Outcome {
+        use DataType as T;
+        let texts = Texts::new(self.array)?;
+        let malformed = |row: usize| self.invalid_input(texts.get(row));
+        Ok(match self.to {
+            T::Binary => {
+                let layout = match self.array.data_type() {
+                    Arrow::Utf8View => Arrow::BinaryView,
+                    Arrow::LargeUtf8 => Arrow::LargeBinary,
+                    _ => Arrow::Binary,
+                };
+                arrow_cast::cast(self.array, &layout)?
+            }
+            T::Boolean => {
+                let (mut values, mut nulls) = (BooleanBufferBuilder::new(self.array.len()), arrow_buffer::NullBufferBuilder::new(self.array.len()));
+                for row in 0..self.array.len() {
+                    let value = if self.array.is_null(row) {
+                        None
+                    } else {
+                        match truth(texts.get(row)) {
+                            Some(value) => Some(value),
+                            None => self.none(|| malformed(row))?,
+                        }
+                    };
+                    values.append(value.unwrap_or(false));
+                    nulls.append(value.is_some());
+                }
+                Arc::new(BooleanArray::new(values.finish(), nulls.finish()))
+            }
+            T::Byte => Arc::new(self.text_to_integer::<Int8Type>(&texts)?),
+            T::Short => Arc::new(self.text_to_integer::<Int16Type>(&texts)?),
+            T::Integer => Arc::new(self.text_to_integer::<Int32Type>(&texts)?),
+            T::Long => Arc::new(self.text_to_integer::<Int64Type>(&texts)?),
+            T::Double => Arc::new(self.build::<Float64Type>(|row| match number::double(texts.get(row)) {
+                Some(value) => Ok(Some(value)),
+                None => self.none(|| malformed(row)),
+            })?),
+            T::Float => Arc::new(self.build::<Float32Type>(|row| match number::float(texts.get(row)) {
+                Some(value) => Ok(Some(value)),
+                None => self.none(|| malformed(row)),
+            })?),
+            T::Decimal(precision, scale) => {
+                let values = self.build::<Decimal128Type>(|row| match number::decimal(texts.get(row), *precision, *scale) {
+                    Ok(value) => Ok(Some(value)),
+                    Err(Rejected::Malformed) => self.none(|| malformed(row)),
+                    Err(Rejected::OutOfRange) => self.none(|| self.out_of_range(shown(texts.get(row)))),
+                })?;
+                self.decimals(values)?
+            }
+            T::Date => Arc::new(self.build::<Date32Type>(|row| match datetime::date(texts.get(row)) {
+                Some(value) => Ok(Some(value)),
+                None => self.none(|| malformed(row)),
+            })?),
+            T::Timestamp => {
+                let values = self.build::<TimestampMicrosecondType>(|row| match datetime::timestamp(texts.get(row), self.zone) {
+                    Ok(Some(value)) => Ok(Some(value)),
+                    Ok(None) => self.none(|| malformed(row)),
+                    Err(datetime::TimeOnly) => Err(Error::unsupported(format!(
+                        "the text '{}' is a time without a date, whose timestamp depends on today; add a date",
+                        shown(texts.get(row))
+                    ))
+                    .into()),
+                })?;
+                self.timestamps(values)
+            }
+            T::TimestampNtz => {
+                let values = self.build::<TimestampMicrosecondType>(|row| match datetime::timestamp_ntz(texts.get(row)) {
+                    Some(value) => Ok(Some(value)),
+                    None => self.none(|| malformed(row)),
+                })?;
+                self.timestamps(values)
+            }
+            _ => return Err(unexpected(self.array.data_type())),
+        })
+    }
+
+    fn text_to_integer<T: ArrowPrimitiveType>(&self, texts: &Texts<'_>) -> Outcome<PrimitiveArray<T>>
+    where
+        T::Native: TryFrom<i64>,
+    {
+        self.build::<T>(|row| {
+            let text = texts.get(row);
+            let value = number::integer(text, self.mode == CastMode::Legacy).ok().and_then(|v| T::Native::try_from(v).ok());
+            match value {
+                Some(value) => Ok(Some(value)),
+                None => self.none(|| self.invalid_input(text)),
+            }
+        })
+    }
+
+    fn to_boolean(&self) -> Outcome {
+        use DataType as T;
+        let nulls = self.array.nulls().cloned();
+        let bits = match self.from {
+            T::Date => return Ok(arrow_array::new_null_array(&Arrow::Boolean, self.array.len())),
+            T::Float | T::Double => self.doubles()?.values().iter().map(|v| *v != 0.0).collect(),
+            T::Decimal(..) => self.array.as_primitive::<Decimal128Type>().values().iter().map(|v| *v != 0).collect(),
+            _ => self.longs()?.values().iter().map(|v| *v != 0).collect(),
+        };
+        Ok(Arc::new(BooleanArray::new(bits, nulls)))
+    }
+
+    fn between_times(&self) -> Outcome {
+        use DataType as T;
+        let overflow = |micros: i64| format!("[DATETIME_OVERFLOW] {micros} microseconds are out of the range of {}", SqlType(self.to));
+        Ok(match (self.from, self.to) {
+            (T::Date, to) => {
+                let days = self.array.as_primitive::<Date32Type>();
+                let values = self.build::<TimestampMicrosecondType>(|row| {
+                    let local = datetime::midnight(i64::from(days.value(row)));
+                    let micros = if matches!(to, T::Timestamp) { local.and_then(|l| self.zone.to_utc(l)) } else { local };
+                    // Java throws here in every mode.
+                    micros.map(Some).ok_or_else(|| Fault::Value("[DATETIME_OVERFLOW] a date is out of the range of timestamps".to_owned()))
+                })?;
+                self.timestamps(values)
+            }
+            (from, T::Date) => {
+                let micros = self.array.as_primitive::<TimestampMicrosecondType>();
+                let zoned = matches!(from, T::Timestamp);
+                Arc::new(micros.unary::<_, Date32Type>(|m| datetime::date_of(if zoned { self.zone.to_local(m) } else { m }) as i32))
+            }
+            (T::Timestamp, _) => {
+                let micros = self.array.as_primitive::<TimestampMicrosecondType>();
+                self.timestamps(micros.unary(|m| self.zone.to_local(m)))
+            }
+            _ => {
+                let micros = self.array.as_primitive::<TimestampMicrosecondType>();
+                let values = self.build::<TimestampMicrosecondType>(|row| {
+                    let local = micros.value(row);
+                    self.zone.to_utc(local).map(Some).ok_or_else(|| Fault::Value(overflow(local)))
+                })?;
+                self.timestamps(values)
+            }
+        })
+    }
+
+    /// Big-endian bytes of the integer.
+    fn integers_to_bytes(&self) -> Outcome {
+        let width = match self.from {
+            DataType::Byte => 1,
+            DataType::Short => 2,
+            DataType::Integer => 4,
+            _ => 8,
+        };
+        let values = self.longs()?;
+        let mut out = BytesBuilder::new(values.len());
+        for row in 0..values.len() {
+            if values.is_null(row) {
+                out.push_null()?;
+            } else {
+                out.push(values.value(row).to_be_bytes().get(8 - width..).unwrap_or_default())?;
+            }
+        }
+        Ok(Arc::new(out.finish_binary()))
+    }
+
+    /// Integers, truth values or microseconds as 64-bit integers.
+    fn longs(&self) -> Outcome<Int64Array> {
+        Ok(arrow_cast::cast(self.array, &Arrow::Int64)?.as_primitive::<Int64Type>().clone())
+    }
+
+    fn doubles(&self) -> Outcome<Float64Array> {
+        Ok(arrow_cast::cast(self.array, &Arrow::Float64)?.as_primitive::<Float64Type>().clone())
+    }
+
+    fn numbers(&self) -> Outcome {
+        use DataType as T;
+        Ok(match self.to {
+            T::Byte => Arc::new(self.to_integer::<Int8Type>(f64::from(i8::MIN), f64::from(i8::MAX), |v| v as i8, |v| v as i32 as i8)?),
+            T::Short => Arc::new(self.to_integer::<Int16Type>(f64::from(i16::MIN), f64::from(i16::MAX), |v| v as i16, |v| v as i32 as i16)?),
+            T::Integer => Arc::new(self.to_integer::<Int32Type>(f64::from(i32::MIN), f64::from(i32::MAX), |v| v as i32, |v| v as i32)?),
+            T::Long => Arc::new(self.to_integer::<Int64Type>(i64::MIN as f64, i64::MAX as f64, |v| v, |v| v as i64)?),
+            T::Double => Arc::new(self.to_double()?),
+            T::Float => {
+                // An integer is rounded once, not by way of a double.
+                if is_integral(self.from) {
+                    arrow_cast::cast(self.array, &Arrow::Float32)?
+                } else if let T::Decimal(_, scale) = self.from {
+                    let values = self.array.as_primitive::<Decimal128Type>();
+                    Arc::new(values.unary::<_, Float32Type>(|v| decimal_to_float(v, *scale)))
+                } else {
+                    Arc::new(self.to_double()?.unary::<_, Float32Type>(|v| v as f32))
+                }
+            }
+            T::Decimal(precision, scale) => self.to_decimal(*precision, *scale)?,
+            T::Timestamp => self.number_to_timestamp()?,
+            _ => return Err(unexpected(self.array.data_type())),
+        })
+    }
+
+    fn to_integer<T: ArrowPrimitiveType>(
+        &self,
+        low: f64,
+        high: f64,
+        wrap: impl Fn(i64) -> T::Native,
+        truncate: impl Fn(f64) -> T::Native,
+    ) -> Outcome<PrimitiveArray<T>>
+    where
+        T::Native: TryFrom<i64>,
+    {
+        use DataType as T_;
+        let legacy = self.mode == CastMode::Legacy;
+        match self.from {
+            T_::Float | T_::Double => {
+                let values = self.doubles()?;
+                self.build::<T>(|row| {
+                    let value = values.value(row);
+                    if legacy || (value.floor() <= high && value.ceil() >= low) {
+                        return Ok(Some(truncate(value)));
+                    }
+                    self.none(|| {
+                        let mut text = String::new();
+                        number::write_double(&mut text, value);
+                        self.overflow(text)
+                    })
+                })
+            }
+            T_::Decimal(precision, scale) => {
+                let values = self.array.as_primitive::<Decimal128Type>();
+                let unit = power_of_ten(u32::from(scale.unsigned_abs()));
+                self.build::<T>(|row| {
+                    let value = values.value(row);
+                    let whole = value / unit;
+                    if legacy {
+                        return Ok(Some(wrap(whole as i64)));
+                    }
+                    // Java compares decimals of more than 18 digits as doubles, which rounds fractions up next to the limit.
+                    let near = *precision > 18 && (whole as f64 == low || whole as f64 == high) && high < 1e15;
+                    let fits = i64::try_from(whole).ok().and_then(|v| T::Native::try_from(v).ok()).filter(|_| {
+                        let double = decimal_to_double(value, *scale);
+                        !near || (double.floor() <= high && double.ceil() >= low)
+                    });
+                    match fits {
+                        Some(value) => Ok(Some(value)),
+                        None => self.none(|| {
+                            let mut text = String::new();
+                            write_decimal(&mut text, value, *scale);
+                            self.overflow(text)
+                        }),
+                    }
+                })
+            }
+            _ => {
+                let values = self.longs()?;
+                let micros = matches!(self.from, T_::Timestamp);
+                self.build::<T>(|row| {
+                    let value = if micros { values.value(row).div_euclid(MICROS_PER_SECOND) } else { values.value(row) };
+                    if legacy {
+                        return Ok(Some(wrap(value)));
+                    }
+                    match T::Native::try_from(value) {
+                        Ok(value) => Ok(Some(value)),
+                        Err(_) => self.none(|| self.overflow(value)),
+                    }
+                })
+            }
+        }
+    }
+
+    fn to_double(&self) -> Outcome<Float64Array> {
+        Ok(match self.from {
+            DataType::Decimal(_, scale) => self.array.as_primitive::<Decimal128Type>().unary(|v| decimal_to_double(v, *scale)),
+            DataType::Timestamp => self.longs()?.unary(|v| v as f64 / MICROS_PER_SECOND as f64),
+            _ => self.doubles()?,
+        })
+    }
+
+    fn to_decimal(&self, precision: u8, scale: i8) -> Outcome {
+        let values = match self.from {
+            DataType::Decimal(_, from) => {
+                let values = self.array.as_primitive::<Decimal128Type>();
+                self.build::<Decimal128Type>(|row| {
+                    let value = values.value(row);
+                    match rescale(value, *from, scale).filter(|v| fits(*v, precision)) {
+                        Some(value) => Ok(Some(value)),
+                        None => self.none(|| {
+                            let mut text = String::new();
+                            write_decimal(&mut text, value, *from);
+                            self.out_of_range(text)
+                        }),
+                    }
+                })?
+            }
+            DataType::Float | DataType::Double | DataType::Timestamp => {
+                let values = self.to_double()?;
+                self.build::<Decimal128Type>(|row| {
+                    let value = values.value(row);
+                    let decimal = double_digits(value).and_then(|w| w.unscaled(scale, Rounding::HalfUp)).filter(|v| fits(*v, precision));
+                    match decimal {
+                        Some(value) => Ok(Some(value)),
+                        // Java has no decimal for these, which Spark takes for null in every mode.
+                        None if !value.is_finite() => Ok(None),
+                        None => self.none(|| {
+                            let mut text = String::new();
+                            number::write_double(&mut text, value);
+                            self.out_of_range(text)
+                        }),
+                    }
+                })?
+            }
+            _ => {
+                let values = self.longs()?;
+                self.build::<Decimal128Type>(|row| {
+                    let value = values.value(row);
+                    match rescale(i128::from(value), 0, scale).filter(|v| fits(*v, precision)) {
+                        Some(value) => Ok(Some(value)),
+                        None => self.none(|| self.out_of_range(value)),
+                    }
+                })?
+            }
+        };
+        self.decimals(values)
+    }
+
+    fn number_to_timestamp(&self) -> Outcome {
+        let values = match self.from {
+            DataType::Float | DataType::Double => {
+                let values = self.doubles()?;
+                self.build::<TimestampMicrosecondType>(|row| {
+                    let value = values.value(row);
+                    if value.is_finite() {
+                        // Java's conversion saturates.
+                        Ok(Some((value * MICROS_PER_SECOND as f64) as i64))
+                    } else {
+                        let mut text = String::new();
+                        number::write_double(&mut text, value);
+                        self.none(|| self.invalid_input(&text))
+                    }
+                })?
+            }
+            DataType::Decimal(_, scale) => {
+                let values = self.array.as_primitive::<Decimal128Type>();
+                let unit = power_of_ten(u32::from(scale.unsigned_abs()));
+                self.build::<TimestampMicrosecondType>(|row| {
+                    let value = values.value(row);
+                    // Low 64 bits, as `BigDecimal.longValue`.
+                    let whole = (value / unit).wrapping_mul(i128::from(MICROS_PER_SECOND));
+                    let fraction = arrow_buffer::i256::from_i128(value % unit).wrapping_mul(arrow_buffer::i256::from_i128(i128::from(MICROS_PER_SECOND)));
+                    let fraction = fraction.checked_div(arrow_buffer::i256::from_i128(unit)).and_then(arrow_buffer::i256::to_i128).unwrap_or(0);
+                    Ok(Some(whole.wrapping_add(fraction) as i64))
+                })?
+            }
+            DataType::Boolean => self.longs()?.unary(|v| v),
+            // Java's `SECONDS.toMicros` saturates.
+            _ => self.longs()?.unary(|v| v.saturating_mul(MICROS_PER_SECOND)),
+        };
+        Ok(self.timestamps(values))
+    }
+}
+
+/// Text as a truth value.
+fn truth(text: &str) -> Option<bool> {
+    let trimmed = number::trim_blanks(text);
+    let is = |words: [&str; 5]| words.iter().any(|w| trimmed.eq_ignore_ascii_case(w));
+    if is(["t", "true", "y", "yes", "1"]) {
+        Some(true)
+    } else if is(["f", "false", "n", "no", "0"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// The decimal number that a double is written as; `None` for what has none.
+pub(crate) fn double_digits(value: f64) -> Option<Written> {
+    if !value.is_finite() {
+        return None;
+    }
+    Written::parse(&format!("{value:e}"))
+}
+
+/// The nearest double of a decimal.
+pub(crate) fn decimal_to_double(unscaled: i128, scale: i8) -> f64 {
+    // Exact when both parts are exact: then one division rounds once.
+    if unscaled.unsigned_abs() < (1 << 53) && (0..=22).contains(&scale) {
+        return unscaled as f64 / 10_f64.powi(i32::from(scale));
+    }
+    format!("{unscaled}e-{scale}").parse().unwrap_or(f64::NAN)
+}
+
+fn decimal_to_float(unscaled: i128, scale: i8) -> f32 {
+    format!("{unscaled}e-{scale}").parse().unwrap_or(f32::NAN)
+}
+
+/// An unscaled value moved to another scale, rounded half up; `None` when 128 bits do not hold it.
+pub(crate) fn rescale(unscaled: i128, from: i8, to: i8) -> Option<i128> {
+    if to >= from {
+        return unscaled.checked_mul(power_of_ten(u32::from((to - from).unsigned_abs())));
+    }
+    let unit = power_of_ten(u32::from((from - to).unsigned_abs()));
+    let (whole, rest) = (unscaled / unit, unscaled % unit);
+    let up = rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2);
+    Some(if !up {
+        whole
+    } else if unscaled < 0 {
+        whole - 1
+    } else {
+        whole + 1
+    })
+}
+
+/// Writes values of one array as text.
+enum Writer<'a> {
+    Longs(Int64Array),
+    Double(Float64Array),
+    Float(PrimitiveArray<Float32Type>),
+    Decimal { values: Decimal128Array, scale: i8, plain: bool },
+    Boolean(BooleanArray),
+    Date(PrimitiveArray<Date32Type>),
+    Timestamp { values: PrimitiveArray<TimestampMicrosecondType>, zone: Option<&'a Zone> },
+    Text(ArrayRef),
+    Bytes(ArrayRef),
+    Nothing,
+    List { items: Nested<'a>, offsets: Vec<i32> },
+    Map { keys: Nested<'a>, values: Nested<'a>, offsets: Vec<i32> },
+    Struct(Vec<Nested<'a>>),
+}
+
+/// A part of a nested value; nulls are written as `null`.
+struct Nested<'a> {
+    array: ArrayRef,
+    writer: Box<Writer<'a>>,
+}
+
+impl<'a> Nested<'a> {
+    fn new(array: &ArrayRef, data_type: &DataType, mode: CastMode, zone: &'a Zone) -> Outcome<Self> {
+        Ok(Self { array: array.clone(), writer: Box::new(Writer::new(array, data_type, mode, zone)?) })
+    }
+
+    fn write(&self, out: &mut String, row: usize) -> Outcome<()> {
+        if self.array.is_null(row) || matches!(*self.writer, Writer::Nothing) {
+            out.push_str("null");
+            return Ok(());
+        }
+        self.writer.write(out, row)
+    }
+}
+
+impl<'a> Writer<'a> {
+    fn new(array: &ArrayRef, data_type: &DataType, mode: CastMode, zone: &'a Zone) -> Outcome<Self> {
+        use DataType as T;
+        Ok(match data_type {
+            T::Byte | T::Short | T::Integer | T::Long => Self::Longs(arrow_cast::cast(array, &Arrow::Int64)?.as_primitive().clone()),
+            T::Float => Self::Float(array.as_primitive().clone()),
+            T::Double => Self::Double(array.as_primitive().clone()),
+            T::Decimal(_, scale) => Self::Decimal { values: array.as_primitive().clone(), scale: *scale, plain: mode == CastMode::Ansi },
+            T::Boolean => Self::Boolean(array.as_boolean().clone()),
+            T::Date => Self::Date(array.as_primitive().clone()),
+            T::Timestamp => Self::Timestamp { values: array.as_primitive().clone(), zone: Some(zone) },
+            T::TimestampNtz => Self::Timestamp { values: array.as_primitive().clone(), zone: None },
+            T::String => Self::Text(array.clone()),
+            T::Binary => Self::Bytes(array.clone()),
+            T::Void => Self::Nothing,
+            T::Array(a) => {
+                let list = array.as_list_opt::<i32>().ok_or_else(|| unexpected(array.data_type()))?;
+                Self::List { items: Nested::new(list.values(), &a.element, mode, zone)?, offsets: list.value_offsets().to_vec() }
+            }
+            T::Map(m) => {
+                let map = array.as_map_opt().ok_or_else(|| unexpected(array.data_type()))?;
+                Self::Map {
+                    keys: Nested::new(map.keys(), &m.key, mode, zone)?,
+                    values: Nested::new(map.values(), &m.value, mode, zone)?,
+                    offsets: map.value_offsets().to_vec(),
+                }
+            }
+            T::Struct(s) => {
+                let parts = array.as_struct_opt().ok_or_else(|| unexpected(array.data_type()))?;
+                let fields = s.fields.iter().zip(parts.columns()).map(|(f, column)| Nested::new(column, &f.data_type, mode, zone));
+                Self::Struct(fields.collect::<Outcome<_>>()?)
+            }
+            T::Variant => return Err(unexpected(array.data_type())),
+        })
+    }
+
+    fn write(&self, out: &mut String, row: usize) -> Outcome<()> {
+        use std::fmt::Write;
+        match self {
+            Self::Longs(a) => drop(write!(out, "{}", a.value(row))),
+            Self::Double(a) => number::write_double(out, a.value(row)),
+            Self::Float(a) => number::write_float(out, a.value(row)),
+            Self::Decimal { values, scale, plain: true } => write_decimal(out, values.value(row), *scale),
+            Self::Decimal { values, scale, .. } => number::write_decimal_scientific(out, values.value(row), *scale),
+            Self::Boolean(a) => out.push_str(if a.value(row) { "true" } else { "false" }),
+            Self::Date(a) => datetime::write_date(out, i64::from(a.value(row))),
+            Self::Timestamp { values, zone } => datetime::write_timestamp(out, zone.map_or(values.value(row), |z| z.to_local(values.value(row)))),
+            Self::Text(a) => out.push_str(Texts::new(a)?.get(row)),
+            Self::Bytes(a) => {
+                let bytes = Blobs::new(a).ok_or_else(|| unexpected(a.data_type()))?.get(row);
+                out.push_str(std::str::from_utf8(bytes).map_err(|_| Fault::Value("bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?);
+            }
+            Self::Nothing => out.push_str("null"),
+            Self::List { items, offsets } => {
+                out.push('[');
+                for (n, item) in range(offsets, row).enumerate() {
+                    out.push_str(if n > 0 { ", " } else { "" });
+                    items.write(out, item)?;
+                }
+                out.push(']');
+            }
+            Self::Map { keys, values, offsets } => {
+                out.push('{');
+                for (n, entry) in range(offsets, row).enumerate() {
+                    out.push_str(if n > 0 { ", " } else { "" });
+                    keys.write(out, entry)?;
+                    out.push_str(" -> ");
+                    values.write(out, entry)?;
+                }
+                out.push('}');
+            }
+            Self::Struct(fields) => {
+                out.push('{');
+                for (n, field) in fields.iter().enumerate() {
+                    out.push_str(if n > 0 { ", " } else { "" });
+                    field.write(out, row)?;
+                }
+                out.push('}');
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The elements of a row.
+pub(crate) fn range(offsets: &[i32], row: usize) -> std::ops::Range<usize> {
+    let at = |n: usize| offsets.get(n).copied().and_then(|o| usize::try_from(o).ok()).unwrap_or(0);
+    at(row)..at(row + 1)
+}

@@ -1,0 +1,337 @@
+//! Text patterns: LIKE, RLIKE and the searches for a piece of text.
+//!
+//! LIKE is split at its `%` once a pattern; the common shapes (`a%`, `%a`, `%a%`, no wildcard) become byte searches. RLIKE
+//! takes literal patterns that mean the same in Java and in the `regex` crate: a pattern that does not is refused by name while
+//! the tree is read, since a pattern that nearly matches is worse than none.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, BooleanArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::DataType as Arrow;
+use memchr::memmem;
+
+use crate::error::{Error, Result, shown};
+use crate::expr::eval::compare::joint_nulls;
+use crate::expr::eval::value::{Blobs, TextArg};
+use crate::expr::eval::{Call, Fault, Outcome, unexpected};
+use crate::expr::function::Function;
+use crate::expr::scalar::Scalar;
+use crate::expr::tree::Expr;
+
+/// Refuses patterns that are wrong or that the core cannot match as Spark does.
+pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
+    match (function, args) {
+        (Function::Like, [_, Expr::Literal { value: Scalar::Text(pattern), .. }, escape @ ..]) => {
+            let escape = match escape {
+                [] => '\\',
+                [Expr::Literal { value: Scalar::Text(escape), .. }] => escape_char(escape).map_err(Error::invalid)?,
+                _ => return Err(Error::unsupported("LIKE with an ESCAPE that is no literal is not supported by the core")),
+            };
+            Like::new(pattern, escape).map(|_| ()).map_err(Error::invalid)
+        }
+        (Function::Like, [_, _, Expr::Literal { .. }] | [_, _]) => Ok(()),
+        (Function::Like, _) => Err(Error::unsupported("LIKE with an ESCAPE that is no literal is not supported by the core")),
+        (Function::RLike, [_, Expr::Literal { value: Scalar::Null, .. }]) => Ok(()),
+        (Function::RLike, [_, Expr::Literal { value: Scalar::Text(pattern), .. }]) => translate(pattern).and_then(|p| compiles(&p, pattern)),
+        (Function::RLike, _) => Err(Error::unsupported("RLIKE with a pattern that is no literal is not supported by the core")),
+        _ => Ok(()),
+    }
+}
+
+fn escape_char(text: &str) -> std::result::Result<char, String> {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (Some(c), None) => Ok(c),
+        _ => Err(format!("the ESCAPE of LIKE must be one character, not '{}'", shown(text))),
+    }
+}
+
+/// A LIKE pattern: the pieces between its `%`.
+#[derive(Debug)]
+pub(crate) struct Like {
+    pieces: Vec<Vec<Token>>,
+    /// The text of each piece that has no `_`.
+    texts: Vec<Option<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Char(char),
+    Any,
+}
+
+impl Like {
+    pub(crate) fn new(pattern: &str, escape: char) -> std::result::Result<Self, String> {
+        let mut pieces = vec![Vec::new()];
+        let mut push = |token: Option<Token>| match (token, pieces.last_mut()) {
+            (Some(token), Some(piece)) => piece.push(token),
+            _ => pieces.push(Vec::new()),
+        };
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            if c == escape {
+                match chars.next() {
+                    Some(next) if next == '_' || next == '%' || next == escape => push(Some(Token::Char(next))),
+                    Some(next) => {
+                        return Err(format!(
+                            "[INVALID_FORMAT.ESC_IN_THE_MIDDLE] the escape character must not stand before '{next}' in the pattern '{}'",
+                            shown(pattern)
+                        ));
+                    }
+                    None => return Err(format!("[INVALID_FORMAT.ESC_AT_THE_END] the pattern '{}' ends with its escape character", shown(pattern))),
+                }
+            } else {
+                match c {
+                    '%' => push(None),
+                    '_' => push(Some(Token::Any)),
+                    c => push(Some(Token::Char(c))),
+                }
+            }
+        }
+        let texts = pieces.iter().map(|piece| piece.iter().map(|t| if let Token::Char(c) = t { Some(*c) } else { None }).collect::<Option<String>>()).collect();
+        Ok(Self { pieces, texts })
+    }
+
+    /// The text that every match begins with, and whether the pattern is that text and one `%` behind it.
+    pub(crate) fn prefix(&self) -> (String, bool) {
+        let mut out = String::new();
+        let first = self.pieces.first().map_or(&[][..], Vec::as_slice);
+        for token in first {
+            match token {
+                Token::Char(c) => out.push(*c),
+                Token::Any => return (out, false),
+            }
+        }
+        let only = matches!(self.pieces.as_slice(), [_, rest] if rest.is_empty());
+        (out, only)
+    }
+
+    /// The one text that matches, when there are no wildcards.
+    pub(crate) fn exact(&self) -> Option<&str> {
+        match self.texts.as_slice() {
+            [Some(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn matches(&self, value: &str) -> bool {
+        match (self.pieces.as_slice(), self.texts.as_slice()) {
+            (_, [Some(all)]) => value == all,
+            (_, [Some(start), Some(end)]) => value.len() >= start.len() + end.len() && value.starts_with(start.as_str()) && value.ends_with(end.as_str()),
+            ([only], _) => matches_here(only, value).is_some_and(str::is_empty),
+            ([first, middle @ .., last], [_, texts @ .., _]) => {
+                let Some(mut rest) = matches_here(first, value) else { return false };
+                for (piece, text) in middle.iter().zip(texts) {
+                    let found = match text {
+                        Some(text) => memmem::find(rest.as_bytes(), text.as_bytes()).and_then(|at| rest.get(at + text.len()..)),
+                        None => first_match(piece, rest),
+                    };
+                    match found {
+                        Some(tail) => rest = tail,
+                        None => return false,
+                    }
+                }
+                // The last piece must end the text.
+                let length = last.len();
+                let mut starts = rest.char_indices().rev().map(|(at, _)| at);
+                let start = if length == 0 { Some(rest.len()) } else { starts.nth(length - 1) };
+                start.and_then(|at| rest.get(at..)).and_then(|tail| matches_here(last, tail)).is_some_and(str::is_empty)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What is behind a piece that the text starts with.
+fn matches_here<'a>(piece: &[Token], text: &'a str) -> Option<&'a str> {
+    let mut chars = text.chars();
+    for token in piece {
+        let c = chars.next()?;
+        if let Token::Char(wanted) = token
+            && *wanted != c
+        {
+            return None;
+        }
+    }
+    Some(chars.as_str())
+}
+
+fn first_match<'a>(piece: &[Token], text: &'a str) -> Option<&'a str> {
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).find_map(|at| matches_here(piece, text.get(at..)?))
+}
+
+/// A Java regular expression in the dialect of the `regex` crate.
+///
+/// Taken are literals, `.`, anchors at the ends of the whole pattern, groups, alternatives, classes of ASCII characters and
+/// ranges, the classes `\d \w \s` and their negations, and greedy or lazy quantifiers. All else means something else or
+/// nothing there.
+fn translate(pattern: &str) -> Result<String> {
+    let refuse = |what: &str| Error::unsupported(format!("the regular expression '{}' is not supported by the core: {what}", shown(pattern)));
+    let mut out = String::with_capacity(pattern.len() + 16);
+    let mut chars = pattern.chars().peekable();
+    let mut in_class = false;
+    let mut class_start = false;
+    while let Some(c) = chars.next() {
+        let at_class_start = std::mem::take(&mut class_start);
+        match (in_class, c) {
+            (_, '\\') => match chars.next() {
+                // Java's classes are ASCII.
+                Some('d') => out.push_str(if in_class { "0-9" } else { "[0-9]" }),
+                Some('w') => out.push_str(if in_class { "0-9A-Za-z_" } else { "[0-9A-Za-z_]" }),
+                Some('s') => out.push_str(if in_class { r"\t\n\x0B\f\r " } else { r"[\t\n\x0B\f\r ]" }),
+                Some('D') if !in_class => out.push_str("[^0-9]"),
+                Some('W') if !in_class => out.push_str("[^0-9A-Za-z_]"),
+                Some('S') if !in_class => out.push_str(r"[^\t\n\x0B\f\r ]"),
+                Some('t') => out.push_str(r"\t"),
+                Some('n') => out.push_str(r"\n"),
+                Some('r') => out.push_str(r"\r"),
+                Some('f') => out.push_str(r"\f"),
+                Some(literal) if literal.is_ascii_punctuation() => {
+                    out.push('\\');
+                    out.push(literal);
+                }
+                Some(other) => return Err(refuse(&format!("`\\{other}`"))),
+                None => return Err(refuse("it ends with a backslash")),
+            },
+            (true, ']') => {
+                if at_class_start {
+                    return Err(refuse("`]` as the first character of a class"));
+                }
+                in_class = false;
+                out.push(']');
+            }
+            (true, '[' | '&' | '~') => return Err(refuse(&format!("`{c}` within a class"))),
+            (true, '^') if at_class_start => {
+                class_start = true;
+                out.push('^');
+            }
+            (true, '-') if chars.peek() == Some(&'-') => return Err(refuse("`--` within a class")),
+            (true, c) => out.push(c),
+            (false, '[') => {
+                in_class = true;
+                class_start = true;
+                out.push('[');
+            }
+            // Java's dot stops at more line ends.
+            (false, '.') => out.push_str(r"[^\n\r\x{85}\x{2028}\x{2029}]"),
+            (false, '(') => {
+                out.push('(');
+                if chars.peek() == Some(&'?') {
+                    chars.next();
+                    if chars.next() != Some(':') {
+                        return Err(refuse("a group that begins with `(?`"));
+                    }
+                    out.push_str("?:");
+                }
+            }
+            (false, '$') => {
+                if chars.peek().is_some_and(|next| !matches!(next, ')' | '|')) {
+                    return Err(refuse("`$` before the end"));
+                }
+                // Java's `$` also matches before a final line end.
+                out.push_str(r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z");
+            }
+            (false, '^') => out.push_str(r"\A"),
+            (false, '*' | '+' | '?' | '}') => {
+                out.push(c);
+                if chars.peek() == Some(&'+') {
+                    return Err(refuse("a possessive quantifier"));
+                }
+            }
+            (false, '{') => {
+                if !chars.peek().is_some_and(char::is_ascii_digit) {
+                    return Err(refuse("`{` that is no quantifier"));
+                }
+                out.push('{');
+            }
+            (false, c) => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+fn compiles(translated: &str, pattern: &str) -> Result<()> {
+    let nothing = arrow_array::StringArray::from(Vec::<&str>::new());
+    arrow_string::regexp::regexp_is_match_scalar(&nothing, translated, None)
+        .map(|_| ())
+        .map_err(|_| Error::unsupported(format!("the regular expression '{}' is not supported by the core", shown(pattern))))
+}
+
+/// LIKE, RLIKE, STARTSWITH, ENDSWITH, CONTAINS.
+pub(crate) fn call(call: &Call<'_>) -> Outcome {
+    let (value, pattern) = (call.arg(0)?, call.arg(1)?);
+    let nulls = joint_nulls(&[value, pattern], call.rows);
+    let valid = |row: usize| nulls.as_ref().is_none_or(|n| n.is_valid(row));
+    let bits = match call.function {
+        Function::Like => {
+            let escape = match call.operands.get(2) {
+                None => '\\',
+                Some(escape) if escape.is_null(0) => return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows)),
+                Some(escape) => escape_char(TextArg::new(escape)?.get(0).unwrap_or("\\")).map_err(Fault::Value)?,
+            };
+            let (values, patterns) = (TextArg::new(value)?, TextArg::new(pattern)?);
+            if pattern.scalar {
+                let Some(text) = patterns.get(0) else { return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows)) };
+                let like = Like::new(text, escape).map_err(Fault::Value)?;
+                like_bits(&like, call.rows, &values, &valid)
+            } else {
+                let mut bits = arrow_buffer::BooleanBufferBuilder::new(call.rows);
+                for row in 0..call.rows {
+                    bits.append(match (values.get(row), patterns.get(row)) {
+                        (Some(value), Some(text)) => Like::new(text, escape).map_err(Fault::Value)?.matches(value),
+                        _ => false,
+                    });
+                }
+                bits.finish()
+            }
+        }
+        Function::RLike => {
+            let patterns = TextArg::new(pattern)?;
+            let Some(text) = patterns.get(0) else { return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows)) };
+            let translated = translate(text)?;
+            let array = &value.array;
+            let matched = match array.data_type() {
+                Arrow::Utf8 => arrow_string::regexp::regexp_is_match_scalar(array.as_string::<i32>(), &translated, None),
+                Arrow::LargeUtf8 => arrow_string::regexp::regexp_is_match_scalar(array.as_string::<i64>(), &translated, None),
+                Arrow::Utf8View => arrow_string::regexp::regexp_is_match_scalar(array.as_string_view(), &translated, None),
+                other => return Err(unexpected(other)),
+            }?;
+            matched.values().clone()
+        }
+        function => {
+            let (a, b) = (Blobs::new(&value.array), Blobs::new(&pattern.array));
+            let (Some(values), Some(pieces)) = (a, b) else { return Err(unexpected(value.array.data_type())) };
+            let finder = (pattern.scalar && !pattern.is_null(0) && function == Function::Contains).then(|| memmem::Finder::new(pieces.get(0)));
+            BooleanBuffer::collect_bool(call.rows, |row| {
+                if !valid(row) {
+                    return false;
+                }
+                let (text, piece) = (values.get(value.row(row)), pieces.get(pattern.row(row)));
+                match (function, &finder) {
+                    (Function::StartsWith, _) => text.starts_with(piece),
+                    (Function::EndsWith, _) => text.ends_with(piece),
+                    (_, Some(finder)) => finder.find(text).is_some(),
+                    _ => memmem::find(text, piece).is_some(),
+                }
+            })
+        }
+    };
+    Ok(Arc::new(masked(bits, nulls)))
+}
+
+fn like_bits(like: &Like, rows: usize, values: &TextArg<'_>, valid: &impl Fn(usize) -> bool) -> BooleanBuffer {
+    if let [Some(start), Some(middle), Some(end)] = like.texts.as_slice()
+        && start.is_empty()
+        && end.is_empty()
+    {
+        let finder = memmem::Finder::new(middle);
+        return BooleanBuffer::collect_bool(rows, |row| valid(row) && values.get(row).is_some_and(|v| finder.find(v.as_bytes()).is_some()));
+    }
+    BooleanBuffer::collect_bool(rows, |row| valid(row) && values.get(row).is_some_and(|v| like.matches(v)))
+}
+
+fn masked(bits: BooleanBuffer, nulls: Option<NullBuffer>) -> BooleanArray {
+    BooleanArray::new(bits, nulls)
+}

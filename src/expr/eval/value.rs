@@ -1,0 +1,141 @@
+//! Text and bytes of any layout read by row, and text built with its size checked.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray};
+use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_schema::DataType as Arrow;
+
+use crate::error::Error;
+use crate::expr::eval::{Fault, Operand, Outcome, unexpected};
+
+/// A text column.
+pub(crate) enum Texts<'a> {
+    Plain(&'a StringArray),
+    Large(&'a LargeStringArray),
+    View(&'a StringViewArray),
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn new(array: &'a ArrayRef) -> Outcome<Self> {
+        Ok(match array.data_type() {
+            Arrow::Utf8 => Self::Plain(array.as_string()),
+            Arrow::LargeUtf8 => Self::Large(array.as_string()),
+            Arrow::Utf8View => Self::View(array.as_string_view()),
+            other => return Err(unexpected(other)),
+        })
+    }
+
+    /// The text at an index, which must not be null.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> &'a str {
+        match self {
+            Self::Plain(a) => a.value(index),
+            Self::Large(a) => a.value(index),
+            Self::View(a) => a.value(index),
+        }
+    }
+}
+
+/// A column of text or bytes, read as bytes.
+pub(crate) enum Blobs<'a> {
+    Plain(&'a BinaryArray),
+    Large(&'a LargeBinaryArray),
+    View(&'a BinaryViewArray),
+    Text(Texts<'a>),
+}
+
+impl<'a> Blobs<'a> {
+    pub(crate) fn new(array: &'a ArrayRef) -> Option<Self> {
+        Some(match array.data_type() {
+            Arrow::Binary => Self::Plain(array.as_binary()),
+            Arrow::LargeBinary => Self::Large(array.as_binary()),
+            Arrow::BinaryView => Self::View(array.as_binary_view()),
+            _ => Self::Text(Texts::new(array).ok()?),
+        })
+    }
+
+    /// The bytes at an index, which must not be null.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> &'a [u8] {
+        match self {
+            Self::Plain(a) => a.value(index),
+            Self::Large(a) => a.value(index),
+            Self::View(a) => a.value(index),
+            Self::Text(t) => t.get(index).as_bytes(),
+        }
+    }
+}
+
+/// A text argument by row.
+pub(crate) struct TextArg<'a> {
+    texts: Texts<'a>,
+    operand: &'a Operand,
+}
+
+impl<'a> TextArg<'a> {
+    pub(crate) fn new(operand: &'a Operand) -> Outcome<Self> {
+        Ok(Self { texts: Texts::new(&operand.array)?, operand })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, row: usize) -> Option<&'a str> {
+        let index = self.operand.row(row);
+        if self.operand.array.is_null(index) { None } else { Some(self.texts.get(index)) }
+    }
+}
+
+/// Builds text or bytes; refuses to grow beyond what 32-bit offsets reach.
+pub(crate) struct BytesBuilder {
+    data: Vec<u8>,
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+}
+
+impl BytesBuilder {
+    pub(crate) fn new(rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self { data: Vec::new(), offsets, nulls: NullBufferBuilder::new(rows) }
+    }
+
+    /// Adds a value made of what `write` appends; nothing may be removed.
+    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Outcome<()> {
+        write(&mut self.data);
+        self.close(true)
+    }
+
+    pub(crate) fn push(&mut self, value: &[u8]) -> Outcome<()> {
+        self.data.extend_from_slice(value);
+        self.close(true)
+    }
+
+    pub(crate) fn push_null(&mut self) -> Outcome<()> {
+        self.close(false)
+    }
+
+    fn close(&mut self, valid: bool) -> Outcome<()> {
+        let end = i32::try_from(self.data.len()).map_err(|_| too_large())?;
+        self.offsets.push(end);
+        self.nulls.append(valid);
+        Ok(())
+    }
+
+    /// How many more bytes fit.
+    pub(crate) fn room(&self) -> usize {
+        (i32::MAX as usize).saturating_sub(self.data.len())
+    }
+
+    pub(crate) fn finish_binary(mut self) -> BinaryArray {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        BinaryArray::new(offsets, Buffer::from_vec(self.data), self.nulls.finish())
+    }
+
+    pub(crate) fn finish_text(mut self) -> Outcome<StringArray> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        StringArray::try_new(offsets, Buffer::from_vec(self.data), self.nulls.finish()).map_err(|_| Fault::Value("bytes are not UTF-8 text".to_owned()))
+    }
+}
+
+pub(crate) fn too_large() -> Fault {
+    Error::unsupported("the text values of one batch exceed 2 GiB; use smaller batches").into()
+}

@@ -1,0 +1,269 @@
+//! The table of functions: name -> [`Function`], and the argument and result types that each takes.
+//!
+//! A tree whose types do not match this table is refused while it is read. The table is closed on purpose: the same name means
+//! different things in different engines, so what is not here is refused by name.
+
+use crate::protocol::schema::DataType;
+
+macro_rules! functions {
+    ($($variant:ident = $name:literal),* $(,)?) => {
+        /// A function of the core.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Function {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl Function {
+            /// The function of this name in the tree's JSON.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Some(match name {
+                    $($name => Self::$variant,)*
+                    "&" => Self::BitAnd,
+                    "|" => Self::BitOr,
+                    "^" => Self::BitXor,
+                    "~" => Self::BitNot,
+                    _ => return None,
+                })
+            }
+
+            /// The name in the tree's JSON.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Every function, for tests and for the list of what the core knows.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+        }
+    };
+}
+
+functions! {
+    And = "and", Or = "or", Not = "not", Equal = "=", EqualNullSafe = "<=>", Less = "<", LessEqual = "<=", Greater = ">", GreaterEqual = ">=",
+    IsNull = "isnull", IsNotNull = "isnotnull", IsNan = "isnan",
+    Add = "+", Subtract = "-", Multiply = "*", Divide = "/", IntegralDivide = "div", Remainder = "%", PositiveModulo = "pmod", Negative = "negative",
+    Abs = "abs", Sign = "sign", Round = "round", BankersRound = "bround", Floor = "floor", Ceil = "ceil", Sqrt = "sqrt", Exp = "exp", Ln = "ln", Log10 = "log10",
+    Pow = "pow", Greatest = "greatest", Least = "least",
+    Like = "like", RLike = "rlike", StartsWith = "startswith", EndsWith = "endswith", Contains = "contains", Lower = "lower", Upper = "upper", Trim = "trim",
+    LeftTrim = "ltrim", RightTrim = "rtrim", Length = "length", OctetLength = "octet_length", Substring = "substring", Concat = "concat", ConcatWs = "concat_ws",
+    Replace = "replace", LeftPad = "lpad", RightPad = "rpad", Repeat = "repeat", Reverse = "reverse", Instr = "instr", Locate = "locate", Left = "left",
+    Right = "right", SplitPart = "split_part", InitCap = "initcap", Hex = "hex", Unhex = "unhex", Md5 = "md5", Sha2 = "sha2",
+    If = "if", Case = "case", Coalesce = "coalesce", NullIf = "nullif", Nvl2 = "nvl2",
+    Year = "year", Month = "month", Day = "day", Quarter = "quarter", DayOfWeek = "dayofweek", Weekday = "weekday", DayOfYear = "dayofyear",
+    WeekOfYear = "weekofyear", Hour = "hour", Minute = "minute", Second = "second", DateTrunc = "date_trunc", Trunc = "trunc", DateAdd = "date_add",
+    DateSub = "date_sub", AddMonths = "add_months", MonthsBetween = "months_between", DateDiff = "datediff", LastDay = "last_day", NextDay = "next_day",
+    DateFormat = "date_format", MakeDate = "make_date", UnixMicros = "unix_micros", TimestampMicros = "timestamp_micros",
+    TimestampSeconds = "timestamp_seconds", UnixTimestamp = "unix_timestamp", FromUnixtime = "from_unixtime",
+    Size = "size", ArrayContains = "array_contains", ElementAt = "element_at", Get = "get", GetField = "getfield", MapKeys = "map_keys", MapValues = "map_values",
+    BitAnd = "bitand", BitOr = "bitor", BitXor = "bitxor", BitNot = "bitnot", ShiftLeft = "shiftleft", ShiftRight = "shiftright",
+}
+
+fn is_integral(t: &DataType) -> bool {
+    matches!(t, DataType::Byte | DataType::Short | DataType::Integer | DataType::Long)
+}
+
+fn is_real(t: &DataType) -> bool {
+    matches!(t, DataType::Float | DataType::Double)
+}
+
+fn is_decimal(t: &DataType) -> bool {
+    matches!(t, DataType::Decimal(..))
+}
+
+fn is_time(t: &DataType) -> bool {
+    matches!(t, DataType::Date | DataType::Timestamp | DataType::TimestampNtz)
+}
+
+/// Types that have an order and an equality here. Nested values are compared element by element.
+fn is_ordered(t: &DataType) -> bool {
+    match t {
+        DataType::Struct(s) => s.fields.iter().all(|f| is_ordered(&f.data_type)),
+        DataType::Array(a) => is_ordered(&a.element),
+        DataType::Map(_) | DataType::Variant => false,
+        _ => true,
+    }
+}
+
+/// Equality of two types, whatever they say about nulls inside.
+#[must_use]
+pub fn same(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            a.fields.len() == b.fields.len() && a.fields.iter().zip(&b.fields).all(|(a, b)| a.name == b.name && same(&a.data_type, &b.data_type))
+        }
+        (DataType::Array(a), DataType::Array(b)) => same(&a.element, &b.element),
+        (DataType::Map(a), DataType::Map(b)) => same(&a.key, &b.key) && same(&a.value, &b.value),
+        _ => a == b,
+    }
+}
+
+impl Function {
+    /// Whether the function takes arguments of these types and gives this result.
+    #[must_use]
+    pub fn accepts(self, args: &[&DataType], result: &DataType) -> bool {
+        use DataType as T;
+        use Function as F;
+        let text = |t: &DataType| matches!(t, T::String);
+        let bytes = |t: &DataType| matches!(t, T::String | T::Binary);
+        let int = |t: &DataType| matches!(t, T::Integer);
+        let all_same = |types: &[&DataType]| types.iter().zip(types.iter().skip(1)).all(|(a, b)| same(a, b));
+        let gives = |t: DataType| *result == t;
+        match (self, args) {
+            (F::And | F::Or, [_, _, ..]) => args.iter().all(|t| matches!(t, T::Boolean)) && gives(T::Boolean),
+            (F::Not, [T::Boolean]) => gives(T::Boolean),
+            (F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual, [a, b]) => same(a, b) && is_ordered(a) && gives(T::Boolean),
+            (F::IsNull | F::IsNotNull, [_]) => gives(T::Boolean),
+            (F::IsNan, [a]) => is_real(a) && gives(T::Boolean),
+            (F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::PositiveModulo, [T::Decimal(..), T::Decimal(..)]) => is_decimal(result),
+            (F::IntegralDivide, [T::Decimal(..), T::Decimal(..)]) => gives(T::Long),
+            (F::Add | F::Subtract | F::Multiply | F::Remainder | F::PositiveModulo, [a, b]) => a == b && (is_integral(a) || is_real(a)) && result == *a,
+            (F::Divide, [a, b]) => a == b && is_real(a) && result == *a,
+            (F::IntegralDivide, [a, b]) => a == b && is_integral(a) && gives(T::Long),
+            (F::Negative | F::Abs, [a]) => (is_integral(a) || is_real(a) || is_decimal(a)) && result == *a,
+            (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double]) | (F::Pow, [T::Double, T::Double]) => gives(T::Double),
+            (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)]) | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => {
+                is_decimal(result)
+            }
+            (F::Floor | F::Ceil, [T::Double | T::Long]) => gives(T::Long),
+            (F::Round | F::BankersRound, [a] | [a, T::Integer]) => (is_integral(a) || is_real(a)) && result == *a,
+            (F::Greatest | F::Least, [a, _, ..]) => all_same(args) && is_ordered(a) && same(result, a),
+            (F::Like, [T::String, T::String] | [T::String, T::String, T::String]) | (F::RLike, [T::String, T::String]) => gives(T::Boolean),
+            (F::StartsWith | F::EndsWith | F::Contains, [a, b]) => a == b && bytes(a) && gives(T::Boolean),
+            (F::Lower | F::Upper | F::InitCap, [T::String]) | (F::Trim | F::LeftTrim | F::RightTrim, [T::String] | [T::String, T::String]) => gives(T::String),
+            (F::Length | F::OctetLength, [a]) => bytes(a) && gives(T::Integer),
+            (F::Substring, [a, T::Integer] | [a, T::Integer, T::Integer]) | (F::Left | F::Right, [a, T::Integer]) => bytes(a) && result == *a,
+            (F::Concat, [a, ..]) => (bytes(a) || matches!(a, T::Array(_))) && all_same(args) && same(result, a),
+            (F::ConcatWs, [T::String, rest @ ..]) => rest.iter().all(|t| text(t) || matches!(t, T::Array(a) if text(&a.element))) && gives(T::String),
+            (F::Replace, [T::String, T::String] | [T::String, T::String, T::String]) => gives(T::String),
+            (F::LeftPad | F::RightPad, [T::String, T::Integer] | [T::String, T::Integer, T::String]) => gives(T::String),
+            (F::Repeat, [T::String, T::Integer]) | (F::SplitPart, [T::String, T::String, T::Integer]) => gives(T::String),
+            (F::Reverse, [a]) => (text(a) || matches!(a, T::Array(_))) && same(result, a),
+            (F::Instr, [T::String, T::String]) | (F::Locate, [T::String, T::String] | [T::String, T::String, T::Integer]) => gives(T::Integer),
+            (F::Hex, [T::Long | T::String | T::Binary]) => gives(T::String),
+            (F::Unhex, [T::String]) => gives(T::Binary),
+            (F::Md5, [T::Binary]) | (F::Sha2, [T::Binary, T::Integer]) => gives(T::String),
+            (F::If, [T::Boolean, a, b]) | (F::Nvl2, [_, a, b]) => same(a, b) && same(result, a),
+            (F::Case, [_, _, ..]) => {
+                let (mut values, mut conditions) = (Vec::new(), Vec::new());
+                for pair in args.chunks(2) {
+                    match pair {
+                        [condition, value] => {
+                            conditions.push(*condition);
+                            values.push(*value);
+                        }
+                        rest => values.extend(rest.iter().copied()),
+                    }
+                }
+                conditions.iter().all(|t| matches!(t, T::Boolean)) && values.iter().all(|t| same(t, result))
+            }
+            (F::Coalesce, [a, ..]) => all_same(args) && same(result, a),
+            (F::NullIf, [a, b]) => same(a, b) && is_ordered(a) && same(result, a),
+            (F::Year | F::Month | F::Day | F::Quarter | F::DayOfWeek | F::Weekday | F::DayOfYear | F::WeekOfYear, [a]) => is_time(a) && gives(T::Integer),
+            (F::Hour | F::Minute | F::Second, [T::Timestamp | T::TimestampNtz]) => gives(T::Integer),
+            (F::DateTrunc, [T::String, a]) => matches!(a, T::Timestamp | T::TimestampNtz) && result == *a,
+            (F::Trunc, [T::Date, T::String]) | (F::NextDay, [T::Date, T::String]) | (F::LastDay, [T::Date]) => gives(T::Date),
+            (F::DateAdd | F::DateSub | F::AddMonths, [T::Date, n]) => (int(n) || matches!(n, T::Short | T::Byte)) && gives(T::Date),
+            (F::MonthsBetween, [T::Timestamp, T::Timestamp] | [T::Timestamp, T::Timestamp, T::Boolean]) => gives(T::Double),
+            (F::DateDiff, [T::Date, T::Date]) => gives(T::Integer),
+            (F::DateFormat, [T::Timestamp | T::TimestampNtz | T::Date, T::String]) => gives(T::String),
+            (F::MakeDate, [T::Integer, T::Integer, T::Integer]) => gives(T::Date),
+            (F::UnixMicros, [T::Timestamp]) => gives(T::Long),
+            (F::UnixTimestamp, [T::Timestamp | T::Date | T::TimestampNtz]) => gives(T::Long),
+            (F::TimestampMicros, [a]) => is_integral(a) && gives(T::Timestamp),
+            (F::TimestampSeconds, [a]) => (is_integral(a) || is_real(a) || is_decimal(a)) && gives(T::Timestamp),
+            (F::FromUnixtime, [T::Long] | [T::Long, T::String]) => gives(T::String),
+            (F::Size, [T::Array(_) | T::Map(_)]) => gives(T::Integer),
+            (F::ArrayContains, [T::Array(a), value]) => same(&a.element, value) && is_ordered(value) && gives(T::Boolean),
+            (F::ElementAt | F::Get, [T::Array(a), T::Integer]) => same(&a.element, result),
+            (F::ElementAt | F::Get, [T::Map(m), key]) => same(&m.key, key) && is_ordered(key) && same(&m.value, result),
+            (F::GetField, [T::Struct(_), T::String]) => true,
+            (F::MapKeys, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.key)),
+            (F::MapValues, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.value)),
+            (F::BitAnd | F::BitOr | F::BitXor, [a, b]) => a == b && is_integral(a) && result == *a,
+            (F::BitNot, [a]) => is_integral(a) && result == *a,
+            (F::ShiftLeft | F::ShiftRight, [a, T::Integer]) => matches!(a, T::Integer | T::Long) && result == *a,
+            _ => false,
+        }
+    }
+
+    /// Whether evaluating the function itself (not its arguments) can raise an error for some row.
+    #[must_use]
+    pub fn can_fail(self, args: &[&DataType], result: &DataType, ansi: bool) -> bool {
+        use Function as F;
+        let whole_or_decimal = || !args.iter().any(|t| is_real(t));
+        match self {
+            F::Add | F::Subtract | F::Multiply | F::Negative | F::Abs | F::Round | F::BankersRound => ansi && whole_or_decimal(),
+            F::Floor | F::Ceil => ansi && is_decimal(result),
+            F::Divide
+            | F::IntegralDivide
+            | F::Remainder
+            | F::PositiveModulo
+            | F::ElementAt
+            | F::NextDay
+            | F::MakeDate
+            | F::TimestampSeconds
+            | F::TimestampMicros
+            | F::DateAdd
+            | F::DateSub
+            | F::AddMonths
+            | F::SplitPart
+            | F::FromUnixtime
+            | F::DateFormat
+            | F::Repeat
+            | F::LeftPad
+            | F::RightPad
+            | F::DateTrunc
+            | F::Like
+            | F::RLike
+            | F::DateDiff
+            | F::LastDay
+            | F::Trunc
+            | F::Concat
+            | F::ConcatWs => true,
+            _ => false,
+        }
+    }
+
+    /// The operator's sign where Spark SQL writes the function between its arguments.
+    #[must_use]
+    pub fn infix(self) -> Option<&'static str> {
+        use Function as F;
+        Some(match self {
+            F::And => "AND",
+            F::Or => "OR",
+            F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual => self.name(),
+            F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::IntegralDivide => self.name(),
+            F::BitAnd => "&",
+            F::BitOr => "|",
+            F::BitXor => "^",
+            F::RLike => "RLIKE",
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_finds_its_function() {
+        for function in Function::ALL {
+            assert_eq!(Function::from_name(function.name()), Some(*function));
+        }
+        assert_eq!(Function::from_name("dayofweek2"), None);
+    }
+
+    #[test]
+    fn arguments_of_other_types_are_not_accepted() {
+        use DataType as T;
+        assert!(Function::Add.accepts(&[&T::Integer, &T::Integer], &T::Integer));
+        assert!(!Function::Add.accepts(&[&T::Integer, &T::Long], &T::Long));
+        assert!(!Function::Divide.accepts(&[&T::Integer, &T::Integer], &T::Double));
+        assert!(!Function::Add.accepts(&[&T::Integer], &T::Integer));
+        assert!(!Function::Case.accepts(&[&T::Integer, &T::Integer], &T::Integer));
+        assert!(Function::Case.accepts(&[&T::Boolean, &T::Long, &T::Long], &T::Long));
+    }
+}

@@ -1,0 +1,178 @@
+//! One value of a primitive type, ordered as Spark orders values.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray, new_null_array,
+};
+use serde_json::Value;
+
+use crate::error::{Error, Result, shown};
+use crate::expr::text::number;
+use crate::protocol::schema::{DataType, TextLayout};
+
+/// A value; its type stands beside it in the tree.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// Null of any type.
+    Null,
+    /// A truth value.
+    Boolean(bool),
+    /// Any integer, the days of a date, the microseconds of a timestamp.
+    Long(i64),
+    /// A double, or a float widened.
+    Double(f64),
+    /// The unscaled value of a decimal.
+    Decimal(i128),
+    /// Text.
+    Text(Arc<str>),
+    /// Bytes.
+    Bytes(Arc<[u8]>),
+}
+
+/// Spark's order of doubles: `-0.0` equals `0.0`, `NaN` equals itself and is the greatest.
+#[must_use]
+pub fn compare_doubles(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+impl Scalar {
+    /// Whether it is null.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The order of two values of the same type; `None` when one is null or the types differ.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        Some(match (self, other) {
+            (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
+            (Self::Long(a), Self::Long(b)) => a.cmp(b),
+            (Self::Double(a), Self::Double(b)) => compare_doubles(*a, *b),
+            (Self::Decimal(a), Self::Decimal(b)) => a.cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Self::Bytes(a), Self::Bytes(b)) => a.cmp(b),
+            _ => return None,
+        })
+    }
+
+    /// Reads the value of a literal of a type.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the JSON value is not of the type.
+    pub fn from_json(value: &Value, data_type: &DataType) -> Result<Self> {
+        let wrong = || Error::invalid(format!("expression tree: {} is no literal of type {data_type}", shown(&value.to_string())));
+        if value.is_null() {
+            return Ok(Self::Null);
+        }
+        let whole = |low: i64, high: i64| value.as_i64().filter(|v| (low..=high).contains(v)).map(Self::Long).ok_or_else(wrong);
+        let real = || match value {
+            Value::Number(n) => n.as_f64(),
+            Value::String(s) => match s.as_str() {
+                "NaN" => Some(f64::NAN),
+                "Infinity" => Some(f64::INFINITY),
+                "-Infinity" => Some(f64::NEG_INFINITY),
+                _ => None,
+            },
+            _ => None,
+        };
+        match data_type {
+            DataType::Boolean => value.as_bool().map(Self::Boolean).ok_or_else(wrong),
+            DataType::Byte => whole(i64::from(i8::MIN), i64::from(i8::MAX)),
+            DataType::Short => whole(i64::from(i16::MIN), i64::from(i16::MAX)),
+            DataType::Integer | DataType::Date => whole(i64::from(i32::MIN), i64::from(i32::MAX)),
+            DataType::Long | DataType::Timestamp | DataType::TimestampNtz => whole(i64::MIN, i64::MAX),
+            DataType::Float => real().map(|d| Self::Double(f64::from(d as f32))).ok_or_else(wrong),
+            DataType::Double => real().map(Self::Double).ok_or_else(wrong),
+            DataType::Decimal(precision, scale) => {
+                let written = value.as_str().and_then(number::Written::parse).ok_or_else(wrong)?;
+                let exact = written.unscaled(*scale, number::Rounding::Down).filter(|v| number::fits(*v, *precision));
+                exact.filter(|_| written.fits_scale(*scale)).map(Self::Decimal).ok_or_else(wrong)
+            }
+            DataType::String => value.as_str().map(|s| Self::Text(s.into())).ok_or_else(wrong),
+            DataType::Binary => value.as_str().and_then(unhex).map(|b| Self::Bytes(b.into())).ok_or_else(wrong),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// The value as an array of one row, in the plain layout.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when value and type do not belong together.
+    pub fn to_array(&self, data_type: &DataType) -> Result<ArrayRef> {
+        let array: ArrayRef = match (self, data_type) {
+            (Self::Null, _) => new_null_array(&data_type.to_arrow(TextLayout::Plain), 1),
+            (Self::Boolean(v), DataType::Boolean) => Arc::new(BooleanArray::from(vec![*v])),
+            (Self::Long(v), DataType::Byte) => Arc::new(Int8Array::from(vec![*v as i8])),
+            (Self::Long(v), DataType::Short) => Arc::new(Int16Array::from(vec![*v as i16])),
+            (Self::Long(v), DataType::Integer) => Arc::new(Int32Array::from(vec![*v as i32])),
+            (Self::Long(v), DataType::Long) => Arc::new(Int64Array::from(vec![*v])),
+            (Self::Long(v), DataType::Date) => Arc::new(Date32Array::from(vec![*v as i32])),
+            (Self::Long(v), DataType::Timestamp) => Arc::new(TimestampMicrosecondArray::from(vec![*v]).with_timezone("UTC")),
+            (Self::Long(v), DataType::TimestampNtz) => Arc::new(TimestampMicrosecondArray::from(vec![*v])),
+            (Self::Double(v), DataType::Float) => Arc::new(Float32Array::from(vec![*v as f32])),
+            (Self::Double(v), DataType::Double) => Arc::new(Float64Array::from(vec![*v])),
+            (Self::Decimal(v), DataType::Decimal(p, s)) => Arc::new(Decimal128Array::from(vec![*v]).with_precision_and_scale(*p, *s)?),
+            (Self::Text(v), DataType::String) => Arc::new(StringArray::from(vec![v.as_ref()])),
+            (Self::Bytes(v), DataType::Binary) => Arc::new(BinaryArray::from(vec![v.as_ref()])),
+            _ => return Err(Error::internal(format!("a literal does not have its type {data_type}"))),
+        };
+        Ok(array)
+    }
+}
+
+/// Bytes of a hex text of even length.
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    digits
+        .chunks_exact(2)
+        .map(|pair| match pair {
+            [high, low] => Some((hex_digit(*high)? << 4) | hex_digit(*low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Value of a hex digit.
+#[must_use]
+pub fn hex_digit(byte: u8) -> Option<u8> {
+    (byte as char).to_digit(16).map(|d| d as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_is_greatest_and_equal_to_itself_and_zeros_are_equal() {
+        assert_eq!(compare_doubles(f64::NAN, f64::INFINITY), Ordering::Greater);
+        assert_eq!(compare_doubles(-f64::NAN, f64::NAN), Ordering::Equal);
+        assert_eq!(compare_doubles(f64::NEG_INFINITY, -f64::NAN), Ordering::Less);
+        assert_eq!(compare_doubles(-0.0, 0.0), Ordering::Equal);
+    }
+
+    #[test]
+    fn a_literal_that_is_not_of_its_type_is_refused() {
+        for (json, data_type) in [
+            ("128", DataType::Byte),
+            ("\"1\"", DataType::Integer),
+            ("1.5", DataType::Long),
+            ("\"1.234\"", DataType::Decimal(10, 2)),
+            ("\"123456789.00\"", DataType::Decimal(10, 2)),
+            ("\"abc\"", DataType::Binary),
+            ("\"inf\"", DataType::Double),
+            ("[1]", DataType::String),
+        ] {
+            let value: Value = serde_json::from_str(json).unwrap();
+            assert!(matches!(Scalar::from_json(&value, &data_type), Err(Error::Invalid { .. })), "{json}");
+        }
+        let value: Value = serde_json::from_str("\"12.3\"").unwrap();
+        assert_eq!(Scalar::from_json(&value, &DataType::Decimal(10, 2)).unwrap(), Scalar::Decimal(1230));
+    }
+}

@@ -1,0 +1,372 @@
+//! The judge: walks the tree and settles each leaf from the ranges of its sides.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{Field, Schema};
+
+use crate::expr::eval::compare::comparator;
+use crate::expr::eval::in_set::InSet;
+use crate::expr::eval::pattern::Like;
+use crate::expr::eval::value::Texts;
+use crate::expr::eval::{Operand, cast, is_null_intolerant};
+use crate::expr::{Bound, CastMode, Expr, Function, Scalar};
+use crate::protocol::schema::DataType;
+use crate::prune::range::{Range, may_be_at_most, may_be_equal, may_be_less, shift_zone, stem, true_bits};
+use crate::prune::{Facts, Outcomes};
+
+pub(super) struct Judge<'a> {
+    bound: &'a Bound,
+    facts: &'a dyn Facts,
+    rows: usize,
+    /// The partition columns that the predicate names.
+    partitions: RecordBatch,
+    /// Their paths.
+    exact: BTreeSet<Vec<String>>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(bound: &'a Bound, facts: &'a dyn Facts) -> Self {
+        let rows = facts.rows();
+        let mut exact = BTreeSet::new();
+        let (mut fields, mut columns): (Vec<Field>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
+        for path in bound.columns() {
+            // Partition columns are never nested.
+            let ([name], Some(array)) = (path, facts.partition(path)) else { continue };
+            if array.len() == rows {
+                exact.insert(path.to_vec());
+                fields.push(Field::new(name, array.data_type().clone(), true));
+                columns.push(array);
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let partitions = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+            .unwrap_or_else(|_| RecordBatch::from(StructArray::new_empty_fields(rows, None)));
+        Self { bound, facts, rows, partitions, exact }
+    }
+
+    fn none(&self) -> BooleanBuffer {
+        BooleanBuffer::new_unset(self.rows)
+    }
+
+    /// Whether only partition columns and literals decide the value.
+    fn is_exact(&self, expr: &Expr) -> bool {
+        let mut columns = BTreeSet::new();
+        expr.collect_columns(&mut columns);
+        columns.into_iter().all(|path| self.exact.contains(path))
+    }
+
+    /// The value of an expression that [`Self::is_exact`].
+    fn value(&self, expr: &Expr) -> Option<Operand> {
+        if let Expr::Literal { value, data_type } = expr {
+            return Some(Operand { array: value.to_array(data_type).ok()?, scalar: true });
+        }
+        // An error is some row's, whose file is unknown: the scan will raise it or not need it.
+        self.bound.with(expr.clone()).evaluate(&self.partitions).ok().map(Operand::column)
+    }
+
+    /// The outcomes of a predicate.
+    pub(super) fn predicate(&self, expr: &Expr) -> Outcomes {
+        if self.rows == 0 {
+            return Outcomes::unknown(0);
+        }
+        if self.is_exact(expr)
+            && let Some(value) = self.value(expr)
+        {
+            return self.known(&value);
+        }
+        match expr {
+            Expr::Call { function, args, .. } => match (function, args.as_slice()) {
+                (Function::And, args) => args.iter().map(|a| self.predicate(a)).reduce(|a, b| a.and(&b)).unwrap_or_else(|| Outcomes::unknown(self.rows)),
+                (Function::Or, args) => args.iter().map(|a| self.predicate(a)).reduce(Outcomes::or).unwrap_or_else(|| Outcomes::unknown(self.rows)),
+                (Function::Not, [arg]) => self.predicate(arg).not(),
+                (Function::IsNull, [arg]) => self.is_null(arg),
+                (Function::IsNotNull, [arg]) => self.is_null(arg).not(),
+                (Function::EqualNullSafe, [a, b]) => self.equal_null_safe(a, b),
+                (Function::Equal | Function::Less | Function::LessEqual | Function::Greater | Function::GreaterEqual, [a, b]) => {
+                    self.comparison(*function, &self.range(a), &self.range(b))
+                }
+                (Function::Like, [value, Expr::Literal { value: Scalar::Text(pattern), .. }, escape @ ..]) => self.like(value, pattern, escape),
+                (Function::StartsWith, [value, Expr::Literal { value: Scalar::Text(prefix), data_type: DataType::String }]) => {
+                    self.starts_with(&self.range(value), prefix, true)
+                }
+                _ => self.truth(&self.range(expr)),
+            },
+            Expr::InList { arg, values, set } => self.in_list(arg, values, set),
+            _ => self.truth(&self.range(expr)),
+        }
+    }
+
+    /// A predicate whose value is known for every file.
+    fn known(&self, value: &Operand) -> Outcomes {
+        let Some(values) = value.array.as_boolean_opt() else {
+            // Void: null everywhere.
+            return Outcomes { may_be_true: self.none(), may_be_false: self.none(), may_be_null: BooleanBuffer::new_set(self.rows) };
+        };
+        let bits = |wanted: Option<bool>| {
+            BooleanBuffer::collect_bool(self.rows, |row| {
+                let row = value.row(row);
+                values.is_valid(row).then(|| values.value(row)) == wanted
+            })
+        };
+        Outcomes { may_be_true: bits(Some(true)), may_be_false: bits(Some(false)), may_be_null: bits(None) }
+    }
+
+    /// A truth value that stands for itself.
+    fn truth(&self, range: &Range) -> Outcomes {
+        let is = |operand: &Option<Operand>, wanted: bool| {
+            let Some(operand) = operand else { return self.none() };
+            let Some(values) = operand.array.as_boolean_opt() else { return self.none() };
+            BooleanBuffer::collect_bool(self.rows, |row| !operand.is_null(row) && values.value(operand.row(row)) == wanted)
+        };
+        // A greatest value of false rules out true, a least value of true rules out false.
+        Outcomes {
+            may_be_true: &range.may_have_value & &!&is(&range.high, false),
+            may_be_false: &range.may_have_value & &!&is(&range.low, true),
+            may_be_null: range.may_be_null.clone(),
+        }
+    }
+
+    fn is_null(&self, arg: &Expr) -> Outcomes {
+        let range = self.range(arg);
+        Outcomes { may_be_true: range.may_be_null, may_be_false: range.may_have_value, may_be_null: self.none() }
+    }
+
+    fn comparison(&self, function: Function, a: &Range, b: &Range) -> Outcomes {
+        let rows = self.rows;
+        let (yes, no) = match function {
+            Function::Less => (may_be_less(a, b, rows), may_be_at_most(b, a, rows)),
+            Function::LessEqual => (may_be_at_most(a, b, rows), may_be_less(b, a, rows)),
+            Function::Greater => (may_be_less(b, a, rows), may_be_at_most(a, b, rows)),
+            Function::GreaterEqual => (may_be_at_most(b, a, rows), may_be_less(a, b, rows)),
+            _ => (may_be_equal(a, b, rows), !&a.are_one_value(b, rows)),
+        };
+        let values = &a.may_have_value & &b.may_have_value;
+        Outcomes { may_be_true: &yes & &values, may_be_false: &no & &values, may_be_null: &a.may_be_null | &b.may_be_null }
+    }
+
+    fn equal_null_safe(&self, a: &Expr, b: &Expr) -> Outcomes {
+        let (a, b) = (self.range(a), self.range(b));
+        let plain = self.comparison(Function::Equal, &a, &b);
+        let differ = &(&a.may_be_null & &b.may_have_value) | &(&b.may_be_null & &a.may_have_value);
+        Outcomes { may_be_true: &plain.may_be_true | &(&a.may_be_null & &b.may_be_null), may_be_false: &plain.may_be_false | &differ, may_be_null: self.none() }
+    }
+
+    fn in_list(&self, arg: &Expr, values: &[Scalar], set: &InSet) -> Outcomes {
+        let range = self.range(arg);
+        let has_null = values.iter().any(Scalar::is_null);
+        let inside = self.any_within(&range, values, arg.data_type());
+        // The one value of a file is in the list.
+        let certain = range.one_value(self.rows).and_then(|one| {
+            let low = range.low.as_ref()?;
+            let found = true_bits(&set.contains(&low.array).ok()?);
+            Some(BooleanBuffer::collect_bool(self.rows, |row| one.value(row) && found.value(low.row(row))))
+        });
+        let open = !&certain.unwrap_or_else(|| self.none());
+        let misses = &range.may_have_value & &open;
+        Outcomes {
+            may_be_true: &range.may_have_value & &inside,
+            may_be_false: if has_null { self.none() } else { misses.clone() },
+            may_be_null: if has_null { &range.may_be_null | &misses } else { range.may_be_null },
+        }
+    }
+
+    /// The files whose range holds one of the values.
+    fn any_within(&self, range: &Range, values: &[Scalar], data_type: &DataType) -> BooleanBuffer {
+        let unknown = || BooleanBuffer::new_set(self.rows);
+        let mut sorted: Vec<&Scalar> = values.iter().filter(|v| !v.is_null()).collect();
+        sorted.sort_by(|a, b| a.compare(b).unwrap_or(std::cmp::Ordering::Equal));
+        if sorted.is_empty() {
+            return self.none();
+        }
+        if range.may_be_nan && sorted.iter().any(|v| matches!(v, Scalar::Double(d) if d.is_nan())) {
+            return unknown();
+        }
+        let (Some(low), Some(high)) = (&range.low, &range.high) else { return self.any_beyond(range, &sorted, data_type) };
+        let arrays: Option<Vec<ArrayRef>> = sorted.iter().map(|v| v.to_array(data_type).ok()).collect();
+        let Some(list) = arrays.and_then(|arrays| {
+            let parts: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+            arrow_select::concat::concat(&parts).ok()
+        }) else {
+            return unknown();
+        };
+        let as_list = |array: &ArrayRef| arrow_cast::cast(array, list.data_type()).ok();
+        let (Some(lows), Some(highs)) = (as_list(&low.array), as_list(&high.array)) else { return unknown() };
+        let (Ok(from_low), Ok(from_high)) = (comparator(&list, &lows), comparator(&list, &highs)) else { return unknown() };
+        let texts = Texts::new(&list).ok().zip(Texts::new(&highs).ok()).filter(|_| !range.is_exact);
+        let indices: Vec<usize> = (0..list.len()).collect();
+        BooleanBuffer::collect_bool(self.rows, |row| {
+            let (l, h) = (low.row(row), high.row(row));
+            let first = if lows.is_null(l) { 0 } else { indices.partition_point(|n| from_low(*n, l).is_lt()) };
+            if first >= list.len() {
+                return false;
+            }
+            let cut = || texts.as_ref().is_some_and(|(values, highs)| stem(highs.get(h)).is_some_and(|s| values.get(first).starts_with(s)));
+            highs.is_null(h) || from_high(first, h).is_le() || cut()
+        })
+    }
+
+    /// [`Self::any_within`] when a bound is unknown for all files.
+    fn any_beyond(&self, range: &Range, sorted: &[&Scalar], data_type: &DataType) -> BooleanBuffer {
+        let literal = |value: &Scalar| Some(Range::exact(Operand { array: value.to_array(data_type).ok()?, scalar: true }, self.rows, data_type));
+        let ends = sorted.first().and_then(|v| literal(v)).zip(sorted.last().and_then(|v| literal(v)));
+        match ends {
+            Some((least, greatest)) if !range.may_be_nan => &may_be_at_most(range, &greatest, self.rows) & &may_be_at_most(&least, range, self.rows),
+            _ => BooleanBuffer::new_set(self.rows),
+        }
+    }
+
+    fn like(&self, value: &Expr, pattern: &str, escape: &[Expr]) -> Outcomes {
+        let escape = match escape {
+            [] => Some('\\'),
+            [Expr::Literal { value: Scalar::Text(escape), .. }] => escape.chars().next(),
+            _ => None,
+        };
+        let range = self.range(value);
+        let like = escape.and_then(|escape| Like::new(pattern, escape).ok());
+        let Some(like) = like else {
+            return Outcomes { may_be_true: range.may_have_value.clone(), may_be_false: range.may_have_value, may_be_null: BooleanBuffer::new_set(self.rows) };
+        };
+        if let Some(exact) = like.exact() {
+            let literal = Operand { array: Arc::new(arrow_array::StringArray::from(vec![exact])), scalar: true };
+            return self.comparison(Function::Equal, &range, &Range::exact(literal, self.rows, &DataType::String));
+        }
+        let (prefix, is_all) = like.prefix();
+        self.starts_with(&range, &prefix, is_all)
+    }
+
+    /// Text that begins with `prefix`, and, unless `is_all`, has more to satisfy.
+    fn starts_with(&self, range: &Range, prefix: &str, is_all: bool) -> Outcomes {
+        let test = |operand: &Option<Operand>, unknown: bool, test: &dyn Fn(&str) -> bool| {
+            let texts = operand.as_ref().and_then(|o| Some((o, Texts::new(&o.array).ok()?)));
+            match texts {
+                Some((o, texts)) => BooleanBuffer::collect_bool(self.rows, |row| if o.is_null(row) { unknown } else { test(texts.get(o.row(row))) }),
+                None if unknown => BooleanBuffer::new_set(self.rows),
+                None => self.none(),
+            }
+        };
+        // Texts with the prefix lie between the prefix itself and everything that begins with it.
+        let low = test(&range.low, true, &|low| low <= prefix || low.starts_with(prefix));
+        let high = test(&range.high, true, &|high| high >= prefix || (!range.is_exact && stem(high).is_some_and(|s| prefix.starts_with(s))));
+        let all = &test(&range.low, false, &|low| low.starts_with(prefix)) & &test(&range.high, false, &|high| high.starts_with(prefix));
+        let may_be_false = if is_all { &range.may_have_value & &!&all } else { range.may_have_value.clone() };
+        Outcomes { may_be_true: &(&low & &high) & &range.may_have_value, may_be_false, may_be_null: range.may_be_null.clone() }
+    }
+
+    /// What a value may be in each file.
+    fn range(&self, expr: &Expr) -> Range {
+        let data_type = expr.data_type();
+        if self.is_exact(expr) {
+            return match self.value(expr) {
+                Some(value) => Range::exact(value, self.rows, data_type),
+                None => Range::unknown(self.rows, data_type),
+            };
+        }
+        match expr {
+            Expr::Column { path, data_type } => Range::of_statistics(path, data_type, self.facts),
+            Expr::Cast { arg, to, .. } => self.cast(arg, to),
+            Expr::Call { function: Function::GetField, args, data_type } => match field_path(args) {
+                Some(path) => Range::of_statistics(&path, data_type, self.facts),
+                None => Range::unknown(self.rows, data_type),
+            },
+            Expr::Call { function, args, data_type } => self.monotonic(*function, args, expr).unwrap_or_else(|| self.nullness(*function, args, data_type)),
+            _ => Range::unknown(self.rows, data_type),
+        }
+    }
+
+    /// All that is known of a function's value: null when an argument is, for the functions of which that holds.
+    fn nullness(&self, function: Function, args: &[Expr], data_type: &DataType) -> Range {
+        let mut out = Range::unknown(self.rows, data_type);
+        let known = is_null_intolerant(function)
+            && !matches!(
+                function,
+                Function::And | Function::Or | Function::If | Function::Case | Function::Coalesce | Function::Nvl2 | Function::NullIf | Function::Size
+            );
+        if known {
+            for arg in args {
+                out.may_have_value = &out.may_have_value & &self.range(arg).may_have_value;
+            }
+        }
+        out
+    }
+
+    /// Functions that keep the order: the bounds of the value are the values of the bounds.
+    fn monotonic(&self, function: Function, args: &[Expr], expr: &Expr) -> Option<Range> {
+        let (column, rest) = args.split_first()?;
+        let keeps_order = match (function, rest) {
+            (Function::Year, []) => matches!(column.data_type(), DataType::Date),
+            (Function::DateAdd | Function::DateSub, [Expr::Literal { value: Scalar::Long(_), .. }]) => true,
+            _ => false,
+        };
+        if !keeps_order {
+            return None;
+        }
+        let name = vec!["value".to_owned()];
+        let Expr::Call { function, args, data_type } = expr else { return None };
+        let mut args = args.clone();
+        *args.first_mut()? = Expr::Column { path: name, data_type: column.data_type().clone() };
+        let call = self.bound.with(Expr::Call { function: *function, args, data_type: data_type.clone() });
+        let apply = |operand: &Operand| {
+            let field = Field::new("value", operand.array.data_type().clone(), true);
+            let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![operand.array.clone()]).ok()?;
+            Some(Operand { array: call.evaluate(&batch).ok()?, scalar: operand.scalar })
+        };
+        Some(self.range(column).map(apply, apply, false))
+    }
+
+    fn cast(&self, arg: &Expr, to: &DataType) -> Range {
+        use DataType as T;
+        let from = arg.data_type();
+        let range = self.range(arg);
+        let zone = self.bound.zone;
+        match (from, to) {
+            _ if from == to => range,
+            (T::Timestamp, T::Date | T::TimestampNtz) => shift_zone(&range, &zone, true, to),
+            (T::Date | T::TimestampNtz, T::Timestamp) => shift_zone(&range, &zone, false, to),
+            (T::Date, T::TimestampNtz) | (T::TimestampNtz, T::Date) => shift_zone(&range, &crate::expr::Zone::UTC, true, to),
+            _ if keeps_order(from, to) => {
+                // Such a cast has a result for every value, so the mode does not matter.
+                let apply = |operand: &Operand| {
+                    let array = cast::cast(&operand.array, from, to, CastMode::Ansi, &zone).ok()?;
+                    Some(Operand { array, scalar: operand.scalar })
+                };
+                range.map(apply, apply, range.may_be_nan)
+            }
+            _ => {
+                // Null stays null, and a value may become null.
+                let mut out = Range::unknown(self.rows, to);
+                out.may_have_value = range.may_have_value;
+                out
+            }
+        }
+    }
+}
+
+/// Casts between numbers that have a result for every value and never turn two values around.
+fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    use DataType as T;
+    let number = |t: &DataType| matches!(t, T::Byte | T::Short | T::Integer | T::Long | T::Float | T::Double | T::Decimal(..));
+    if !number(from) || !number(to) || cast::can_fail(from, to, CastMode::Ansi) {
+        return false;
+    }
+    // From double to float is rounding, which keeps the order too; to integers some values have no result.
+    match (from, to) {
+        (T::Float | T::Double, to) => matches!(to, T::Float | T::Double),
+        _ => true,
+    }
+}
+
+/// The path of a field taken out of a struct column.
+fn field_path(args: &[Expr]) -> Option<Vec<String>> {
+    let [arg, Expr::Literal { value: Scalar::Text(name), .. }] = args else { return None };
+    let mut path = match arg {
+        Expr::Column { path, .. } => path.clone(),
+        Expr::Call { function: Function::GetField, args, .. } => field_path(args)?,
+        _ => return None,
+    };
+    path.push(name.to_string());
+    Some(path)
+}
