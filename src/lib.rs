@@ -1,5 +1,6 @@
 //! deltafast: Delta Lake tables of any size.
 
+pub mod dv;
 pub mod error;
 pub mod exec;
 pub mod history;

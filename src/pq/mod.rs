@@ -71,61 +71,10 @@ pub(crate) mod tests {
     use std::sync::Arc;
 
     use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-    use bytes::Bytes;
     use parquet::arrow::ArrowWriter;
     use parquet::file::properties::WriterProperties;
 
-    use crate::error::{Error, Missing, Result};
-    use crate::store::{File, ObjectMeta, Pending, Store};
-
-    /// A store of one file.
-    #[derive(Debug)]
-    pub(crate) struct Memory {
-        pub url: &'static str,
-        pub bytes: Bytes,
-    }
-
-    impl Memory {
-        fn range(bytes: &Bytes, range: &std::ops::Range<u64>) -> Result<Bytes> {
-            if range.start > range.end || range.end > bytes.len() as u64 {
-                return Err(Error::corrupt_data("out of range"));
-            }
-            Ok(bytes.slice(range.start as usize..range.end as usize))
-        }
-    }
-
-    impl Store for Memory {
-        fn url(&self) -> &str {
-            self.url
-        }
-
-        fn list_from(&self, _: &str, _: &str) -> Result<Vec<ObjectMeta>> {
-            Ok(Vec::new())
-        }
-
-        fn head(&self, path: &str) -> Result<ObjectMeta> {
-            Ok(ObjectMeta { path: path.to_owned(), size: self.bytes.len() as u64, modified_ms: 0 })
-        }
-
-        fn get(&self, _: &str) -> Pending<(Bytes, ObjectMeta)> {
-            Pending::lazy(|| Err(Error::not_found(Missing::Object, "no")))
-        }
-
-        fn get_ranges(&self, _: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
-            let bytes = self.bytes.clone();
-            Pending::lazy(move || ranges.iter().map(|range| Self::range(&bytes, range)).collect())
-        }
-    }
-
-    /// A file of these bytes in a store that counts as remote.
-    pub(crate) fn file_of(bytes: &[u8]) -> File {
-        file_in("memory:///", bytes)
-    }
-
-    /// A file of these bytes in a store at `url`.
-    pub(crate) fn file_in(url: &'static str, bytes: &[u8]) -> File {
-        File { store: Arc::new(Memory { url, bytes: Bytes::copy_from_slice(bytes) }), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) }
-    }
+    pub(crate) use crate::dv::tests::{file_in, file_of};
 
     /// `batch` as a Parquet file.
     pub(crate) fn write(batch: &RecordBatch, properties: Option<WriterProperties>) -> Vec<u8> {

@@ -1,0 +1,306 @@
+//! Where a deletion vector's bytes are and how they are framed: version byte, big-endian sizes, CRC-32.
+//!
+//! Vectors of one file that lie close together are fetched as one range; the version byte is looked at when the range
+//! begins near enough to the file's start to include it for nothing.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{Descriptor, Positions, z85};
+use crate::error::{Error, Result};
+use crate::store::{File, Pending};
+
+/// The file's format version, its first byte.
+const VERSION: u8 = 1;
+/// Vectors are joined into one range across gaps up to this.
+const GAP: u64 = 64 << 10;
+/// The longest range that joining makes.
+const JOINED: u64 = 16 << 20;
+/// Size before the data, checksum behind it.
+const FRAME: u64 = 8;
+/// Characters of a UUID in Z85.
+const UUID_LENGTH: usize = 20;
+
+/// Where a deletion vector's file is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DvPath {
+    /// Below the table's root: a plain path, nothing in it is encoded.
+    InTable(String),
+    /// As the log has it, in the form of an `add`'s path.
+    Given(String),
+}
+
+/// The file of a vector; `None` for one in the log.
+pub(super) fn path(descriptor: &Descriptor) -> Result<Option<DvPath>> {
+    let text = &descriptor.path_or_inline_dv;
+    match descriptor.storage_type.as_str() {
+        "i" => Ok(None),
+        "p" => Ok(Some(DvPath::Given(text.clone()))),
+        "u" => {
+            let split = text.len().checked_sub(UUID_LENGTH).and_then(|at| text.split_at_checked(at));
+            let (prefix, uuid) = split.ok_or_else(|| Error::corrupt_data("its UUID is too short"))?;
+            let uuid = z85::decode(uuid).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+            let uuid = uuid.ok_or_else(|| Error::corrupt_data("its UUID is not Z85"))?;
+            let name = format!("deletion_vector_{}.bin", hyphenated(&uuid));
+            Ok(Some(DvPath::InTable(if prefix.is_empty() { name } else { format!("{prefix}/{name}") })))
+        }
+        other => Err(Error::unsupported(format!("deletion vectors of storage type `{other}` are not supported"))),
+    }
+}
+
+/// The canonical text of a UUID.
+fn hyphenated(uuid: &[u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (n, byte) in uuid.iter().enumerate() {
+        if matches!(n, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
+    }
+    text
+}
+
+/// The bytes of a vector in the log.
+pub(super) fn inline(descriptor: &Descriptor) -> Result<Vec<u8>> {
+    let mut bytes = z85::decode(&descriptor.path_or_inline_dv).map_err(|e| Error::corrupt_data(e.to_string()))?;
+    // Z85 pads to whole groups.
+    match usize::try_from(descriptor.size_in_bytes) {
+        Ok(size) if size <= bytes.len() && bytes.len() - size < 4 => bytes.truncate(size),
+        _ => return Err(Error::corrupt_data(format!("it has {} bytes and the log says {}", bytes.len(), descriptor.size_in_bytes))),
+    }
+    Ok(bytes)
+}
+
+/// Vectors of one file, on their way.
+pub(super) struct Fetch {
+    /// Of each vector: its frame's range, and which of `ranges` holds it.
+    frames: Vec<(Range<u64>, usize)>,
+    ranges: Vec<Range<u64>>,
+    bytes: Pending<Vec<Bytes>>,
+}
+
+/// Begins to read the vectors of `file`.
+pub(super) fn fetch(file: &File, descriptors: &[&Descriptor]) -> Result<Fetch> {
+    let mut frames = Vec::with_capacity(descriptors.len());
+    for descriptor in descriptors {
+        let start = u64::try_from(descriptor.offset.unwrap_or(1)).ok().filter(|start| *start > 0);
+        let size = u64::try_from(descriptor.size_in_bytes).ok();
+        let (Some(start), Some(size)) = (start, size) else {
+            return Err(Error::corrupt_data(format!("the log puts it at offset {:?} with {} bytes", descriptor.offset, descriptor.size_in_bytes)));
+        };
+        frames.push((start..start + size + FRAME, 0));
+    }
+    let mut order: Vec<usize> = (0..frames.len()).collect();
+    order.sort_unstable_by_key(|n| frames.get(*n).map(|(range, _)| range.start));
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for n in order {
+        let Some((frame, joined)) = frames.get_mut(n) else { continue };
+        match ranges.last_mut() {
+            Some(last) if frame.start <= last.end + GAP && frame.end.max(last.end) - last.start <= JOINED => last.end = last.end.max(frame.end),
+            _ => ranges.push(if frame.start <= GAP { 0..frame.end } else { frame.clone() }),
+        }
+        *joined = ranges.len() - 1;
+    }
+    let bytes = file.store.get_ranges(&file.path, ranges.clone());
+    Ok(Fetch { frames, ranges, bytes })
+}
+
+impl Fetch {
+    /// Waits for the bytes and takes the vectors' data out of their frames.
+    pub fn wait(self) -> Result<Vec<Bytes>> {
+        let bytes = self.bytes.wait()?;
+        if let (Some(range), Some(bytes)) = (self.ranges.first(), bytes.first())
+            && range.start == 0
+            && bytes.first() != Some(&VERSION)
+        {
+            return Err(Error::corrupt_data(format!("its file begins with {:?}, not with the version {VERSION}", bytes.first())));
+        }
+        self.frames
+            .iter()
+            .map(|(frame, joined)| {
+                let (Some(range), Some(bytes)) = (self.ranges.get(*joined), bytes.get(*joined)) else {
+                    return Err(Error::internal("a range of deletion vectors was not read"));
+                };
+                unframe(bytes, frame.start - range.start, frame.end - frame.start - FRAME)
+            })
+            .collect()
+    }
+}
+
+/// The data of `size` bytes in the frame at `start`, if size and checksum are right.
+fn unframe(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
+    let early = || Error::corrupt_data("its file ends too early");
+    let at = usize::try_from(start).map_err(|_| early())?;
+    let (head, rest) = bytes.get(at..).and_then(|from| from.split_first_chunk::<4>()).ok_or_else(early)?;
+    let said = u64::from(u32::from_be_bytes(*head));
+    if said != size {
+        return Err(Error::corrupt_data(format!("it has {said} bytes and the log says {size}")));
+    }
+    let length = usize::try_from(size).map_err(|_| early())?;
+    let (data, rest) = rest.split_at_checked(length).ok_or_else(early)?;
+    let checksum = rest.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes)).ok_or_else(early)?;
+    let found = crc32fast::hash(data);
+    if found != checksum {
+        return Err(Error::corrupt_data(format!("its CRC-32 is {found:#010x}, and {checksum:#010x} is stored")));
+    }
+    Ok(bytes.slice_ref(data))
+}
+
+/// Writes several vectors into one file.
+#[derive(Debug)]
+pub struct FileWriter {
+    bytes: Vec<u8>,
+}
+
+/// What a descriptor says of a vector that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Where its frame begins.
+    pub offset: i32,
+    /// Bytes of its data.
+    pub size_in_bytes: i32,
+    /// Rows that it deletes.
+    pub cardinality: i64,
+}
+
+impl Default for FileWriter {
+    fn default() -> Self {
+        Self { bytes: vec![VERSION] }
+    }
+}
+
+impl FileWriter {
+    /// Adds a vector.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the file would outgrow 2 GiB.
+    pub fn push(&mut self, positions: &Positions) -> Result<Written> {
+        let data = positions.serialize();
+        let too_big = |_| Error::invalid("a file of deletion vectors would outgrow 2 GiB");
+        let offset = i32::try_from(self.bytes.len()).map_err(too_big)?;
+        let size_in_bytes = i32::try_from(data.len()).map_err(too_big)?;
+        let cardinality = i64::try_from(positions.len()).map_err(too_big)?;
+        self.bytes.extend(size_in_bytes.to_be_bytes());
+        self.bytes.extend(&data);
+        self.bytes.extend(crc32fast::hash(&data).to_be_bytes());
+        Ok(Written { offset, size_in_bytes, cardinality })
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether no vector was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == 1
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn finish(self) -> Bytes {
+        self.bytes.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{load, load_all};
+    use super::*;
+    use crate::dv::tests::file_of;
+
+    fn descriptor(storage_type: &str, text: &str) -> Descriptor {
+        Descriptor { storage_type: storage_type.to_owned(), path_or_inline_dv: text.to_owned(), offset: Some(4), size_in_bytes: 40, cardinality: 6 }
+    }
+
+    #[test]
+    fn the_protocols_example_of_a_relative_path() {
+        let example = descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^");
+        assert_eq!(path(&example).unwrap(), Some(DvPath::InTable("ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin".to_owned())));
+        assert_eq!(example.unique_id(), "uab^-aqEH.-t@S}K{vb[*k^@4");
+        let bare = descriptor("u", "^-aqEH.-t@S}K{vb[*k^");
+        assert_eq!(path(&bare).unwrap(), Some(DvPath::InTable("deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin".to_owned())));
+    }
+
+    #[test]
+    fn the_protocols_example_of_an_inline_vector() {
+        let mut example = descriptor("i", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L");
+        example.offset = None;
+        let vector = load(&example, |_| Err(Error::internal("nothing to open"))).unwrap();
+        assert_eq!(vector.positions().iter().collect::<Vec<_>>(), [3, 4, 7, 11, 18, 29]);
+        assert_eq!(example.unique_id(), "iwi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L");
+        example.cardinality = 5;
+        assert!(load(&example, |_| Err(Error::internal(""))).unwrap_err().to_string().contains("deletes 6 rows and the log says 5"));
+    }
+
+    #[test]
+    fn unknown_storage_types_and_senseless_uuids_are_refused() {
+        assert!(matches!(path(&descriptor("x", "")), Err(Error::Unsupported { .. })));
+        for bad in ["", "short", "^-aqEH.-t@S}K{vb[*k ", "ü-aqEH.-t@S}K{vb[*k"] {
+            assert!(path(&descriptor("u", bad)).is_err(), "{bad}");
+        }
+    }
+
+    fn three() -> (Vec<u8>, Vec<Descriptor>, Vec<Positions>) {
+        let sets = vec![
+            Positions::from_ascending([1, 2, 3]).unwrap(),
+            Positions::from_ascending(0..100_000).unwrap(),
+            Positions::from_ascending((0..500_000).step_by(3)).unwrap(),
+        ];
+        let mut writer = FileWriter::default();
+        let descriptors = sets
+            .iter()
+            .map(|set| {
+                let written = writer.push(set).unwrap();
+                Descriptor {
+                    storage_type: "p".to_owned(),
+                    path_or_inline_dv: "somewhere".to_owned(),
+                    offset: Some(written.offset),
+                    size_in_bytes: written.size_in_bytes,
+                    cardinality: written.cardinality,
+                }
+            })
+            .collect();
+        (writer.finish().to_vec(), descriptors, sets)
+    }
+
+    #[test]
+    fn vectors_of_one_file_are_read_together_and_in_any_order() {
+        let (bytes, mut descriptors, mut sets) = three();
+        descriptors.reverse();
+        sets.reverse();
+        let file = file_of(&bytes);
+        let vectors = load_all(&descriptors, |_| Ok(file.clone())).unwrap();
+        assert!(vectors.iter().map(|v| v.positions().clone()).eq(sets));
+        assert_eq!(fetch(&file, &descriptors.iter().collect::<Vec<_>>()).unwrap().ranges, [0..bytes.len() as u64]);
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let (bytes, descriptors, _) = three();
+        let broken = |change: &dyn Fn(&mut Vec<u8>, &mut Descriptor)| {
+            let (mut bytes, mut descriptor) = (bytes.clone(), descriptors[0].clone());
+            change(&mut bytes, &mut descriptor);
+            let error = load(&descriptor, |_| Ok(file_of(&bytes))).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+            error.to_string()
+        };
+        assert!(broken(&|bytes, _| bytes[0] = 2).contains("version"));
+        assert!(broken(&|bytes, _| bytes[5] ^= 1).contains("CRC-32"));
+        assert!(broken(&|bytes, _| bytes[4] ^= 1).contains("the log says"));
+        assert!(broken(&|_, descriptor| descriptor.size_in_bytes -= 1).contains("the log says"));
+        assert!(broken(&|_, descriptor| descriptor.size_in_bytes = -1).contains("the log puts it"));
+        assert!(broken(&|_, descriptor| descriptor.cardinality = 4).contains("deletes 3 rows and the log says 4"));
+        assert!(broken(&|bytes, _| bytes.truncate(20)).contains("f.parquet"));
+        let frame = |bytes: &mut Vec<u8>| {
+            bytes[5] = 0;
+            let checksum = crc32fast::hash(&bytes[5..5 + descriptors[0].size_in_bytes as usize]);
+            let at = 5 + descriptors[0].size_in_bytes as usize;
+            bytes[at..at + 4].copy_from_slice(&checksum.to_be_bytes());
+        };
+        assert!(broken(&|bytes, _| frame(bytes)).contains("magic number"));
+    }
+}

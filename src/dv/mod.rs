@@ -1,0 +1,212 @@
+//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of rows of a file that are deleted.
+//!
+//! A vector stands in the log itself or in a file of several. Its bytes are read by range, neighbours of one file in one
+//! request, and verified: format version, size, CRC-32, magic number and the cardinality that the log gives.
+//!
+//! Protocol: "Deletion Vectors", "Deletion Vector Format". Cost: one pass over the bytes.
+
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod bitmap;
+mod format;
+pub mod z85;
+
+pub use bitmap::Positions;
+pub use format::{DvPath, FileWriter, Written};
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_buffer::BooleanBuffer;
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+use crate::store::File;
+
+/// Where a deletion vector is, as the log describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Descriptor {
+    /// `u`: a file of the table by its UUID; `p`: a file by its path; `i`: inline.
+    pub storage_type: String,
+    /// Prefix and UUID, path, or the vector itself in Z85.
+    pub path_or_inline_dv: String,
+    /// Where it begins in its file.
+    pub offset: Option<i32>,
+    /// Length of the vector in bytes.
+    pub size_in_bytes: i32,
+    /// How many rows it deletes.
+    pub cardinality: i64,
+}
+
+impl Descriptor {
+    /// The id that tells a file's vectors apart.
+    #[must_use]
+    pub fn unique_id(&self) -> String {
+        match self.offset {
+            Some(offset) => format!("{}{}@{offset}", self.storage_type, self.path_or_inline_dv),
+            None => format!("{}{}", self.storage_type, self.path_or_inline_dv),
+        }
+    }
+}
+
+/// The deleted rows of one file, by position.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeletionVector {
+    positions: Positions,
+}
+
+impl From<Positions> for DeletionVector {
+    fn from(positions: Positions) -> Self {
+        Self { positions }
+    }
+}
+
+impl DeletionVector {
+    /// The deleted rows.
+    #[must_use]
+    pub fn positions(&self) -> &Positions {
+        &self.positions
+    }
+
+    /// How many rows are deleted.
+    #[must_use]
+    pub fn cardinality(&self) -> u64 {
+        self.positions.len()
+    }
+
+    /// How many of these rows are deleted.
+    #[must_use]
+    pub fn count(&self, rows: Range<u64>) -> u64 {
+        self.positions.count(rows)
+    }
+
+    /// A bit for each of these rows, set where the row is to be kept; `None` if all are.
+    #[must_use]
+    pub fn keep(&self, rows: Range<u64>) -> Option<BooleanBuffer> {
+        self.positions.keep(rows)
+    }
+
+    /// Decodes a vector's bytes and compares them with what the log says.
+    fn decode(bytes: &[u8], descriptor: &Descriptor) -> Result<Self> {
+        let positions = Positions::deserialize(bytes)?;
+        if i64::try_from(positions.len()) != Ok(descriptor.cardinality) {
+            return Err(Error::corrupt_data(format!("it deletes {} rows and the log says {}", positions.len(), descriptor.cardinality)));
+        }
+        Ok(Self { positions })
+    }
+}
+
+/// Says that an error is about a deletion vector.
+fn about(error: Error) -> Error {
+    match error {
+        Error::Corrupt { kind: crate::error::Damaged::Data, what, place } => {
+            Error::Corrupt { kind: crate::error::Damaged::Data, what: format!("damaged deletion vector: {what}"), place }
+        }
+        other => other,
+    }
+}
+
+/// Loads one deletion vector. `resolve` turns its path into a file.
+///
+/// # Errors
+/// [`Error::Corrupt`] names the file and what is wrong; what `resolve` and the store say.
+pub fn load(descriptor: &Descriptor, resolve: impl Fn(&DvPath) -> Result<File>) -> Result<Arc<DeletionVector>> {
+    match load_all(std::slice::from_ref(descriptor), resolve)?.pop() {
+        Some(vector) => Ok(vector),
+        None => Err(Error::internal("no deletion vector was loaded")),
+    }
+}
+
+/// Loads several deletion vectors, those of one file together.
+///
+/// # Errors
+/// As [`load`], for the first that fails.
+pub fn load_all(descriptors: &[Descriptor], resolve: impl Fn(&DvPath) -> Result<File>) -> Result<Vec<Arc<DeletionVector>>> {
+    let mut out: Vec<Option<Arc<DeletionVector>>> = vec![None; descriptors.len()];
+    let mut by_file: FxHashMap<DvPath, Vec<(usize, &Descriptor)>> = FxHashMap::default();
+    for (n, (descriptor, out)) in descriptors.iter().zip(&mut out).enumerate() {
+        match format::path(descriptor).map_err(about)? {
+            Some(path) => by_file.entry(path).or_default().push((n, descriptor)),
+            None => *out = Some(Arc::new(format::inline(descriptor).and_then(|bytes| DeletionVector::decode(&bytes, descriptor)).map_err(about)?)),
+        }
+    }
+    // Every file's reads are under way before the first is waited for.
+    let fetches = by_file
+        .iter()
+        .map(|(path, wanted)| {
+            let file = resolve(path)?;
+            let descriptors: Vec<&Descriptor> = wanted.iter().map(|(_, descriptor)| *descriptor).collect();
+            let fetch = format::fetch(&file, &descriptors).map_err(|e| about(e).at_file(&file.path))?;
+            Ok((wanted, file, fetch))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    for (wanted, file, fetch) in fetches {
+        let vectors = fetch.wait().map_err(|e| about(e).at_file(&file.path))?;
+        for ((n, descriptor), bytes) in wanted.iter().zip(vectors) {
+            let vector = DeletionVector::decode(&bytes, descriptor).map_err(|e| about(e).at_file(&file.path))?;
+            if let Some(out) = out.get_mut(*n) {
+                *out = Some(Arc::new(vector));
+            }
+        }
+    }
+    out.into_iter().map(|vector| vector.ok_or_else(|| Error::internal("a deletion vector was not loaded"))).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use crate::error::{Error, Missing, Result};
+    use crate::store::{File, ObjectMeta, Pending, Store};
+
+    /// A store of one file.
+    #[derive(Debug)]
+    pub(crate) struct Memory {
+        pub url: &'static str,
+        pub bytes: Bytes,
+    }
+
+    impl Memory {
+        fn range(bytes: &Bytes, range: &std::ops::Range<u64>) -> Result<Bytes> {
+            if range.start > range.end || range.end > bytes.len() as u64 {
+                return Err(Error::corrupt_data("out of range"));
+            }
+            Ok(bytes.slice(range.start as usize..range.end as usize))
+        }
+    }
+
+    impl Store for Memory {
+        fn url(&self) -> &str {
+            self.url
+        }
+
+        fn list_from(&self, _: &str, _: &str) -> Result<Vec<ObjectMeta>> {
+            Ok(Vec::new())
+        }
+
+        fn head(&self, path: &str) -> Result<ObjectMeta> {
+            Ok(ObjectMeta { path: path.to_owned(), size: self.bytes.len() as u64, modified_ms: 0 })
+        }
+
+        fn get(&self, _: &str) -> Pending<(Bytes, ObjectMeta)> {
+            Pending::lazy(|| Err(Error::not_found(Missing::Object, "no")))
+        }
+
+        fn get_ranges(&self, _: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
+            let bytes = self.bytes.clone();
+            Pending::lazy(move || ranges.iter().map(|range| Self::range(&bytes, range)).collect())
+        }
+    }
+
+    /// A file of these bytes in a store that counts as remote.
+    pub(crate) fn file_of(bytes: &[u8]) -> File {
+        file_in("memory:///", bytes)
+    }
+
+    /// A file of these bytes in a store at `url`.
+    pub(crate) fn file_in(url: &'static str, bytes: &[u8]) -> File {
+        File { store: Arc::new(Memory { url, bytes: Bytes::copy_from_slice(bytes) }), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) }
+    }
+}
