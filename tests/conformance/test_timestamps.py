@@ -1,0 +1,140 @@
+"""Timestamps with and without time zone, in files, partitions and statistics."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tablekit import log
+
+from . import helpers
+
+NOON = dt.datetime(2024, 3, 1, 12, 0, 0, 123456)  # noqa: DTZ001
+UTC_NOON = NOON.replace(tzinfo=dt.UTC)
+
+
+def _one(table: log.Table, kind: str, array: pa.Array, **options: Any) -> None:
+    add = table.data("a.parquet", {"id": pa.array(range(len(array)), pa.int64()), "t": array}, **options)
+    table.commit(0, log.protocol(features=["timestampNtz"]), log.metadata([("id", "long"), ("t", kind)]), add)
+
+
+def test_timestamp_ntz_has_no_zone_and_does_not_shift(table: log.Table) -> None:
+    _one(table, "timestamp_ntz", pa.array([NOON], pa.timestamp("us")))
+    assert helpers.read(table).schema.field("t").type == pa.timestamp("us")
+    assert helpers.column(table, "t", time_zone="America/New_York") == [NOON]
+
+
+def test_timestamp_is_an_instant_in_utc(table: log.Table) -> None:
+    _one(table, "timestamp", pa.array([UTC_NOON], pa.timestamp("us", "UTC")))
+    assert helpers.read(table).schema.field("t").type == pa.timestamp("us", "UTC")
+    assert helpers.column(table, "t") == [UTC_NOON]
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_timestamps_of_every_unit_are_microseconds(table: log.Table, unit: str) -> None:
+    whole = UTC_NOON.replace(microsecond=123000)
+    array = pa.array([whole], pa.timestamp(unit, "UTC"))
+    _one(table, "timestamp", array, coerce_timestamps=unit if unit != "ns" else None, version="2.6")
+    assert helpers.column(table, "t") == [whole]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        dt.datetime(1, 1, 1, tzinfo=dt.UTC),
+        dt.datetime(1582, 10, 15, tzinfo=dt.UTC),
+        dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC),
+        dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC),
+    ],
+    ids=str,
+)
+def test_far_timestamps_are_exact(table: log.Table, moment: dt.datetime) -> None:
+    _one(table, "timestamp", pa.array([moment], pa.timestamp("us", "UTC")))
+    assert helpers.column(table, "t") == [moment]
+
+
+def test_int96_is_read(table: log.Table) -> None:
+    array = pa.array(
+        [UTC_NOON, dt.datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)], pa.timestamp("us", "UTC")
+    )
+    _one(table, "timestamp", array, use_deprecated_int96_timestamps=True)
+    assert helpers.column(table, "t") == array.to_pylist()
+
+
+def test_int96_of_wall_clocks_is_read(table: log.Table) -> None:
+    _one(table, "timestamp_ntz", pa.array([NOON], pa.timestamp("us")), use_deprecated_int96_timestamps=True)
+    assert helpers.column(table, "t") == [NOON]
+
+
+def _stats(table: log.Table, kind: str, low: str, high: str, array: pa.Array) -> None:
+    stats = {"numRecords": len(array), "minValues": {"t": low}, "maxValues": {"t": high}, "nullCount": {"t": 0}}
+    _one(table, kind, array, add_stats=json.dumps(stats))
+
+
+@pytest.mark.parametrize(
+    ("kind", "zone", "mark"),
+    [("timestamp", "UTC", "Z"), ("timestamp_ntz", None, "")],
+    ids=["timestamp", "timestamp_ntz"],
+)
+def test_statistics_are_cut_to_milliseconds_so_the_maximum_may_be_a_millisecond_short(
+    table: log.Table, kind: str, zone: str | None, mark: str
+) -> None:
+    """The file holds 12:00:00.123456, its statistics say .123: the row must not be lost."""
+    moment = UTC_NOON if zone else NOON
+    text = f"2024-03-01T12:00:00.123{mark}"
+    _stats(table, kind, text, text, pa.array([moment], pa.timestamp("us", zone)))
+    word = kind.upper()
+    for comparison in [
+        "= {}'2024-03-01 12:00:00.123456'",
+        ">= {}'2024-03-01 12:00:00.123456'",
+        "> {}'2024-03-01 12:00:00.1234'",
+    ]:
+        assert helpers.filtered(table, "t " + comparison.format(word)) == [0], comparison
+    assert helpers.filtered(table, f"t > {word}'2024-03-01 12:00:00.125'") == []
+    assert helpers.planned(table, f"t > {word}'2024-03-01 12:00:01'") == []
+    assert helpers.planned(table, f"t < {word}'2024-03-01 11:59:59'") == []
+
+
+def test_statistics_with_an_offset_are_instants(table: log.Table) -> None:
+    _stats(
+        table,
+        "timestamp",
+        "2024-03-01T04:00:00.123-08:00",
+        "2024-03-01T13:00:00.124+01:00",
+        pa.array([UTC_NOON], pa.timestamp("us", "UTC")),
+    )
+    assert helpers.filtered(table, "t >= TIMESTAMP'2024-03-01 12:00:00Z'") == [0]
+    assert helpers.planned(table, "t > TIMESTAMP'2024-03-01 12:30:00Z'") == []
+
+
+def _partition(table: log.Table, kind: str, *values: str) -> None:
+    adds = [table.data(f"{i}.parquet", {"id": [i]}, add_partitionValues={"p": v}) for i, v in enumerate(values)]
+    table.commit(0, log.protocol(features=["timestampNtz"]), log.metadata([("id", "long"), ("p", kind)], ["p"]), *adds)
+
+
+def test_partition_timestamps_without_zone_are_read_in_the_zone_the_caller_names(table: log.Table) -> None:
+    _partition(table, "timestamp", "2024-03-01 12:00:00")
+    assert helpers.column(table, "p") == [dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC)]
+    assert helpers.column(table, "p", time_zone="America/New_York") == [dt.datetime(2024, 3, 1, 17, tzinfo=dt.UTC)]
+    assert helpers.column(table, "p", time_zone="+02:00") == [dt.datetime(2024, 3, 1, 10, tzinfo=dt.UTC)]
+
+
+def test_partition_timestamps_with_zone_are_instants(table: log.Table) -> None:
+    _partition(table, "timestamp", "2024-03-01T12:00:00.123456Z", "2024-03-01T12:00:00.000000Z")
+    expected = [UTC_NOON, UTC_NOON.replace(microsecond=0)]
+    assert helpers.column(table, "p", time_zone="America/New_York") == expected
+
+
+def test_partition_wall_clocks_do_not_shift(table: log.Table) -> None:
+    _partition(table, "timestamp_ntz", "2024-03-01 12:00:00.123456")
+    assert helpers.column(table, "p", time_zone="America/New_York") == [NOON]
+
+
+@pytest.mark.parametrize("text", ["2024-03-01 12:00:00.1", "2024-03-01 12:00:00.100", "2024-03-01 12:00:00.100000"])
+def test_fractions_of_any_length(table: log.Table, text: str) -> None:
+    _partition(table, "timestamp", text)
+    assert helpers.column(table, "p") == [dt.datetime(2024, 3, 1, 12, 0, 0, 100000, tzinfo=dt.UTC)]
