@@ -17,7 +17,6 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,29 +58,13 @@ from checkpoints import (
     last_checkpoint_text,
     remove_rows,
 )
+from tables import Table, folder_name, known, record_path
 from textcols import constant, fixed, line_offsets, text_of, uuids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Table:
-    """A generated table.
-
-    Attributes:
-        name: The table's name.
-        path: Its folder.
-        facts: What must come out: files, rows, bytes and the like.
-        parameters: What it was made with.
-    """
-
-    name: str
-    path: Path
-    facts: dict[str, Any]
-    parameters: dict[str, Any]
 
 
 # --- the tables -------------------------------------------------------------------------
@@ -562,13 +545,12 @@ def ensure(name: str, cache: Path, scale: float = 1.0) -> Table:
         raise ValueError(message)
     write, parameters = _recipe(name, scale)
     wanted = json.loads(json.dumps({"format": FORMAT, **parameters}))
-    folder = name if scale == 1 else f"{name}-x{scale:g}"
+    found = known(name, cache, scale)
+    if found and found.parameters == wanted:
+        return found
+    folder = folder_name(name, scale)
     target = cache / folder
-    record = cache / f"{folder}.json"
-    if target.is_dir() and record.is_file():
-        known = json.loads(record.read_text())
-        if known["parameters"] == wanted:
-            return Table(name, target, known["facts"], wanted)
+    record = record_path(name, cache, scale)
     cache.mkdir(parents=True, exist_ok=True)
     fresh = cache / f".{folder}.{os.getpid()}"
     shutil.rmtree(fresh, ignore_errors=True)

@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import report
+import run
 from bitmaps import VectorFile, z85
 from checkpoints import last_checkpoint_text
 from generate import TABLES, Table, ensure
+from scenarios import SCENARIOS
 
 deltalake = pytest.importorskip("deltalake")
 
@@ -155,6 +158,40 @@ def test_z85_and_the_hint_checksum_match_the_published_examples():
     assert z85(uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61").bytes) == "^-aqEH.-t@S}K{vb[*k^"
     hint = json.loads('{"k0":"\'v 0\'","k1":{"k2":2,"k3":["v3",[1,2],{"k4":"v4","k5":["v5","v6","v7"]}]}}')
     assert json.loads(last_checkpoint_text(hint))["checksum"] == "6a92d155a59bf2eecbd4b4ec7fd1f875"
+
+
+@pytest.mark.slow
+def test_scenarios_run_and_their_answers_are_right(cache, tmp_path):
+    out = tmp_path / "results.json"
+    names = ["open", "files-json", "files-v2", "files-commits", "plan", "refresh", "scan-point", "scan-dv10", "vectors"]
+    chosen = [word for name in names for word in ("--only", name)]
+    sizes = ["--scale", str(SCALE), "--samples", "1", "--without-duckdb"]
+    assert run.main(["--cache", str(cache), *sizes, "--out", str(out), *chosen]) == 0
+    results = json.loads(out.read_text())["scenarios"]
+    assert set(results) == set(names)
+    for name, found in results.items():
+        for contender, result in found["contenders"].items():
+            assert result["samples"] or "absent" in result, (name, contender, result)
+    page = out.with_suffix(".md").read_text()
+    assert all(f'<a id="{name}">' in page for name in names)
+
+
+def test_goals_are_judged_by_medians():
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == "files-json")
+    walls = {"deltafast": [1.0, 9.0, 1.2], "deltalake": [6.5, 6.0, 7.0], "floor: typed parse": [1.1]}
+    found = {
+        "contenders": {
+            name: {
+                "samples": [
+                    {"phases": {"files": {"wall": wall, "cpu": wall, "peak_mb": 1}}, "facts": {}} for wall in of
+                ]
+            }
+            for name, of in walls.items()
+        }
+    }
+    judged = [report.judge(goal, scenario, found) for goal in scenario.goals]
+    assert judged == [(True, "5.4x faster"), (True, "1.09x"), (False, "5.4x faster"), (False, "1.09x")]
+    assert report.judge(scenario.goals[0], scenario, {"contenders": {}}) == (None, "")
 
 
 def test_a_table_is_generated_once_and_again_only_for_other_parameters(tmp_path):

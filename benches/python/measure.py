@@ -1,0 +1,442 @@
+"""One sample: a fresh process that does one piece of work with one library.
+
+A job as JSON on the command line -> wall seconds, CPU seconds (user and system, all
+threads) and peak memory of each phase, as JSON on standard output. Imports and
+preparations are outside of the phases; memory is the process's whole resident size, so
+each library pays for what it loads. A phase that makes a result still holds it
+when its peak is read, unless the form is `stream`, which drops each batch.
+`deltafast` and `deltalake` run the same code, for their names are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import resource
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Job = dict[str, Any]
+Facts = dict[str, Any]
+
+_WORK: dict[tuple[str, str], Callable[[Clock, Job], Facts]] = {}
+_STATUS = Path("/proc/self/status")
+
+
+def _status_mb(field: str) -> float:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def peak_mb() -> float:
+    """Give the largest resident size so far, in MiB."""
+    if _STATUS.exists():  # ru_maxrss would count the parent's memory before exec
+        return _status_mb("VmHWM")
+    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def resident_mb() -> float:
+    """Give the resident size now, in MiB."""
+    return _status_mb("VmRSS") if _STATUS.exists() else peak_mb()
+
+
+class Clock:
+    """Takes the time and memory of named phases."""
+
+    def __init__(self) -> None:
+        """Start without phases."""
+        self.phases: dict[str, dict[str, float]] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measure what runs inside.
+
+        Args:
+            name: The phase's name.
+        """
+        gc.collect()
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        cpu, wall = time.process_time(), time.perf_counter()
+        yield
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        self.phases[name] = {"wall": wall, "cpu": cpu, "peak_mb": peak_mb()}
+
+
+def does(work: str, *peers: str) -> Callable[[Callable[[Clock, Job], Facts]], Callable[[Clock, Job], Facts]]:
+    """Register how peers do a piece of work.
+
+    Args:
+        work: The kind of work.
+        *peers: Who does it in this way.
+    """
+
+    def register(function: Callable[[Clock, Job], Facts]) -> Callable[[Clock, Job], Facts]:
+        _WORK.update({(work, peer): function for peer in peers})
+        return function
+
+    return register
+
+
+def _delta(job: Job) -> Any:
+    if job["peer"] == "deltafast":
+        with contextlib.suppress(ImportError):  # the predicates' parser; an import, so not timed
+            importlib.import_module("sqlglot")
+    return importlib.import_module(job["peer"]).DeltaTable
+
+
+def _drain(stream: Any) -> int:
+    """Pull a stream to its end and drop the batches.
+
+    Args:
+        stream: Anything with `__arrow_c_stream__`, or an iterable of batches.
+
+    Returns:
+        The number of rows.
+    """
+    rows = 0
+    for batch in stream:
+        rows += batch.num_rows
+    return rows
+
+
+def _held(stream: Any) -> Any:
+    """Read a stream to its end into a `pyarrow.Table` (`pa.table` would import pandas).
+
+    Args:
+        stream: Anything with `__arrow_c_stream__`.
+    """
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_stream(stream).read_all()
+
+
+def _sum(table: Any, column: str) -> int | None:
+    import pyarrow.compute as pc
+
+    return pc.sum(table[column]).as_py() if column in table.column_names else None
+
+
+# --- open -------------------------------------------------------------------------------
+
+
+@does("open", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    table_class = _delta(job)
+    with clock.phase("open"):
+        table = table_class(job["table"], **job.get("options", {}))
+        version, fields = table.version(), len(table.schema().fields)
+    return {"version": version, "fields": fields}
+
+
+@does("open", "polars scan_delta")
+def _(clock: Clock, job: Job) -> Facts:
+    import deltalake  # noqa: F401  what Polars opens tables with
+    import polars as pl
+
+    with clock.phase("open"):
+        fields = len(pl.scan_delta(job["table"]).collect_schema())
+    return {"fields": fields}
+
+
+def _duckdb() -> Any:
+    import duckdb
+    import duckdb_extension_delta
+
+    folder = Path(duckdb_extension_delta.__file__).parent / "extensions" / f"v{duckdb.__version__}"
+    connection = duckdb.connect()
+    connection.load_extension(str(folder / "delta.duckdb_extension"))
+    return connection
+
+
+@does("open", "duckdb")
+def _(clock: Clock, job: Job) -> Facts:
+    connection = _duckdb()
+    with clock.phase("open"):
+        fields = connection.execute(f"DESCRIBE SELECT * FROM delta_scan('{job['table']}')").fetchall()
+    return {"fields": len(fields)}
+
+
+# --- all files --------------------------------------------------------------------------
+
+
+@does("files", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    table_class = _delta(job)
+    if job.get("form") == "stream":
+        with clock.phase("files"):
+            files = _drain(table_class(job["table"]).add_actions_stream(True))
+        return {"files": files}
+    import pyarrow.compute  # noqa: F401  not timed
+
+    with clock.phase("files"):
+        actions = _held(table_class(job["table"]).get_add_actions(flatten=True))
+    return {
+        "files": actions.num_rows,
+        "columns": actions.num_columns,
+        "size_bytes": _sum(actions, "size_bytes"),
+        "rows": _sum(actions, "num_records"),
+    }
+
+
+@does("files", "duckdb")
+def _(clock: Clock, job: Job) -> Facts:
+    import pyarrow as pa  # noqa: F401  what results are given as; not timed
+
+    connection = _duckdb()
+    with clock.phase("files"):
+        files = connection.execute(f"SELECT * FROM delta_list_files('{job['table']}')").to_arrow_table()
+    return {"files": files.num_rows, "columns": files.num_columns}
+
+
+@does("files", "pyarrow")
+def _(clock: Clock, job: Job) -> Facts:
+    """Decode the checkpoint's `add` columns; no statistics are parsed."""
+    import pyarrow.parquet as pq
+
+    paths = sorted(Path(job["table"]).rglob("*.parquet"))
+    with clock.phase("files"):
+        tables = [pq.read_table(path, columns=["add"]) for path in paths]
+    return {"files": sum(len(table) - table["add"].null_count for table in tables)}
+
+
+# --- plan -------------------------------------------------------------------------------
+
+
+@does("plan", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    table_class = _delta(job)
+    first, second = job["predicates"]
+    with clock.phase("cold"):
+        table = table_class(job["table"])
+        cold = table.file_uris(file_pruning_predicate=first)
+    with clock.phase("again"):
+        again = table.file_uris(file_pruning_predicate=second)
+    return {"kept": len(cold), "kept_again": len(again)}
+
+
+@does("plan", "duckdb")
+def _(clock: Clock, job: Job) -> Facts:
+    connection = _duckdb()
+    with clock.phase("cold"):
+        connection.execute(f"EXPLAIN SELECT * FROM delta_scan('{job['table']}') WHERE {job['predicates'][0]}")
+    return {}
+
+
+# --- refresh ----------------------------------------------------------------------------
+
+_SETTLED = 10  # refreshes before the memory that later ones are compared with is read
+
+
+def _commit(version: int) -> str:
+    statistics_text = json.dumps(
+        {
+            "numRecords": 1000,
+            "minValues": {"id": version, "score": 0.5, "city": "Oslo", "amount": 1.25},
+            "maxValues": {"id": version + 1, "score": 9.5, "city": "Perth", "amount": 2.5},
+            "nullCount": {"id": 0, "score": 1, "city": 2, "event_time": 1000, "ship_date": 1000, "amount": 0},
+        },
+        separators=(",", ":"),
+    )
+    add = {
+        "path": f"date=2025-01-01/part-00000-{version:08}-0000-4000-8000-000000000000.c000.snappy.parquet",
+        "partitionValues": {"date": "2025-01-01"},
+        "size": 1_000_000,
+        "modificationTime": 1_735_690_000_000 + version,
+        "dataChange": True,
+        "stats": statistics_text,
+    }
+    info = {"timestamp": 1_735_690_000_000 + version, "operation": "WRITE", "operationParameters": {}}
+    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in ({"commitInfo": info}, {"add": add}))
+
+
+@does("refresh", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    table_class = _delta(job)
+    copy = Path(job["copy"])
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(job["table"], copy, copy_function=lambda old, new: Path(new).hardlink_to(old))
+    try:
+        return _refresh(clock, job, table_class, copy)
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def _refresh(clock: Clock, job: Job, table_class: Any, copy: Path) -> Facts:
+    table = table_class(str(copy))
+    day = "date = '2025-01-01'"
+    before = len(table.file_uris(file_pruning_predicate=day))
+    refresh: list[float] = []
+    plan: list[float] = []
+    start = table.version()
+    settled = 0.0
+    with clock.phase("all"):
+        for number in range(1, job["count"] + 1):
+            (copy / "_delta_log" / f"{start + number:020}.json").write_text(_commit(start + number))
+            begun = time.perf_counter()
+            table.update_incremental()
+            refreshed = time.perf_counter()
+            found = len(table.file_uris(file_pruning_predicate=day))
+            planned = time.perf_counter()
+            if table.version() != start + number or found != before + number:
+                message = f"refresh {number}: version {table.version()}, {found} files of the new day"
+                raise RuntimeError(message)
+            refresh.append(refreshed - begun)
+            plan.append(planned - begun)
+            if number == min(_SETTLED, job["count"]):
+                gc.collect()
+                settled = resident_mb()
+        gc.collect()
+    whole = clock.phases.pop("all")
+    share = whole["cpu"] / job["count"]
+    clock.phases["refresh"] = {"wall": statistics.median(refresh), "cpu": share, "peak_mb": whole["peak_mb"]}
+    clock.phases["plan"] = {"wall": statistics.median(plan), "cpu": share, "peak_mb": whole["peak_mb"]}
+    return {
+        "refreshes": job["count"],
+        "slowest": max(refresh),
+        "growth_mb": resident_mb() - settled,
+        "new_files": len(table.file_uris(file_pruning_predicate=day)) - before,
+    }
+
+
+# --- scan -------------------------------------------------------------------------------
+
+
+def _rows(table: Any) -> Facts:
+    return {"rows": table.num_rows, "columns": table.num_columns, "id_sum": _sum(table, "id")}
+
+
+@does("scan", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    table_class = _delta(job)
+    # deltalake gives strings as views; the same is asked of deltafast.
+    views = {"string_view": True} if job["peer"] == "deltafast" else {}
+    asked = {"columns": job.get("columns"), "predicate": job.get("predicate"), **views}
+    if job.get("form") == "stream":
+        with clock.phase("scan"):
+            rows = _drain(table_class(job["table"]).scan(**asked))
+        return {"rows": rows}
+    import pyarrow.compute  # noqa: F401  not timed
+
+    with clock.phase("scan"):
+        table = _held(table_class(job["table"]).scan(**asked))
+    return _rows(table)
+
+
+@does("scan", "polars scan_parquet", "polars scan_delta", "deltafast scan_polars")
+def _(clock: Clock, job: Job) -> Facts:
+    import polars as pl
+
+    predicate = pl.sql_expr(job["predicate"]) if job.get("predicate") else None
+    if job["peer"] != "polars scan_parquet":
+        table_class = _delta({"peer": "deltafast" if job["peer"].startswith("deltafast") else "deltalake"})
+    with clock.phase("scan"):
+        if job["peer"] == "polars scan_parquet":
+            frame = pl.scan_parquet(f"{job['table']}/*.parquet")
+        elif job["peer"] == "polars scan_delta":
+            frame = pl.scan_delta(job["table"])
+        else:
+            frame = table_class(job["table"]).scan_polars()
+        frame = frame if predicate is None else frame.filter(predicate)
+        frame = frame.select(job["columns"]) if job.get("columns") else frame
+        if job.get("form") == "stream":
+            rows = sum(batch.height for batch in frame.collect_batches(maintain_order=False))
+            whole = None
+        else:
+            whole = frame.collect()
+            rows = whole.height
+    if whole is None:
+        return {"rows": rows}
+    total = whole["id"].sum() if "id" in whole.columns else None
+    return {"rows": rows, "columns": whole.width, "id_sum": total}
+
+
+@does("scan", "duckdb", "deltafast to_duckdb")
+def _(clock: Clock, job: Job) -> Facts:
+    import pyarrow.compute  # noqa: F401  what results are given as; not timed
+
+    columns = ", ".join(job["columns"]) if job.get("columns") else "*"
+    if job["peer"] == "duckdb":
+        connection = _duckdb()
+        where = f" WHERE {job['predicate']}" if job.get("predicate") else ""
+        with clock.phase("scan"):
+            result = connection.sql(f"SELECT {columns} FROM delta_scan('{job['table']}'){where}")
+            if job.get("form") == "stream":
+                rows = _drain(result.to_arrow_reader(122_880))
+                return {"rows": rows}
+            table = result.to_arrow_table()
+        return _rows(table)
+    import duckdb  # noqa: F401  loaded by the call otherwise
+
+    table_class = _delta({"peer": "deltafast"})
+    with clock.phase("scan"):
+        relation = table_class(job["table"]).to_duckdb()
+        relation = relation.filter(job["predicate"]) if job.get("predicate") else relation
+        table = relation.project(columns).to_arrow_table()
+    return _rows(table)
+
+
+@does("scan", "pyarrow")
+def _(clock: Clock, job: Job) -> Facts:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    paths = [str(path) for path in sorted(Path(job["table"]).glob("*.parquet"))]
+    asked: dict[str, Any] = {"columns": job.get("columns")}
+    if job.get("predicate"):
+        column, value = job["predicate"].split(" = ")
+        asked["filter"] = ds.field(column) == int(value)
+    with clock.phase("scan"):
+        scanner = ds.dataset(paths, format="parquet").scanner(**asked)
+        if job.get("form") == "stream":
+            return {"rows": _drain(scanner.to_batches())}
+        table: pa.Table = scanner.to_table()
+    return _rows(table)
+
+
+# --- deletion vectors -------------------------------------------------------------------
+
+
+@does("vectors", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    import pyarrow as pa
+
+    table_class = _delta(job)
+    files = 0
+    with clock.phase("vectors"):
+        for path in job["tables"]:
+            for batch in table_class(path).deletion_vectors():
+                files += batch.num_rows
+    deleted = 0
+    for path in job["tables"]:
+        for batch in table_class(path).deletion_vectors():
+            keep = pa.record_batch(batch)["selection_vector"].flatten()
+            deleted += len(keep) - keep.true_count
+    return {"files": files, "deleted": deleted}
+
+
+def main() -> None:
+    """Do the job given on the command line."""
+    job = json.loads(sys.argv[1])
+    clock = Clock()
+    work = _WORK.get((job["work"], job["peer"]))
+    if work is None:
+        sys.exit(f"{job['peer']} does not do {job['work']}")
+    facts = work(clock, job)
+    sys.stdout.write(json.dumps({"phases": clock.phases, "facts": facts}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

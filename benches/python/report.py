@@ -1,0 +1,212 @@
+"""Results as JSON -> the page `docs/benchmarks.md`.
+
+    python benches/python/report.py docs/benchmarks.json
+
+First one table with every promise and wish and whether it is met, then each
+scenario with all contenders: medians, spread, CPU seconds, peak memory.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from scenarios import BASELINE, SCENARIOS, SUBJECT, Goal, Scenario
+
+Results = dict[str, Any]
+_MILLISECONDS_BELOW = 0.1
+_ROOT = Path(__file__).parent.parent.parent
+
+_METHOD = """\
+Each sample is a fresh process; contenders take turns; figures are medians. Wall time excludes imports; CPU seconds are
+user and system time of all threads; peak memory is the whole process's resident size, Python and imports included.
+Files are in the page cache. Held results are whole Arrow tables in memory, streamed ones are dropped batch by batch.
+Every answer is checked against what was generated. To run it: `make bench`, or one scenario with
+`python benches/python/run.py --only scan-all`; `--list` names them."""
+_TABLES = """\
+The tables are made by `benches/python/generate.py`: logs with one partition column and statistics over six columns
+(long, double, string, timestamp, date, decimal), about 700 bytes of JSON a file; data of 20 M rows in 50 Snappy Parquet
+files of one row group each (long, int, double, two strings, timestamp, date, decimal)."""
+
+
+def _measure(scenario: Results, contender: str, phase: str, measure: str) -> float | None:
+    samples = scenario["contenders"].get(contender, {}).get("samples", [])
+    values = [sample["phases"].get(phase, {}).get(measure, sample["facts"].get(measure)) for sample in samples]
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def seconds(value: float | None) -> str:
+    """Write a time with three figures.
+
+    Args:
+        value: Seconds, or None.
+    """
+    if value is None:
+        return "-"
+    if value < _MILLISECONDS_BELOW:
+        return f"{value * 1000:.3g} ms"
+    return f"{value:.2f} s"
+
+
+def _amount(value: float, measure: str) -> str:
+    return seconds(value) if measure in {"wall", "cpu"} else f"{value:.0f} MB"
+
+
+def judge(goal: Goal, scenario: Scenario, results: Results) -> tuple[bool | None, str]:
+    """See whether a goal is reached.
+
+    Args:
+        goal: The goal.
+        scenario: Its scenario.
+        results: The scenario's results.
+
+    Returns:
+        Whether it is, or None if it cannot be told, and the figure reached.
+    """
+    phase = goal.phase or next(iter(scenario.phases))
+    mine = _measure(results, SUBJECT, phase, goal.measure)
+    if mine is None:
+        return None, ""
+    if goal.of is None:
+        return mine <= goal.limit, _amount(mine, goal.measure)
+    others = [name for name in results["contenders"] if name == goal.of]
+    theirs = _measure(results, others[0], phase, goal.measure) if others else None
+    if not theirs:
+        return None, ""
+    factor = mine / theirs
+    words = f"{1 / factor:.1f}x faster" if goal.text.endswith(f"than {goal.of}") else f"{factor:.2f}x"
+    return factor <= goal.limit, words
+
+
+def _verdict(goal: Goal, scenario: Scenario, results: Results) -> str:
+    reached, figure = judge(goal, scenario, results)
+    prefix = "aim: " if goal.aim else ""
+    if reached is None:
+        return f"{prefix}{goal.text}: not measured"
+    return f"{prefix}{goal.text}: {'**met**' if reached else 'missed'} ({figure})"
+
+
+def _summary(results: Results) -> list[str]:
+    lines = [
+        f"| work | {SUBJECT} | {BASELINE} | times faster | peak memory, MB | goals |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    for scenario in SCENARIOS:
+        found = results["scenarios"].get(scenario.name)
+        if found is None:
+            continue
+        for number, (phase, words) in enumerate(scenario.phases.items()):
+            mine, theirs = (_measure(found, name, phase, "wall") for name in (SUBJECT, BASELINE))
+            peaks = [_measure(found, name, phase, "peak_mb") for name in (SUBJECT, BASELINE)]
+            title = f"[{scenario.title}](#{scenario.name})" + (f": {words}" if words else "")
+            goals = [
+                _verdict(goal, scenario, found)
+                for goal in scenario.goals
+                if goal.phase == phase or (goal.phase is None and number == 0)
+            ]
+            factor = f"{theirs / mine:.1f}x" if mine and theirs else "-"
+            memory = " / ".join("-" if peak is None else f"{peak:.0f}" for peak in peaks)
+            cells = (title, seconds(mine), seconds(theirs), factor, memory, "<br>".join(goals))
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _details(scenario: Scenario, found: Results) -> list[str]:
+    lines = [f'### <a id="{scenario.name}"></a>{scenario.title}', ""]
+    if scenario.note:
+        lines += [scenario.note, ""]
+    timed = len(scenario.phases) > 1
+    lines += [
+        f"| contender |{' phase |' if timed else ''} wall | least to most | CPU s | peak MB | samples |",
+        f"|---|{'---|' if timed else ''}---:|---:|---:|---:|---:|",
+    ]
+    missing: list[str] = []
+    for name, result in found["contenders"].items():
+        reason = result.get("failed") or result.get("absent")
+        if reason:
+            missing.append(f"{name}: {reason}.")
+        for phase, words in scenario.phases.items():
+            walls = [s["phases"][phase]["wall"] for s in result["samples"] if phase in s["phases"]]
+            if not walls:
+                continue
+            cells = [name, *([words] if timed else [])]
+            cells += [
+                seconds(statistics.median(walls)),
+                f"{seconds(min(walls))} to {seconds(max(walls))}",
+                f"{_measure(found, name, phase, 'cpu'):.2f}",
+                f"{_measure(found, name, phase, 'peak_mb'):.0f}",
+                str(len(walls)),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    if missing:
+        lines += ["", "Without figures: " + " ".join(missing)]
+    lines += ["", f"Measured {found['date']}, commit {found['commit']}, load before {found['load'][0]:g}."]
+    if found["wrong"]:
+        lines += ["", "Wrong answers: " + "; ".join(found["wrong"]) + "."]
+    return [*lines, ""]
+
+
+def page(results: Results) -> str:
+    """Write the page.
+
+    Args:
+        results: What `run.py` collected.
+
+    Returns:
+        Markdown.
+    """
+    computer = results["machine"]
+    main, duckdb = results["versions"].get("main", {}), results["versions"].get("duckdb", {})
+    packages = [f"{name} {version}" for name, version in main.items() if name not in {"duckdb", SUBJECT}]
+    packages += [f"{name} {version} (an environment of its own)" for name, version in duckdb.items() if "duck" in name]
+    subject = main.get(SUBJECT)
+    build = ", ".join(
+        part for part in (results.get("commit") and f"commit {results['commit']}", results.get("build_profile")) if part
+    )
+    loads = [load for found in results["scenarios"].values() for load in found["load"][:1]]
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench` (`benches/python/run.py`), not by hand.",
+        "",
+        f"- Date: {results['date']}",
+        f"- Machine: {computer['cpu']}, {computer['cores']} cores, {computer['memory_gb']} GiB, {computer['system']}",
+        f"- deltafast: {subject or 'not measured'}{f' ({build})' if subject and build else ''}",
+        f"- Peers: {', '.join(packages)}; Python {computer['python']}",
+        f"- Load when scenarios began: {min(loads, default=0):g} to {max(loads, default=0):g}",
+    ]
+    if results["scale"] != 1:
+        lines.append(f"- Scale: {results['scale']:g} of the published sizes; good for trying out only")
+    lines += [
+        "",
+        _METHOD,
+        "",
+        _TABLES,
+        "",
+        "## Summary",
+        "",
+        *_summary(results),
+        "",
+        "## All contenders",
+        "",
+    ]
+    for scenario in SCENARIOS:
+        if scenario.name in results["scenarios"]:
+            lines += _details(scenario, results["scenarios"][scenario.name])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> None:
+    """Write the page beside a file of results."""
+    source = Path(sys.argv[1]) if len(sys.argv) > 1 else _ROOT / "docs" / "benchmarks.json"
+    target = source.with_suffix(".md")
+    target.write_text(page(json.loads(source.read_text())))
+    print(target)
+
+
+if __name__ == "__main__":
+    main()

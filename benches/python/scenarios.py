@@ -1,0 +1,344 @@
+"""What is measured: each row of the published table, who takes part, what must be reached.
+
+A scenario names a generated table, a piece of work (`measure.py`) and its
+contenders. Goals compare one phase of the scenario's subject with another contender or
+with a fixed figure; `aim` goals are wishes, the others are promises.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tables import Table
+
+SUBJECT = "deltafast"
+BASELINE = "deltalake"
+DAYS = 365
+IDS_PER_FILE = 1000
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Who takes part in a scenario, and how.
+
+    Attributes:
+        name: The name in the report.
+        peer: The implementation, as `measure.py` knows it; `floor` for the binary.
+        options: Added to the job.
+        table: Another table than the scenario's.
+        samples: At most so many samples, for those who take very long.
+    """
+
+    name: str
+    peer: str
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    table: str | None = None
+    samples: int | None = None
+
+    @property
+    def environment(self) -> str:
+        """The environment that it runs in: main, duckdb or floor."""
+        return self.peer if self.peer in {"duckdb", "floor"} else "main"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One figure to reach.
+
+    Attributes:
+        text: As the report says it.
+        measure: wall, peak_mb, or a fact's name.
+        limit: The most that is allowed: a factor of the other contender's, or a plain figure.
+        phase: The phase; the scenario's first if None.
+        of: The other contender, if it is a factor.
+        aim: A wish, not a promise.
+    """
+
+    text: str
+    measure: str
+    limit: float
+    phase: str | None = None
+    of: str | None = None
+    aim: bool = False
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One row of the table.
+
+    Attributes:
+        name: For the command line and the results.
+        title: For the report.
+        table: The generated table.
+        work: The kind of work.
+        contenders: Who takes part; the subject first.
+        phases: The names of what is timed, with the report's words for each.
+        goals: What must be reached.
+        options: Added to every job.
+        samples: At most so many samples.
+        note: A remark for the report.
+    """
+
+    name: str
+    title: str
+    table: str
+    work: str
+    contenders: tuple[Contender, ...]
+    phases: dict[str, str]
+    goals: tuple[Goal, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    samples: int | None = None
+    note: str = ""
+
+
+def faster(times: float, *, of: str = BASELINE, phase: str | None = None, aim: bool = False) -> Goal:
+    """Ask for so many times less wall time than another."""
+    words = "faster" if times == 1 else f"{times:g}x faster"
+    return Goal(f"{words} than {of}", "wall", 1 / times, phase, of, aim)
+
+
+def within(factor: float, of: str, *, aim: bool = False) -> Goal:
+    """Ask for at most so many times another's wall time."""
+    return Goal(f"within {factor:g}x of {of}", "wall", factor, None, of, aim)
+
+
+def lighter(share: float, words: str, *, aim: bool = False) -> Goal:
+    """Ask for at most a share of the baseline's peak memory."""
+    return Goal(f"{words} of {BASELINE}'s peak memory", "peak_mb", share, None, BASELINE, aim)
+
+
+def _both() -> tuple[Contender, ...]:
+    return (Contender(SUBJECT, SUBJECT), Contender(BASELINE, BASELINE))
+
+
+def _listing(name: str, title: str, table: str, *more: Contender, goals: tuple[Goal, ...] = ()) -> Scenario:
+    stream = Contender("deltafast, streamed", SUBJECT, {"form": "stream"})
+    return Scenario(
+        name,
+        title,
+        table,
+        "files",
+        (*_both(), stream, *more),
+        {"files": ""},
+        goals,
+        samples=3,
+    )
+
+
+_PARQUET = "Polars scan_parquet"
+_TYPED_PARSE = "floor: typed parse"
+
+
+def _scan(
+    name: str,
+    title: str,
+    table: str,
+    *,
+    form: str = "held",
+    **options: Any,
+) -> Scenario:
+    job = {"form": form, **options}
+    deleted = table != "data"
+    contenders = [
+        *_both(),
+        Contender(f"{_PARQUET}, no deletions" if deleted else _PARQUET, "polars scan_parquet", table="data"),
+        Contender("Polars scan_delta", "polars scan_delta"),
+        Contender("DuckDB", "duckdb"),
+    ]
+    if not deleted:
+        contenders.append(Contender("pyarrow", "pyarrow"))
+        if "predicate" not in options and form == "held":
+            columns = ["--columns", ",".join(options["columns"])] if "columns" in options else []
+            contenders.append(Contender("floor: arrow-rs decode", "floor", {"arguments": ["scan", *columns]}))
+    if form == "held":
+        contenders += [
+            Contender("deltafast, scan_polars", "deltafast scan_polars"),
+            Contender("deltafast, to_duckdb", "deltafast to_duckdb"),
+        ]
+    goals = [faster(1), faster(1, of="DuckDB")]
+    if deleted:
+        goals.append(Goal("ahead of Polars scan_delta", "wall", 1, None, "Polars scan_delta", aim=True))
+    else:
+        goals += [within(1.1, _PARQUET), within(1.05, _PARQUET, aim=True)]
+    return Scenario(name, title, table, "scan", tuple(contenders), {"scan": ""}, tuple(goals), job)
+
+
+def predicates(table: Table) -> list[str]:
+    """Make two predicates over the log's partition and statistics.
+
+    Each names a day and a range: of identifiers, which rise with the files, so that
+    about a hundred files of the day are left; of amounts, which are scattered, so that
+    about one in a hundred is left.
+
+    Args:
+        table: A generated log.
+
+    Returns:
+        The predicates, as SQL.
+    """
+    files = table.facts["files"]
+    # The middle of 14 June 2024, the 166th of the 365 days that the files are dealt to.
+    low = int(165.5 / DAYS * files) * IDS_PER_FILE
+    return [
+        f"date = '2024-06-14' AND id BETWEEN {low} AND {low + 100 * IDS_PER_FILE}",
+        "date = '2024-09-01' AND amount < 1.0",
+    ]
+
+
+def options_for(scenario: Scenario, table: Table) -> dict[str, Any]:
+    """Complete a scenario's options with what depends on the table.
+
+    Args:
+        scenario: The scenario.
+        table: Its table.
+
+    Returns:
+        What is added to every job.
+    """
+    options = dict(scenario.options)
+    if scenario.work == "plan":
+        options["predicates"] = predicates(table)
+    if options.get("predicate") == "point":
+        options["predicate"] = f"id = {math.floor(table.facts['rows'] * 0.6173)}"
+    return options
+
+
+_PLAN_PHASES = {"cold": "open and plan", "again": "again, another predicate"}
+
+SCENARIOS = (
+    Scenario(
+        "open",
+        "Open (version, schema) 1 M files behind a checkpoint",
+        "log-checkpoint",
+        "open",
+        (
+            *_both(),
+            Contender("deltalake, without_files", BASELINE, {"options": {"without_files": True}}),
+            Contender("Polars scan_delta", "polars scan_delta"),
+            Contender("DuckDB", "duckdb"),
+        ),
+        {"open": ""},
+        (
+            faster(50),
+            Goal("peak memory below 120 MB", "peak_mb", 120),
+            faster(200, aim=True),
+        ),
+    ),
+    Scenario(
+        "open-crc",
+        "Open them with a version checksum file there",
+        "log-checkpoint-crc",
+        "open",
+        _both(),
+        {"open": ""},
+    ),
+    _listing(
+        "files-checkpoint",
+        "All files with all statistics, from a checkpoint of 1 M files",
+        "log-checkpoint",
+        Contender(_TYPED_PARSE, "floor", {"arguments": ["checkpoint"]}),
+        Contender("pyarrow, statistics as text", "pyarrow"),
+        Contender("DuckDB delta_list_files, no statistics", "duckdb", samples=1),
+        goals=(
+            faster(5),
+            lighter(0.5, "half"),
+            within(1.3, _TYPED_PARSE),
+            faster(8, aim=True),
+            lighter(1 / 3, "a third", aim=True),
+        ),
+    ),
+    _listing(
+        "files-parsed",
+        "All files with all statistics, from a checkpoint that also holds them typed",
+        "log-checkpoint-parsed",
+    ),
+    _listing("files-v2", "All files with all statistics, from a V2 checkpoint with ten sidecars", "log-v2"),
+    _listing(
+        "files-json",
+        "All files with all statistics, from ten JSON commits of 100,000",
+        "log-json",
+        Contender(_TYPED_PARSE, "floor", {"arguments": ["json"]}),
+        goals=(
+            faster(5),
+            within(1.2, _TYPED_PARSE),
+            faster(10, aim=True),
+            within(1, _TYPED_PARSE, aim=True),
+        ),
+    ),
+    _listing(
+        "files-commits",
+        "All files with all statistics, from 10,000 small commits",
+        "log-commits",
+        goals=(faster(5), faster(10, aim=True)),
+    ),
+    Scenario(
+        "plan",
+        "Plan with a partition and a range predicate, 1 M files behind a checkpoint",
+        "log-checkpoint",
+        "plan",
+        (*_both(), Contender("DuckDB, EXPLAIN", "duckdb")),
+        _PLAN_PHASES,
+        (
+            faster(5, phase="cold"),
+            Goal("again below 20 ms", "wall", 0.02, "again"),
+            faster(10, phase="cold", aim=True),
+        ),
+    ),
+    Scenario(
+        "refresh",
+        "Refresh after one new commit on 1 M files behind a checkpoint",
+        "log-checkpoint",
+        "refresh",
+        (
+            Contender(SUBJECT, SUBJECT, {"count": 1000}),
+            Contender(BASELINE, BASELINE, {"count": 5}, samples=1),
+        ),
+        {"refresh": "refresh alone", "plan": "refresh and plan one day"},
+        (
+            Goal("below 10 ms", "wall", 0.01),
+            Goal("memory grows by less than 10 MB over 1,000 refreshes", "growth_mb", 10),
+        ),
+        samples=3,
+        note="Median over the refreshes of a process: 1,000 of deltafast, 5 of deltalake.",
+    ),
+    Scenario(
+        "plan-10m",
+        "Plan with a partition and a range predicate, 10 M files behind a checkpoint of 16 parts",
+        "log-10m",
+        "plan",
+        (Contender(SUBJECT, SUBJECT),),
+        _PLAN_PHASES,
+        (
+            Goal("peak memory below 1 GB", "peak_mb", 1000, "cold"),
+            Goal("peak memory below 500 MB", "peak_mb", 500, "cold", aim=True),
+        ),
+        samples=3,
+    ),
+    _scan("scan-all", "Scan of 20 M rows x 8 columns: all columns, held", "data"),
+    _scan("scan-stream", "Scan of 20 M rows x 8 columns: all columns, streamed", "data", form="stream"),
+    _scan("scan-two", "Scan of two columns", "data", columns=["id", "price"]),
+    _scan("scan-point", "Scan with a point filter", "data", predicate="point"),
+    _scan("scan-dv1", "Scan of all columns with 1 % deleted by vectors", "data-dv1"),
+    _scan("scan-dv10", "Scan of all columns with 10 % deleted by vectors", "data-dv10"),
+    Scenario(
+        "vectors",
+        "Decode 1,000 deletion vectors of 100,000 rows, in four tables",
+        "vectors-quarters",
+        "vectors",
+        _both(),
+        {"vectors": ""},
+        (faster(5),),
+        note="In four tables since `deltalake` 1.6.6 hangs on one table with more than about 500 vectors.",
+    ),
+    Scenario(
+        "vectors-one",
+        "Decode 1,000 deletion vectors of 100,000 rows, in one table",
+        "vectors",
+        "vectors",
+        (Contender(SUBJECT, SUBJECT),),
+        {"vectors": ""},
+    ),
+)
