@@ -7,6 +7,10 @@ a dataset for nothing else. The dataset of plain Parquet files remains for those
 reader by naming a file system or read options, on tables where it is right.
 """
 
+# pyarrow's stubs know its types in part only, and its dataset methods take more than is needed here.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 import json
@@ -99,7 +103,6 @@ def _handler() -> pafs.PyFileSystem:
 
 
 # The overrides name the parameters that matter here and take the rest as they come.
-# pyright: reportIncompatibleMethodOverride=false
 class ScanDataset(pads.FileSystemDataset):
     """A pyarrow dataset over one version of a table, with column choice and filters pushed down.
 

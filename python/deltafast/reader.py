@@ -83,7 +83,7 @@ class RecordBatchReader:
 
     def read_pandas(self, **options: Any) -> pd.DataFrame:
         """The rest of the stream as a pandas data frame; options as for `pyarrow.Table.to_pandas`."""
-        return self.read_all().to_pandas(**options)
+        return cast("Any", self.read_all()).to_pandas(**options)
 
     def to_pyarrow(self) -> pa.RecordBatchReader:
         """Hand the rest of the stream over as a pyarrow reader."""

@@ -459,7 +459,7 @@ class Schema(StructType):
         """
         import pyarrow as pa
 
-        fields = pa.schema(cast("Any", data_type))
+        fields: Any = pa.schema(cast("Any", data_type))
         return Schema([_from_arrow_field(field) for field in fields])
 
 
@@ -570,7 +570,7 @@ def _from_pyarrow(kind: Any) -> DataType:
     if is_.is_dictionary(kind) or is_.is_run_end_encoded(kind):
         return _from_pyarrow(kind.value_type)
     if is_.is_struct(kind):
-        return StructType([_from_arrow_field(kind.field(i)) for i in range(kind.num_fields)])
+        return StructType([_from_arrow_field(cast("Any", kind).field(i)) for i in range(kind.num_fields)])
     if is_.is_map(kind):
         key, item = _from_pyarrow(kind.key_type), _from_pyarrow(kind.item_type)
         return MapType(key, item, value_contains_null=kind.item_field.nullable)

@@ -627,7 +627,7 @@ class DeltaTable:
             progress: See `scan`.
         """
         table = self.to_pyarrow_table(partitions, columns, filesystem, filters, limit=limit, progress=progress)
-        return table.to_pandas(types_mapper=types_mapper)
+        return cast("Any", table).to_pandas(types_mapper=types_mapper)
 
     def to_polars(
         self,
