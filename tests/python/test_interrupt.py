@@ -1,0 +1,55 @@
+"""Ctrl-C ends a call that waits for a store that never answers."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+SCRIPT = """
+import sys, time
+from deltafast import DeltaTable
+print("ready", flush=True)
+start = time.monotonic()
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+OPTIONS = '{"allow_http": "true"}'
+
+
+@pytest.fixture
+def silent_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to a child are another matter there")
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"DeltaTable('http://127.0.0.1:PORT/t', storage_options={OPTIONS})",
+        f"DeltaTable.is_deltatable('http://127.0.0.1:PORT/t', storage_options={OPTIONS})",
+    ],
+    ids=["open", "is_deltatable"],
+)
+def test_a_silent_server_does_not_hold_up_ctrl_c(silent_port, call):
+    script = SCRIPT.format(call=call.replace("PORT", str(silent_port)))
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        assert child.poll() is None
+        sent = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - sent < 1
+        assert child.wait(10) == 0
+    finally:
+        child.kill()
+        child.stdout.close()
+        child.wait()
