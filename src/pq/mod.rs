@@ -14,9 +14,15 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+mod calendar;
 mod chunks;
+mod columns;
+mod convert;
 pub mod footer;
 mod raw;
+mod read;
+#[cfg(test)]
+mod read_tests;
 mod shape;
 mod text;
 mod thrift;
@@ -25,8 +31,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::errors::ParquetError;
 
+pub use columns::Mapping;
 pub use footer::{Footer, FooterCache};
 pub use raw::{LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw};
+pub use read::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
 
 use crate::error::{Error, Result, ResultExt};
 
