@@ -384,7 +384,8 @@ impl Positions {
                         union.for_each_run(|value, _| values.push(value as u16));
                         out.push_values(*a, &values);
                     }
-                    (left.next(), right.next());
+                    left.next();
+                    right.next();
                 }
                 (Some((a, one)), other) if other.is_none_or(|(b, _)| a < b) => {
                     out.push(*a, one.clone());

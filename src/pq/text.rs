@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 
 /// Bytes of all strings and byte strings in `columns`, at any depth.
 pub(super) fn text_bytes(columns: &[ArrayRef]) -> u64 {
-    columns.iter().map(|column| of_array(column)).sum()
+    columns.iter().map(of_array).sum()
 }
 
 fn of_array(array: &ArrayRef) -> u64 {
