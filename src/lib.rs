@@ -11,5 +11,9 @@ pub mod pq;
 pub mod protocol;
 pub mod prune;
 pub mod reconcile;
+pub mod scan;
 pub mod snapshot;
 pub mod store;
+
+#[cfg(feature = "python")]
+mod py;

@@ -1,0 +1,239 @@
+//! Arrow across the boundary by the `PyCapsule` interface: streams, schemas and batches, zero-copy both ways.
+
+use std::ffi::CStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{Array, RecordBatch, RecordBatchOptions, RecordBatchReader, StructArray};
+use arrow_cast::cast;
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use super::error::to_python;
+use super::runtime::wait;
+use crate::error::{Error, Result};
+use crate::exec::Progress;
+use crate::expr::Bound as BoundExpr;
+use crate::scan::Batches;
+
+const STREAM: &CStr = c"arrow_array_stream";
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+
+type Iter = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+/// A one-shot stream of record batches.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct ArrowStream {
+    schema: SchemaRef,
+    batches: Mutex<Option<Iter>>,
+    progress: Progress,
+    /// The error with which the stream ended, for whoever pulls it through C and sees only text.
+    failure: Arc<Mutex<Option<Error>>>,
+}
+
+impl ArrowStream {
+    pub(super) fn new(batches: Batches) -> Self {
+        Self { schema: batches.schema, batches: Mutex::new(Some(batches.batches)), progress: batches.progress, failure: Arc::default() }
+    }
+
+    fn take(&self) -> Option<Iter> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Batches for a consumer behind the C interface; the typed error stays with the stream.
+struct Reader {
+    schema: SchemaRef,
+    batches: Option<Iter>,
+    cast: bool,
+    failure: Arc<Mutex<Option<Error>>>,
+}
+
+impl Iterator for Reader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.batches.as_mut()?.next();
+        let next = match next {
+            Some(Ok(batch)) if self.cast => Some(as_schema(&batch, &self.schema)),
+            other => other,
+        };
+        if !matches!(next, Some(Ok(_))) {
+            self.batches = None;
+        }
+        next.map(|batch| {
+            batch.map_err(|error| {
+                let text = error.to_string();
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                ArrowError::ExternalError(text.into())
+            })
+        })
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+fn as_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let arrays = batch
+        .columns()
+        .iter()
+        .zip(schema.fields())
+        .map(|(array, field)| if array.data_type() == field.data_type() { Ok(Arc::clone(array)) } else { cast(array, field.data_type()) })
+        .collect::<Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+}
+
+/// The schema inside of a capsule that a consumer hands over.
+fn requested(capsule: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
+    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowSchema`, which it owns and which lives
+    // as long as the capsule, that is longer than this borrow.
+    let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
+    Schema::try_from(schema).map_err(|e| to_python(capsule.py(), &Error::invalid(format!("the requested schema cannot be read: {e}"))))
+}
+
+#[pymethods]
+impl ArrowStream {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(&self, py: Python<'py>, requested_schema: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyCapsule>> {
+        let mut schema = Arc::clone(&self.schema);
+        // A request is a wish: only one of the same columns can be met.
+        if let Some(capsule) = requested_schema.filter(|c| !c.is_none()) {
+            let wish = requested(capsule)?;
+            let castable = wish.fields().len() == schema.fields().len()
+                && wish.fields().iter().zip(schema.fields()).all(|(a, b)| a.name() == b.name() && arrow_cast::can_cast_types(b.data_type(), a.data_type()));
+            if castable {
+                let fields: Vec<Field> = wish.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+                schema = Arc::new(Schema::new(fields));
+            }
+        }
+        let cast = schema.as_ref() != self.schema.as_ref();
+        let Some(batches) = self.take() else {
+            return Err(to_python(py, &Error::invalid("the stream was consumed already; ask the table for a new one")));
+        };
+        let reader = Reader { schema, batches: Some(batches), cast, failure: Arc::clone(&self.failure) };
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, &self.schema)
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowBatch>> {
+        let Some(mut batches) = self.take() else { return Ok(None) };
+        let (next, batches) = wait(py, move |_| {
+            let next = batches.next().transpose();
+            Ok((next, batches))
+        })?;
+        match next {
+            Ok(Some(batch)) => {
+                *self.batches.lock().unwrap_or_else(PoisonError::into_inner) = Some(batches);
+                Ok(Some(ArrowBatch { batch }))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(to_python(py, &error)),
+        }
+    }
+
+    /// Stops the work behind the stream.
+    fn close(&self) {
+        drop(self.take());
+    }
+
+    /// (files done, files in all)
+    fn progress(&self) -> (u64, u64) {
+        self.progress.get()
+    }
+
+    /// Raises the typed error with which the exported stream ended, if it did.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        match self.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            Some(error) => Err(to_python(py, error)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    let exported = FFI_ArrowSchema::try_from(schema).map_err(|e| to_python(py, &Error::internal(e.to_string())))?;
+    PyCapsule::new_with_value(py, exported, SCHEMA)
+}
+
+/// One record batch.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct ArrowBatch {
+    batch: RecordBatch,
+}
+
+#[pymethods]
+impl ArrowBatch {
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(&self, py: Python<'py>, requested_schema: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyTuple>> {
+        // A request is a wish, and casting belongs to the stream.
+        let _ = requested_schema;
+        let data = StructArray::from(self.batch.clone()).to_data();
+        let (array, _): (FFI_ArrowArray, FFI_ArrowSchema) = to_ffi(&data).map_err(|e| to_python(py, &Error::internal(e.to_string())))?;
+        let schema = export_schema(py, &self.batch.schema())?;
+        PyTuple::new(py, [schema, PyCapsule::new_with_value(py, array, ARRAY)?])
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, &self.batch.schema())
+    }
+}
+
+/// A schema to be taken over by an Arrow library.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct ArrowSchemaExport {
+    pub(super) schema: SchemaRef,
+}
+
+#[pymethods]
+impl ArrowSchemaExport {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, &self.schema)
+    }
+}
+
+/// Takes over the stream of anything that has `__arrow_c_stream__`.
+fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
+    let capsule = object.call_method0("__arrow_c_stream__")?;
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
+    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowArrayStream`; `from_raw` moves it out and
+    // leaves a released one behind, which the capsule's destructor then skips.
+    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr()) };
+    reader.map_err(|e| to_python(object.py(), &Error::invalid(format!("the stream cannot be read: {e}"))))
+}
+
+/// Evaluates a typed expression tree over every batch of a stream: one column, `value`.
+#[pyfunction]
+pub(super) fn evaluate(py: Python<'_>, tree: &str, stream: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+    let bound = BoundExpr::from_json(tree).map_err(|e| to_python(py, &e))?;
+    let reader = import_stream(stream)?;
+    let nullable = Field::new("value", bound.data_type().to_arrow(crate::protocol::schema::TextLayout::Plain), true);
+    let schema: SchemaRef = Arc::new(Schema::new(vec![nullable]));
+    let out = Arc::clone(&schema);
+    let batches = reader.map(move |batch| {
+        let value = bound.evaluate(&batch?)?;
+        let value = if value.data_type() == out.field(0).data_type() { value } else { cast(&value, out.field(0).data_type())? };
+        Ok(RecordBatch::try_new(Arc::clone(&out), vec![value])?)
+    });
+    Ok(ArrowStream::new(Batches { schema, batches: Box::new(batches), progress: Progress::default() }))
+}

@@ -1,0 +1,45 @@
+//! Errors -> the classes of `deltafast.exceptions`.
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{Damaged, Error, Missing};
+
+fn class(error: &Error) -> &'static str {
+    match error {
+        Error::NotFound { kind: Missing::Table, .. } => "TableNotFoundError",
+        Error::NotFound { kind: Missing::Version, .. } => "VersionNotFoundError",
+        Error::NotFound { .. } => "DataFileNotFoundError",
+        Error::Corrupt { kind: Damaged::Log, .. } => "CorruptLogError",
+        Error::Corrupt { kind: Damaged::Data, .. } => "CorruptDataError",
+        Error::Unsupported { .. } => "DeltaProtocolError",
+        Error::Invalid { .. } => "InvalidArgumentError",
+        Error::SchemaMismatch { .. } => "SchemaMismatchError",
+        Error::NotRecorded { .. } => "ChangeDataNotRecordedError",
+        Error::Storage { .. } => "StorageError",
+        Error::Cancelled | Error::Internal { .. } => "InternalError",
+    }
+}
+
+/// The exception of an error, with its place as attributes.
+pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+    if matches!(error, Error::Cancelled) {
+        return PyKeyboardInterrupt::new_err("cancelled");
+    }
+    let make = || -> PyResult<PyErr> {
+        let attributes = PyDict::new(py);
+        if let Some(place) = error.place() {
+            attributes.set_item("file", place.file.as_deref().map(crate::error::shown))?;
+            attributes.set_item("version", place.version)?;
+            attributes.set_item("line", place.line)?;
+            attributes.set_item("column", place.column.as_deref())?;
+        }
+        if let Error::Unsupported { feature, .. } = error {
+            attributes.set_item("feature", feature.as_deref())?;
+        }
+        let class = py.import("deltafast.exceptions")?.getattr(class(error))?;
+        Ok(PyErr::from_value(class.call((error.to_string(),), Some(&attributes))?))
+    };
+    make().unwrap_or_else(|failure| PyRuntimeError::new_err(format!("{error} (and its exception could not be made: {failure})")))
+}

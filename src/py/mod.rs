@@ -1,0 +1,39 @@
+//! The Python extension `deltafast._core`: arguments in, one call of the core, results out.
+//!
+//! Nothing here decides anything about Delta. Every call that can take long goes through [`runtime::wait`].
+
+mod arrow;
+mod error;
+mod runtime;
+mod snapshot;
+mod store;
+
+use pyo3::prelude::*;
+
+use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
+use snapshot::Snapshot;
+
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Snapshot>()?;
+    module.add_class::<ArrowStream>()?;
+    module.add_class::<ArrowBatch>()?;
+    module.add_class::<ArrowSchemaExport>()?;
+    module.add_function(wrap_pyfunction!(snapshot::is_deltatable, module)?)?;
+    module.add_function(wrap_pyfunction!(arrow::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(build_profile, module)?)?;
+    Ok(())
+}
+
+/// The version of the core.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// `release`, or `debug` for a slow development build.
+#[pyfunction]
+fn build_profile() -> &'static str {
+    if cfg!(debug_assertions) { "debug" } else { "release" }
+}

@@ -1,0 +1,330 @@
+//! `Snapshot`: a version of a table, as Python holds it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
+use pyo3::prelude::*;
+
+use super::arrow::{ArrowSchemaExport, ArrowStream};
+use super::error::to_python;
+use super::runtime::wait;
+use super::store::PyStore;
+use crate::error::{Error, Result};
+use crate::exec::Progress;
+use crate::expr::Bound as BoundExpr;
+use crate::history::{self, Search};
+use crate::log::{Log, TailCommit};
+use crate::protocol::schema::TextLayout;
+use crate::scan::{self, ActionColumns, Batches, ChangeRequest, MetadataColumn, ScanRequest};
+use crate::snapshot::{ReadOptions, Snapshot as Core};
+use crate::store::{self, Foreign, Options, Store, Stores};
+
+/// One version of a table.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct Snapshot {
+    core: Core,
+    uri: String,
+}
+
+fn layout(string_view: bool) -> TextLayout {
+    if string_view { TextLayout::View } else { TextLayout::Plain }
+}
+
+fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
+    predicate.map(|json| BoundExpr::from_json(&json)).transpose()
+}
+
+fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
+    let zone = match options.get("time_zone") {
+        Some(name) => name.parse().map_err(|_| Error::invalid(format!("`{name}` is no time zone; give a name like `Europe/Berlin`")))?,
+        None => chrono_tz::Tz::UTC,
+    };
+    Ok(ReadOptions { zone })
+}
+
+fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
+    let root = match store {
+        Some(store) => store,
+        None => store::open(uri, &storage)?,
+    };
+    let foreign = options.get("allow_foreign_paths").map(|text| Foreign::parse(text)).unwrap_or_default();
+    Log::new(Arc::new(Stores::new(root, storage, foreign)), tail)
+}
+
+impl Snapshot {
+    fn wrap(&self, core: Core) -> Self {
+        Self { core, uri: self.uri.clone() }
+    }
+
+    /// Makes a stream on a waiting thread.
+    fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &crate::exec::Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
+        let core = self.core.clone();
+        wait(py, move |cancel| work(core, cancel)).map(ArrowStream::new)
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    #[staticmethod]
+    #[pyo3(signature = (uri, version=None, timestamp_ms=None, storage_options=None, log_tail=None, store=None, options=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn open(
+        py: Python<'_>,
+        uri: String,
+        version: Option<i64>,
+        timestamp_ms: Option<i64>,
+        storage_options: Option<HashMap<String, String>>,
+        log_tail: Option<Vec<(String, i64, i64)>>,
+        store: Option<Py<PyAny>>,
+        options: Option<HashMap<String, String>>,
+    ) -> PyResult<Self> {
+        let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
+        let tail = log_tail.unwrap_or_default().into_iter().map(|(path, version, size)| TailCommit { version, path, size: u64::try_from(size).ok().filter(|s| *s > 0) }).collect();
+        let name = uri.clone();
+        let core = wait(py, move |_| {
+            let options = options.unwrap_or_default();
+            let read = read_options(&options)?;
+            let newest = options.get("max_table_version").map(|v| v.parse::<i64>().map_err(|_| Error::invalid(format!("`max_table_version` must be a number, not `{v}`")))).transpose()?;
+            let log = open_log(&name, store, storage_options.unwrap_or_default(), &options, tail)?;
+            let snapshot = Core::open(log, version.or(newest), read)?;
+            match timestamp_ms {
+                Some(time) => snapshot.at(Some(history::version_at(&snapshot, time, Search::AtOrBefore)?)),
+                None => Ok(snapshot),
+            }
+        })?;
+        Ok(Self { core, uri })
+    }
+
+    #[getter]
+    fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    #[getter]
+    fn version(&self) -> i64 {
+        self.core.version()
+    }
+
+    #[getter]
+    fn timestamp_ms(&self, py: Python<'_>) -> PyResult<i64> {
+        let core = self.core.clone();
+        wait(py, move |_| core.timestamp_ms())
+    }
+
+    fn protocol_json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, self.core.protocol())
+    }
+
+    fn metadata_json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, self.core.metadata())
+    }
+
+    #[pyo3(signature = (string_view=false))]
+    fn arrow_schema(&self, string_view: bool) -> ArrowSchemaExport {
+        ArrowSchemaExport { schema: self.core.schema().to_arrow(layout(string_view)) }
+    }
+
+    #[pyo3(signature = (version=None))]
+    fn update(&self, py: Python<'_>, version: Option<i64>) -> PyResult<Self> {
+        let core = self.core.clone();
+        wait(py, move |_| core.at(version)).map(|core| self.wrap(core))
+    }
+
+    fn at_version(&self, py: Python<'_>, version: i64) -> PyResult<Self> {
+        let core = self.core.clone();
+        wait(py, move |_| core.at(Some(version))).map(|core| self.wrap(core))
+    }
+
+    fn at_timestamp(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<Self> {
+        let core = self.core.clone();
+        wait(py, move |_| {
+            let newest = core.at(None)?;
+            newest.at(Some(history::version_at(&newest, timestamp_ms, Search::AtOrBefore)?))
+        })
+        .map(|core| self.wrap(core))
+    }
+
+    fn num_files(&self, py: Python<'_>) -> PyResult<u64> {
+        let core = self.core.clone();
+        wait(py, move |cancel| scan::plan(&core, None, cancel).map(|plan| plan.files))
+    }
+
+    fn size_in_bytes(&self, py: Python<'_>) -> PyResult<i64> {
+        let core = self.core.clone();
+        wait(py, move |cancel| {
+            let plan = scan::plan(&core, None, cancel)?;
+            Ok(plan.batches.iter().map(|(batch, _)| batch.files.size.iter().flatten().sum::<i64>()).sum())
+        })
+    }
+
+    #[pyo3(signature = (columns=None, predicate=None, flatten=false, partition_filter_only=false))]
+    fn files(&self, py: Python<'_>, columns: Option<Vec<String>>, predicate: Option<String>, flatten: bool, partition_filter_only: bool) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| {
+            let mut predicate = bound(predicate)?;
+            if partition_filter_only {
+                predicate = predicate.and_then(|p| crate::prune::partition_only(&p, &core.metadata().partition_columns).0);
+            }
+            scan::actions(&core, &ActionColumns { names: columns, flatten }, predicate.as_ref(), cancel)
+        })
+    }
+
+    #[pyo3(signature = (predicate=None))]
+    fn file_uris(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| {
+            let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
+            let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("uri", Arrow::Utf8, false)]));
+            let root = core.stores().root().url().to_owned();
+            let mut batches = Vec::with_capacity(plan.batches.len());
+            for (batch, keep) in &plan.batches {
+                let rows = (0..keep.len()).filter(|row| keep.value(*row));
+                let uris = rows.map(|row| scan::uri(&root, batch.files.path.value(row)).map(Some)).collect::<Result<StringArray>>()?;
+                batches.push(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(uris)])?);
+            }
+            Ok(Batches { schema, batches: Box::new(batches.into_iter().map(Ok)), progress: Progress::default() })
+        })
+    }
+
+    #[pyo3(signature = (predicate=None))]
+    fn partitions(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| scan::partitions(&core, bound(predicate)?.as_ref(), cancel))
+    }
+
+    #[pyo3(signature = (columns=None, predicate=None, limit=None, batch_size=None, string_view=true, metadata_columns=None, files=None, filter_rows=true))]
+    #[allow(clippy::too_many_arguments)]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        predicate: Option<String>,
+        limit: Option<usize>,
+        batch_size: Option<usize>,
+        string_view: bool,
+        metadata_columns: Option<Vec<String>>,
+        files: Option<Vec<String>>,
+        filter_rows: bool,
+    ) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| {
+            let metadata = metadata_columns
+                .unwrap_or_default()
+                .iter()
+                .map(|name| {
+                    MetadataColumn::parse(name)
+                        .ok_or_else(|| Error::invalid(format!("there is no metadata column `{name}`; known are file_path, row_index, row_id, row_commit_version, base_row_id")))
+                })
+                .collect::<Result<_>>()?;
+            let request = ScanRequest {
+                columns,
+                predicate: bound(predicate)?,
+                limit,
+                batch_rows: batch_size,
+                layout: layout(string_view),
+                metadata,
+                files,
+                filter_rows,
+                cancel: cancel.clone(),
+            };
+            scan::scan(&core, &request)
+        })
+    }
+
+    #[pyo3(signature = (predicate=None))]
+    fn count(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<u64> {
+        let core = self.core.clone();
+        wait(py, move |cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
+    }
+
+    #[pyo3(signature = (limit=None))]
+    fn history_json(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Vec<String>> {
+        let core = self.core.clone();
+        wait(py, move |_| {
+            Ok(history::history(&core, limit)?
+                .into_iter()
+                .map(|entry| {
+                    let mut info = match entry.info {
+                        serde_json::Value::Object(info) => info,
+                        _ => serde_json::Map::new(),
+                    };
+                    info.insert("version".to_owned(), entry.version.into());
+                    // The writer's clock stays where it stood alone; the version's time is that of time travel.
+                    info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
+                    serde_json::Value::Object(info).to_string()
+                })
+                .collect())
+        })
+    }
+
+    fn transactions_json(&self, py: Python<'_>) -> PyResult<String> {
+        let core = self.core.clone();
+        let sets = wait(py, move |_| core.sets().map(|sets| sets.transactions.clone()))?;
+        json(py, &sets)
+    }
+
+    fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
+        let core = self.core.clone();
+        let sets = wait(py, move |_| core.sets().map(|sets| sets.domains.clone()))?;
+        json(py, &sets)
+    }
+
+    fn tombstones(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.stream(py, |core, cancel| scan::tombstones(&core, cancel))
+    }
+
+    fn deletion_vectors(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.stream(py, |core, cancel| scan::deletion_vectors(&core, cancel))
+    }
+
+    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, columns=None, predicate=None, allow_out_of_range=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn cdf(
+        &self,
+        py: Python<'_>,
+        starting_version: Option<i64>,
+        ending_version: Option<i64>,
+        starting_timestamp_ms: Option<i64>,
+        ending_timestamp_ms: Option<i64>,
+        columns: Option<Vec<String>>,
+        predicate: Option<String>,
+        allow_out_of_range: bool,
+    ) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| {
+            let request = ChangeRequest {
+                starting_version,
+                ending_version,
+                starting_timestamp_ms,
+                ending_timestamp_ms,
+                columns,
+                predicate: bound(predicate)?,
+                allow_out_of_range,
+                layout: TextLayout::Plain,
+                cancel: cancel.clone(),
+            };
+            scan::changes(&core, &request)
+        })
+    }
+
+    #[pyo3(signature = (predicate=None, columns=None))]
+    fn plan_json(&self, py: Python<'_>, predicate: Option<String>, columns: Option<Vec<String>>) -> PyResult<String> {
+        let core = self.core.clone();
+        let _ = columns;
+        wait(py, move |cancel| {
+            let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
+            Ok(serde_json::json!({"files_total": plan.files_total, "files_after_partition": plan.files_after_partition, "files": plan.files}).to_string())
+        })
+    }
+}
+
+fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|e| to_python(py, &Error::internal(e.to_string())))
+}
+
+/// Whether there is a Delta table at `uri`.
+#[pyfunction]
+#[pyo3(signature = (uri, storage_options=None))]
+pub(super) fn is_deltatable(py: Python<'_>, uri: String, storage_options: Option<HashMap<String, String>>) -> PyResult<bool> {
+    wait(py, move |_| {
+        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
+        Ok(log.list(0)?.newest().is_some())
+    })
+}

@@ -1,0 +1,442 @@
+//! The file list as Arrow: `get_add_actions` in all its forms, distinct partitions, tombstones.
+
+use std::sync::Arc;
+
+use arrow_array::builder::Int64Builder;
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, StructArray, TimestampMillisecondArray};
+use arrow_buffer::NullBuffer;
+use arrow_cast::cast;
+use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef, TimeUnit};
+
+use super::Batches;
+use super::columns::{Leaves, leaves};
+use super::plan::{PlanBatch, plan, wanted};
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
+use crate::expr::Bound;
+use crate::parse::checkpoint::FileKind;
+use crate::parse::{DvColumns, FileBatch, Wanted};
+use crate::protocol::schema::TextLayout;
+use crate::snapshot::Snapshot;
+
+/// Which columns of the file list are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct ActionColumns {
+    /// Names of columns (`min`) or of parts of them (`min.x`); the usual ones if `None`.
+    pub names: Option<Vec<String>>,
+    /// Whether structs become columns of dotted names.
+    pub flatten: bool,
+}
+
+const USUAL: &[&str] = &["path", "size_bytes", "modification_time", "num_records", "null_count", "min", "max", "partition", "deletion_vector"];
+const ALL: &[&str] = &[
+    "path",
+    "size_bytes",
+    "modification_time",
+    "num_records",
+    "null_count",
+    "min",
+    "max",
+    "partition",
+    "deletion_vector",
+    "tags",
+    "base_row_id",
+    "default_row_commit_version",
+    "clustering_provider",
+    "data_change",
+    "tight_bounds",
+];
+
+/// One output column, resolved once for all batches.
+#[derive(Debug, Clone)]
+enum Output {
+    Path,
+    Size,
+    Time,
+    NumRecords,
+    TightBounds,
+    NullCount(Vec<Node>),
+    Min(Vec<Node>),
+    Max(Vec<Node>),
+    Partition(Vec<(String, usize)>),
+    DeletionVector,
+    Tags,
+    BaseRowId,
+    CommitVersion,
+    Clustering,
+    DataChange,
+}
+
+/// A tree of statistics leaves, as the schema nests them.
+#[derive(Debug, Clone)]
+enum Node {
+    Leaf(String, usize),
+    Parent(String, Vec<Node>),
+}
+
+fn tree(leaves: &[(Vec<String>, usize)], depth: usize) -> Vec<Node> {
+    let mut out: Vec<(String, Vec<(Vec<String>, usize)>)> = Vec::new();
+    for (path, index) in leaves {
+        let Some(name) = path.get(depth) else { continue };
+        match out.last_mut() {
+            Some((last, group)) if last == name => group.push((path.clone(), *index)),
+            _ => out.push((name.clone(), vec![(path.clone(), *index)])),
+        }
+    }
+    out.into_iter()
+        .map(|(name, group)| match group.as_slice() {
+            [(path, index)] if path.len() == depth + 1 => Node::Leaf(name, *index),
+            _ => Node::Parent(name, tree(&group, depth + 1)),
+        })
+        .collect()
+}
+
+fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Result<Vec<Output>> {
+    let names: Vec<String> = match &columns.names {
+        Some(names) => names.clone(),
+        None => USUAL.iter().map(ToString::to_string).collect(),
+    };
+    let partition = &snapshot.metadata().partition_columns;
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for name in &names {
+        let (head, rest) = name.split_once('.').map_or((name.as_str(), None), |(head, rest)| (head, Some(rest)));
+        if !ALL.contains(&head) {
+            return Err(Error::invalid(format!("the file list has no column `{name}`; it has {}", ALL.join(", "))));
+        }
+        match parts.iter_mut().find(|(known, _)| *known == head) {
+            Some((_, rests)) => rests.extend(rest),
+            None => parts.push((head, rest.into_iter().collect())),
+        }
+    }
+    parts
+        .into_iter()
+        .map(|(head, rests)| {
+            let chosen = |path: &str| rests.is_empty() || rests.iter().any(|rest| path == *rest || path.strip_prefix(rest).is_some_and(|tail| tail.starts_with('.')));
+            let stats = |bounds: bool| {
+                let chosen: Vec<(Vec<String>, usize)> =
+                    leaves.logical.iter().zip(&leaves.physical).enumerate().filter(|(_, (path, leaf))| (!bounds || leaf.bounds) && chosen(&path.join("."))).map(|(n, (path, _))| (path.clone(), n)).collect();
+                tree(&chosen, 0)
+            };
+            Ok(match head {
+                "path" => Output::Path,
+                "size_bytes" => Output::Size,
+                "modification_time" => Output::Time,
+                "num_records" => Output::NumRecords,
+                "tight_bounds" => Output::TightBounds,
+                "null_count" => Output::NullCount(stats(false)),
+                "min" => Output::Min(stats(true)),
+                "max" => Output::Max(stats(true)),
+                "partition" => Output::Partition(partition.iter().enumerate().filter(|(_, name)| chosen(name)).map(|(n, name)| (name.clone(), n)).collect()),
+                "deletion_vector" => Output::DeletionVector,
+                "tags" => Output::Tags,
+                "base_row_id" => Output::BaseRowId,
+                "default_row_commit_version" => Output::CommitVersion,
+                "clustering_provider" => Output::Clustering,
+                _ => Output::DataChange,
+            })
+        })
+        .collect()
+}
+
+/// The leaves that any output needs.
+fn used(nodes: &[Node], out: &mut Vec<usize>) {
+    for node in nodes {
+        match node {
+            Node::Leaf(_, index) => out.push(*index),
+            Node::Parent(_, children) => used(children, out),
+        }
+    }
+}
+
+/// Streams the live files. Columns: `path` utf8 (as in the log), `size_bytes` int64, `modification_time` timestamp\[ms, UTC\],
+/// `num_records` int64, `null_count`, `min`, `max`, `partition` structs by logical column, `deletion_vector` struct, and by
+/// name `tags` (JSON text), `base_row_id`, `default_row_commit_version`, `clustering_provider`, `data_change`, `tight_bounds`.
+///
+/// # Errors
+/// [`Error::Invalid`] for an unknown column, [`Error::Corrupt`] for damage in the log.
+pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Batches> {
+    let every = leaves(snapshot);
+    let outputs = outputs(snapshot, columns, &every)?;
+    let mut needed = Vec::new();
+    let mut with_stats = false;
+    let mut needs = Wanted::default();
+    for output in &outputs {
+        match output {
+            Output::NullCount(nodes) | Output::Min(nodes) | Output::Max(nodes) => {
+                with_stats = true;
+                used(nodes, &mut needed);
+            }
+            Output::NumRecords | Output::TightBounds => with_stats = true,
+            Output::Tags => needs.tags = true,
+            Output::Time => needs.time = true,
+            Output::DataChange => needs.data_change = true,
+            Output::Clustering => needs.clustering = true,
+            _ => {}
+        }
+    }
+    // Leaves that nobody wants are not parsed; the positions stay those of all leaves.
+    let wanted_leaves = Arc::new(every.filter(|path| needed.iter().any(|n| every.logical.get(*n).is_some_and(|p| p == path))));
+    let positions: Arc<Vec<Option<usize>>> = Arc::new(every.logical.iter().map(|path| wanted_leaves.position(path)).collect());
+    let outputs = Arc::new(outputs);
+    let layout = Arc::new(Layout { outputs, positions, flatten: columns.flatten, snapshot: snapshot.clone() });
+    let empty = PlanBatch::new(snapshot, empty_files(snapshot, &needs), &wanted_leaves, with_stats)?;
+    let schema = layout.batch(&empty)?.schema();
+    let keys = predicate.map(|p| plan(snapshot, Some(p), cancel)).transpose()?.map(|plan| {
+        let mut keys = std::collections::HashSet::new();
+        for (batch, keep) in &plan.batches {
+            for row in (0..keep.len()).filter(|row| keep.value(*row)) {
+                keys.insert((batch.files.path.value(row).to_owned(), batch.files.dv_unique_id(row)));
+            }
+        }
+        Arc::new(keys)
+    });
+    let wanted = Wanted { tags: needs.tags, time: needs.time, data_change: needs.data_change, clustering: needs.clustering, ..wanted(snapshot, &wanted_leaves, with_stats) };
+    let stream = snapshot.files(FileKind::Adds, wanted, cancel)?;
+    let progress = Progress::default();
+    progress.expect(stream.at_most().unwrap_or(0));
+    let (context, done, expected) = (snapshot.clone(), progress.clone(), schema.clone());
+    let jobs = stream.map(move |files| {
+        let (snapshot, leaves, layout, keys) = (context.clone(), Arc::clone(&wanted_leaves), Arc::clone(&layout), keys.clone());
+        let (done, expected) = (done.clone(), expected.clone());
+        Box::new(std::iter::once_with(move || {
+            let mut files = files?;
+            done.advance(files.len() as u64);
+            if let Some(keys) = keys {
+                let keep: Vec<bool> = (0..files.len()).map(|row| keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))).collect();
+                files = files.filter(&BooleanArray::from(keep))?;
+            }
+            let batch = layout.batch(&PlanBatch::new(&snapshot, files, &leaves, with_stats)?)?;
+            Ok(if batch.schema() == expected { batch } else { RecordBatch::try_new(expected, batch.columns().to_vec())? })
+        })) as Source<RecordBatch>
+    });
+    let batches = lanes(jobs, parallelism() * 2, 1, cancel).filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
+    Ok(Batches { schema, batches: Box::new(coalesced(batches)), progress })
+}
+
+/// Small commits give small batches; consumers pay for each, so they are joined.
+fn coalesced(batches: impl Iterator<Item = Result<RecordBatch>> + Send) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+    const ROWS: usize = 8192;
+    let mut batches = batches.fuse();
+    let mut held: Option<RecordBatch> = None;
+    std::iter::from_fn(move || {
+        if let Some(batch) = held.take() {
+            return Some(Ok(batch));
+        }
+        let mut small: Vec<RecordBatch> = Vec::new();
+        let mut rows = 0;
+        loop {
+            match batches.next() {
+                Some(Ok(batch)) if batch.num_rows() >= ROWS => {
+                    if small.is_empty() {
+                        return Some(Ok(batch));
+                    }
+                    held = Some(batch);
+                    break;
+                }
+                Some(Ok(batch)) => {
+                    rows += batch.num_rows();
+                    small.push(batch);
+                    if rows >= ROWS {
+                        break;
+                    }
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                None => break,
+            }
+        }
+        let schema = small.first()?.schema();
+        Some(arrow_select::concat::concat_batches(&schema, &small).map_err(Error::from))
+    })
+}
+
+fn empty_files(snapshot: &Snapshot, needs: &Wanted) -> FileBatch {
+    let text = || StringViewArray::new_null(0);
+    FileBatch {
+        path: text(),
+        dv: None,
+        partition: snapshot.partition_fields().iter().map(|_| text()).collect(),
+        size: Int64Array::new_null(0),
+        time: needs.time.then(|| Int64Array::new_null(0)),
+        stats: None,
+        tags: needs.tags.then(text),
+        base_row_id: Some(Int64Array::new_null(0)),
+        default_row_commit_version: Some(Int64Array::new_null(0)),
+        data_change: needs.data_change.then(|| BooleanArray::new_null(0)),
+        clustering: needs.clustering.then(text),
+        order: Vec::new(),
+    }
+}
+
+struct Layout {
+    outputs: Arc<Vec<Output>>,
+    positions: Arc<Vec<Option<usize>>>,
+    flatten: bool,
+    snapshot: Snapshot,
+}
+
+type Named = (String, ArrayRef);
+
+impl Layout {
+    fn batch(&self, batch: &PlanBatch) -> Result<RecordBatch> {
+        let rows = batch.files.len();
+        let files = &batch.files;
+        let mut columns: Vec<Named> = Vec::new();
+        let text = |array: &StringViewArray| -> Result<ArrayRef> { Ok(cast(array, &Arrow::Utf8)?) };
+        let optional = |array: Option<&StringViewArray>| array.map_or_else(|| Ok(Arc::new(StringArray::new_null(rows)) as ArrayRef), text);
+        let int = |array: Option<&Int64Array>| Arc::new(array.cloned().unwrap_or_else(|| Int64Array::new_null(rows))) as ArrayRef;
+        for output in self.outputs.iter() {
+            match output {
+                Output::Path => columns.push(("path".into(), text(&files.path)?)),
+                Output::Size => columns.push(("size_bytes".into(), int(Some(&files.size)))),
+                Output::Time => {
+                    let times = files.time.clone().unwrap_or_else(|| Int64Array::new_null(rows));
+                    let (_, values, nulls) = times.into_parts();
+                    columns.push(("modification_time".into(), Arc::new(TimestampMillisecondArray::new(values, nulls).with_timezone("UTC"))));
+                }
+                Output::NumRecords => columns.push(("num_records".into(), int(batch.stats.as_ref().map(|s| &s.num_records)))),
+                Output::TightBounds => {
+                    let tight = batch.stats.as_ref().map_or_else(|| BooleanArray::new_null(rows), |s| s.tight_bounds.clone());
+                    columns.push(("tight_bounds".into(), Arc::new(tight)));
+                }
+                Output::NullCount(nodes) => self.stats("null_count", nodes, batch, &mut columns, |s| Some(Arc::new(s.null_count.clone()) as ArrayRef))?,
+                Output::Min(nodes) => self.stats("min", nodes, batch, &mut columns, |s| s.min.clone())?,
+                Output::Max(nodes) => self.stats("max", nodes, batch, &mut columns, |s| s.max.clone())?,
+                Output::Partition(parts) => {
+                    let parts: Vec<Named> = parts.iter().filter_map(|(name, n)| Some((name.clone(), batch.partition.get(*n)?.clone()))).collect();
+                    self.group("partition", parts, rows, &mut columns)?;
+                }
+                Output::DeletionVector => self.deletion_vector(files.dv.as_ref(), rows, &mut columns)?,
+                Output::Tags => columns.push(("tags".into(), optional(files.tags.as_ref())?)),
+                Output::BaseRowId => columns.push(("base_row_id".into(), int(files.base_row_id.as_ref()))),
+                Output::CommitVersion => columns.push(("default_row_commit_version".into(), int(files.default_row_commit_version.as_ref()))),
+                Output::Clustering => columns.push(("clustering_provider".into(), optional(files.clustering.as_ref())?)),
+                Output::DataChange => {
+                    let flags = files.data_change.clone().unwrap_or_else(|| BooleanArray::new_null(rows));
+                    columns.push(("data_change".into(), Arc::new(flags)));
+                }
+            }
+        }
+        let fields: Vec<Field> = columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), name != "path" && name != "size_bytes")).collect();
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
+    }
+
+    fn stats(&self, name: &str, nodes: &[Node], batch: &PlanBatch, columns: &mut Vec<Named>, pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy) -> Result<()> {
+        let rows = batch.files.len();
+        let mut flat = Vec::new();
+        let nested = self.build(nodes, batch, name, pick, &mut flat)?;
+        if self.flatten {
+            columns.extend(flat);
+        } else {
+            columns.push((name.to_owned(), struct_of(nested, rows)?));
+        }
+        Ok(())
+    }
+
+    fn build(&self, nodes: &[Node], batch: &PlanBatch, prefix: &str, pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy, flat: &mut Vec<Named>) -> Result<Vec<Named>> {
+        let mut out = Vec::new();
+        for node in nodes {
+            match node {
+                Node::Leaf(name, index) => {
+                    let leaf = self.positions.get(*index).copied().flatten().and_then(|n| batch.stats.as_ref()?.leaves.get(n));
+                    let Some(array) = leaf.and_then(pick) else { continue };
+                    flat.push((format!("{prefix}.{name}"), Arc::clone(&array)));
+                    out.push((name.clone(), array));
+                }
+                Node::Parent(name, children) => {
+                    let children = self.build(children, batch, &format!("{prefix}.{name}"), pick, flat)?;
+                    out.push((name.clone(), struct_of(children, batch.files.len())?));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn group(&self, name: &str, parts: Vec<Named>, rows: usize, columns: &mut Vec<Named>) -> Result<()> {
+        if self.flatten {
+            columns.extend(parts.into_iter().map(|(part, array)| (format!("{name}.{part}"), array)));
+        } else {
+            columns.push((name.to_owned(), struct_of(parts, rows)?));
+        }
+        Ok(())
+    }
+
+    fn deletion_vector(&self, dv: Option<&DvColumns>, rows: usize, columns: &mut Vec<Named>) -> Result<()> {
+        let text = |array: Option<&StringViewArray>| -> Result<ArrayRef> {
+            Ok(match array {
+                Some(array) => cast(array, &Arrow::Utf8)?,
+                None => Arc::new(StringArray::new_null(rows)),
+            })
+        };
+        let int32 = |pick: fn(&DvColumns) -> &arrow_array::Int32Array| Arc::new(dv.map_or_else(|| arrow_array::Int32Array::new_null(rows), |dv| pick(dv).clone())) as ArrayRef;
+        let parts: Vec<Named> = vec![
+            ("storageType".into(), text(dv.map(|dv| &dv.storage_type))?),
+            ("pathOrInlineDv".into(), text(dv.map(|dv| &dv.path_or_inline))?),
+            ("offset".into(), int32(|dv| &dv.offset)),
+            ("sizeInBytes".into(), int32(|dv| &dv.size_in_bytes)),
+            ("cardinality".into(), Arc::new(dv.map_or_else(|| Int64Array::new_null(rows), |dv| dv.cardinality.clone()))),
+        ];
+        if self.flatten {
+            columns.extend(parts.into_iter().map(|(part, array)| (format!("deletion_vector.{part}"), array)));
+            return Ok(());
+        }
+        let nulls = dv.map_or_else(|| NullBuffer::new_null(rows), |dv| NullBuffer::new(dv.present.clone()));
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
+        columns.push(("deletion_vector".into(), Arc::new(StructArray::try_new(fields.into(), arrays, Some(nulls))?)));
+        let _ = &self.snapshot;
+        Ok(())
+    }
+}
+
+fn struct_of(parts: Vec<Named>, rows: usize) -> Result<ArrayRef> {
+    if parts.is_empty() {
+        return Ok(Arc::new(StructArray::new_empty_fields(rows, None)));
+    }
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
+    Ok(Arc::new(StructArray::try_new(fields.into(), arrays, None)?))
+}
+
+/// The distinct partition values of the files that a predicate leaves: one typed column for each partition column.
+///
+/// # Errors
+/// As [`actions`].
+pub fn partitions(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Batches> {
+    let plan = plan(snapshot, predicate, cancel)?;
+    let fields: Fields = snapshot.partition_fields().iter().map(|f| Field::new(&f.name, f.data_type.to_arrow(TextLayout::Plain), true)).collect();
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    let mut seen = std::collections::HashSet::new();
+    let mut batches = Vec::new();
+    for (batch, keep) in &plan.batches {
+        let texts = &batch.files.partition;
+        let first: Vec<bool> =
+            (0..keep.len()).map(|row| keep.value(row) && seen.insert(texts.iter().map(|t| t.is_valid(row).then(|| t.value(row).to_owned())).collect::<Vec<_>>())).collect();
+        let mask = BooleanArray::from(first);
+        let arrays = batch.partition.iter().map(|array| arrow_select::filter::filter(array, &mask)).collect::<Result<Vec<_>, _>>()?;
+        batches.push(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &RecordBatchOptions::new().with_row_count(Some(mask.true_count())))?);
+    }
+    Ok(Batches { schema, batches: Box::new(batches.into_iter().map(Ok)), progress: Progress::default() })
+}
+
+/// Streams the tombstones: `path` utf8, `deletion_timestamp` timestamp\[ms, UTC\], `size_bytes` int64.
+///
+/// # Errors
+/// As [`actions`].
+pub fn tombstones(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
+    let time = Arrow::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
+    let schema: SchemaRef =
+        Arc::new(Schema::new(vec![Field::new("path", Arrow::Utf8, false), Field::new("deletion_timestamp", time, true), Field::new("size_bytes", Arrow::Int64, true)]));
+    let stream = snapshot.files(FileKind::Removes, Wanted { time: true, ..Wanted::default() }, cancel)?;
+    let out = Arc::clone(&schema);
+    let batches = stream.map(move |files| {
+        let files = files?;
+        let times = files.time.unwrap_or_else(|| {
+            let mut none = Int64Builder::new();
+            none.append_nulls(files.path.len());
+            none.finish()
+        });
+        let (_, values, nulls) = times.into_parts();
+        let times = TimestampMillisecondArray::new(values, nulls).with_timezone("UTC");
+        Ok(RecordBatch::try_new(Arc::clone(&out), vec![cast(&files.path, &Arrow::Utf8)?, Arc::new(times), Arc::new(files.size)])?)
+    });
+    Ok(Batches { schema, batches: Box::new(batches), progress: Progress::default() })
+}

@@ -1,0 +1,68 @@
+//! Logical columns <-> what the log calls them.
+
+use crate::parse::stats::{Leaf, has_bounds};
+use crate::protocol::schema::{DataType, StructField, StructType};
+use crate::snapshot::Snapshot;
+
+/// The leaf columns of a table's data files that can have statistics.
+#[derive(Debug, Clone, Default)]
+pub struct Leaves {
+    /// Logical path of each.
+    pub logical: Vec<Vec<String>>,
+    /// Physical path and type of each.
+    pub physical: Vec<Leaf>,
+}
+
+/// All leaves but those of partition columns, arrays and maps.
+#[must_use]
+pub fn leaves(snapshot: &Snapshot) -> Leaves {
+    let mut out = Leaves::default();
+    let partition = &snapshot.metadata().partition_columns;
+    let fields = snapshot.schema().fields.iter().filter(|f| !partition.contains(&f.name));
+    for field in fields {
+        collect(snapshot, field, &mut Vec::new(), &mut Vec::new(), &mut out);
+    }
+    out
+}
+
+fn collect(snapshot: &Snapshot, field: &StructField, logical: &mut Vec<String>, physical: &mut Vec<String>, out: &mut Leaves) {
+    logical.push(field.name.clone());
+    physical.push(snapshot.physical_name(field).to_owned());
+    match &field.data_type {
+        DataType::Struct(inner) => {
+            for field in &inner.fields {
+                collect(snapshot, field, logical, physical, out);
+            }
+        }
+        DataType::Array(_) | DataType::Map(_) | DataType::Variant => {}
+        leaf => {
+            out.logical.push(logical.clone());
+            // Bounds of collated text are in another order than the bytes.
+            let bounds = has_bounds(leaf) && !field.is_collated();
+            out.physical.push(Leaf { path: physical.clone(), data_type: leaf.clone(), bounds });
+        }
+    }
+    logical.pop();
+    physical.pop();
+}
+
+impl Leaves {
+    /// Position of the leaf at a logical path.
+    #[must_use]
+    pub fn position(&self, path: &[String]) -> Option<usize> {
+        self.logical.iter().position(|p| p == path)
+    }
+
+    /// Only those that `keep` takes.
+    #[must_use]
+    pub fn filter(&self, keep: impl Fn(&[String]) -> bool) -> Self {
+        let both = self.logical.iter().zip(&self.physical).filter(|(logical, _)| keep(logical));
+        let (logical, physical) = both.map(|(l, p)| (l.clone(), p.clone())).unzip();
+        Self { logical, physical }
+    }
+}
+
+/// The column of this name, exact case first.
+pub(super) fn find<'a>(schema: &'a StructType, name: &str) -> Option<&'a StructField> {
+    schema.field(name)
+}

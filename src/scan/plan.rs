@@ -1,0 +1,274 @@
+//! Pruning: the live files that may hold rows for which a predicate is true.
+//!
+//! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and the verdict on a batch is
+//! one vectorised evaluation. What a plan has parsed is kept with the snapshot (up to a limit), so the next plan over the
+//! same columns only evaluates. Beyond the limit nothing is kept but the surviving files.
+//!
+//! Cost: the wanted columns of the file list, once; then a few nanoseconds a file and comparison.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray};
+use arrow_buffer::BooleanBuffer;
+
+use super::columns::{Leaves, leaves};
+use crate::error::{Result, ResultExt};
+use crate::exec::{Cancel, Source, lanes, map_all, parallelism};
+use crate::expr::Bound;
+use crate::parse::checkpoint::FileKind;
+use crate::parse::stats::{self, Stats};
+use crate::parse::{DvColumns, FileBatch, Wanted};
+use crate::protocol::partition_value;
+use crate::prune::{self, Facts};
+use crate::snapshot::Snapshot;
+
+/// The most files whose columns a snapshot keeps.
+const KEPT_FILES: usize = 2_000_000;
+
+/// Files of one batch, with typed partition values and the statistics that were asked for.
+#[derive(Debug, Clone)]
+pub struct PlanBatch {
+    /// Paths, sizes, deletion vectors, row ids.
+    pub files: FileBatch,
+    /// Partition values, in the order of the metadata's partition columns.
+    pub partition: Vec<ArrayRef>,
+    /// Statistics of the plan's leaves, where any were asked for.
+    pub stats: Option<Stats>,
+}
+
+/// The outcome of planning.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Batches with their surviving rows.
+    pub batches: Vec<(Arc<PlanBatch>, BooleanArray)>,
+    /// Live files.
+    pub files_total: u64,
+    /// Files left by partition values alone.
+    pub files_after_partition: u64,
+    /// Files left.
+    pub files: u64,
+}
+
+/// What a snapshot keeps of a plan.
+struct Kept {
+    logical: Vec<Vec<String>>,
+    with_stats: bool,
+    batches: Vec<Arc<PlanBatch>>,
+}
+
+struct FileFacts<'a> {
+    batch: &'a PlanBatch,
+    leaves: &'a Leaves,
+    partition_names: &'a [String],
+}
+
+impl Facts for FileFacts<'_> {
+    fn rows(&self) -> usize {
+        self.batch.files.len()
+    }
+
+    fn min(&self, path: &[String]) -> Option<ArrayRef> {
+        let stats = self.batch.stats.as_ref()?;
+        stats.leaves.get(self.leaves.position(path)?)?.min.clone()
+    }
+
+    fn max(&self, path: &[String]) -> Option<ArrayRef> {
+        let stats = self.batch.stats.as_ref()?;
+        stats.leaves.get(self.leaves.position(path)?)?.max.clone()
+    }
+
+    fn null_count(&self, path: &[String]) -> Option<Int64Array> {
+        let stats = self.batch.stats.as_ref()?;
+        Some(stats.leaves.get(self.leaves.position(path)?)?.null_count.clone())
+    }
+
+    fn num_records(&self) -> Option<Int64Array> {
+        Some(self.batch.stats.as_ref()?.num_records.clone())
+    }
+
+    fn tight_bounds(&self) -> Option<BooleanArray> {
+        let stats = self.batch.stats.as_ref()?;
+        // Bounds of a file with a deletion vector are only tight if the writer says so; a writer that says nothing
+        // may have left the bounds of the whole file.
+        Some(match &self.batch.files.dv {
+            None => stats.tight_bounds.clone(),
+            Some(dv) => (0..self.rows()).map(|row| Some(!dv.present.value(row) || (stats.tight_bounds.is_valid(row) && stats.tight_bounds.value(row)))).collect(),
+        })
+    }
+
+    fn partition(&self, path: &[String]) -> Option<ArrayRef> {
+        let [name] = path else { return None };
+        let at = self.partition_names.iter().position(|p| p == name)?;
+        self.batch.partition.get(at).cloned()
+    }
+}
+
+/// Copies views whose buffers hold much more than they show, so that a file list does not keep whole commits in memory.
+fn compact(array: &StringViewArray) -> StringViewArray {
+    let held: usize = array.data_buffers().iter().map(arrow_buffer::Buffer::len).sum();
+    let shown: usize = array.views().iter().map(|view| (*view & 0xffff_ffff) as usize).sum();
+    if held > shown + shown / 2 + 4096 { array.gc() } else { array.clone() }
+}
+
+fn compact_files(files: FileBatch) -> FileBatch {
+    FileBatch {
+        path: compact(&files.path),
+        dv: files.dv.map(|dv| DvColumns { storage_type: compact(&dv.storage_type), path_or_inline: compact(&dv.path_or_inline), ..dv }),
+        partition: files.partition.iter().map(compact).collect(),
+        tags: files.tags.as_ref().map(compact),
+        clustering: files.clustering.as_ref().map(compact),
+        order: Vec::new(),
+        ..files
+    }
+}
+
+impl PlanBatch {
+    /// Types partition values and parses the statistics of `leaves`; their text is dropped.
+    pub(super) fn new(snapshot: &Snapshot, mut files: FileBatch, leaves: &Leaves, with_stats: bool) -> Result<Self> {
+        let zone = snapshot.options().zone;
+        let partition = snapshot
+            .partition_fields()
+            .iter()
+            .zip(&files.partition)
+            .map(|(field, values)| partition_value::parse(values, &field.data_type, zone).at_column(&field.name))
+            .collect::<Result<_>>()
+            .at_version(snapshot.version())?;
+        let stats = match files.stats.take() {
+            Some(column) => Some(stats::parse(&column, &leaves.physical, zone)?),
+            None if with_stats => Some(stats::none(files.len(), &leaves.physical)),
+            None => None,
+        };
+        Ok(Self { files: compact_files(files), partition, stats })
+    }
+
+    /// The rows of `mask`, in memory of their own.
+    fn filter(&self, mask: &BooleanArray) -> Result<Self> {
+        let filter = |array: &ArrayRef| arrow_select::filter::filter(array, mask);
+        let partition = self.partition.iter().map(filter).collect::<Result<_, _>>()?;
+        Ok(Self { files: compact_files(self.files.filter(mask)?), partition, stats: None })
+    }
+}
+
+pub(super) fn wanted(snapshot: &Snapshot, leaves: &Leaves, with_stats: bool) -> Wanted {
+    Wanted {
+        partition: snapshot.partition_fields().iter().map(|field| snapshot.physical_name(field).to_owned()).collect(),
+        stats: with_stats,
+        leaves: leaves.physical.iter().map(|leaf| leaf.path.clone()).collect(),
+        row_ids: true,
+        ..Wanted::default()
+    }
+}
+
+fn all(rows: usize) -> BooleanArray {
+    BooleanArray::new(BooleanBuffer::new_set(rows), None)
+}
+
+/// Verdicts on a batch: (left by partition values, left by everything).
+fn verdict(snapshot: &Snapshot, predicate: Option<&(Option<Bound>, Bound)>, leaves: &Leaves, batch: &PlanBatch) -> Result<(u64, BooleanArray)> {
+    let rows = batch.files.len();
+    let Some((on_partitions, whole)) = predicate else { return Ok((rows as u64, all(rows))) };
+    let facts = FileFacts { batch, leaves, partition_names: &snapshot.metadata().partition_columns };
+    let by_partition = match on_partitions {
+        Some(predicate) => prune::keep(predicate, &facts)?.true_count(),
+        None => rows,
+    };
+    Ok((by_partition as u64, prune::keep(whole, &facts)?))
+}
+
+/// Plans a scan. Without a predicate every live file is left.
+///
+/// # Errors
+/// [`crate::error::Error::Corrupt`] names the file of the log; a predicate that cannot be decided keeps its files.
+pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Plan> {
+    let names = &snapshot.metadata().partition_columns;
+    let split = predicate.map(|p| (prune::partition_only(p, names).0, p.clone()));
+    let columns: Vec<Vec<String>> = predicate.map(|p| p.columns().into_iter().map(<[String]>::to_vec).collect()).unwrap_or_default();
+    let mut wanted_leaves = leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
+    let mut with_stats = !wanted_leaves.logical.is_empty();
+    let known = snapshot.plan_cache().as_ref().and_then(|kept| Arc::clone(kept).downcast::<Kept>().ok());
+    if let Some(known) = known {
+        if (known.with_stats || !with_stats) && wanted_leaves.logical.iter().all(|leaf| known.logical.contains(leaf)) {
+            let leaves = Arc::new(leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf)));
+            return from_kept(snapshot, split.map(Arc::new), &leaves, &known.batches);
+        }
+        // The next plan should find the columns of both.
+        wanted_leaves = leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf) || wanted_leaves.position(leaf).is_some());
+        with_stats |= known.with_stats;
+    }
+    let leaves = Arc::new(wanted_leaves);
+    let (plan, kept) = from_log(snapshot, split.map(Arc::new), &leaves, with_stats, cancel)?;
+    if let Some(batches) = kept {
+        let kept: Arc<dyn std::any::Any + Send + Sync> = Arc::new(Kept { logical: leaves.logical.clone(), with_stats, batches });
+        *snapshot.plan_cache() = Some(kept);
+    }
+    Ok(plan)
+}
+
+type Split = Option<Arc<(Option<Bound>, Bound)>>;
+
+fn from_kept(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, batches: &[Arc<PlanBatch>]) -> Result<Plan> {
+    let (snapshot, leaves) = (snapshot.clone(), Arc::clone(leaves));
+    let verdicts = map_all(batches.to_vec(), move |batch| {
+        let (by_partition, keep) = verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
+        Ok((batch, by_partition, keep))
+    })?;
+    let mut out = Plan::default();
+    for (batch, by_partition, keep) in verdicts {
+        out.push(batch, by_partition, keep);
+    }
+    Ok(out)
+}
+
+impl Plan {
+    fn push(&mut self, batch: Arc<PlanBatch>, by_partition: u64, keep: BooleanArray) {
+        self.files_total += batch.files.len() as u64;
+        self.files_after_partition += by_partition;
+        let left = keep.true_count() as u64;
+        self.files += left;
+        if left > 0 {
+            self.batches.push((batch, keep));
+        }
+    }
+}
+
+fn from_log(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, with_stats: bool, cancel: &Cancel) -> Result<(Plan, Option<Vec<Arc<PlanBatch>>>)> {
+    let stream = snapshot.files(FileKind::Adds, wanted(snapshot, leaves, with_stats), cancel)?;
+    let (context, leaves) = (snapshot.clone(), Arc::clone(leaves));
+    let jobs = stream.map(move |files| {
+        let (snapshot, leaves, predicate) = (context.clone(), Arc::clone(&leaves), predicate.clone());
+        Box::new(std::iter::once_with(move || {
+            let batch = PlanBatch::new(&snapshot, files?, &leaves, with_stats)?;
+            let (by_partition, keep) = verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
+            Ok((Arc::new(batch), by_partition, keep))
+        })) as Source<_>
+    });
+    let mut out = Plan::default();
+    let mut kept: Option<Vec<Arc<PlanBatch>>> = Some(Vec::new());
+    for verdict in lanes(jobs, parallelism() * 2, 1, cancel) {
+        let (batch, by_partition, keep) = verdict?;
+        if let Some(batches) = &mut kept {
+            batches.push(Arc::clone(&batch));
+            if out.files_total as usize + batch.files.len() > KEPT_FILES {
+                kept = None;
+                // From here on only survivors stay in memory.
+                for (batch, keep) in &mut out.batches {
+                    *batch = Arc::new(batch.filter(keep)?);
+                    *keep = all(batch.files.len());
+                }
+            }
+        }
+        if kept.is_some() {
+            out.push(batch, by_partition, keep);
+        } else {
+            out.files_total += batch.files.len() as u64;
+            out.files_after_partition += by_partition;
+            if keep.true_count() > 0 {
+                let survivors = batch.filter(&keep)?;
+                out.files += survivors.files.len() as u64;
+                let rows = survivors.files.len();
+                out.batches.push((Arc::new(survivors), all(rows)));
+            }
+        }
+    }
+    Ok((out, kept))
+}

@@ -1,0 +1,609 @@
+//! Reading rows: planned files -> batches of the table's logical columns.
+//!
+//! Every file (every piece of a large one) is a lane of its own, so decoding uses all cores and memory is bounded by
+//! lanes in flight x batch size. Deleted rows are filtered after decoding, rows that fail the predicate after that,
+//! partition columns and metadata columns are put beside what the file holds.
+//!
+//! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader Requirements for Deletion Vectors".
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
+use arrow_cast::cast;
+use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
+
+use super::Batches;
+use super::columns::find;
+use super::plan::{Plan, PlanBatch, plan};
+use crate::dv::{self, DeletionVector, Descriptor, DvPath, Positions};
+use crate::error::{Error, Missing, Result, ResultExt};
+use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
+use crate::expr::Bound;
+use crate::pq::{self, FileSpec, FooterCache, Mapping};
+use crate::protocol::data_path;
+use crate::protocol::features::ColumnMapping;
+use crate::protocol::schema::{DataType, StructField, TextLayout};
+use crate::snapshot::Snapshot;
+use crate::store::Stores;
+
+/// Columns that no file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetadataColumn {
+    /// `file_path` utf8: path of the data file as in the log.
+    FilePath,
+    /// `row_index` int64: position of the row in its file.
+    RowIndex,
+    /// `row_id` int64: the stable row id.
+    RowId,
+    /// `row_commit_version` int64: version that last changed the row.
+    RowCommitVersion,
+    /// `base_row_id` int64: of the file.
+    BaseRowId,
+}
+
+impl MetadataColumn {
+    /// The column's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FilePath => "file_path",
+            Self::RowIndex => "row_index",
+            Self::RowId => "row_id",
+            Self::RowCommitVersion => "row_commit_version",
+            Self::BaseRowId => "base_row_id",
+        }
+    }
+
+    /// The column of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::FilePath, Self::RowIndex, Self::RowId, Self::RowCommitVersion, Self::BaseRowId].into_iter().find(|c| c.name() == name)
+    }
+
+    fn field(self) -> Field {
+        let data_type = if self == Self::FilePath { Arrow::Utf8 } else { Arrow::Int64 };
+        Field::new(self.name(), data_type, !matches!(self, Self::FilePath | Self::RowIndex))
+    }
+}
+
+/// What to read.
+#[derive(Debug, Clone)]
+pub struct ScanRequest {
+    /// Top-level columns in output order; all if `None`.
+    pub columns: Option<Vec<String>>,
+    /// Rows for which this is not true are left out.
+    pub predicate: Option<Bound>,
+    /// Ends after so many rows.
+    pub limit: Option<usize>,
+    /// Rows of a batch.
+    pub batch_rows: Option<usize>,
+    /// How text looks.
+    pub layout: TextLayout,
+    /// More columns, after the table's.
+    pub metadata: Vec<MetadataColumn>,
+    /// Only these files, by their path in the log.
+    pub files: Option<Vec<String>>,
+    /// Whether the predicate is applied to rows, or only prunes files and row groups.
+    pub filter_rows: bool,
+    /// Stops the work.
+    pub cancel: Cancel,
+}
+
+impl Default for ScanRequest {
+    fn default() -> Self {
+        Self { columns: None, predicate: None, limit: None, batch_rows: None, layout: TextLayout::View, metadata: Vec::new(), files: None, filter_rows: true, cancel: Cancel::default() }
+    }
+}
+
+/// Where an output column comes from.
+#[derive(Debug, Clone)]
+enum From {
+    /// Position among the columns read from the file.
+    File(usize),
+    /// Position among the partition columns.
+    Partition(usize),
+    /// Made here.
+    Metadata(MetadataColumn),
+    /// One value for all rows of a file: a column of [`FileTask::constants`].
+    Constant(usize),
+    /// Position among the columns read by their names in the file.
+    Raw(usize),
+}
+
+/// How every file of a scan is read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    snapshot: Snapshot,
+    /// Schema of the output.
+    pub(super) schema: SchemaRef,
+    columns: Vec<From>,
+    read: Vec<StructField>,
+    /// Partition columns that the row filter needs.
+    filter_partition: Vec<usize>,
+    filter: Option<Bound>,
+    hint: Option<Arc<Bound>>,
+    row_index: bool,
+    raw: Vec<(String, DataType)>,
+    batch_rows: usize,
+    layout: TextLayout,
+    footers: Arc<FooterCache>,
+}
+
+/// One file, or a part of one.
+#[derive(Debug, Clone)]
+pub(super) struct FileTask {
+    pub(super) batch: Arc<PlanBatch>,
+    pub(super) row: usize,
+    pub(super) range: Option<Range<u64>>,
+    /// Rows to leave out, or to take only, beyond what the log's deletion vector says.
+    pub(super) rows: Rows,
+    /// Values of [`From::Constant`] columns.
+    pub(super) constants: Arc<Vec<ArrayRef>>,
+}
+
+/// Which rows of a file are live.
+#[derive(Debug, Clone)]
+pub(super) enum Rows {
+    /// Those that the file's own deletion vector does not delete.
+    Live,
+    /// These positions; the scan must read row indices.
+    Only(Arc<Positions>),
+    /// All, whatever the log's deletion vector says: change data files have none.
+    All,
+}
+
+/// The rows of a batch by default: large enough to amortise, small enough for the caches.
+pub(super) const BATCH_ROWS: usize = 32 * 1024;
+
+impl Reading {
+    /// Resolves the columns of a scan. `constants` come last and have these fields.
+    pub(super) fn new(snapshot: &Snapshot, request: &ScanRequest, constants: &[Field]) -> Result<Self> {
+        let schema = snapshot.schema();
+        let partition = &snapshot.metadata().partition_columns;
+        let names: Vec<String> = match &request.columns {
+            Some(names) => names.clone(),
+            None => schema.fields.iter().map(|f| f.name.clone()).collect(),
+        };
+        let (mut fields, mut columns, mut read): (Vec<Field>, Vec<From>, Vec<StructField>) = (Vec::new(), Vec::new(), Vec::new());
+        let mut position = |read: &mut Vec<StructField>, field: &StructField| match read.iter().position(|f| f.name == field.name) {
+            Some(at) => at,
+            None => {
+                read.push(field.clone());
+                read.len() - 1
+            }
+        };
+        for name in &names {
+            let Some(field) = find(schema, name) else {
+                let known: Vec<&str> = schema.fields.iter().map(|f| f.name.as_str()).collect();
+                return Err(Error::invalid(format!("the table has no column `{name}`; it has {}", known.join(", "))));
+            };
+            if fields.iter().any(|f: &Field| f.name() == &field.name) {
+                return Err(Error::invalid(format!("the column `{}` is asked for twice", field.name)));
+            }
+            // A partition value of a NOT NULL column can still be null in the log, and a file can lack a column.
+            fields.push(field.to_arrow(request.layout).with_nullable(true));
+            columns.push(match partition.iter().position(|p| *p == field.name) {
+                Some(at) => From::Partition(at),
+                None => From::File(position(&mut read, field)),
+            });
+        }
+        let mut row_index = false;
+        let mut raw = Vec::new();
+        for column in &request.metadata {
+            if fields.iter().any(|f| f.name() == column.name()) {
+                return Err(Error::invalid(format!("the metadata column `{}` has the name of another column", column.name())));
+            }
+            let property = match column {
+                MetadataColumn::RowId => "delta.rowTracking.materializedRowIdColumnName",
+                MetadataColumn::RowCommitVersion => "delta.rowTracking.materializedRowCommitVersionColumnName",
+                MetadataColumn::RowIndex => {
+                    row_index = true;
+                    ""
+                }
+                _ => "",
+            };
+            row_index |= *column == MetadataColumn::RowId;
+            if !property.is_empty() {
+                if !snapshot.protocol().has_writer_feature("rowTracking") {
+                    return Err(Error::unsupported_feature("rowTracking", format!("`{}` needs a table with row tracking", column.name())));
+                }
+                if let Some(name) = snapshot.metadata().configuration.get(property) {
+                    raw.push((name.clone(), DataType::Long));
+                }
+            }
+            fields.push(column.field());
+            columns.push(From::Metadata(*column));
+        }
+        for (n, field) in constants.iter().enumerate() {
+            fields.push(field.clone());
+            columns.push(From::Constant(n));
+        }
+        let mut filter_partition = Vec::new();
+        let filter = request.predicate.clone().filter(|_| request.filter_rows);
+        if let Some(filter) = &filter {
+            for name in filter.column_names() {
+                let Some(field) = find(schema, name) else { continue };
+                match partition.iter().position(|p| *p == field.name) {
+                    Some(at) => filter_partition.push(at),
+                    None => _ = position(&mut read, field),
+                }
+            }
+        }
+        filter_partition.sort_unstable();
+        filter_partition.dedup();
+        // Row groups and pages are pruned by the parts of the predicate that speak of the file's own columns.
+        let hint = request.predicate.as_ref().and_then(|p| crate::prune::partition_only(p, partition).1).map(Arc::new);
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            schema: Arc::new(Schema::new(fields)),
+            columns,
+            read,
+            filter_partition,
+            filter,
+            hint,
+            row_index,
+            raw,
+            batch_rows: request.batch_rows.unwrap_or(BATCH_ROWS).max(1),
+            layout: request.layout,
+            footers: Arc::new(FooterCache::new()),
+        })
+    }
+
+    /// Reads row indices as well, for [`Rows::Only`].
+    pub(super) fn with_row_index(mut self) -> Self {
+        self.row_index = true;
+        self
+    }
+
+    /// Takes the `n`th constant column from the file instead, by its name there.
+    pub(super) fn with_raw(mut self, n: usize, name: &str, data_type: DataType) -> Self {
+        for column in &mut self.columns {
+            match column {
+                From::Constant(at) if *at == n => *column = From::Raw(self.raw.len()),
+                From::Constant(at) if *at > n => *at -= 1,
+                _ => {}
+            }
+        }
+        self.raw.push((name.to_owned(), data_type));
+        self
+    }
+
+    fn deletion_vector(&self, task: &FileTask) -> Result<Option<Arc<DeletionVector>>> {
+        match &task.rows {
+            Rows::Only(_) | Rows::All => Ok(None),
+            Rows::Live => load_vector(self.snapshot.stores(), &task.batch, task.row),
+        }
+    }
+
+    /// The rows of one file.
+    pub(super) fn file(self: &Arc<Self>, task: &FileTask) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        let files = &task.batch.files;
+        let path = files.path.value(task.row).to_owned();
+        let canonical = data_path::canonical(&path)?;
+        let size = (files.size.is_valid(task.row)).then(|| u64::try_from(files.size.value(task.row)).unwrap_or(0)).filter(|size| *size > 0);
+        let file = self.snapshot.stores().file(&canonical, size)?;
+        let spec = FileSpec {
+            file,
+            columns: self.read.clone(),
+            mapping: match self.snapshot.mapping() {
+                ColumnMapping::None => Mapping::None,
+                ColumnMapping::Name => Mapping::Name,
+                ColumnMapping::Id => Mapping::Id,
+            },
+            layout: self.layout,
+            filter: self.hint.clone(),
+            deleted: self.deletion_vector(task)?,
+            row_index: self.row_index,
+            raw_columns: self.raw.clone(),
+            batch_rows: self.batch_rows,
+            range: task.range.clone(),
+            time_zone: self.snapshot.options().zone.name().to_owned(),
+        };
+        let version = self.snapshot.version();
+        let batches = pq::read(spec, &self.footers).map_err(|e| missing_file(e, &path, version))?;
+        let constants = Constants::new(self, task)?;
+        let this = Arc::clone(self);
+        Ok(batches.map(move |batch| this.shape(&batch.map_err(|e| missing_file(e, &path, version))?, &constants)).filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)))
+    }
+
+    /// Puts partition, metadata and constant columns beside a file's own, and filters.
+    fn shape(&self, batch: &RecordBatch, constants: &Constants) -> Result<RecordBatch> {
+        let chosen;
+        let batch = match &constants.only {
+            None => batch,
+            Some(only) => {
+                let index = batch.columns().get(self.read.len()).and_then(|c| c.as_primitive_opt::<Int64Type>()).ok_or_else(|| Error::internal("row indices are missing"))?;
+                let mask: BooleanArray = index.values().iter().map(|at| Some(u64::try_from(*at).is_ok_and(|at| only.contains(at)))).collect();
+                chosen = arrow_select::filter::filter_record_batch(batch, &mask)?;
+                &chosen
+            }
+        };
+        let rows = batch.num_rows();
+        let mask = match &self.filter {
+            None => None,
+            Some(filter) => {
+                let mut fields: Vec<Field> = batch.schema().fields().iter().take(self.read.len()).map(|f| f.as_ref().clone()).collect();
+                let mut arrays: Vec<ArrayRef> = batch.columns().iter().take(self.read.len()).cloned().collect();
+                let names = &self.snapshot.metadata().partition_columns;
+                for at in &self.filter_partition {
+                    if let (Some(name), Some(value)) = (names.get(*at), constants.partition.get(*at)) {
+                        let array = repeat(value, rows)?;
+                        fields.push(Field::new(name, array.data_type().clone(), true));
+                        arrays.push(array);
+                    }
+                }
+                let options = RecordBatchOptions::new().with_row_count(Some(rows));
+                let mask = filter.filter_mask(&RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)?;
+                match mask.true_count() {
+                    0 => return Ok(RecordBatch::new_empty(Arc::clone(&self.schema))),
+                    all if all == rows => None,
+                    _ => Some(mask),
+                }
+            }
+        };
+        let kept = mask.as_ref().map_or(rows, BooleanArray::true_count);
+        let own = |array: &ArrayRef| -> Result<ArrayRef> {
+            Ok(match &mask {
+                Some(mask) => arrow_select::filter::filter(array, mask)?,
+                None => Arc::clone(array),
+            })
+        };
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for (column, field) in self.columns.iter().zip(self.schema.fields()) {
+            let array = match column {
+                From::File(at) => own(batch.columns().get(*at).ok_or_else(|| Error::internal("a column is missing from a file's batch"))?)?,
+                From::Partition(at) => {
+                    let value = constants.partition.get(*at).ok_or_else(|| Error::internal("a partition column is missing"))?;
+                    repeat(value, kept)?
+                }
+                From::Raw(at) => own(batch.columns().get(self.read.len() + usize::from(self.row_index) + at).ok_or_else(|| Error::internal("a raw column is missing"))?)?,
+                From::Constant(at) => repeat(constants.task.get(*at).ok_or_else(|| Error::internal("a constant column is missing"))?, kept)?,
+                From::Metadata(column) => self.metadata(*column, batch, constants, &own, kept)?,
+            };
+            arrays.push(if array.data_type() == field.data_type() { array } else { cast(&array, field.data_type())? });
+        }
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &RecordBatchOptions::new().with_row_count(Some(kept)))?)
+    }
+
+    fn metadata(&self, column: MetadataColumn, batch: &RecordBatch, constants: &Constants, own: &dyn Fn(&ArrayRef) -> Result<ArrayRef>, kept: usize) -> Result<ArrayRef> {
+        let extra = |at: usize| batch.columns().get(self.read.len() + at).cloned().ok_or_else(|| Error::internal("a metadata column is missing"));
+        // The row index stands right after the table's columns, raw columns after it.
+        let materialised = |property: &str| -> Result<Option<Int64Array>> {
+            let Some(name) = self.snapshot.metadata().configuration.get(property) else { return Ok(None) };
+            let Some(at) = self.raw.iter().position(|(raw, _)| raw == name) else { return Ok(None) };
+            Ok(own(&extra(usize::from(self.row_index) + at)?)?.as_primitive_opt::<Int64Type>().cloned())
+        };
+        Ok(match column {
+            MetadataColumn::FilePath => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(constants.path.as_str(), kept))),
+            MetadataColumn::RowIndex => own(&extra(0)?)?,
+            MetadataColumn::BaseRowId => Arc::new(Int64Array::from_iter(std::iter::repeat_n(constants.base_row_id, kept))),
+            MetadataColumn::RowId => {
+                let index = own(&extra(0)?)?;
+                let index = index.as_primitive::<Int64Type>();
+                let stable = materialised("delta.rowTracking.materializedRowIdColumnName")?;
+                let base = constants.base_row_id;
+                Arc::new(Int64Array::from_iter((0..kept).map(|n| match &stable {
+                    Some(stable) if stable.is_valid(n) => Some(stable.value(n)),
+                    _ => base.map(|base| base.wrapping_add(index.value(n))),
+                })))
+            }
+            MetadataColumn::RowCommitVersion => {
+                let stable = materialised("delta.rowTracking.materializedRowCommitVersionColumnName")?;
+                Arc::new(Int64Array::from_iter((0..kept).map(|n| match &stable {
+                    Some(stable) if stable.is_valid(n) => Some(stable.value(n)),
+                    _ => constants.commit_version,
+                })))
+            }
+        })
+    }
+}
+
+/// What all rows of a file share.
+struct Constants {
+    path: String,
+    /// One value of each partition column.
+    partition: Vec<ArrayRef>,
+    base_row_id: Option<i64>,
+    commit_version: Option<i64>,
+    task: Arc<Vec<ArrayRef>>,
+    only: Option<Arc<Positions>>,
+}
+
+impl Constants {
+    fn new(reading: &Reading, task: &FileTask) -> Result<Self> {
+        let fields = reading.snapshot.partition_fields();
+        let partition = task
+            .batch
+            .partition
+            .iter()
+            .zip(fields)
+            .map(|(array, field)| {
+                let value = array.slice(task.row, 1);
+                let wanted = field.data_type.to_arrow(reading.layout);
+                Ok(if value.data_type() == &wanted { value } else { cast(&value, &wanted)? })
+            })
+            .collect::<Result<_>>()?;
+        let int = |array: &Option<Int64Array>| array.as_ref().filter(|a| a.is_valid(task.row)).map(|a| a.value(task.row));
+        let files = &task.batch.files;
+        Ok(Self {
+            path: files.path.value(task.row).to_owned(),
+            partition,
+            base_row_id: int(&files.base_row_id),
+            commit_version: int(&files.default_row_commit_version),
+            task: Arc::clone(&task.constants),
+            only: match &task.rows {
+                Rows::Only(positions) => Some(Arc::clone(positions)),
+                Rows::Live | Rows::All => None,
+            },
+        })
+    }
+}
+
+/// `value` (of length one), `rows` times.
+fn repeat(value: &ArrayRef, rows: usize) -> Result<ArrayRef> {
+    let indices = UInt32Array::from_value(0, rows);
+    Ok(arrow_select::take::take(value, &indices, None)?)
+}
+
+fn missing_file(error: Error, path: &str, version: i64) -> Error {
+    match error {
+        Error::NotFound { kind: Missing::Object, place, .. } => Error::NotFound {
+            kind: Missing::DataFile,
+            what: format!("the data file `{path}` that the log names is missing; it may have been removed by a vacuum"),
+            place,
+        }
+        .at_file(path)
+        .at_version(version),
+        other => other.at_file(path),
+    }
+}
+
+/// The deletion vector of a planned file.
+pub(super) fn load_vector(stores: &Stores, batch: &PlanBatch, row: usize) -> Result<Option<Arc<DeletionVector>>> {
+    let Some(descriptor) = descriptor(batch, row) else { return Ok(None) };
+    dv::load(&descriptor, |path| vector_file(stores, path)).map(Some)
+}
+
+/// The file of a deletion vector.
+pub(super) fn vector_file(stores: &Stores, path: &DvPath) -> Result<crate::store::File> {
+    match path {
+        DvPath::InTable(path) => stores.file(path, None),
+        DvPath::Given(path) => stores.file(&data_path::canonical(path)?, None),
+    }
+}
+
+/// The descriptor of a planned file's deletion vector.
+pub(super) fn descriptor(batch: &PlanBatch, row: usize) -> Option<Descriptor> {
+    let dv = batch.files.dv.as_ref().filter(|dv| dv.present.value(row))?;
+    Some(Descriptor {
+        storage_type: dv.storage_type.value(row).to_owned(),
+        path_or_inline_dv: dv.path_or_inline.value(row).to_owned(),
+        offset: dv.offset.is_valid(row).then(|| dv.offset.value(row)),
+        size_in_bytes: dv.size_in_bytes.value(row),
+        cardinality: dv.cardinality.value(row),
+    })
+}
+
+/// Larger files are read in pieces of this size, by whole row groups.
+const PIECE: u64 = 64 << 20;
+
+/// The files of a plan, large ones in pieces.
+fn tasks(plan: &Plan, only: Option<&[String]>) -> Vec<FileTask> {
+    let none = Arc::new(Vec::new());
+    let mut out = Vec::new();
+    for (batch, keep) in &plan.batches {
+        for row in (0..keep.len()).filter(|row| keep.value(*row)) {
+            if only.is_some_and(|only| !only.iter().any(|path| path == batch.files.path.value(row))) {
+                continue;
+            }
+            let size = if batch.files.size.is_valid(row) { u64::try_from(batch.files.size.value(row)).unwrap_or(0) } else { 0 };
+            let task = FileTask { batch: Arc::clone(batch), row, range: None, rows: Rows::Live, constants: Arc::clone(&none) };
+            if size <= PIECE + PIECE / 2 {
+                out.push(task);
+                continue;
+            }
+            let mut start = 0;
+            while start < size {
+                // The last piece is open, in case the log's size is too small.
+                let end = if start + PIECE >= size { u64::MAX } else { start + PIECE };
+                out.push(FileTask { range: Some(start..end), ..task.clone() });
+                start = start.saturating_add(PIECE);
+            }
+        }
+    }
+    out
+}
+
+/// Reads the files of tasks, in order. All readings give `schema`.
+pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>, cancel: &Cancel) -> Batches {
+    let progress = Progress::default();
+    progress.expect(tasks.len() as u64);
+    let done = progress.clone();
+    let sources = tasks.into_iter().map(move |(reading, task)| {
+        let done = done.clone();
+        let mut state: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
+        let mut started = false;
+        Box::new(std::iter::from_fn(move || {
+            if !started {
+                started = true;
+                match reading.file(&task) {
+                    Ok(batches) => state = Some(Box::new(batches)),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            let next = state.as_mut()?.next();
+            if next.is_none() {
+                state = None;
+                done.advance(1);
+            }
+            next
+        })) as Source<RecordBatch>
+    });
+    let batches = lanes(sources, parallelism() + 1, 3, cancel);
+    Batches { schema, batches: Box::new(batches), progress }
+}
+
+/// Scans a table.
+///
+/// # Errors
+/// [`Error::Invalid`] for columns that do not exist; what reading meets comes out of the stream.
+pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<Batches> {
+    let reading = Arc::new(Reading::new(snapshot, request, &[])?);
+    let plan = plan(snapshot, request.predicate.as_ref(), &request.cancel)?;
+    let tasks = tasks(&plan, request.files.as_deref()).into_iter().map(|task| (Arc::clone(&reading), task)).collect();
+    let out = read_tasks(Arc::clone(&reading.schema), tasks, &request.cancel);
+    Ok(match request.limit {
+        None => out,
+        Some(limit) => Batches { batches: Box::new(limited(out.batches, limit)), ..out },
+    })
+}
+
+/// At most `limit` rows.
+fn limited(mut batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>, limit: usize) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+    let mut left = limit;
+    std::iter::from_fn(move || {
+        if left == 0 {
+            // Nothing more is wanted: what still runs is cancelled.
+            batches = Box::new(std::iter::empty());
+            return None;
+        }
+        Some(batches.next()?.map(|batch| {
+            let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
+            left -= batch.num_rows();
+            batch
+        }))
+    })
+}
+
+/// Counts rows, from statistics where every file has them.
+///
+/// # Errors
+/// As [`scan`].
+pub fn count(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<u64> {
+    if predicate.is_none()
+        && let Some(known) = count_from_statistics(snapshot, cancel)?
+    {
+        return Ok(known);
+    }
+    let request = ScanRequest { columns: Some(Vec::new()), predicate: predicate.cloned(), cancel: cancel.clone(), ..ScanRequest::default() };
+    scan(snapshot, &request)?.batches.map(|batch| batch.map(|b| b.num_rows() as u64)).sum()
+}
+
+fn count_from_statistics(snapshot: &Snapshot, cancel: &Cancel) -> Result<Option<u64>> {
+    let columns = super::ActionColumns { names: Some(vec!["num_records".into(), "deletion_vector.cardinality".into()]), flatten: true };
+    let mut total = 0i64;
+    for batch in super::actions(snapshot, &columns, None, cancel)?.batches {
+        let batch = batch?;
+        let column = |name: &str| batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<Int64Type>()).cloned();
+        let Some(records) = column("num_records") else { return Ok(None) };
+        if records.null_count() > 0 {
+            return Ok(None);
+        }
+        let deleted: i64 = column("deletion_vector.cardinality").map_or(0, |c| c.iter().flatten().sum());
+        total += records.values().iter().sum::<i64>() - deleted;
+    }
+    Ok(u64::try_from(total).ok())
+}

@@ -1,0 +1,88 @@
+//! Deletion vectors as selection vectors, for readers of their own.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, ListBuilder, StringBuilder};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType as Arrow, Field, Schema};
+
+use super::Batches;
+use super::plan::{PlanBatch, wanted};
+use super::read::{descriptor, vector_file};
+use crate::dv;
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
+use crate::parse::checkpoint::FileKind;
+use crate::snapshot::Snapshot;
+
+/// Vectors loaded together, so that those of one file are read at once.
+const TOGETHER: usize = 32;
+
+/// Streams (`filepath` utf8, `selection_vector` list<bool>: true keeps the row, rows beyond its end are kept) for every
+/// file that has a deletion vector.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a damaged vector.
+pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
+    let item = Arc::new(Field::new("item", Arrow::Boolean, false));
+    let schema = Arc::new(Schema::new(vec![Field::new("filepath", Arrow::Utf8, false), Field::new("selection_vector", Arrow::List(Arc::clone(&item)), false)]));
+    let leaves = super::Leaves::default();
+    let mut found = Vec::new();
+    for files in snapshot.files(FileKind::Adds, wanted(snapshot, &leaves, false), cancel)? {
+        let files = files?;
+        if files.dv.is_none() {
+            continue;
+        }
+        let batch = PlanBatch::new(snapshot, files, &leaves, false)?;
+        for row in 0..batch.files.len() {
+            if let Some(descriptor) = descriptor(&batch, row) {
+                found.push((batch.files.path.value(row).to_owned(), descriptor));
+            }
+        }
+    }
+    let progress = Progress::default();
+    progress.expect(found.len() as u64);
+    let chunks: Vec<Vec<_>> = found.chunks(TOGETHER).map(<[_]>::to_vec).collect();
+    let (context, out, done) = (snapshot.clone(), Arc::clone(&schema), progress.clone());
+    let jobs = chunks.into_iter().map(move |chunk| {
+        let (snapshot, schema, item, done) = (context.clone(), Arc::clone(&out), Arc::clone(&item), done.clone());
+        Box::new(std::iter::once_with(move || {
+            let descriptors: Vec<_> = chunk.iter().map(|(_, descriptor)| descriptor.clone()).collect();
+            let vectors = dv::load_all(&descriptors, |path| vector_file(snapshot.stores(), path))?;
+            let root = snapshot.stores().root().url();
+            let mut paths = StringBuilder::new();
+            let mut lists = ListBuilder::new(BooleanBuilder::new()).with_field(item);
+            for ((path, _), vector) in chunk.iter().zip(vectors) {
+                paths.append_value(uri(root, path)?);
+                // Positions ascend, so the last one tells the length.
+                let length = vector.positions().last().map_or(0, |last| last + 1);
+                if let Some(keep) = vector.keep(0..length) {
+                    lists.values().append_buffer(&keep);
+                }
+                lists.append(true);
+            }
+            done.advance(chunk.len() as u64);
+            let lists = lists.finish();
+            if lists.len() != chunk.len() {
+                return Err(Error::internal("a selection vector is missing"));
+            }
+            Ok(RecordBatch::try_new(schema, vec![Arc::new(paths.finish()), Arc::new(lists)])?)
+        })) as Source<RecordBatch>
+    });
+    Ok(Batches { schema, batches: Box::new(lanes(jobs, parallelism() + 1, 1, cancel)), progress })
+}
+
+/// The URL, or for a local file the path, of a path in the log.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a path that does not decode.
+pub fn uri(root: &str, path: &str) -> Result<String> {
+    let canonical = crate::protocol::data_path::canonical(path)?;
+    if canonical.starts_with('/') || canonical.contains("://") {
+        return Ok(canonical.into_owned());
+    }
+    Ok(match url::Url::parse(root).ok().filter(|url| url.scheme() == "file").and_then(|url| url.to_file_path().ok()) {
+        Some(folder) => folder.join(canonical.as_ref()).display().to_string(),
+        None => format!("{root}{canonical}"),
+    })
+}
