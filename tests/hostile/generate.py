@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MEBIBYTE = 1 << 20
-MODULES = ["commits", "actions", "protocol", "hints", "checkpoints", "vectors", "data", "paths", "limits", "requests"]
+MODULES = [
+    "commits",
+    "actions",
+    "protocol",
+    "hints",
+    "checkpoints",
+    "vectors",
+    "data",
+    "paths",
+    "limits",
+    "requests",
+    "stores",
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,6 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from . import stores
+
 IDS_AT_MOST = 200_000
 ADDRESS_SPACE = 12 << 30
 
@@ -48,6 +50,8 @@ def _result(table: pa.Table) -> dict[str, Any]:
 
 def _open(module: Any, request: dict[str, Any]) -> Any:
     options = {k: request["arguments"][k] for k in ("version", "storage_options") if k in request["arguments"]}
+    if "store" in request["arguments"]:
+        options["store"] = stores.BY_NAME[request["arguments"]["store"]](request["table"])
     return module.DeltaTable(request["table"], **options)
 
 

@@ -403,11 +403,8 @@ def test_pruning_never_drops_a_row_that_matches(
                 changes["add_deletionVector"] = table.vector(file["deleted"])
             adds.append(table.data(f"{i}.parquet", data, row_group_size=2, **changes))
             left = [r for r in range(file["count"]) if r not in file["deleted"]]
-            kept.append(
-                data.take(pa.array(left, pa.int64())).append_column(
-                    _PARTITIONED, pa.array([file["partition"]] * len(left), pa.int32())
-                )
-            )
+            partition = pa.array([file["partition"]] * len(left), pa.int32())
+            kept.append(data.take(pa.array(left, pa.int64())).append_column(_PARTITIONED, partition))
         columns = [("id", "long"), *((n, k) for n, (k, _, _) in _PRUNED.items())]
         table.commit(
             0, log.protocol(features=["deletionVectors", "timestampNtz"]), log.metadata(columns, [_PARTITIONED]), *adds
