@@ -54,7 +54,7 @@ def _is_list(arrow: pa.DataType) -> bool:
     return pa.types.is_list(arrow) or pa.types.is_large_list(arrow)
 
 
-def _scalar_fits(arrow: pa.DataType, name: str) -> bool:  # noqa: PLR0911 - one line a type
+def _scalar_fits(arrow: pa.DataType, name: str) -> bool:  # noqa: C901, PLR0911 - one line a type
     """Say whether an Arrow type is the right one for a Delta type without parts."""
     if name in _INTEGERS:
         return arrow == _INTEGERS[name]
