@@ -1,0 +1,193 @@
+"""What the text says, before anyone knows the table: untyped nodes with the place they came from.
+
+Input to the binder from every front end (Spark SQL text, DNF tuples, pyarrow and Polars expressions). `pos` is an offset
+into the text, or None where there is no text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from deltafast.expr.tree import Lit
+from deltafast.expr.types import DataType
+
+__all__ = [
+    "Between",
+    "Binary",
+    "Case",
+    "CastTo",
+    "Constant",
+    "FieldOf",
+    "Func",
+    "InList",
+    "IntervalLit",
+    "Item",
+    "Like",
+    "Logical",
+    "Name",
+    "Syntax",
+    "Test",
+    "Unary",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A column reference, still as its dotted parts."""
+
+    parts: tuple[str, ...]
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal."""
+
+    lit: Lit
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalLit:
+    """An ANSI interval: months, or microseconds of which `day_only` says that they are whole `DAY`s by type."""
+
+    months: int | None
+    micros: int
+    day_only: bool
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`NOT`, `-`, `+`, `~`."""
+
+    op: str
+    arg: Syntax
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Arithmetic, bits, comparison, `||`."""
+
+    op: str
+    left: Syntax
+    right: Syntax
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """A chain of `AND` or of `OR`, flat, so that a chain of thousands is not deep."""
+
+    op: str
+    args: tuple[Syntax, ...]
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """`arg BETWEEN low AND high`."""
+
+    arg: Syntax
+    low: Syntax
+    high: Syntax
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InList:
+    """`arg IN (items)`."""
+
+    arg: Syntax
+    items: tuple[Syntax, ...]
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`LIKE`, `ILIKE` or `RLIKE`; more than one pattern makes `LIKE ANY` (or `ALL`)."""
+
+    kind: str
+    arg: Syntax
+    patterns: tuple[Syntax, ...]
+    escape: str = "\\"
+    every: bool = False
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """`IS NULL`, `IS TRUE`, `IS FALSE`."""
+
+    kind: str
+    arg: Syntax
+    pos: int | None = None
+
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`CASE [operand] WHEN .. THEN .. ELSE .. END`."""
+
+    operand: Syntax | None
+    whens: tuple[tuple[Syntax, Syntax], ...]
+    otherwise: Syntax | None
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CastTo:
+    """`CAST`, `TRY_CAST` or `::`."""
+
+    arg: Syntax
+    type: DataType
+    safe: bool
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Func:
+    """A function call by its SQL name."""
+
+    name: str
+    args: tuple[Syntax, ...]
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOf:
+    """`arg.name` where `arg` is no plain name."""
+
+    arg: Syntax
+    name: str
+    pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`arg[index]`."""
+
+    arg: Syntax
+    index: Syntax
+    pos: int | None = None
+
+
+Syntax: TypeAlias = (
+    Name
+    | Constant
+    | IntervalLit
+    | Unary
+    | Binary
+    | Logical
+    | Between
+    | InList
+    | Like
+    | Test
+    | Case
+    | CastTo
+    | Func
+    | FieldOf
+    | Item
+)

@@ -1,0 +1,322 @@
+"""Spark's data types as immutable values, and their three spellings.
+
+Input: a type as it stands in a Delta schema string (`"decimal(10,2)"`, `{"type": "struct", ...}`). Output: a
+`DataType`, its JSON again, or its Spark SQL name. Names are Delta's (`integer`, `long`); SQL's (`INT`, `BIGINT`)
+appear only in messages and rendered SQL.
+
+Rejected: passing the JSON through the binder as it is. Coercion compares and pattern-matches types thousands of times
+for a wide `IN` list, and an equality on nested dictionaries would see the field metadata that it must not see.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from deltafast.exceptions import InvalidArgumentError
+
+__all__ = [
+    "BINARY",
+    "BOOLEAN",
+    "BYTE",
+    "DATE",
+    "DOUBLE",
+    "FLOAT",
+    "INTEGER",
+    "LONG",
+    "SHORT",
+    "STRING",
+    "TIMESTAMP",
+    "TIMESTAMP_NTZ",
+    "VOID",
+    "Array",
+    "Atomic",
+    "DataType",
+    "Decimal",
+    "Field",
+    "Interval",
+    "Map",
+    "Struct",
+    "is_integral",
+    "is_numeric",
+    "sql_name",
+    "to_json",
+    "type_from_json",
+]
+
+MAX_TYPE_DEPTH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """A type without parameters; `collation` is set on strings that do not compare by bytes."""
+
+    name: str
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """`DECIMAL(precision, scale)`."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """`ARRAY<element>`."""
+
+    element: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`MAP<key, value>`."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct.
+
+    `generation` is the SQL text of a generated column, `char` the length of a `CHAR(n)` column (stored as a string).
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    generation: str | None = None
+    char: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """`STRUCT<...>`; a table schema is one."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An ANSI interval. Lives only inside the binder: no column has it and no tree carries it."""
+
+    year_month: bool
+    day_only: bool = False
+
+
+DataType: TypeAlias = Atomic | Decimal | Array | Map | Struct | Interval
+
+BOOLEAN: Final = Atomic("boolean")
+BYTE: Final = Atomic("byte")
+SHORT: Final = Atomic("short")
+INTEGER: Final = Atomic("integer")
+LONG: Final = Atomic("long")
+FLOAT: Final = Atomic("float")
+DOUBLE: Final = Atomic("double")
+STRING: Final = Atomic("string")
+BINARY: Final = Atomic("binary")
+DATE: Final = Atomic("date")
+TIMESTAMP: Final = Atomic("timestamp")
+TIMESTAMP_NTZ: Final = Atomic("timestamp_ntz")
+VOID: Final = Atomic("void")
+VARIANT: Final = Atomic("variant")
+
+_ATOMS: Final = {
+    t.name: t
+    for t in (
+        BOOLEAN,
+        BYTE,
+        SHORT,
+        INTEGER,
+        LONG,
+        FLOAT,
+        DOUBLE,
+        STRING,
+        BINARY,
+        DATE,
+        TIMESTAMP,
+        TIMESTAMP_NTZ,
+        VOID,
+        VARIANT,
+    )
+} | {"null": VOID, "int": INTEGER, "bigint": LONG, "smallint": SHORT, "tinyint": BYTE, "real": FLOAT}
+
+_SQL: Final = {
+    "byte": "TINYINT",
+    "short": "SMALLINT",
+    "integer": "INT",
+    "long": "BIGINT",
+}
+
+_DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*\)", re.IGNORECASE)
+_CHAR: Final = re.compile(r"(?:var)?char\(\s*\d+\s*\)", re.IGNORECASE)
+_COLLATED: Final = re.compile(r"string collate (\S+)", re.IGNORECASE)
+
+INTEGRAL_RANK: Final = {"byte": 0, "short": 1, "integer": 2, "long": 3}
+INTEGRAL_BITS: Final = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+NUMERIC_RANK: Final = {**INTEGRAL_RANK, "float": 4, "double": 5}
+
+
+def is_integral(t: DataType) -> bool:
+    """True for the four integer types."""
+    return isinstance(t, Atomic) and t.name in INTEGRAL_RANK
+
+
+def is_numeric(t: DataType) -> bool:
+    """True for integers, floats and decimals."""
+    return isinstance(t, Decimal) or (isinstance(t, Atomic) and t.name in NUMERIC_RANK)
+
+
+def is_string(t: DataType) -> bool:
+    """True for strings of any collation."""
+    return isinstance(t, Atomic) and t.name == "string"
+
+
+def is_datetime(t: DataType) -> bool:
+    """True for dates and both kinds of timestamps."""
+    return t in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def integral_range(t: DataType) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    bits = INTEGRAL_BITS[cast("Atomic", t).name]
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def type_from_json(value: object, *, collation: str | None = None, depth: int = 0) -> DataType:
+    """Read a type as it stands in a Delta schema string.
+
+    Args:
+        value: A type name or the dictionary of a nested type.
+        collation: The collation that the field's metadata gives to this string.
+        depth: How deep the type is nested; refused beyond 100, as schemas come from hostile logs.
+
+    Raises:
+        InvalidArgumentError: The type is not one that Delta has.
+    """
+    if depth > MAX_TYPE_DEPTH:
+        msg = f"the schema nests types more than {MAX_TYPE_DEPTH} deep; flatten it"
+        raise InvalidArgumentError(msg)
+    if isinstance(value, str):
+        return _named_type(value, collation)
+    if isinstance(value, dict):
+        item = cast("dict[str, Any]", value)
+        kind = item.get("type")
+        if kind == "struct" and isinstance(item.get("fields"), list):
+            return Struct(tuple(_field(f, depth + 1) for f in item["fields"]))
+        if kind == "array" and "elementType" in item:
+            element = type_from_json(item["elementType"], depth=depth + 1)
+            return Array(element, bool(item.get("containsNull", True)))
+        if kind == "map" and "keyType" in item and "valueType" in item:
+            key = type_from_json(item["keyType"], depth=depth + 1)
+            val = type_from_json(item["valueType"], depth=depth + 1)
+            return Map(key, val, bool(item.get("valueContainsNull", True)))
+    msg = f"the schema has a type that is none of Delta's: {str(value)[:80]!r}"
+    raise InvalidArgumentError(msg)
+
+
+def _named_type(name: str, collation: str | None) -> DataType:
+    atom = _ATOMS.get(name.lower())
+    if atom is not None:
+        return Atomic("string", collation) if atom == STRING and collation else atom
+    if name.lower() == "decimal":
+        return Decimal(10, 0)
+    if match := _DECIMAL.fullmatch(name):
+        return Decimal(int(match[1]), int(match[2]))
+    if _CHAR.fullmatch(name):
+        return STRING
+    if match := _COLLATED.fullmatch(name):
+        return Atomic("string", None if match[1].upper() == "UTF8_BINARY" else match[1])
+    msg = f"the schema has a type that is none of Delta's: {name[:80]!r}"
+    raise InvalidArgumentError(msg)
+
+
+def _field(value: object, depth: int) -> Field:
+    if not isinstance(value, dict):
+        msg = f"the schema has a field that is no object: {str(value)[:80]!r}"
+        raise InvalidArgumentError(msg)
+    item = cast("dict[str, Any]", value)
+    name = item.get("name")
+    if not isinstance(name, str) or "type" not in item:
+        msg = f"the schema has a field without name or type: {str(item)[:80]!r}"
+        raise InvalidArgumentError(msg)
+    metadata = cast("dict[str, Any]", item.get("metadata") or {})
+    collations = cast("dict[str, str]", metadata.get("__COLLATIONS") or {})
+    # Delta keys collations by the path from the nearest struct field; a plain string has its own name or "".
+    collation = collations.get(name) or collations.get("")
+    if collation is not None and collation.rsplit(".", 1)[-1].upper() == "UTF8_BINARY":
+        collation = None
+    kind = type_from_json(item["type"], collation=collation, depth=depth)
+    if collations and not is_string(kind) and isinstance(kind, (Array, Map)):
+        kind = _collate_leaves(kind, ",".join(sorted(set(collations.values()))))
+    generation = metadata.get("delta.generationExpression")
+    char = re.fullmatch(r"char\((\d{1,9})\)", str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")), re.IGNORECASE)
+    return Field(
+        name,
+        kind,
+        nullable=bool(item.get("nullable", True)),
+        generation=generation if isinstance(generation, str) else None,
+        char=int(char[1]) if char and kind == STRING else None,
+    )
+
+
+def _collate_leaves(t: DataType, collation: str) -> DataType:
+    """Mark every string inside an array or map: which one is meant does not matter, all are refused alike."""
+    if is_string(t):
+        return Atomic("string", collation)
+    if isinstance(t, Array):
+        return Array(_collate_leaves(t.element, collation), t.contains_null)
+    if isinstance(t, Map):
+        return Map(_collate_leaves(t.key, collation), _collate_leaves(t.value, collation), t.value_contains_null)
+    return t
+
+
+def to_json(t: DataType) -> Any:
+    """The type as it stands in a Delta schema string."""
+    match t:
+        case Atomic(name=name):
+            return name
+        case Decimal(precision=p, scale=s):
+            return f"decimal({p},{s})"
+        case Array(element=e, contains_null=n):
+            return {"type": "array", "elementType": to_json(e), "containsNull": n}
+        case Map(key=k, value=v, value_contains_null=n):
+            return {"type": "map", "keyType": to_json(k), "valueType": to_json(v), "valueContainsNull": n}
+        case Struct(fields=fields):
+            return {
+                "type": "struct",
+                "fields": [
+                    {"name": f.name, "type": to_json(f.type), "nullable": f.nullable, "metadata": {}} for f in fields
+                ],
+            }
+        case Interval():
+            return sql_name(t).lower()
+
+
+def sql_name(t: DataType) -> str:
+    """The type in Spark SQL's words, as messages and rendered SQL show it."""
+    match t:
+        case Atomic(name=name, collation=collation):
+            base = _SQL.get(name, name.upper())
+            return f"{base} COLLATE {collation}" if collation else base
+        case Decimal(precision=p, scale=s):
+            return f"DECIMAL({p},{s})"
+        case Array(element=e):
+            return f"ARRAY<{sql_name(e)}>"
+        case Map(key=k, value=v):
+            return f"MAP<{sql_name(k)}, {sql_name(v)}>"
+        case Struct(fields=fields):
+            inner = ", ".join(f"{_quote(f.name)}: {sql_name(f.type)}" for f in fields)
+            return f"STRUCT<{inner}>"
+        case Interval(year_month=ym, day_only=day):
+            return "INTERVAL MONTH" if ym else "INTERVAL DAY" if day else "INTERVAL DAY TO SECOND"
+
+
+def _quote(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else "`" + name.replace("`", "``") + "`"
