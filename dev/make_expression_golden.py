@@ -83,17 +83,49 @@ LITERALS = {
     "dec2": ["2.5", "0.00000000005", "123456789.0123456789"],
     "s": ["'abc'", "''", "'b'"],
     "num": ["12", "'12'", "1e3", "true"],
-    "dt": ["'2024-02-29'", "date'1970-01-01'", "timestamp'2024-03-10 00:00:00'", "timestamp'2024-03-09 12:00:00Z'",
-           "timestamp_ntz'2024-02-29 00:00:01'", "'2024-2-9'"],
-    "ts": ["'2024-03-10 03:00:00'", "timestamp'2024-03-10 07:00:00Z'", "date'1970-01-01'", "'2024-03-10T07:00:00Z'",
-           "timestamp_ntz'2024-03-10 02:30:00'", "timestamp'2024-03-10 02:30:00'", "timestamp'2024-11-03 01:30:00'"],
-    "ntz": ["'2024-03-10 03:00:00'", "timestamp_ntz'1970-01-01 00:00:00'", "date'1970-01-01'",
-            "timestamp'2024-03-10 07:00:00Z'"],
+    "dt": [
+        "'2024-02-29'",
+        "date'1970-01-01'",
+        "timestamp'2024-03-10 00:00:00'",
+        "timestamp'2024-03-09 12:00:00Z'",
+        "timestamp_ntz'2024-02-29 00:00:01'",
+        "'2024-2-9'",
+    ],
+    "ts": [
+        "'2024-03-10 03:00:00'",
+        "timestamp'2024-03-10 07:00:00Z'",
+        "date'1970-01-01'",
+        "'2024-03-10T07:00:00Z'",
+        "timestamp_ntz'2024-03-10 02:30:00'",
+        "timestamp'2024-03-10 02:30:00'",
+        "timestamp'2024-11-03 01:30:00'",
+    ],
+    "ntz": [
+        "'2024-03-10 03:00:00'",
+        "timestamp_ntz'1970-01-01 00:00:00'",
+        "date'1970-01-01'",
+        "timestamp'2024-03-10 07:00:00Z'",
+    ],
     "b": ["true", "'false'", "null"],
     "bin": ["X'616263'", "'abc'", "X'00'"],
 }
-TYPES = ["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)", "decimal(3,1)",
-         "decimal(38,18)", "string", "binary", "date", "timestamp", "timestamp_ntz"]
+TYPES = [
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal(10,2)",
+    "decimal(3,1)",
+    "decimal(38,18)",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+]
 
 HAND = r"""
 true = 1 < 2
@@ -847,7 +879,7 @@ def values_clause() -> list[tuple[str, ...]]:
     kinds = list(COLUMNS.values())
     for line in ROWS.strip().splitlines():
         cells = [c.strip() for c in line.split(" | ")]
-        assert len(cells) == len(kinds), line  # noqa: S101 - a mistake in the list above
+        assert len(cells) == len(kinds), line
         out.append(tuple(_literal(c, k) for c, k in zip(cells, kinds, strict=True)))
     return out
 
@@ -928,7 +960,7 @@ def text_of(value: str) -> Any:
 def micros_of(value: str) -> int:
     """Microseconds of Spark's text of a TIMESTAMP_NTZ; years need not fit Python's datetime."""
     match = re.fullmatch(r"([+-]?)(\d+)-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?", value)
-    assert match, value  # noqa: S101 - Spark's text has this form
+    assert match, value
     year = int(match[2]) * (-1 if match[1] == "-" else 1)
     eras = year // 400
     day = datetime.date(year - eras * 400 + 400, int(match[3]), int(match[4])).toordinal()

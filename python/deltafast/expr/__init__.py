@@ -112,16 +112,16 @@ def _syntax(predicate: object, binder: Binder) -> Syntax:
     if isinstance(predicate, str):
         return parse(predicate, zone=binder.zone)
     if isinstance(predicate, (list, tuple)):
-        from deltafast.expr.dnf import from_dnf  # noqa: PLC0415 - each front end is loaded only when used
+        from deltafast.expr.dnf import from_dnf
 
         return from_dnf(cast("list[Any]", list(cast("Any", predicate))), binder)
     module = type(predicate).__module__.partition(".")[0]
     if module == "pyarrow":
-        from deltafast.expr.arrow_expression import from_arrow  # noqa: PLC0415
+        from deltafast.expr.arrow_expression import from_arrow
 
         return from_arrow(predicate, binder)
     if module == "polars":
-        from deltafast.expr.polars_expression import from_polars  # noqa: PLC0415
+        from deltafast.expr.polars_expression import from_polars
 
         return from_polars(predicate, binder)
     msg = (

@@ -46,7 +46,7 @@ def from_arrow(expression: object, binder: Binder) -> Syntax:
     Raises:
         UnsupportedExpressionError: It calls a function without a certain equal here.
     """
-    import pyarrow as pa  # noqa: PLC0415 - only when such an expression comes in, so it is loaded already
+    import pyarrow as pa
 
     if not isinstance(expression, pa.compute.Expression):
         msg = f"a pyarrow {type(expression).__name__} is no predicate; pass a pyarrow.compute expression"
@@ -155,7 +155,9 @@ class _Translator:
     def compare(self, op: str, left: Syntax, right: Syntax) -> Syntax:
         kinds = [self.binder.bind(side).type for side in (left, right)]
         if types.VOID not in kinds and types.is_string(kinds[0]) != types.is_string(kinds[1]):
-            msg = f"pyarrow does not compare {types.sql_name(kinds[0])} with {types.sql_name(kinds[1])}; cast one of them"
+            msg = (
+                f"pyarrow does not compare {types.sql_name(kinds[0])} with {types.sql_name(kinds[1])}; cast one of them"
+            )
             raise UnsupportedExpressionError(msg)
         if op in ("<", "<="):
             # Written from the other side, so that the side that may be NaN is always the left one.
@@ -183,7 +185,7 @@ class _Translator:
 
 
 def _literal(scalar: Any) -> Constant:
-    import pyarrow as pa  # noqa: PLC0415 - see from_arrow
+    import pyarrow as pa
 
     kind = scalar.type
     if pa.types.is_dictionary(kind):
@@ -194,7 +196,11 @@ def _literal(scalar: Any) -> Constant:
         if kind.unit == "ns" and scalar.value % 1000:
             msg = f"{scalar} has nanoseconds, and Delta's timestamps have microseconds; round it first"
             raise UnsupportedExpressionError(msg)
-        micros = scalar.value * {"s": 1_000_000, "ms": 1_000, "us": 1}[kind.unit] if kind.unit != "ns" else scalar.value // 1000
+        micros = (
+            scalar.value * {"s": 1_000_000, "ms": 1_000, "us": 1}[kind.unit]
+            if kind.unit != "ns"
+            else scalar.value // 1000
+        )
         return Constant(Lit(micros, types.TIMESTAMP if kind.tz else types.TIMESTAMP_NTZ))
     if pa.types.is_date32(kind) and scalar.is_valid:
         return Constant(Lit(scalar.value, types.DATE))

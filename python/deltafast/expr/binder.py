@@ -884,7 +884,7 @@ def _left(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -
 
 
 def _concat(b: Binder, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
-    return b._concat(args, pos) if args else Lit("", STRING)  # noqa: SLF001 - the operator's own rule
+    return b._concat(args, pos) if args else Lit("", STRING)
 
 
 def _concat_ws(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
@@ -1009,7 +1009,9 @@ def _array_contains(b: Binder, _emit: str, name: str, args: list[Node], pos: int
         b.mismatch(f"{name}()", [kind, value.type], pos)
     if not isinstance(element, (types.Atomic, Decimal)):
         b.refuse(f"{name}() of {sql_name(kind)} is not supported", pos, "search for a scalar")
-    return b.emit("array_contains", [b.cast(array, Array(element, kind.contains_null), pos), b.cast(value, element)], BOOLEAN)
+    return b.emit(
+        "array_contains", [b.cast(array, Array(element, kind.contains_null), pos), b.cast(value, element)], BOOLEAN
+    )
 
 
 def _element_at(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:

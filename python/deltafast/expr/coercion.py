@@ -13,7 +13,6 @@ from deltafast.expr.types import (
     BINARY,
     BOOLEAN,
     BYTE,
-    DATE,
     DOUBLE,
     FLOAT,
     INTEGER,
@@ -229,7 +228,7 @@ def can_cast(source: DataType, to: DataType, mode: str) -> bool:
             return can_cast(k, tk, mode) and can_cast(v, tv, mode)
         case Struct(fields=fs), Struct(fields=ts):
             return len(fs) == len(ts) and all(can_cast(f.type, t.type, mode) for f, t in zip(fs, ts, strict=True))
-        case (Array() | Map() | Struct()), _:
+        case ((Array() | Map() | Struct()), _):
             return is_string(to)
         case _:
             a, b = _kind(source), _kind(to)

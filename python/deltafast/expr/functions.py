@@ -97,7 +97,9 @@ EMITTED: Final[dict[str, Emitted]] = {
     "+": Emitted("(T, T) -> T, decimals: the node's type", "({0} + {1})", ansi_only=True),
     "-": Emitted("(T, T) -> T, decimals: the node's type", "({0} - {1})", ansi_only=True),
     "*": Emitted("(T, T) -> T, decimals: the node's type", "({0} * {1})", ansi_only=True),
-    "/": Emitted("(double, double) -> double, (decimal, decimal) -> decimal", _ZERO.replace("{op}", "/"), ansi_only=True),
+    "/": Emitted(
+        "(double, double) -> double, (decimal, decimal) -> decimal", _ZERO.replace("{op}", "/"), ansi_only=True
+    ),
     "div": Emitted("(long, long) -> long, (decimal, decimal) -> long", _ZERO.replace("{op}", "//"), ansi_only=True),
     "%": Emitted("(T, T) -> T, decimals: the node's type", _ZERO.replace("{op}", "%"), ansi_only=True),
     "pmod": Emitted("(T, T) -> T, decimals: the node's type"),

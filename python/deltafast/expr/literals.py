@@ -38,7 +38,7 @@ __all__ = [
 
 MAX_PRECISION: Final = 38
 MICROS_PER_DAY: Final = 86_400_000_000
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MAX_DIGITS: Final = 400
 _WHITE: Final = "".join(map(chr, range(33))) + "\x7f"  # Spark's trimAll: white space and ISO control characters
 _INT: Final = re.compile(r"[+-]?[0-9]{1,40}")
@@ -221,7 +221,7 @@ def time_zone(name: str) -> dt.tzinfo:
         InvalidArgumentError: There is no such zone.
     """
     if name.upper() in ("Z", "UTC", "GMT", "UT", "ETC/UTC"):
-        return dt.timezone.utc
+        return dt.UTC
     if match := _OFFSET.fullmatch(name):
         minutes = int(match[2]) * 60 + int(match[3] or 0)
         if minutes <= 18 * 60:
@@ -238,7 +238,7 @@ def time_zone(name: str) -> dt.tzinfo:
 def local_to_utc(local: int, zone: str) -> int | None:
     """Local microseconds to an instant: in a gap later by its length, in an overlap the earlier one, as Java does."""
     tz = time_zone(zone)
-    if tz is dt.timezone.utc:
+    if tz is dt.UTC:
         return local
     if isinstance(tz, dt.timezone):
         offset = tz.utcoffset(None)
@@ -254,7 +254,7 @@ def local_to_utc(local: int, zone: str) -> int | None:
 def utc_to_local(micros: int, zone: str) -> int | None:
     """An instant to local microseconds."""
     tz = time_zone(zone)
-    if tz is dt.timezone.utc:
+    if tz is dt.UTC:
         return micros
     try:
         offset = (_EPOCH + dt.timedelta(microseconds=micros)).astimezone(tz).utcoffset()
@@ -316,7 +316,7 @@ def _fold(value: Value, source: DataType, to: DataType, zone: str) -> Value:
     return None
 
 
-def _fold_bool(value: bool, to: DataType) -> Value:  # noqa: FBT001 - the literal itself
+def _fold_bool(value: bool, to: DataType) -> Value:
     if to == types.STRING:
         return "true" if value else "false"
     if types.is_integral(to):

@@ -70,7 +70,29 @@ _INFIX: Final = {
     "DIV": ("div", _MULTIPLY),
 }
 _STOP: Final = frozenset(
-    "AND OR WHEN THEN ELSE END AS FROM BETWEEN IN IS LIKE ILIKE RLIKE REGEXP ESCAPE DIV ON USING SELECT WHERE".split()
+    [
+        "AND",
+        "OR",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "AS",
+        "FROM",
+        "BETWEEN",
+        "IN",
+        "IS",
+        "LIKE",
+        "ILIKE",
+        "RLIKE",
+        "REGEXP",
+        "ESCAPE",
+        "DIV",
+        "ON",
+        "USING",
+        "SELECT",
+        "WHERE",
+    ]
 )
 _TYPES: Final = {
     "boolean": types.BOOLEAN,
@@ -114,7 +136,7 @@ _RANGES: Final = {
     ("MINUTE", "SECOND"): r"(?P<MINUTE>\d+):(?P<SECOND>\d+(?:\.\d{1,9})?)",
 }
 _LIMITS: Final = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
-_UNIT_FUNCTIONS: Final = frozenset("TIMESTAMPADD TIMESTAMPDIFF DATEADD DATEDIFF DATE_ADD DATE_DIFF".split())
+_UNIT_FUNCTIONS: Final = frozenset(["TIMESTAMPADD", "TIMESTAMPDIFF", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF"])
 _BARE_FUNCTIONS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP"})
 
 
@@ -443,7 +465,9 @@ class _Parser:
     def hex_bytes(self, token: Token) -> bytes:
         digits = token.text if len(token.text) % 2 == 0 else "0" + token.text
         if not re.fullmatch(r"[0-9A-Fa-f]*", digits):
-            raise invalid(f"X'{token.text[:20]}' is not hexadecimal", self.text, token.pos, "use the digits 0-9 and A-F")
+            raise invalid(
+                f"X'{token.text[:20]}' is not hexadecimal", self.text, token.pos, "use the digits 0-9 and A-F"
+            )
         return bytes.fromhex(digits)
 
     def datetime_literal(self, word: str, pos: int) -> Constant:
@@ -491,7 +515,9 @@ class _Parser:
         if units <= set(_MONTHS):
             return IntervalLit(months, 0, day_only=False, pos=pos)
         if units & set(_MONTHS):
-            raise invalid("an INTERVAL cannot mix months and days", self.text, pos, "add two intervals one after another")
+            raise invalid(
+                "an INTERVAL cannot mix months and days", self.text, pos, "add two intervals one after another"
+            )
         return IntervalLit(None, micros, day_only=units <= {"DAY", "WEEK"}, pos=pos)
 
     def interval_part(self, body: str, unit: str, pos: int) -> tuple[int, int]:

@@ -275,7 +275,7 @@ def _scalar(raw: Any, body: Any) -> Constant:  # noqa: PLR0911 - one line a type
 
 def _values(raw: Any) -> list[Any]:
     """The values of a list literal: Polars keeps them as its own IPC bytes, so Polars reads them back."""
-    import polars as pl  # noqa: PLC0415 - only when such an expression comes in, so it is loaded already
+    import polars as pl
 
     expression = pl.Expr.deserialize(io.StringIO(json.dumps(raw)), format="json")
     series = pl.select(expression).to_series()

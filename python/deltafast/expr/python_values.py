@@ -14,7 +14,7 @@ from deltafast.expr.tree import Lit
 
 __all__ = ["constant"]
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
 
 
@@ -55,7 +55,9 @@ def constant(value: object) -> Constant:  # noqa: C901, PLR0911 - one line a typ
         return Constant(Lit(value.toordinal() - _EPOCH.toordinal(), types.DATE))
     if isinstance(value, uuid.UUID):
         return Constant(Lit(str(value), types.STRING))
-    msg = f"a filter cannot compare with {value!r} of type {type(value).__name__}; pass a number, text, date or timestamp"
+    msg = (
+        f"a filter cannot compare with {value!r} of type {type(value).__name__}; pass a number, text, date or timestamp"
+    )
     raise InvalidArgumentError(msg)
 
 

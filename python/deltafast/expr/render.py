@@ -76,7 +76,7 @@ def _spark(node: Node) -> str:
             return _spark_call(f, args)
 
 
-def _spark_call(f: str, args: tuple[Node, ...]) -> str:  # noqa: C901, PLR0911 - one line a form
+def _spark_call(f: str, args: tuple[Node, ...]) -> str:  # noqa: PLR0911 - one line a form
     if f in _INFIX:
         return "(" + f" {_INFIX[f]} ".join(_spark(a) for a in args) + ")"
     if f == "not":
@@ -274,7 +274,9 @@ class _Duck:
         if not isinstance(pattern, Lit) or not isinstance(pattern.value, str) or not isinstance(escape, Lit):
             raise self.refuse("LIKE with a computed pattern")
         char = str(escape.value)
-        if not re.fullmatch(f"(?:[^{re.escape(char)}]|{re.escape(char)}[%_{re.escape(char)}])*", pattern.value, re.DOTALL):
+        if not re.fullmatch(
+            f"(?:[^{re.escape(char)}]|{re.escape(char)}[%_{re.escape(char)}])*", pattern.value, re.DOTALL
+        ):
             raise self.refuse("LIKE with an escape before an ordinary character")
         return f"({self.render(value)} LIKE {_duck_text(pattern.value)} ESCAPE {_duck_text(char)})"
 

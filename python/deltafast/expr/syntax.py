@@ -126,7 +126,6 @@ class Test:
     pos: int | None = None
 
 
-
 @dataclass(frozen=True, slots=True)
 class Case:
     """`CASE [operand] WHEN .. THEN .. ELSE .. END`."""
