@@ -3,8 +3,8 @@
 pub mod dv;
 pub mod error;
 pub mod exec;
-pub mod history;
 pub mod expr;
+pub mod history;
 pub mod log;
 pub mod parse;
 pub mod pq;

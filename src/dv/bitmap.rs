@@ -301,6 +301,15 @@ impl Positions {
         })
     }
 
+    /// The last position.
+    #[must_use]
+    pub fn last(&self) -> Option<u64> {
+        let (key, container) = self.containers.last()?;
+        let mut last = None;
+        container.for_each_run(|_, end| last = Some(key * SPAN + end - 1));
+        last
+    }
+
     /// Whether `position` is in the set.
     #[must_use]
     pub fn contains(&self, position: u64) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 
@@ -81,12 +81,19 @@ impl Snapshot {
         options: Option<HashMap<String, String>>,
     ) -> PyResult<Self> {
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
-        let tail = log_tail.unwrap_or_default().into_iter().map(|(path, version, size)| TailCommit { version, path, size: u64::try_from(size).ok().filter(|s| *s > 0) }).collect();
+        let tail = log_tail
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(path, version, size)| TailCommit { version, path, size: u64::try_from(size).ok().filter(|s| *s > 0) })
+            .collect();
         let name = uri.clone();
         let core = wait(py, move |_| {
             let options = options.unwrap_or_default();
             let read = read_options(&options)?;
-            let newest = options.get("max_table_version").map(|v| v.parse::<i64>().map_err(|_| Error::invalid(format!("`max_table_version` must be a number, not `{v}`")))).transpose()?;
+            let newest = options
+                .get("max_table_version")
+                .map(|v| v.parse::<i64>().map_err(|_| Error::invalid(format!("`max_table_version` must be a number, not `{v}`"))))
+                .transpose()?;
             let log = open_log(&name, store, storage_options.unwrap_or_default(), &options, tail)?;
             let snapshot = Core::open(log, version.or(newest), read)?;
             match timestamp_ms {
@@ -160,7 +167,14 @@ impl Snapshot {
     }
 
     #[pyo3(signature = (columns=None, predicate=None, flatten=false, partition_filter_only=false))]
-    fn files(&self, py: Python<'_>, columns: Option<Vec<String>>, predicate: Option<String>, flatten: bool, partition_filter_only: bool) -> PyResult<ArrowStream> {
+    fn files(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        predicate: Option<String>,
+        flatten: bool,
+        partition_filter_only: bool,
+    ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             let mut predicate = bound(predicate)?;
             if partition_filter_only {
@@ -210,8 +224,9 @@ impl Snapshot {
                 .unwrap_or_default()
                 .iter()
                 .map(|name| {
-                    MetadataColumn::parse(name)
-                        .ok_or_else(|| Error::invalid(format!("there is no metadata column `{name}`; known are file_path, row_index, row_id, row_commit_version, base_row_id")))
+                    MetadataColumn::parse(name).ok_or_else(|| {
+                        Error::invalid(format!("there is no metadata column `{name}`; known are file_path, row_index, row_id, row_commit_version, base_row_id"))
+                    })
                 })
                 .collect::<Result<_>>()?;
             let request = ScanRequest {

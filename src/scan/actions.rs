@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::builder::Int64Builder;
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, StructArray, TimestampMillisecondArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, StructArray, TimestampMillisecondArray,
+};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef, TimeUnit};
@@ -111,10 +113,17 @@ fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Res
     parts
         .into_iter()
         .map(|(head, rests)| {
-            let chosen = |path: &str| rests.is_empty() || rests.iter().any(|rest| path == *rest || path.strip_prefix(rest).is_some_and(|tail| tail.starts_with('.')));
+            let chosen =
+                |path: &str| rests.is_empty() || rests.iter().any(|rest| path == *rest || path.strip_prefix(rest).is_some_and(|tail| tail.starts_with('.')));
             let stats = |bounds: bool| {
-                let chosen: Vec<(Vec<String>, usize)> =
-                    leaves.logical.iter().zip(&leaves.physical).enumerate().filter(|(_, (path, leaf))| (!bounds || leaf.bounds) && chosen(&path.join("."))).map(|(n, (path, _))| (path.clone(), n)).collect();
+                let chosen: Vec<(Vec<String>, usize)> = leaves
+                    .logical
+                    .iter()
+                    .zip(&leaves.physical)
+                    .enumerate()
+                    .filter(|(_, (path, leaf))| (!bounds || leaf.bounds) && chosen(&path.join(".")))
+                    .map(|(n, (path, _))| (path.clone(), n))
+                    .collect();
                 tree(&chosen, 0)
             };
             Ok(match head {
@@ -190,7 +199,13 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
         }
         Arc::new(keys)
     });
-    let wanted = Wanted { tags: needs.tags, time: needs.time, data_change: needs.data_change, clustering: needs.clustering, ..wanted(snapshot, &wanted_leaves, with_stats) };
+    let wanted = Wanted {
+        tags: needs.tags,
+        time: needs.time,
+        data_change: needs.data_change,
+        clustering: needs.clustering,
+        ..wanted(snapshot, &wanted_leaves, with_stats)
+    };
     let stream = snapshot.files(FileKind::Adds, wanted, cancel)?;
     let progress = Progress::default();
     progress.expect(stream.at_most().unwrap_or(0));
@@ -316,12 +331,20 @@ impl Layout {
                 }
             }
         }
-        let fields: Vec<Field> = columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), name != "path" && name != "size_bytes")).collect();
+        let fields: Vec<Field> =
+            columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), name != "path" && name != "size_bytes")).collect();
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
     }
 
-    fn stats(&self, name: &str, nodes: &[Node], batch: &PlanBatch, columns: &mut Vec<Named>, pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy) -> Result<()> {
+    fn stats(
+        &self,
+        name: &str,
+        nodes: &[Node],
+        batch: &PlanBatch,
+        columns: &mut Vec<Named>,
+        pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy,
+    ) -> Result<()> {
         let rows = batch.files.len();
         let mut flat = Vec::new();
         let nested = self.build(nodes, batch, name, pick, &mut flat)?;
@@ -333,7 +356,14 @@ impl Layout {
         Ok(())
     }
 
-    fn build(&self, nodes: &[Node], batch: &PlanBatch, prefix: &str, pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy, flat: &mut Vec<Named>) -> Result<Vec<Named>> {
+    fn build(
+        &self,
+        nodes: &[Node],
+        batch: &PlanBatch,
+        prefix: &str,
+        pick: impl Fn(&crate::parse::stats::LeafStats) -> Option<ArrayRef> + Copy,
+        flat: &mut Vec<Named>,
+    ) -> Result<Vec<Named>> {
         let mut out = Vec::new();
         for node in nodes {
             match node {
@@ -368,7 +398,9 @@ impl Layout {
                 None => Arc::new(StringArray::new_null(rows)),
             })
         };
-        let int32 = |pick: fn(&DvColumns) -> &arrow_array::Int32Array| Arc::new(dv.map_or_else(|| arrow_array::Int32Array::new_null(rows), |dv| pick(dv).clone())) as ArrayRef;
+        let int32 = |pick: fn(&DvColumns) -> &arrow_array::Int32Array| {
+            Arc::new(dv.map_or_else(|| arrow_array::Int32Array::new_null(rows), |dv| pick(dv).clone())) as ArrayRef
+        };
         let parts: Vec<Named> = vec![
             ("storageType".into(), text(dv.map(|dv| &dv.storage_type))?),
             ("pathOrInlineDv".into(), text(dv.map(|dv| &dv.path_or_inline))?),
@@ -381,7 +413,8 @@ impl Layout {
             return Ok(());
         }
         let nulls = dv.map_or_else(|| NullBuffer::new_null(rows), |dv| NullBuffer::new(dv.present.clone()));
-        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
+            parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
         columns.push(("deletion_vector".into(), Arc::new(StructArray::try_new(fields.into(), arrays, Some(nulls))?)));
         let _ = &self.snapshot;
         Ok(())
@@ -392,7 +425,8 @@ fn struct_of(parts: Vec<Named>, rows: usize) -> Result<ArrayRef> {
     if parts.is_empty() {
         return Ok(Arc::new(StructArray::new_empty_fields(rows, None)));
     }
-    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
+        parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
     Ok(Arc::new(StructArray::try_new(fields.into(), arrays, None)?))
 }
 
@@ -408,8 +442,9 @@ pub fn partitions(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cance
     let mut batches = Vec::new();
     for (batch, keep) in &plan.batches {
         let texts = &batch.files.partition;
-        let first: Vec<bool> =
-            (0..keep.len()).map(|row| keep.value(row) && seen.insert(texts.iter().map(|t| t.is_valid(row).then(|| t.value(row).to_owned())).collect::<Vec<_>>())).collect();
+        let first: Vec<bool> = (0..keep.len())
+            .map(|row| keep.value(row) && seen.insert(texts.iter().map(|t| t.is_valid(row).then(|| t.value(row).to_owned())).collect::<Vec<_>>()))
+            .collect();
         let mask = BooleanArray::from(first);
         let arrays = batch.partition.iter().map(|array| arrow_select::filter::filter(array, &mask)).collect::<Result<Vec<_>, _>>()?;
         batches.push(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &RecordBatchOptions::new().with_row_count(Some(mask.true_count())))?);
@@ -423,8 +458,11 @@ pub fn partitions(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cance
 /// As [`actions`].
 pub fn tombstones(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
     let time = Arrow::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
-    let schema: SchemaRef =
-        Arc::new(Schema::new(vec![Field::new("path", Arrow::Utf8, false), Field::new("deletion_timestamp", time, true), Field::new("size_bytes", Arrow::Int64, true)]));
+    let schema: SchemaRef = Arc::new(Schema::new(vec![
+        Field::new("path", Arrow::Utf8, false),
+        Field::new("deletion_timestamp", time, true),
+        Field::new("size_bytes", Arrow::Int64, true),
+    ]));
     let stream = snapshot.files(FileKind::Removes, Wanted { time: true, ..Wanted::default() }, cancel)?;
     let out = Arc::clone(&schema);
     let batches = stream.map(move |files| {

@@ -71,7 +71,8 @@ fn feed_fields(layout: TextLayout) -> Vec<Field> {
 /// The versions of a range; `None` when it is empty by the caller's leave.
 fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i64)>> {
     let newest = snapshot.version();
-    let out_of_range = |error: Error| if request.allow_out_of_range && matches!(error, Error::NotFound { kind: Missing::Version, .. }) { Ok(None) } else { Err(error) };
+    let out_of_range =
+        |error: Error| if request.allow_out_of_range && matches!(error, Error::NotFound { kind: Missing::Version, .. }) { Ok(None) } else { Err(error) };
     let start = match (request.starting_version, request.starting_timestamp_ms) {
         (Some(version), _) => version,
         (None, Some(time)) => match history::version_at(snapshot, time, Search::AtOrAfter) {
@@ -92,7 +93,10 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
         return Err(Error::invalid(format!("the starting version {start} is negative")));
     }
     if start > newest {
-        let error = Error::not_found(Missing::Version, format!("the starting version {start} is beyond the newest version {newest}; `allow_out_of_range` gives an empty feed instead"));
+        let error = Error::not_found(
+            Missing::Version,
+            format!("the starting version {start} is beyond the newest version {newest}; `allow_out_of_range` gives an empty feed instead"),
+        );
         return out_of_range(error);
     }
     let asked_end = request.ending_version.unwrap_or(end);
@@ -258,7 +262,9 @@ fn projected(all: Batches, wanted: &[String], predicate: Option<Bound>) -> Resul
         .iter()
         .map(|name| {
             let exact = all.schema.fields().iter().position(|f| f.name() == name);
-            exact.or_else(|| all.schema.fields().iter().position(|f| f.name().eq_ignore_ascii_case(name))).ok_or_else(|| Error::invalid(format!("the feed has no column `{name}`")))
+            exact
+                .or_else(|| all.schema.fields().iter().position(|f| f.name().eq_ignore_ascii_case(name)))
+                .ok_or_else(|| Error::invalid(format!("the feed has no column `{name}`")))
         })
         .collect::<Result<Vec<usize>>>()?;
     let schema: SchemaRef = Arc::new(all.schema.project(&positions)?);
@@ -277,7 +283,13 @@ fn projected(all: Batches, wanted: &[String], predicate: Option<Bound>) -> Resul
 }
 
 /// The files that hold a version's changes.
-fn version_tasks(snapshot: &Snapshot, version: Version, time_ms: i64, [plain, only, from_files]: [&Arc<Reading>; 3], tasks: &mut Vec<(Arc<Reading>, FileTask)>) -> Result<()> {
+fn version_tasks(
+    snapshot: &Snapshot,
+    version: Version,
+    time_ms: i64,
+    [plain, only, from_files]: [&Arc<Reading>; 3],
+    tasks: &mut Vec<(Arc<Reading>, FileTask)>,
+) -> Result<()> {
     let number = version.commit.version;
     let batch = |files: FileBatch| -> Result<Arc<PlanBatch>> { Ok(Arc::new(PlanBatch::new(snapshot, files, &Leaves::default(), false)?)) };
     let commit_version = || Arc::new(Int64Array::from(vec![number])) as ArrayRef;
@@ -295,9 +307,16 @@ fn version_tasks(snapshot: &Snapshot, version: Version, time_ms: i64, [plain, on
     let (insert, delete) = (kind("insert"), kind("delete"));
     let (adds, removes) = (batch(version.adds)?, batch(version.removes)?);
     let changes = |files: &FileBatch, row: usize| files.data_change.as_ref().is_none_or(|flags| flags.is_null(row) || flags.value(row));
-    let removed: HashMap<&str, usize> = (0..removes.files.len()).filter(|row| changes(&removes.files, *row)).map(|row| (removes.files.path.value(row), row)).collect();
+    let removed: HashMap<&str, usize> =
+        (0..removes.files.len()).filter(|row| changes(&removes.files, *row)).map(|row| (removes.files.path.value(row), row)).collect();
     let mut paired = vec![false; removes.files.len()];
-    let task = |batch: &Arc<PlanBatch>, row: usize, rows: Rows, constants: &Arc<Vec<ArrayRef>>| FileTask { batch: Arc::clone(batch), row, range: None, rows, constants: Arc::clone(constants) };
+    let task = |batch: &Arc<PlanBatch>, row: usize, rows: Rows, constants: &Arc<Vec<ArrayRef>>| FileTask {
+        batch: Arc::clone(batch),
+        row,
+        range: None,
+        rows,
+        constants: Arc::clone(constants),
+    };
     for row in (0..adds.files.len()).filter(|row| changes(&adds.files, *row)) {
         let Some(other) = removed.get(adds.files.path.value(row)) else {
             tasks.push((Arc::clone(plain), task(&adds, row, Rows::Live, &insert)));
@@ -323,12 +342,4 @@ fn version_tasks(snapshot: &Snapshot, version: Version, time_ms: i64, [plain, on
         }
     }
     Ok(())
-}
-
-/// The fields that the feed adds to the table's, for whoever binds a predicate over it.
-#[must_use]
-pub fn feed_schema(snapshot: &Snapshot, layout: TextLayout) -> SchemaRef {
-    let mut fields: Vec<Field> = snapshot.schema().fields.iter().map(|f| f.to_arrow(layout)).collect();
-    fields.extend(feed_fields(layout));
-    Arc::new(Schema::new(fields))
 }

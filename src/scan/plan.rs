@@ -92,7 +92,9 @@ impl Facts for FileFacts<'_> {
         // may have left the bounds of the whole file.
         Some(match &self.batch.files.dv {
             None => stats.tight_bounds.clone(),
-            Some(dv) => (0..self.rows()).map(|row| Some(!dv.present.value(row) || (stats.tight_bounds.is_valid(row) && stats.tight_bounds.value(row)))).collect(),
+            Some(dv) => {
+                (0..self.rows()).map(|row| Some(!dv.present.value(row) || (stats.tight_bounds.is_valid(row) && stats.tight_bounds.value(row)))).collect()
+            }
         })
     }
 

@@ -19,7 +19,7 @@ use super::Batches;
 use super::columns::find;
 use super::plan::{Plan, PlanBatch, plan};
 use crate::dv::{self, DeletionVector, Descriptor, DvPath, Positions};
-use crate::error::{Error, Missing, Result, ResultExt};
+use crate::error::{Error, Missing, Result};
 use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
 use crate::expr::Bound;
 use crate::pq::{self, FileSpec, FooterCache, Mapping};
@@ -94,7 +94,17 @@ pub struct ScanRequest {
 
 impl Default for ScanRequest {
     fn default() -> Self {
-        Self { columns: None, predicate: None, limit: None, batch_rows: None, layout: TextLayout::View, metadata: Vec::new(), files: None, filter_rows: true, cancel: Cancel::default() }
+        Self {
+            columns: None,
+            predicate: None,
+            limit: None,
+            batch_rows: None,
+            layout: TextLayout::View,
+            metadata: Vec::new(),
+            files: None,
+            filter_rows: true,
+            cancel: Cancel::default(),
+        }
     }
 }
 
@@ -155,6 +165,9 @@ pub(super) enum Rows {
     All,
 }
 
+/// Bytes of footers kept for the pieces of one scan's files.
+const FOOTERS: usize = 16 << 20;
+
 /// The rows of a batch by default: large enough to amortise, small enough for the caches.
 pub(super) const BATCH_ROWS: usize = 32 * 1024;
 
@@ -168,7 +181,7 @@ impl Reading {
             None => schema.fields.iter().map(|f| f.name.clone()).collect(),
         };
         let (mut fields, mut columns, mut read): (Vec<Field>, Vec<From>, Vec<StructField>) = (Vec::new(), Vec::new(), Vec::new());
-        let mut position = |read: &mut Vec<StructField>, field: &StructField| match read.iter().position(|f| f.name == field.name) {
+        let position = |read: &mut Vec<StructField>, field: &StructField| match read.iter().position(|f| f.name == field.name) {
             Some(at) => at,
             None => {
                 read.push(field.clone());
@@ -248,7 +261,7 @@ impl Reading {
             raw,
             batch_rows: request.batch_rows.unwrap_or(BATCH_ROWS).max(1),
             layout: request.layout,
-            footers: Arc::new(FooterCache::new()),
+            footers: Arc::new(FooterCache::new(FOOTERS)),
         })
     }
 
@@ -294,7 +307,6 @@ impl Reading {
                 ColumnMapping::Id => Mapping::Id,
             },
             layout: self.layout,
-            filter: self.hint.clone(),
             deleted: self.deletion_vector(task)?,
             row_index: self.row_index,
             raw_columns: self.raw.clone(),
@@ -303,10 +315,12 @@ impl Reading {
             time_zone: self.snapshot.options().zone.name().to_owned(),
         };
         let version = self.snapshot.version();
-        let batches = pq::read(spec, &self.footers).map_err(|e| missing_file(e, &path, version))?;
+        let batches = pq::read(spec, &self.footers);
         let constants = Constants::new(self, task)?;
         let this = Arc::clone(self);
-        Ok(batches.map(move |batch| this.shape(&batch.map_err(|e| missing_file(e, &path, version))?, &constants)).filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)))
+        Ok(batches
+            .map(move |batch| this.shape(&batch.map_err(|e| missing_file(e, &path, version))?, &constants))
+            .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)))
     }
 
     /// Puts partition, metadata and constant columns beside a file's own, and filters.
@@ -315,7 +329,11 @@ impl Reading {
         let batch = match &constants.only {
             None => batch,
             Some(only) => {
-                let index = batch.columns().get(self.read.len()).and_then(|c| c.as_primitive_opt::<Int64Type>()).ok_or_else(|| Error::internal("row indices are missing"))?;
+                let index = batch
+                    .columns()
+                    .get(self.read.len())
+                    .and_then(|c| c.as_primitive_opt::<Int64Type>())
+                    .ok_or_else(|| Error::internal("row indices are missing"))?;
                 let mask: BooleanArray = index.values().iter().map(|at| Some(u64::try_from(*at).is_ok_and(|at| only.contains(at)))).collect();
                 chosen = arrow_select::filter::filter_record_batch(batch, &mask)?;
                 &chosen
@@ -359,7 +377,9 @@ impl Reading {
                     let value = constants.partition.get(*at).ok_or_else(|| Error::internal("a partition column is missing"))?;
                     repeat(value, kept)?
                 }
-                From::Raw(at) => own(batch.columns().get(self.read.len() + usize::from(self.row_index) + at).ok_or_else(|| Error::internal("a raw column is missing"))?)?,
+                From::Raw(at) => {
+                    own(batch.columns().get(self.read.len() + usize::from(self.row_index) + at).ok_or_else(|| Error::internal("a raw column is missing"))?)?
+                }
                 From::Constant(at) => repeat(constants.task.get(*at).ok_or_else(|| Error::internal("a constant column is missing"))?, kept)?,
                 From::Metadata(column) => self.metadata(*column, batch, constants, &own, kept)?,
             };
@@ -368,7 +388,14 @@ impl Reading {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &RecordBatchOptions::new().with_row_count(Some(kept)))?)
     }
 
-    fn metadata(&self, column: MetadataColumn, batch: &RecordBatch, constants: &Constants, own: &dyn Fn(&ArrayRef) -> Result<ArrayRef>, kept: usize) -> Result<ArrayRef> {
+    fn metadata(
+        &self,
+        column: MetadataColumn,
+        batch: &RecordBatch,
+        constants: &Constants,
+        own: &dyn Fn(&ArrayRef) -> Result<ArrayRef>,
+        kept: usize,
+    ) -> Result<ArrayRef> {
         let extra = |at: usize| batch.columns().get(self.read.len() + at).cloned().ok_or_else(|| Error::internal("a metadata column is missing"));
         // The row index stands right after the table's columns, raw columns after it.
         let materialised = |property: &str| -> Result<Option<Int64Array>> {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, ListBuilder, StringBuilder};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::builder::{BooleanBufferBuilder, StringBuilder};
+use arrow_array::{BooleanArray, ListArray, RecordBatch};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as Arrow, Field, Schema};
 
 use super::Batches;
@@ -51,21 +52,22 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
             let vectors = dv::load_all(&descriptors, |path| vector_file(snapshot.stores(), path))?;
             let root = snapshot.stores().root().url();
             let mut paths = StringBuilder::new();
-            let mut lists = ListBuilder::new(BooleanBuilder::new()).with_field(item);
+            let mut bits = BooleanBufferBuilder::new(0);
+            let mut offsets: Vec<i32> = vec![0];
             for ((path, _), vector) in chunk.iter().zip(vectors) {
                 paths.append_value(uri(root, path)?);
-                // Positions ascend, so the last one tells the length.
                 let length = vector.positions().last().map_or(0, |last| last + 1);
+                let end = i32::try_from(bits.len() as u64 + length);
+                let end =
+                    end.map_err(|_| Error::unsupported(format!("the deletion vector of `{path}` reaches to row {length}, too far for a selection vector")))?;
                 if let Some(keep) = vector.keep(0..length) {
-                    lists.values().append_buffer(&keep);
+                    bits.append_buffer(&keep);
                 }
-                lists.append(true);
+                offsets.push(end);
             }
             done.advance(chunk.len() as u64);
-            let lists = lists.finish();
-            if lists.len() != chunk.len() {
-                return Err(Error::internal("a selection vector is missing"));
-            }
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+            let lists = ListArray::try_new(item, offsets, Arc::new(BooleanArray::new(bits.finish(), None)), None)?;
             Ok(RecordBatch::try_new(schema, vec![Arc::new(paths.finish()), Arc::new(lists)])?)
         })) as Source<RecordBatch>
     });
