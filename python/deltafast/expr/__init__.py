@@ -3,17 +3,16 @@
 `bind_predicate` takes Spark SQL text, DNF tuples, pyarrow or Polars expressions and returns the tree's JSON; nothing of
 pyarrow or Polars is imported unless such an expression comes in. `bind_expression` does it for SQL of any type.
 
-The stages, one module each: `lexer`, `parser` (text -> `syntax`), or `dnf`, `arrow_expression`, `polars_expression` (the
-other inputs -> `syntax`), `binder` (+ schema -> typed `tree`, by `coercion` and the one table in `functions`), `simplify`
-(equal tree, literals in the columns' types), `render` (tree -> Spark SQL or DuckDB SQL), `generated` (more conjuncts for
-generated partition columns).
+The stages, one module each: `lexer`, `parser` (text -> `syntax`), or `dnf`, `arrow_expression`, `polars_expression`
+(the other inputs -> `syntax`), `binder` (+ schema -> typed `tree`, by `coercion` and the one table in `functions`),
+`simplify` (equal tree, literals in the columns' types), `render` (tree -> Spark SQL or DuckDB SQL), `generated` (more
+conjuncts for generated partition columns).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, TYPE_CHECKING
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import literals, types
@@ -21,8 +20,11 @@ from deltafast.expr.binder import Binder
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.expr.parser import parse
 from deltafast.expr.simplify import simplify
-from deltafast.expr.syntax import Syntax
 from deltafast.expr.tree import Bound, columns_of
+
+if TYPE_CHECKING:
+    from deltafast.expr.syntax import Syntax
+    from collections.abc import Mapping
 
 __all__ = [
     "UnsupportedExpressionError",

@@ -6,24 +6,26 @@ metadata has repeated keys, which pyarrow's dictionary loses, so its flatbuffer 
 
 Arrow's meaning is kept where it differs from Spark's: NaN is above nothing and equals nothing, `is_in` is never null.
 
-Rejected: Substrait (`to_substrait`), which cannot say `is_in` or `is_null` with options, and the printed form, in which text
-is ambiguous.
+Rejected: Substrait (`to_substrait`), which cannot say `is_in` or `is_null` with options, and the printed form, in which
+text is ambiguous.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, cast, TYPE_CHECKING
 
 from deltafast.expr import types
-from deltafast.expr.binder import Binder
 from deltafast.expr.dnf import nan_beside_value, without_nan
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.expr.python_values import constant
 from deltafast.expr.syntax import Binary, Constant, Func, InList, Like, Logical, Name, Syntax, Test, Unary
 from deltafast.expr.tree import Lit
+
+if TYPE_CHECKING:
+    from deltafast.expr.binder import Binder
+    from collections.abc import Callable
 
 __all__ = ["from_arrow"]
 

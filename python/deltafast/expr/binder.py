@@ -1,8 +1,8 @@
 """Untyped syntax + a table's schema -> the closed typed tree.
 
 Stage: the middle of `text -> syntax -> tree -> core`. Resolves names without case, decides every type by Spark's rules,
-writes every implicit cast down, and refuses by name whatever is not in the table of functions. It folds nothing; that is
-`simplify`'s work, so that a literal's type is decided before anything moves.
+writes every implicit cast down, and refuses by name whatever is not in the table of functions. It folds nothing; that
+is `simplify`'s work, so that a literal's type is decided before anything moves.
 
 Rejected: deciding types in Rust. The same decision would then exist twice, for the renderers need it too.
 """
@@ -12,8 +12,7 @@ from __future__ import annotations
 import difflib
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TYPE_CHECKING
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import coercion, literals, types
@@ -64,6 +63,9 @@ from deltafast.expr.types import (
     is_string,
     sql_name,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Binder"]
 

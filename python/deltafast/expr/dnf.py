@@ -1,23 +1,25 @@
 """DNF filters, `[("a", "=", 1), ("b", "in", [1, 2])]` or a list of such lists, -> syntax.
 
-A list of tuples is a conjunction, a list of lists a disjunction of them, as `deltalake` and `pyarrow.parquet` take them. A
-text compared with a column of another type is read as that type (`("day", "=", "2024-01-31")`), and one that cannot be is an
-error at once. Two meanings are pyarrow's and not Spark's: NaN is neither above nor equal to anything, and `not in` keeps
-nulls. `("a", "=", None)` asks for nulls, as in `deltalake`'s partition filters.
+A list of tuples is a conjunction, a list of lists a disjunction of them, as `deltalake` and `pyarrow.parquet` take
+them. A text compared with a column of another type is read as that type (`("day", "=", "2024-01-31")`), and one that
+cannot be is an error at once. Two meanings are pyarrow's and not Spark's: NaN is neither above nor equal to anything,
+and `not in` keeps nulls. `("a", "=", None)` asks for nulls, as in `deltalake`'s partition filters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, cast, TYPE_CHECKING
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import literals, types
-from deltafast.expr.binder import Binder
 from deltafast.expr.python_values import constant
 from deltafast.expr.syntax import Binary, Constant, Func, InList, Logical, Name, Syntax, Test, Unary
 from deltafast.expr.tree import Lit
+
+if TYPE_CHECKING:
+    from deltafast.expr.binder import Binder
+    from collections.abc import Sequence
 
 __all__ = ["from_dnf"]
 

@@ -2,7 +2,8 @@
 
 Two halves, for many SQL names share one meaning (`nvl`, `ifnull`, `coalesce`) and operators have no SQL name:
 
-`EMITTED`   every name `f` that a bound tree can contain, with its exact argument and result types. The Rust core knows these
+`EMITTED`   every name `f` that a bound tree can contain, with its exact argument and result types. The Rust core knows
+these
             names and no others; a renderer knows their DuckDB text, or None where DuckDB has no certain form.
 `FUNCTIONS` every SQL function that can be written, how its arguments are coerced, and which emitted name it becomes.
 
@@ -10,8 +11,8 @@ What is in neither is refused by name, never passed through: the danger is the s
 
 Adding a function: one line in `EMITTED`, one in `FUNCTIONS`, expressions in `dev/make_expression_golden.py`.
 
-In signatures `T` is one type shared by all arguments that name it; `decimal` arguments of arithmetic may differ in precision
-and scale (the node's type says the result's); `lit` means a literal.
+In signatures `T` is one type shared by all arguments that name it; `decimal` arguments of arithmetic may differ in
+precision and scale (the node's type says the result's); `lit` means a literal.
 """
 
 from __future__ import annotations

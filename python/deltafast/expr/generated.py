@@ -1,18 +1,17 @@
 """A filter on a base column -> more conjuncts on the generated columns made from it.
 
-`date GENERATED ALWAYS AS (CAST(ts AS DATE))` with `ts >= X` allows `date >= ...` as well, and that one prunes partitions. The
-conjuncts are implied by the filter, so adding them keeps every row.
+`date GENERATED ALWAYS AS (CAST(ts AS DATE))` with `ts >= X` allows `date >= ...` as well, and that one prunes
+partitions. The conjuncts are implied by the filter, so adding them keeps every row.
 
-A generated column of a `TIMESTAMP` was computed in the *writer's* session zone, which the log does not tell. Every zone is
-within 16 hours of UTC (history's included), so the bounds are widened by as much; the reference takes the reader's zone and can lose rows.
-Columns made from dates and zone-less timestamps get exact bounds.
+A generated column of a `TIMESTAMP` was computed in the *writer's* session zone, which the log does not tell. Every zone
+is within 16 hours of UTC (history's included), so the bounds are widened by as much; the reference takes the reader's
+zone and can lose rows. Columns made from dates and zone-less timestamps get exact bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TYPE_CHECKING
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import literals, read_schema, types
@@ -21,6 +20,9 @@ from deltafast.expr.parser import parse
 from deltafast.expr.simplify import simplify
 from deltafast.expr.tree import Bound, Call, Cast, Col, In, Lit, Node, call, joined
 from deltafast.expr.types import DATE, INTEGER, STRING, TIMESTAMP, TIMESTAMP_NTZ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["add_generated_partition_filters"]
 

@@ -2,10 +2,10 @@
 
 Cost: one regular-expression match a token; a list of ten thousand literals takes a few milliseconds.
 
-Rejected: sqlglot's tokenizer and parser. Measured on Spark 4.2: sqlglot 30 groups `i | j & id` and `i ^ j & id` from the
-left (Spark: `&` first), reads `true = 1 < 2` as `true = (1 < 2)` (Spark: from the left), turns `1.5BD`, `1Y` and `3L` into
-casts that never fail, loses the backslash of `'\\%'`, refuses `x"1F"` and `cast(a as void)`, and recurses without a bound.
-Each of these would be a silently different predicate.
+Rejected: sqlglot's tokenizer and parser. Measured on Spark 4.2: sqlglot 30 groups `i | j & id` and `i ^ j & id` from
+the left (Spark: `&` first), reads `true = 1 < 2` as `true = (1 < 2)` (Spark: from the left), turns `1.5BD`, `1Y` and
+`3L` into casts that never fail, loses the backslash of `'\\%'`, refuses `x"1F"` and `cast(a as void)`, and recurses
+without a bound. Each of these would be a silently different predicate.
 """
 
 from __future__ import annotations

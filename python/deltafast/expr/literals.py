@@ -1,8 +1,8 @@
 """Literals: their text, and casts of them that can be decided here and now.
 
-`fold_cast` moves a cast from the query to the plan, so that pruning sees a plain constant. It answers only when the result
-is certain *and* equal to what Spark computes; everything else (bad text, overflow, lossy numbers) stays a cast node, so that
-an ANSI error appears when, and only when, Spark would raise it.
+`fold_cast` moves a cast from the query to the plan, so that pruning sees a plain constant. It answers only when the
+result is certain *and* equal to what Spark computes; everything else (bad text, overflow, lossy numbers) stays a cast
+node, so that an ANSI error appears when, and only when, Spark would raise it.
 
 Dates are days and timestamps microseconds since 1970-01-01, in the proleptic Gregorian calendar.
 """

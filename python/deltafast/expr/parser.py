@@ -1,8 +1,8 @@
 """Spark SQL expression text -> untyped syntax, with Spark 4's precedence.
 
 One function climbs the precedence levels, so that a level of parentheses costs two frames of Python's stack. Spark's
-grammar, loosest first: OR, AND, NOT, one predicate (IS, IN, LIKE, BETWEEN; they don't chain), comparisons, `|`, `^`, `&`,
-shifts, `+ - ||`, `* / % DIV`, unary, then `.`, `[]` and `::`.
+grammar, loosest first: OR, AND, NOT, one predicate (IS, IN, LIKE, BETWEEN; they don't chain), comparisons, `|`, `^`,
+`&`, shifts, `+ - ||`, `* / % DIV`, unary, then `.`, `[]` and `::`.
 
 Nesting is bounded (expressions come from hostile logs too) and a chain of AND or OR of any length is one flat node.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import decimal
 import re
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TYPE_CHECKING
 
 from deltafast.expr import literals, types
 from deltafast.expr.errors import invalid, unsupported
@@ -35,7 +35,9 @@ from deltafast.expr.syntax import (
     Unary,
 )
 from deltafast.expr.tree import Lit
-from deltafast.expr.types import DataType
+
+if TYPE_CHECKING:
+    from deltafast.expr.types import DataType
 
 __all__ = ["MAX_DEPTH", "parse"]
 

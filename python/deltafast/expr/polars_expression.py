@@ -1,11 +1,11 @@
 """A `polars.Expr` -> syntax.
 
 Read from Polars' own JSON of the expression (`expr.meta.serialize(format="json")`), in the shapes of Polars 2.1. That form is
-not promised to be stable, so every shape that is not known is refused with `UnsupportedExpressionError`; a lazy frame then
-filters by itself, and nothing is lost but speed.
+not promised to be stable, so every shape that is not known is refused with `UnsupportedExpressionError`; a lazy frame
+then filters by itself, and nothing is lost but speed.
 
-Polars and Spark agree on NaN (equal to itself, above everything) and on nulls; where they don't (arithmetic wraps in Polars
-and raises in Spark, casts differ, texts never compare with numbers) the expression is refused.
+Polars and Spark agree on NaN (equal to itself, above everything) and on nulls; where they don't (arithmetic wraps in
+Polars and raises in Spark, casts differ, texts never compare with numbers) the expression is refused.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ import decimal
 import io
 import json
 import warnings
-from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, cast, TYPE_CHECKING
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import types
-from deltafast.expr.binder import Binder
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.expr.python_values import constant
 from deltafast.expr.syntax import Binary, Constant, FieldOf, Func, InList, Logical, Name, Syntax, Test, Unary
 from deltafast.expr.tree import Lit
 from deltafast.expr.types import DataType, Decimal
+
+if TYPE_CHECKING:
+    from deltafast.expr.binder import Binder
+    from collections.abc import Callable
 
 __all__ = ["from_polars"]
 

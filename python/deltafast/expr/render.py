@@ -1,8 +1,9 @@
 """The typed tree -> SQL text, for Spark and for DuckDB.
 
-Both write every cast and every literal's type out, so that nothing is left to the other side's coercion. Spark's text binds
-back to the same tree. DuckDB's text exists only where it is certain: the templates in `functions.EMITTED`, the literals and
-the casts below, each replayed against Spark's answers in the tests; anything else is refused, and the core evaluates it.
+Both write every cast and every literal's type out, so that nothing is left to the other side's coercion. Spark's text
+binds back to the same tree. DuckDB's text exists only where it is certain: the templates in `functions.EMITTED`, the
+literals and the casts below, each replayed against Spark's answers in the tests; anything else is refused, and the core
+evaluates it.
 
 DuckDB's connection is expected to have `TimeZone` set to the tree's zone.
 """
@@ -12,14 +13,16 @@ from __future__ import annotations
 import decimal
 import math
 import re
-from collections.abc import Callable
-from typing import Final
+from typing import Final, TYPE_CHECKING
 
 from deltafast.expr import literals, types
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.expr.functions import EMITTED
 from deltafast.expr.tree import Bound, Call, Cast, Col, In, Lit, Node, Value
 from deltafast.expr.types import DataType, Decimal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["to_duckdb_sql", "to_spark_sql"]
 

@@ -1,11 +1,11 @@
 """The typed tree -> an equal tree in which pruning can see what is compared with what.
 
-Two moves, bottom-up: a cast of a literal becomes the literal (when certain: `literals.fold_cast`), and a cast of a column
-that only widens moves to the other side of a comparison: `CAST(i AS BIGINT) = 5L` is `i = 5`, `CAST(i AS DECIMAL(11,1)) > 1.5`
-is `i > 1`, `CAST(dt AS TIMESTAMP) >= TIMESTAMP'2024-01-01'` is `dt >= DATE'2024-01-01'`.
+Two moves, bottom-up: a cast of a literal becomes the literal (when certain: `literals.fold_cast`), and a cast of a
+column that only widens moves to the other side of a comparison: `CAST(i AS BIGINT) = 5L` is `i = 5`, `CAST(i AS
+DECIMAL(11,1)) > 1.5` is `i > 1`, `CAST(dt AS TIMESTAMP) >= TIMESTAMP'2024-01-01'` is `dt >= DATE'2024-01-01'`.
 
-Both keep every answer, null and ANSI error: only casts that cannot fail are taken away. Nothing else is folded; a constant
-`1/0` stays, for Spark would raise.
+Both keep every answer, null and ANSI error: only casts that cannot fail are taken away. Nothing else is folded; a
+constant `1/0` stays, for Spark would raise.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """What the text says, before anyone knows the table: untyped nodes with the place they came from.
 
-Input to the binder from every front end (Spark SQL text, DNF tuples, pyarrow and Polars expressions). `pos` is an offset
-into the text, or None where there is no text.
+Input to the binder from every front end (Spark SQL text, DNF tuples, pyarrow and Polars expressions). `pos` is an
+offset into the text, or None where there is no text.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TYPE_CHECKING
 
-from deltafast.expr.tree import Lit
-from deltafast.expr.types import DataType
+
+if TYPE_CHECKING:
+    from deltafast.expr.types import DataType
+    from deltafast.expr.tree import Lit
 
 __all__ = [
     "Between",

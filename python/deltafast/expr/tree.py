@@ -15,13 +15,15 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, TYPE_CHECKING
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import types
 from deltafast.expr.types import DataType, Decimal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Bound", "Call", "Cast", "Col", "In", "Lit", "Node", "Value", "call", "columns_of", "joined", "walk"]
 
