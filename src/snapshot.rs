@@ -22,7 +22,7 @@ use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
 use crate::protocol::features::{self, ColumnMapping};
-use crate::protocol::log_path;
+use crate::protocol::{log_path, properties};
 use crate::protocol::schema::{StructField, StructType};
 use crate::reconcile::{self, FileStream, Request, Sets, TableActions, Texts};
 use crate::store::Stores;
@@ -32,11 +32,13 @@ use crate::store::Stores;
 pub struct ReadOptions {
     /// Where timestamps without a zone are read.
     pub zone: Tz,
+    /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version there is.
+    pub catalog: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { zone: Tz::UTC }
+        Self { zone: Tz::UTC, catalog: false }
     }
 }
 
@@ -92,6 +94,13 @@ impl Snapshot {
         let version = segment.version;
         let TableActions { protocol, metadata } = table;
         features::check_readable(&protocol).at_file(log.stores().root().url()).at_version(version)?;
+        if protocol.has_reader_feature("catalogManaged") && !options.catalog {
+            return Err(Error::unsupported_feature(
+                "catalogManaged",
+                "the table is managed by a catalog, which alone knows its newest version; open it with the catalog's `log_tail` or `max_table_version`",
+            )
+            .at_version(version));
+        }
         if !metadata.format.provider.eq_ignore_ascii_case("parquet") {
             return Err(Error::unsupported(format!("the table's data files are `{}`; only parquet is supported", metadata.format.provider)).at_version(version));
         }
@@ -228,7 +237,11 @@ impl Snapshot {
         if let Some(sets) = self.0.sets.get() {
             return Ok(sets);
         }
-        let sets = self.with_segment(|segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root()))?;
+        let mut sets = self.with_segment(|segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root()))?;
+        if let Some(retention) = self.0.metadata.configuration.get("delta.setTransactionRetentionDuration").and_then(|text| properties::duration_ms(text)) {
+            let oldest = now_ms().saturating_sub(retention);
+            sets.transactions.retain(|_, txn| txn.last_updated.is_some_and(|updated| updated > oldest));
+        }
         Ok(self.0.sets.get_or_init(|| sets))
     }
 
@@ -370,6 +383,11 @@ impl Snapshot {
     pub fn commit_text(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
         self.0.texts.get(commit)
     }
+}
+
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The in-commit timestamp of a commit.

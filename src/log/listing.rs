@@ -262,7 +262,10 @@ impl Listing {
         let first = checkpoint.as_ref().map_or(0, |c| c.version + 1);
         let mut commits = Vec::new();
         let mut expected = first;
-        for commit in self.commits.range(first..=version).map(|(_, commit)| commit) {
+        for commit in self.commits.range(first.min(version)..=version).map(|(_, commit)| commit) {
+            if commit.version < first {
+                continue;
+            }
             if commit.version != expected {
                 break;
             }

@@ -86,6 +86,7 @@ pub(super) fn read_with_end(file: &File) -> Result<(Arc<Footer>, End)> {
             // Is it the file or what was said of its size? A file that is not there stays so.
             Err(error) if !error.is_not_found() => match file.store.head(&file.path) {
                 Ok(meta) if meta.size != claimed => read_sized(file, meta.size),
+                Err(missing) if missing.is_not_found() => Err(missing),
                 _ => Err(error),
             },
             result => result,

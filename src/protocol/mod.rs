@@ -8,5 +8,6 @@ pub mod data_path;
 pub mod features;
 pub mod log_path;
 pub mod partition_value;
+pub mod properties;
 pub mod schema;
 pub mod time;

@@ -41,7 +41,7 @@ fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
         Some(name) => name.parse().map_err(|_| Error::invalid(format!("`{name}` is no time zone; give a name like `Europe/Berlin`")))?,
         None => chrono_tz::Tz::UTC,
     };
-    Ok(ReadOptions { zone })
+    Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
 }
 
 fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
@@ -81,7 +81,7 @@ impl Snapshot {
         options: Option<HashMap<String, String>>,
     ) -> PyResult<Self> {
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
-        let tail = log_tail
+        let tail: Vec<TailCommit> = log_tail
             .unwrap_or_default()
             .into_iter()
             .map(|(path, version, size)| TailCommit { version, path, size: u64::try_from(size).ok().filter(|s| *s > 0) })
@@ -89,7 +89,8 @@ impl Snapshot {
         let name = uri.clone();
         let core = wait(py, move |_| {
             let options = options.unwrap_or_default();
-            let read = read_options(&options)?;
+            let mut read = read_options(&options)?;
+            read.catalog |= !tail.is_empty();
             let newest = options
                 .get("max_table_version")
                 .map(|v| v.parse::<i64>().map_err(|_| Error::invalid(format!("`max_table_version` must be a number, not `{v}`"))))

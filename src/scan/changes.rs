@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray};
-use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
 
 use super::Batches;
 use super::columns::Leaves;

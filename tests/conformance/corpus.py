@@ -202,12 +202,18 @@ def _files(adds: pa.Table) -> Files:
     dvs = adds.column("deletion_vector").to_pylist() if "deletion_vector" in adds.column_names else [None] * len(adds)
     partition = adds.column("partition").to_pylist() if "partition" in adds.column_names else [None] * len(adds)
     return Files(
-        path=adds.column("path").to_pylist(),
+        path=[_canonical(path) for path in adds.column("path").to_pylist()],
         size=adds.column("size_bytes").to_pylist(),
         dv_unique_id=[dv and _unique_id(dv) for dv in dvs],
         dv_cardinality=[dv and dv["cardinality"] for dv in dvs],
         partition=[p or {} for p in partition],
     )
+
+
+def _canonical(path: str) -> str:
+    """Return the reference's form of a path: absolute local paths are `file:` URLs."""
+    absolute = path.removeprefix("file://").removeprefix("file:")
+    return f"file://{absolute}" if absolute.startswith("/") else path
 
 
 def _unique_id(dv: dict[str, Any]) -> str:
