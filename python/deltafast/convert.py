@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -13,7 +14,7 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["instant", "local_path", "moment", "partition_text", "text_options", "without_secrets"]
+__all__ = ["instant", "local_path", "location", "moment", "partition_text", "text_options", "without_secrets"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -48,6 +49,12 @@ def without_secrets(uri: str) -> str:
     return parts._replace(netloc=host, query="", fragment="").geturl()
 
 
+def location(uri: str) -> str:
+    """A table's place as a URL without credentials that ends in a slash."""
+    url = without_secrets(uri) if "://" in uri else Path(uri).absolute().as_uri()
+    return url if url.endswith("/") else f"{url}/"
+
+
 def local_path(uri: str) -> str:
     """The path where the URL is one of a local file, else the URL."""
     return url2pathname(urlsplit(uri).path) if uri.startswith("file://") else uri
@@ -60,8 +67,7 @@ def partition_text(value: object) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):
-        text = value.replace(tzinfo=None).isoformat(" ")
-        return text if value.tzinfo is None else f"{text.replace(' ', 'T')}Z"
+        return value.replace(tzinfo=None).isoformat(" ")
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes):

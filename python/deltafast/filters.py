@@ -55,11 +55,11 @@ def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:
     if kind in {"in", "not in"} and not isinstance(value, (str, bytes)):
         values = list(value)
         rest = [item for item in values if item != "" and item is not None]
-        if len(rest) < len(values):
-            inner: FilterConjunctionType = [(column, kind, rest)] if rest else []
-            if kind == "in":
-                return [*([inner] if inner else []), [(column, "=", None)]]
+        inner: FilterConjunctionType = [(column, kind, rest)] if rest else []
+        if kind == "not in":
             return [[*inner, (column, "!=", None)]]
+        if len(rest) < len(values):
+            return [*([inner] if inner else []), [(column, "=", None)]]
     return [[(column, op, value)]]
 
 

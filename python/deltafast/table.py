@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import instant, local_path, moment, partition_text, text_options, without_secrets
+from deltafast.convert import instant, local_path, location, moment, partition_text, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.reader import RecordBatchReader
@@ -173,8 +173,8 @@ class DeltaTable:
 
     @property
     def table_uri(self) -> str:
-        """The table's location as a URL."""
-        return self._snapshot.uri
+        """The table's location as a URL, without credentials."""
+        return location(self._given_uri)
 
     @property
     def table_config(self) -> DeltaTableConfig:
@@ -220,13 +220,12 @@ class DeltaTable:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeltaTable):
             return NotImplemented
-        mine, theirs = self._snapshot, other._snapshot
-        return (mine.uri, mine.version) == (theirs.uri, theirs.version)
+        return (self.table_uri, self.version()) == (other.table_uri, other.version())
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  # a handle moves between versions
 
     def __repr__(self) -> str:
-        return f"DeltaTable({without_secrets(self.table_uri)!r}, version={self.version()})"
+        return f"DeltaTable({self.table_uri!r}, version={self.version()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopen at the same version elsewhere; the pickle holds the storage options."""
@@ -292,7 +291,7 @@ class DeltaTable:
             "id": metadata.id,
             "name": metadata.name,
             "description": metadata.description,
-            "location": snapshot.uri,
+            "location": self.table_uri,
             "createdAt": None if metadata.created_time is None else moment(metadata.created_time),
             "lastModified": moment(snapshot.timestamp_ms),
             "partitionColumns": metadata.partition_columns,

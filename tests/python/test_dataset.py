@@ -106,9 +106,15 @@ def test_files_can_be_left_out_beforehand(events):
 
 def test_in_memory_work_goes_through_pyarrow(dataset):
     assert dataset.sort_by("id").to_table().column("id").to_pylist() == list(range(90))
-    small = dataset.filter(ID < 3)
-    assert small.join(dataset, "id", right_suffix="_r").to_table().num_rows == 3
     assert dataset.take([0, 1]).num_rows == 2
+
+
+def test_joins_in_memory(tmp_path):
+    deltalake.write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "x": [1, 2, 3]}))
+    dataset = DeltaTable(tmp_path).to_pyarrow_dataset()
+    small = dataset.filter(ID < 3)
+    assert small.join(dataset, "id", right_suffix="_r").to_table().num_rows == 2
+    assert small.join_asof(dataset.sort_by("id"), on="id", by="x", tolerance=0, right_on="id").to_table().num_rows == 2
 
 
 def test_can_be_written_elsewhere(dataset, event_table, tmp_path):

@@ -31,7 +31,10 @@ def builder(events):
         ("amount <> 3.0", lambda row: row["amount"] not in (None, 3.0)),
         ("id BETWEEN 3 AND 5", lambda row: 3 <= row["id"] <= 5),
         ("name LIKE 'name 3%'", lambda row: row["name"] == "name 3"),
-        ("at >= TIMESTAMPTZ '2026-01-03 00:00:00+00'", lambda row: row["at"] >= dt.datetime(2026, 1, 3, tzinfo=dt.UTC)),
+        (
+            "\"at\" >= TIMESTAMPTZ '2026-01-03 00:00:00+00'",
+            lambda row: row["at"] >= dt.datetime(2026, 1, 3, tzinfo=dt.UTC),
+        ),
         ("len(tags) = 2", lambda row: len(row["tags"]) == 2),
         ("id % 2 = 1 AND id > 80", lambda row: row["id"] % 2 == 1 and row["id"] > 80),
     ],

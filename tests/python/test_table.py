@@ -39,9 +39,8 @@ class TestOpening:
             assert isinstance(caught.value, exceptions.TableNotFoundError)
 
     def test_a_missing_version_is_named(self, events_path):
-        with pytest.raises(exceptions.VersionNotFoundError, match="7") as caught:
+        with pytest.raises(exceptions.VersionNotFoundError, match="7"):
             DeltaTable(events_path, version=7)
-        assert caught.value.version == 7
 
     def test_tells_tables_from_other_folders(self, events_path, tmp_path):
         assert DeltaTable.is_deltatable(events_path)
@@ -213,7 +212,7 @@ class TestFacts:
 
     def test_plan_counts_what_a_predicate_prunes(self, events):
         plan = events.plan("day = DATE'2026-01-01' AND id < 30")
-        assert plan["files"] > plan["after_partitions"] > plan["after_statistics"] == 1
+        assert plan["files_total"] > plan["files_after_partition"] > plan["files"] == 1
 
 
 class TestScanning:

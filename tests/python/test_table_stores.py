@@ -76,7 +76,9 @@ CONSUMERS = {
     "polars": lambda table: pl.DataFrame(table).height,
     "polars lazy": lambda table: table.scan_polars().collect(engine="streaming").height,
     "duckdb": lambda table: len(table.to_duckdb().select("id").fetchall()),
-    "duckdb stream": lambda table: duckdb.connect().from_arrow(StreamOnly(table)).aggregate("count(*)").fetchone()[0],
+    "duckdb stream": lambda table: (
+        duckdb.connect().from_arrow(StreamOnly(table)).aggregate("count(*)").fetchall()[0][0]
+    ),
     "pandas": lambda table: len(table.to_pandas()),
     "progress": lambda table: table.to_pyarrow_table(progress=lambda *_: None).num_rows,
 }
