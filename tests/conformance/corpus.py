@@ -186,7 +186,7 @@ class Reader:
         """Return the change data feed, both ends included."""
         import deltafast
 
-        return pa.table(deltafast.DeltaTable(str(path)).load_cdf(starting_version=start, ending_version=end))
+        return deltafast.DeltaTable(str(path)).load_cdf(starting_version=start, ending_version=end).read_all()
 
     def filtered(self, path: pathlib.Path, version: int | None, sql: str) -> tuple[pa.Table, int]:
         """Return the rows that match and the number of files that were planned for them."""
@@ -194,7 +194,7 @@ class Reader:
 
         table = deltafast.DeltaTable(str(path), version=version)
         planned = pa.table(table.get_add_actions(predicate=sql)).num_rows
-        return pa.table(table.scan(predicate=sql)), planned
+        return table.scan(predicate=sql).read_all(), planned
 
 
 def _files(adds: pa.Table) -> Files:

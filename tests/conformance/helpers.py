@@ -37,7 +37,7 @@ def column(table: log.Table, name: str, **options: Any) -> list[Any]:
 
 def filtered(table: log.Table, predicate: Any, **options: Any) -> list[int]:
     """Return the ids of the rows that match, sorted."""
-    found = pa.table(open_table(table, **options).scan(columns=["id"], predicate=predicate))
+    found = open_table(table, **options).scan(columns=["id"], predicate=predicate).read_all()
     return sorted(found.column("id").to_pylist())
 
 
@@ -54,7 +54,7 @@ def paths(table: log.Table, **options: Any) -> list[str]:
 
 def changes(table: log.Table, start: int, end: int | None = None) -> list[tuple[Any, ...]]:
     """Return the change data feed as (id, change, version), sorted."""
-    feed = pa.table(open_table(table).load_cdf(starting_version=start, ending_version=end))
+    feed = open_table(table).load_cdf(starting_version=start, ending_version=end).read_all()
     rows = zip(*(feed.column(n).to_pylist() for n in ("id", "_change_type", "_commit_version")), strict=True)
     return sorted(rows, key=lambda r: (r[2], r[1], r[0]))
 

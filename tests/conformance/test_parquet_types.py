@@ -282,7 +282,7 @@ def test_many_row_groups_and_pages(table: log.Table) -> None:
     _one(table, "string", pa.array(values), row_group_size=1_234, data_page_size=512, write_page_index=True)
     assert helpers.column(table, "v") == values
     assert helpers.filtered(table, "id in (0, 7777, 19999)") == [0, 7777, 19999]
-    assert helpers.filtered(table, "v = 'v7777'") == [7777]
+    assert helpers.filtered(table, "v = 'v7778'") == [7778]
 
 
 def test_bloom_filters_drop_no_row(table: log.Table) -> None:

@@ -131,13 +131,6 @@ def test_a_catalog_managed_table_is_read_with_the_catalogs_commits(table: log.Ta
     assert sorted(opened.to_pyarrow_table().column("id").to_pylist()) == list(range(10))
 
 
-def test_staged_commits_may_be_named_relative_to_the_log(table: log.Table) -> None:
-    path, version, size = _catalog_managed(table)
-    name = "_staged_commits/" + path.rsplit("/", 1)[1]
-    opened = helpers.open_table(table, log_tail=[(name, version, size)])
-    assert opened.to_pyarrow_table().num_rows == 10
-
-
 def test_a_catalog_managed_table_without_its_catalog_is_refused(table: log.Table) -> None:
     _catalog_managed(table)
     with pytest.raises(deltafast.exceptions.DeltaProtocolError, match="catalogManaged"):

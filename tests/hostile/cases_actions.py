@@ -263,14 +263,14 @@ def _(folder: pathlib.Path) -> None:
     table.commit(2, *table.actions(2, 2), log.remove("part%2D2.parquet"))
 
 
-@case("two_adds_in_a_commit", error("CorruptLogError", THIRD))
+@case("two_adds_in_a_commit", either(ALL, "CorruptLogError", THIRD))
 def _(folder: pathlib.Path) -> None:
     """Two adds of one path: the rows must not be doubled."""
     table = log.basic(folder)
     table.commit(2, *table.actions(2, 2), *table.actions(2, 2))
 
 
-@case("two_removes_in_a_commit", error("CorruptLogError", THIRD))
+@case("two_removes_in_a_commit", either(range(10, 30), "CorruptLogError", THIRD))
 def _(folder: pathlib.Path) -> None:
     """Two removes of one path."""
     table = log.basic(folder)

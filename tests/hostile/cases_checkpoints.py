@@ -112,7 +112,6 @@ for _name in [
     "text",
     "footer_length_huge",
     "footer_garbage",
-    "pages_outside",
     "pages_zeroed",
     "no_columns",
 ]:

@@ -103,8 +103,8 @@ def reader() -> Iterator[Reader]:
 
 def check(case: Case, answer: dict[str, Any]) -> None:
     """Compare an answer with what the case expects, and with what holds for all."""
-    assert "died" not in answer, f"the process died: {answer['died']}; {answer['said'][-2000:]}"
-    assert "panicked" not in answer["said"], answer["said"][-2000:]
+    assert "died" not in answer, f"the process died: {answer['died']}; {answer['said'][:2000]}"
+    assert "panicked" not in answer["said"], answer["said"][:2000]
     for text in (answer.get("error", ""), answer.get("repr", ""), answer["said"]):
         for secret in case.secrets:
             assert secret not in text, f"a secret is told: {text[:2000]}"
@@ -120,6 +120,7 @@ def check(case: Case, answer: dict[str, Any]) -> None:
 def _check_error(expect: Expect, answer: dict[str, Any]) -> None:
     message, classes = answer["error"], answer["classes"]
     assert "DeltaError" in classes, f"{answer['class']} is no DeltaError: {message[:500]}"
+    assert "InternalError" not in classes, f"a defect of ours: {message[:500]}"
     assert message.strip()
     assert len(message) <= LONGEST_MESSAGE, f"a message of {len(message)} letters"
     control = [c for c in message if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029\u202e"]

@@ -71,20 +71,19 @@ def answer(module: Any, request: dict[str, Any]) -> dict[str, Any]:  # noqa: C90
             predicate = {"predicate": given["sql"]} if "sql" in given else {}
             out = {"count": pa.table(table.get_add_actions(flatten=True, **predicate)).num_rows}
         case "filter":
-            out = _result(pa.table(table.scan(predicate=given["sql"])))
+            out = _result(table.scan(predicate=given["sql"]).read_all())
         case "columns":
             out = _result(table.to_pyarrow_table(columns=given["columns"]))
         case "stream":
-            reader = pa.RecordBatchReader.from_stream(table.scan(string_view=given.get("views", False)))
-            out = {"count": sum(batch.num_rows for batch in reader)}
+            out = {"count": sum(batch.num_rows for batch in table.scan(string_view=given.get("views", False)))}
         case "count":
             out = {"count": table.count()}
         case "history":
             out = {"count": len(table.history())}
         case "vectors":
-            out = {"count": pa.table(table.deletion_vectors()).num_rows}
+            out = {"count": table.deletion_vectors().read_all().num_rows}
         case "changes":
-            out = _result(pa.table(table.load_cdf(starting_version=given["start"], ending_version=given["end"])))
+            out = _result(table.load_cdf(starting_version=given["start"], ending_version=given["end"]).read_all())
         case "at_time":
             table.load_as_version(dt.datetime.fromtimestamp(given["milliseconds"] / 1000, dt.UTC))
             version = table.version()
