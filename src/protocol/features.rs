@@ -85,7 +85,8 @@ pub enum ColumnMapping {
 /// # Errors
 /// [`Error::Unsupported`] for a mode that does not exist.
 pub fn column_mapping(protocol: &Protocol, metadata: &Metadata) -> Result<ColumnMapping> {
-    let supported = protocol.min_reader_version == 2 || protocol.has_reader_feature("columnMapping");
+    // Some writers list the feature for writers only.
+    let supported = protocol.min_reader_version == 2 || protocol.has_reader_feature("columnMapping") || protocol.has_writer_feature("columnMapping");
     match metadata.configuration.get("delta.columnMapping.mode").map(String::as_str) {
         None | Some("none") => Ok(ColumnMapping::None),
         Some(_) if !supported => Ok(ColumnMapping::None),
