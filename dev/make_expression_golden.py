@@ -17,7 +17,7 @@ Takes about ten minutes; nothing here runs in CI.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import logging
 import math
@@ -900,7 +900,7 @@ def values_clause() -> list[tuple[str, ...]]:
     return out
 
 
-def _literal(cell: str, kind: str) -> str:
+def _literal(cell: str, kind: str) -> str:  # noqa: PLR0911 - one line a type
     if cell == "null":
         return f"cast(null as {kind})"
     if kind == "timestamp":
@@ -948,7 +948,7 @@ def encode(value: Any, kind: Any) -> Any:
     return encode_plain(value)
 
 
-def encode_plain(value: Any) -> Any:
+def encode_plain(value: Any) -> Any:  # noqa: PLR0911 - one line a type
     """A value whose text form is its own; nested ones by recursion."""
     if isinstance(value, float):
         if math.isnan(value):
@@ -979,8 +979,8 @@ def micros_of(value: str) -> int:
     assert match, value
     year = int(match[2]) * (-1 if match[1] == "-" else 1)
     eras = year // 400
-    day = datetime.date(year - eras * 400 + 400, int(match[3]), int(match[4])).toordinal()
-    days = day - datetime.date(1970, 1, 1).toordinal() + (eras - 1) * 146_097
+    day = dt.date(year - eras * 400 + 400, int(match[3]), int(match[4])).toordinal()
+    days = day - dt.date(1970, 1, 1).toordinal() + (eras - 1) * 146_097
     seconds = int(match[5]) * 3600 + int(match[6]) * 60 + int(match[7])
     return (days * 86_400 + seconds) * 1_000_000 + int(((match[8] or "") + "000000")[:6])
 
@@ -1004,6 +1004,7 @@ class Spark:
             self.session.sql(f"select * from values {body} as t({names})").createOrReplaceTempView(f"t{number}")
 
     def mode(self, ansi: str, zone: str) -> None:
+        """Set the two settings that every answer depends on."""
         self.session.conf.set("spark.sql.ansi.enabled", ansi)
         self.session.conf.set("spark.sql.session.timeZone", zone)
 
@@ -1034,7 +1035,7 @@ class Spark:
             try:
                 out += self.ask(expression, kind, str(number))
             except PySparkException as error:
-                out.append({"!": str(error.getCondition() or error.getSqlState()).partition(".")[0]})
+                out.append({"!": str(error.getCondition() or "UNNAMED").partition(".")[0]})
         return out
 
 

@@ -12,7 +12,7 @@ conjuncts for generated partition columns).
 from __future__ import annotations
 
 import json
-from typing import Any, cast, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import literals, types
@@ -23,8 +23,9 @@ from deltafast.expr.simplify import simplify
 from deltafast.expr.tree import Bound, columns_of
 
 if TYPE_CHECKING:
-    from deltafast.expr.syntax import Syntax
     from collections.abc import Mapping
+
+    from deltafast.expr.syntax import Syntax
 
 __all__ = [
     "UnsupportedExpressionError",
@@ -116,7 +117,7 @@ def _syntax(predicate: object, binder: Binder) -> Syntax:
     if isinstance(predicate, (list, tuple)):
         from deltafast.expr.dnf import from_dnf
 
-        return from_dnf(cast("list[Any]", list(cast("Any", predicate))), binder)
+        return from_dnf(list(cast("Any", predicate)), binder)
     module = type(predicate).__module__.partition(".")[0]
     if module == "pyarrow":
         from deltafast.expr.arrow_expression import from_arrow

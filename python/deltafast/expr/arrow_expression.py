@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any, Final, cast, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.expr import types
 from deltafast.expr.dnf import nan_beside_value, without_nan
@@ -24,8 +24,9 @@ from deltafast.expr.syntax import Binary, Constant, Func, InList, Like, Logical,
 from deltafast.expr.tree import Lit
 
 if TYPE_CHECKING:
-    from deltafast.expr.binder import Binder
     from collections.abc import Callable
+
+    from deltafast.expr.binder import Binder
 
 __all__ = ["from_arrow"]
 
@@ -49,8 +50,9 @@ def from_arrow(expression: object, binder: Binder) -> Syntax:
         UnsupportedExpressionError: It calls a function without a certain equal here.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if not isinstance(expression, pa.compute.Expression):
+    if not isinstance(expression, pc.Expression):
         msg = f"a pyarrow {type(expression).__name__} is no predicate; pass a pyarrow.compute expression"
         raise UnsupportedExpressionError(msg)
     buffer = cast("Any", expression).__reduce__()[1][0]
@@ -128,7 +130,7 @@ class _Translator:
                 args.append(self.node())
         raise _unreadable()
 
-    def function(self, name: str, args: list[Syntax], options: dict[str, Any]) -> Syntax:
+    def function(self, name: str, args: list[Syntax], options: dict[str, Any]) -> Syntax:  # noqa: C901, PLR0911
         if name in _COMPARE:
             return self.compare(_COMPARE[name], args[0], args[1])
         if name in _LOGIC:

@@ -7,18 +7,21 @@ is `simplify`'s work, so that a literal's type is decided before anything moves.
 Rejected: deciding types in Rust. The same decision would then exist twice, for the renderers need it too.
 """
 
+# Exceptions are made by functions that add the place; methods that never return raise.
+# ruff: noqa: EM102, TRY003, RET503
+
 from __future__ import annotations
 
 import difflib
-import math
 import time
-from typing import Final, NoReturn, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import coercion, literals, types
 from deltafast.expr.errors import invalid, unsupported
 from deltafast.expr.functions import CAST_FUNCTIONS, FUNCTIONS, MAX_INT, Function
 from deltafast.expr.parser import MAX_DEPTH
+from deltafast.expr.rules import RULES
 from deltafast.expr.syntax import (
     Between,
     Binary,
@@ -65,7 +68,7 @@ from deltafast.expr.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Binder"]
 
@@ -74,18 +77,6 @@ _ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "%", "div"))
 _BITS: Final = {"&": "bitand", "|": "bitor", "^": "bitxor"}
 _SHIFTS: Final = {"<<": "shiftleft", ">>": "shiftright"}
 _MIRROR: Final = {"=": "=", "<=>": "<=>", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_PARTS: Final = {
-    **dict.fromkeys(("year", "y", "years", "yr", "yrs"), "year"),
-    **dict.fromkeys(("quarter", "qtr"), "quarter"),
-    **dict.fromkeys(("month", "mon", "mons", "months"), "month"),
-    **dict.fromkeys(("week", "w", "weeks"), "weekofyear"),
-    **dict.fromkeys(("day", "d", "days"), "day"),
-    **dict.fromkeys(("dayofweek", "dow"), "dayofweek"),
-    **dict.fromkeys(("dayofweek_iso", "dow_iso"), "isodow"),
-    "doy": "dayofyear",
-    **dict.fromkeys(("hour", "h", "hours", "hr", "hrs"), "hour"),
-    **dict.fromkeys(("minute", "m", "min", "mins", "minutes"), "minute"),
-}
 _COLLATED_OK: Final = frozenset(("isnull", "isnotnull"))
 _SHOWN_NAMES: Final = 8
 
@@ -348,7 +339,7 @@ class Binder:
             return self.emit("isnull", [node], BOOLEAN)
         if kind != "unknown":
             return self.compare("<=>", node, Lit(kind == "true", BOOLEAN), pos)
-        if node.type != BOOLEAN and node.type != VOID and not is_string(node.type):
+        if node.type not in (BOOLEAN, VOID) and not is_string(node.type):
             self.mismatch("IS UNKNOWN", [node.type], pos)
         return call("isnull", self.cast(node, BOOLEAN, pos))
 
@@ -410,7 +401,8 @@ class Binder:
         tests: list[Node] = []
         for pattern in node.patterns:
             text = self.coerce(self.bind(pattern), "string", node.kind, node.pos)
-            tests.append(self._like_call(node.kind, value, text, Lit(node.escape, STRING)))
+            test = self._like_call(node.kind, value, text, Lit(node.escape, STRING))
+            tests.append(call("not", test) if node.negated else test)
         return joined("and" if node.every else "or", tests)
 
     def _like_call(self, kind: str, value: Node, pattern: Node, escape: Lit) -> Node:
@@ -457,7 +449,7 @@ class Binder:
         number = self.coerce(node, "number", f"unary {op}", pos)
         return number if op == "+" else self.emit("negative", [number], number.type)
 
-    def _binary(self, node: Binary, op: str) -> Node:
+    def _binary(self, node: Binary, op: str) -> Node:  # noqa: PLR0911 - one line a kind of operator
         if op in ("+", "-") and (shifted := self._with_interval(node)) is not None:
             return shifted
         if op in _COMPARISONS and (compared := self._compare_interval(node)) is not None:
@@ -466,7 +458,7 @@ class Binder:
         if op in _COMPARISONS:
             return self.compare(op, left, right, node.pos)
         if op == "||":
-            return self._concat([left, right], node.pos)
+            return self.concat([left, right], node.pos)
         if op in _BITS:
             return self._bits(op, left, right, node.pos)
         if op in _SHIFTS:
@@ -608,7 +600,8 @@ class Binder:
             left = self.coerce(left, "int", f, pos)
         return self.emit(f, [left, self.coerce(right, "int", f, pos)], kind)
 
-    def _concat(self, nodes: Sequence[Node], pos: int | None) -> Node:
+    def concat(self, nodes: Sequence[Node], pos: int | None) -> Node:
+        """Texts, binaries or arrays, joined."""
         if nodes and all(n.type == BINARY for n in nodes):
             return self.emit("concat", nodes, BINARY)
         if any(isinstance(n.type, Array) for n in nodes):
@@ -650,7 +643,7 @@ class Binder:
         self.wrong(f"{name}() takes {wanted} arguments, not {len(args)}", pos, hint)
 
     def _by_rule(self, spec: Function, name: str, args: list[Node], pos: int | None) -> Node:
-        rule = _RULES[spec.rule]
+        rule = RULES[spec.rule]
         self.count(name, args, pos, rule.least, rule.most)
         return rule.build(self, spec.emit, name, args, pos)
 
@@ -659,18 +652,6 @@ class Binder:
         if self._now is None:
             self._now = time.time_ns() // 1000
         return self._now
-
-
-class _Rule:
-    """One function whose types the table cannot say: how many arguments, and what is built."""
-
-    def __init__(
-        self,
-        least: int,
-        most: int | None,
-        build: Callable[[Binder, str, str, list[Node], int | None], Node],
-    ) -> None:
-        self.least, self.most, self.build = least, most, build
 
 
 def _interval(node: Syntax) -> IntervalLit | None:
@@ -727,372 +708,3 @@ def _implicit(source: DataType, to: DataType) -> bool:
     if is_datetime(to):
         return is_datetime(source) or is_string(source)
     return to in (BOOLEAN, BINARY) and is_string(source)
-
-
-# --- the rules, one small function each
-
-
-def _isnan(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = args[0] if args[0].type == FLOAT else b.coerce(args[0], "double", name, pos)
-    return b.emit("isnan", [arg], BOOLEAN)
-
-
-def _equal_null(b: Binder, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
-    return b.compare("<=>", args[0], args[1], pos)
-
-
-def _coalesce(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    nodes, kind = b.same(args, f"{name}()", pos)
-    return b.emit("coalesce", nodes, kind)
-
-
-def _nvl2(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    nodes, kind = b.same(args[1:], f"{name}()", pos)
-    return b.emit("if", [b.emit("isnotnull", [args[0]], BOOLEAN), *nodes], kind)
-
-
-def _nullif(b: Binder, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
-    kind = args[0].type
-    return b.emit("if", [b.compare("=", args[0], args[1], pos), Lit(None, kind), args[0]], kind)
-
-
-def _nullifzero(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return _nullif(b, emit, name, [args[0], Lit(0, INTEGER)], pos)
-
-
-def _zeroifnull(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return _coalesce(b, emit, name, [args[0], Lit(0, INTEGER)], pos)
-
-
-def _if(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    if args[0].type not in (BOOLEAN, VOID):
-        b.mismatch(f"the condition of {name}()", [args[0].type], pos)
-    nodes, kind = b.same(args[1:], f"{name}()", pos)
-    return b.emit("if", [b.cast(args[0], BOOLEAN, pos), *nodes], kind)
-
-
-def _extreme(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    nodes, kind = b.same(args, f"{name}()", pos, strings=False)
-    if not coercion.is_ordered(kind):
-        b.refuse(f"{name}() of {sql_name(kind)} is not supported", pos, "compare their parts")
-    return b.emit(emit, nodes, kind)
-
-
-def _arithmetic(b: Binder, emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
-    return b.arithmetic(emit, args[0], args[1], pos)
-
-
-def _negative(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = b.coerce(args[0], "number", name, pos)
-    return b.emit("negative", [arg], arg.type)
-
-
-def _positive(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.coerce(args[0], "number", name, pos)
-
-
-def _abs(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = b.coerce(args[0], "number", name, pos)
-    return b.emit("abs", [arg], arg.type)
-
-
-def _rounding(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = b.coerce(args[0], "number", name, pos)
-    scale = args[1] if len(args) > 1 else Lit(0, INTEGER)
-    if not isinstance(scale, Lit) or not is_integral(scale.type) or not isinstance(scale.value, int):
-        b.refuse(f"{name}() takes its scale as a whole number, written out", pos, "write round(x, 2)")
-    kind = arg.type
-    if isinstance(kind, Decimal):
-        kind = _rounded_decimal(kind, scale.value)
-    return b.emit(emit, [arg, b.cast(scale, INTEGER, pos)], kind)
-
-
-def _rounded_decimal(kind: Decimal, scale: int) -> Decimal:
-    """Spark's `RoundBase.dataType`: one more digit before the point, for 9.9 rounds to 10."""
-    whole = kind.precision - kind.scale + 1
-    if scale < 0:
-        return Decimal(min(38, max(whole, -scale + 1)), 0)
-    kept = min(kind.scale, scale)
-    return Decimal(min(38, whole + kept), kept)
-
-
-def _floor(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = args[0]
-    if isinstance(arg.type, Decimal):
-        p, s = arg.type.precision, arg.type.scale
-        return b.emit(emit, [arg], arg.type if s == 0 else Decimal(p - s + 1, 0))
-    if arg.type != LONG:
-        arg = b.coerce(arg, "double", name, pos)
-    return b.emit(emit, [arg], LONG)
-
-
-def _log(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    nodes = [b.coerce(a, "double", name, pos) for a in args]
-    if len(nodes) == 1:
-        return b.emit("ln", nodes, DOUBLE)
-    base = literals.fold_cast(args[0], DOUBLE, b.zone) if isinstance(args[0], Lit) else None
-    if base is None or not isinstance(base.value, float) or base.value <= 0 or base.value == 1:
-        b.refuse(f"{name}() takes its base as a number above 0 and not 1, written out", pos, "write ln(x) / ln(base)")
-    return _log_of(b, base.value, nodes[1])
-
-
-def _log_of(b: Binder, base: float, node: Node) -> Node:
-    """Spark divides two natural logarithms as well."""
-    return b.emit("/", [b.emit("ln", [node], DOUBLE), Lit(math.log(base), DOUBLE)], DOUBLE)
-
-
-def _log2(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return _log_of(b, 2.0, b.coerce(args[0], "double", name, pos))
-
-
-def _shift(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    left = args[0] if args[0].type == LONG else b.coerce(args[0], "int", name, pos)
-    return b.emit(emit, [left, b.coerce(args[1], "int", name, pos)], left.type)
-
-
-def _like(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    escape = args[2] if len(args) > 2 else Lit("\\", STRING)  # noqa: PLR2004 - the third argument
-    if not isinstance(escape, Lit) or not isinstance(escape.value, str) or len(escape.value) != 1:
-        b.wrong(f"{name}() takes its escape as one character, written out", pos, "write like(s, 'a!%', '!')")
-    nodes = [b.coerce(a, "string", name, pos) for a in args[:2]]
-    if name == "ilike":
-        nodes = [b.emit("lower", [n], STRING) for n in nodes]
-    return b.emit("like", [*nodes, escape], BOOLEAN)
-
-
-def _trim(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    # Spark's call form names the characters first.
-    nodes = [b.coerce(a, "string", name, pos) for a in reversed(args)]
-    return b.emit(emit, nodes, STRING)
-
-
-def _btrim(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.emit("trim", [b.coerce(a, "string", name, pos) for a in args], STRING)
-
-
-def _substring(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    text = b.coerce(args[0], "text", name, pos)
-    start = b.coerce(args[1], "int", name, pos)
-    length = b.coerce(args[2], "int", name, pos) if len(args) > 2 else Lit(MAX_INT, INTEGER)  # noqa: PLR2004
-    return b.emit("substring", [text, start, length], text.type)
-
-
-def _left(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    text = b.coerce(args[0], "text", name, pos)
-    length = b.coerce(args[1], "int", name, pos)
-    if text.type == BINARY:
-        return b.emit("substring", [text, Lit(1, INTEGER), length], BINARY)
-    return b.emit("left", [text, length], STRING)
-
-
-def _concat(b: Binder, _emit: str, _name: str, args: list[Node], pos: int | None) -> Node:
-    return b._concat(args, pos) if args else Lit("", STRING)
-
-
-def _concat_ws(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    nodes = [b.coerce(args[0], "string", name, pos)]
-    for arg in args[1:]:
-        if isinstance(arg.type, Array):
-            nodes.append(b.cast(arg, Array(STRING, arg.type.contains_null), pos))
-        else:
-            nodes.append(b.coerce(arg, "string", name, pos))
-    return b.emit("concat_ws", nodes, STRING)
-
-
-def _pad(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    if args[0].type == BINARY:
-        b.refuse(f"{name}() of BINARY is not supported", pos, "pad a text")
-    pad = b.coerce(args[2], "string", name, pos) if len(args) > 2 else Lit(" ", STRING)  # noqa: PLR2004
-    return b.emit(emit, [b.coerce(args[0], "string", name, pos), b.coerce(args[1], "int", name, pos), pad], STRING)
-
-
-def _space(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.emit("repeat", [Lit(" ", STRING), b.coerce(args[0], "int", name, pos)], STRING)
-
-
-def _reverse(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    if isinstance(args[0].type, Array):
-        return b.emit("reverse", args, args[0].type)
-    return b.emit("reverse", [b.coerce(args[0], "string", name, pos)], STRING)
-
-
-def _hex(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    arg = args[0]
-    if is_numeric(arg.type):
-        arg = b.coerce(arg, "long", name, pos)
-    elif arg.type != BINARY:
-        arg = b.coerce(arg, "string", name, pos)
-    return b.emit("hex", [arg], STRING)
-
-
-def _extract(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    field = args[0].value if isinstance(args[0], Lit) else None
-    part = _PARTS.get(field.lower()) if isinstance(field, str) else None
-    if part is None:
-        hint = "use YEAR, QUARTER, MONTH, WEEK, DAY, DOW, DOY, HOUR or MINUTE"
-        b.refuse(f"{name}() of {field!r} is not supported", pos, hint)
-    if part in ("hour", "minute"):
-        return b.emit(part, [b.coerce(args[1], "datetime", name, pos)], INTEGER)
-    date = b.coerce(args[1], "date", name, pos)
-    if part == "isodow":
-        return b.emit("+", [b.emit("weekday", [date], INTEGER), Lit(1, INTEGER)], INTEGER)
-    return b.emit(part, [date], INTEGER)
-
-
-def _to(kind: DataType) -> Callable[[Binder, str, str, list[Node], int | None], Node]:
-    def build(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-        if len(args) > 1:
-            b.refuse(f"{name}() with a pattern is not supported", pos, "cast a text in ISO form, yyyy-MM-dd HH:mm:ss")
-        node = args[0]
-        if not (is_datetime(node.type) or is_string(node.type) or node.type == VOID):
-            b.refuse(f"{name}() of {sql_name(node.type)} is not supported", pos, "use CAST")
-        return b.cast(node, kind, pos)
-
-    return build
-
-
-def _unix_date(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    if args[0].type not in (DATE, VOID):
-        b.mismatch(f"{name}()", [args[0].type], pos)
-    return b.emit("datediff", [b.cast(args[0], DATE, pos), Lit(0, DATE)], INTEGER)
-
-
-def _date_from_unix_date(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return b.emit("date_add", [Lit(0, DATE), b.coerce(args[0], "int", name, pos)], DATE)
-
-
-def _timestamp_seconds(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    kind = args[0].type
-    if is_integral(kind) or kind == VOID:
-        node = b.cast(args[0], LONG, pos)
-    elif kind == FLOAT:
-        node = b.cast(args[0], DOUBLE, pos)
-    elif is_numeric(kind):
-        node = args[0]
-    else:
-        b.mismatch(f"{name}()", [kind], pos)
-    return b.emit("timestamp_seconds", [node], TIMESTAMP)
-
-
-def _unix_timestamp(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    if args[0].type not in (TIMESTAMP, DATE):
-        hint = "cast it to TIMESTAMP first"
-        b.refuse(f"{name}() of {sql_name(args[0].type)} is not supported", pos, hint)
-    return b.emit("unix_timestamp", [b.cast(args[0], TIMESTAMP, pos)], LONG)
-
-
-def _current_timestamp(b: Binder, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
-    return Lit(b.now(), TIMESTAMP)
-
-
-def _current_date(b: Binder, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
-    return Cast(Lit(b.now(), TIMESTAMP), DATE, b.mode)
-
-
-def _localtimestamp(b: Binder, _emit: str, _name: str, _args: list[Node], _pos: int | None) -> Node:
-    return Cast(Lit(b.now(), TIMESTAMP), TIMESTAMP_NTZ, b.mode)
-
-
-def _size(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    if not isinstance(args[0].type, (Array, Map)):
-        b.mismatch(f"{name}()", [args[0].type], pos)
-    node = b.emit("size", args, INTEGER)
-    # Without ANSI Spark keeps Hive's answer for a missing collection.
-    return node if b.ansi else b.emit("coalesce", [node, Lit(-1, INTEGER)], INTEGER)
-
-
-def _array_contains(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    array, value = args
-    kind = array.type
-    if not isinstance(kind, Array) or value.type == VOID:
-        b.mismatch(f"{name}()", [kind, value.type], pos)
-    element = coercion.wider(kind.element, value.type, ansi=b.ansi, strings=False)
-    if element is None:
-        b.mismatch(f"{name}()", [kind, value.type], pos)
-    if not isinstance(element, (types.Atomic, Decimal)):
-        b.refuse(f"{name}() of {sql_name(kind)} is not supported", pos, "search for a scalar")
-    return b.emit(
-        "array_contains", [b.cast(array, Array(element, kind.contains_null), pos), b.cast(value, element)], BOOLEAN
-    )
-
-
-def _element_at(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    base, index = args
-    kind = base.type
-    if isinstance(kind, Array) and index.type in (BYTE, SHORT, INTEGER, VOID):
-        return b.emit("element_at", [base, b.cast(index, INTEGER, pos)], kind.element)
-    if isinstance(kind, Map) and coercion.tightest(kind.key, index.type, ansi=b.ansi) == kind.key:
-        return b.emit("element_at", [base, b.cast(index, kind.key, pos)], kind.value)
-    b.mismatch(f"{name}()", [kind, index.type], pos)
-
-
-def _get(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    kind = args[0].type
-    if not isinstance(kind, Array):
-        b.mismatch(f"{name}()", [kind, args[1].type], pos)
-    return b.emit("get", [args[0], b.coerce(args[1], "int", name, pos)], kind.element)
-
-
-def _map_part(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    kind = args[0].type
-    if not isinstance(kind, Map):
-        b.mismatch(f"{name}()", [kind], pos)
-    result = Array(kind.key, contains_null=False) if emit == "map_keys" else Array(kind.value, kind.value_contains_null)
-    return b.emit(emit, args, result)
-
-
-def _map_contains_key(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    keys = _map_part(b, "map_keys", name, args[:1], pos)
-    return _array_contains(b, emit, name, [keys, args[1]], pos)
-
-
-_RULES: Final[dict[str, _Rule]] = {
-    "isnan": _Rule(1, 1, _isnan),
-    "equal_null": _Rule(2, 2, _equal_null),
-    "coalesce": _Rule(1, None, _coalesce),
-    "nvl": _Rule(2, 2, _coalesce),
-    "nvl2": _Rule(3, 3, _nvl2),
-    "nullif": _Rule(2, 2, _nullif),
-    "nullifzero": _Rule(1, 1, _nullifzero),
-    "zeroifnull": _Rule(1, 1, _zeroifnull),
-    "if": _Rule(3, 3, _if),
-    "extreme": _Rule(2, None, _extreme),
-    "arithmetic": _Rule(2, 2, _arithmetic),
-    "negative": _Rule(1, 1, _negative),
-    "positive": _Rule(1, 1, _positive),
-    "abs": _Rule(1, 1, _abs),
-    "rounding": _Rule(1, 2, _rounding),
-    "floor": _Rule(1, 1, _floor),
-    "log": _Rule(1, 2, _log),
-    "log2": _Rule(1, 1, _log2),
-    "shift": _Rule(2, 2, _shift),
-    "like": _Rule(2, 3, _like),
-    "ilike": _Rule(2, 3, _like),
-    "trim": _Rule(1, 2, _trim),
-    "btrim": _Rule(1, 2, _btrim),
-    "substring": _Rule(2, 3, _substring),
-    "left": _Rule(2, 2, _left),
-    "concat": _Rule(0, None, _concat),
-    "concat_ws": _Rule(1, None, _concat_ws),
-    "pad": _Rule(2, 3, _pad),
-    "space": _Rule(1, 1, _space),
-    "reverse": _Rule(1, 1, _reverse),
-    "hex": _Rule(1, 1, _hex),
-    "extract": _Rule(2, 2, _extract),
-    "to_date": _Rule(1, 2, _to(DATE)),
-    "to_timestamp": _Rule(1, 2, _to(TIMESTAMP)),
-    "to_timestamp_ntz": _Rule(1, 2, _to(TIMESTAMP_NTZ)),
-    "unix_date": _Rule(1, 1, _unix_date),
-    "date_from_unix_date": _Rule(1, 1, _date_from_unix_date),
-    "timestamp_seconds": _Rule(1, 1, _timestamp_seconds),
-    "unix_timestamp": _Rule(1, 1, _unix_timestamp),
-    "current_timestamp": _Rule(0, 0, _current_timestamp),
-    "current_date": _Rule(0, 0, _current_date),
-    "localtimestamp": _Rule(0, 0, _localtimestamp),
-    "size": _Rule(1, 1, _size),
-    "array_contains": _Rule(2, 2, _array_contains),
-    "element_at": _Rule(2, 2, _element_at),
-    "get": _Rule(2, 2, _get),
-    "map_part": _Rule(1, 1, _map_part),
-    "map_contains_key": _Rule(2, 2, _map_contains_key),
-}

@@ -217,9 +217,9 @@ def _kind(t: DataType) -> str:
     return t.name if isinstance(t, Atomic) else "decimal" if isinstance(t, Decimal) else ""
 
 
-def can_cast(source: DataType, to: DataType, mode: str) -> bool:
+def can_cast(source: DataType, to: DataType, mode: str) -> bool:  # noqa: PLR0911 - one line a kind
     """Whether Spark has this cast at all in the mode (`ansi`, `legacy` or `try`)."""
-    if source == to or source == VOID:
+    if source in (to, VOID):
         return True
     match source, to:
         case Array(element=e), Array(element=t):

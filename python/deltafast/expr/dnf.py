@@ -9,7 +9,7 @@ and `not in` keeps nulls. `("a", "=", None)` asks for nulls, as in `deltalake`'s
 from __future__ import annotations
 
 import math
-from typing import Any, Final, cast, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import literals, types
@@ -18,8 +18,9 @@ from deltafast.expr.syntax import Binary, Constant, Func, InList, Logical, Name,
 from deltafast.expr.tree import Lit
 
 if TYPE_CHECKING:
-    from deltafast.expr.binder import Binder
     from collections.abc import Sequence
+
+    from deltafast.expr.binder import Binder
 
 __all__ = ["from_dnf"]
 

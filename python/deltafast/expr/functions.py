@@ -78,7 +78,7 @@ def _int(value: int) -> Lit:
     return Lit(value, INTEGER)
 
 
-_ZERO: Final = "CASE WHEN ({1}) = 0 THEN error('division by zero') ELSE ({0}) {op} ({1}) END"
+_ZERO: Final = "(CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN error('division by zero') ELSE {0} {op} {1} END)"
 
 EMITTED: Final[dict[str, Emitted]] = {
     # logic and comparison
@@ -102,7 +102,12 @@ EMITTED: Final[dict[str, Emitted]] = {
         "(double, double) -> double, (decimal, decimal) -> decimal", _ZERO.replace("{op}", "/"), ansi_only=True
     ),
     "div": Emitted("(long, long) -> long, (decimal, decimal) -> long", _ZERO.replace("{op}", "//"), ansi_only=True),
-    "%": Emitted("(T, T) -> T, decimals: the node's type", _ZERO.replace("{op}", "%"), ansi_only=True),
+    "%": Emitted(
+        "(T, T) -> T, decimals: the node's type",
+        # The least integer has no remainder by -1 in DuckDB.
+        _ZERO.replace("ELSE {0} {op} {1}", "WHEN {1} = -1 AND typeof({0}) LIKE '%INT%' THEN {0} * 0 ELSE {0} % {1}"),
+        ansi_only=True,
+    ),
     "pmod": Emitted("(T, T) -> T, decimals: the node's type"),
     "negative": Emitted("(T number) -> T", "(- {0})", ansi_only=True),
     "abs": Emitted("(T number) -> T", "abs({0})", ansi_only=True),

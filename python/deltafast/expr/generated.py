@@ -11,7 +11,7 @@ zone and can lose rows. Columns made from dates and zone-less timestamps get exa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import literals, read_schema, types
@@ -89,7 +89,7 @@ def _generated(schema: types.Struct, wanted: Iterable[str] | None) -> list[_Gene
         except InvalidArgumentError:
             continue  # an expression outside the table of functions gives no filters, and breaks none
         node = _bare(simplify(node, "UTC"), field.type)
-        bases = {n for n in _columns(node)}
+        bases = set(_columns(node))
         if len(bases) == 1:
             out.append(_Generated(Col((field.name,), field.type), node, bases.pop()))
     return out
@@ -211,7 +211,7 @@ def _local(lit: Lit, *, upper: bool) -> int | None:
     return None
 
 
-def _image(node: Node, base: Col, lit: Lit, *, upper: bool) -> Lit | None:  # noqa: PLR0911 - one line a form
+def _image(node: Node, base: Col, lit: Lit, *, upper: bool) -> Lit | None:  # noqa: C901, PLR0911 - one line a form
     """The generated value at one end of the base's range, or None for an expression that does not keep order."""
     match node:
         case Col() if node == base:
@@ -294,9 +294,9 @@ def _parts(span: _Range, columns: list[_Generated]) -> Iterator[Node]:
     """Bounds over (year, month, day, hour) read as one number, most significant first."""
     found: dict[str, Col] = {}
     for g in columns:
-        if g.base == span.base and isinstance(g.expression, Call) and g.expression.f in _PARTS:
-            if _is_time_of(g.expression, g.base):
-                found.setdefault(g.expression.f, g.column)
+        part = g.expression.f if isinstance(g.expression, Call) else ""
+        if part in _PARTS and g.base == span.base and _is_time_of(g.expression, g.base):
+            found.setdefault(part, g.column)
     order: list[str] = []
     for part in ("year", "month", "day", "hour"):
         if part not in found:

@@ -52,10 +52,11 @@ _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::([0-9]{1,2}))
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "0"))
 _FLOAT_MAX: Final = 3.4028234663852886e38
+_FLOAT_MAX_BITS: Final = 0x7F7FFFFF
 _EXACT_INT: Final = {"float": 1 << 24, "double": 1 << 53}
 
 
-def number(text: str, suffix: str) -> Lit | None:
+def number(text: str, suffix: str) -> Lit | None:  # noqa: PLR0911 - one line a kind
     """A numeric literal with its Spark type; None when it does not fit."""
     exponent = "e" in text.lower()
     plain = not exponent and "." not in text
@@ -118,7 +119,7 @@ def _single(value: float) -> float:
 
 def _step(value: float, by: int) -> float:
     bits = struct.unpack("<i", struct.pack("<f", value))[0]
-    return struct.unpack("<f", struct.pack("<i", bits + by))[0] if 0 < abs(bits) < 0x7F7FFFFF else value
+    return struct.unpack("<f", struct.pack("<i", bits + by))[0] if 0 < abs(bits) < _FLOAT_MAX_BITS else value
 
 
 def _in_range(value: int, kind: DataType) -> bool:
@@ -300,7 +301,7 @@ def fold_cast(lit: Lit, to: DataType, zone: str) -> Lit | None:
     return None if value is None else Lit(value, to)
 
 
-def _fold(value: Value, source: DataType, to: DataType, zone: str) -> Value:
+def _fold(value: Value, source: DataType, to: DataType, zone: str) -> Value:  # noqa: PLR0911 - one line a type
     if isinstance(value, bool):
         return _fold_bool(value, to)
     if types.is_string(source) and isinstance(value, str):
@@ -360,7 +361,7 @@ def _fold_double(value: float, to: DataType) -> Value:
     return None
 
 
-def _fold_datetime(value: int, source: DataType, to: DataType, zone: str) -> Value:
+def _fold_datetime(value: int, source: DataType, to: DataType, zone: str) -> Value:  # noqa: PLR0911
     if source == types.DATE:
         micros = value * MICROS_PER_DAY
         if to == types.TIMESTAMP_NTZ:

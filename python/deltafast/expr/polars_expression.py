@@ -1,8 +1,8 @@
 """A `polars.Expr` -> syntax.
 
-Read from Polars' own JSON of the expression (`expr.meta.serialize(format="json")`), in the shapes of Polars 2.1. That form is
-not promised to be stable, so every shape that is not known is refused with `UnsupportedExpressionError`; a lazy frame
-then filters by itself, and nothing is lost but speed.
+Read from Polars' own JSON of the expression (`expr.meta.serialize(format="json")`), in the shapes of Polars 2.1. That
+form is not promised to be stable, so every shape that is not known is refused with `UnsupportedExpressionError`; a
+lazy frame then filters by itself, and nothing is lost but speed.
 
 Polars and Spark agree on NaN (equal to itself, above everything) and on nulls; where they don't (arithmetic wraps in
 Polars and raises in Spark, casts differ, texts never compare with numbers) the expression is refused.
@@ -14,7 +14,7 @@ import decimal
 import io
 import json
 import warnings
-from typing import Any, Final, cast, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import types
@@ -25,8 +25,9 @@ from deltafast.expr.tree import Lit
 from deltafast.expr.types import DataType, Decimal
 
 if TYPE_CHECKING:
-    from deltafast.expr.binder import Binder
     from collections.abc import Callable
+
+    from deltafast.expr.binder import Binder
 
 __all__ = ["from_polars"]
 
@@ -149,7 +150,7 @@ class _Translator:
             raise _unknown(name)
         return Func({"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}[name], tuple(args))
 
-    def boolean(self, raw: Any, inputs: list[Any], name: Any) -> Syntax:
+    def boolean(self, raw: Any, inputs: list[Any], name: Any) -> Syntax:  # noqa: PLR0911 - one line a function
         options: dict[str, Any] = {}
         if isinstance(name, dict):
             (name, options), *_ = cast("dict[str, Any]", name).items()
@@ -250,7 +251,7 @@ def _literal(raw: Any, body: Any) -> Constant:
 
 
 def _scalar(raw: Any, body: Any) -> Constant:  # noqa: PLR0911 - one line a type
-    (kind, value), *_ = body.items() if isinstance(body, dict) else ((body, None),)
+    kind, value = _pair(body)
     if kind == "Null":
         return constant(None)
     if kind in _INTEGERS:
@@ -275,15 +276,20 @@ def _scalar(raw: Any, body: Any) -> Constant:  # noqa: PLR0911 - one line a type
     raise _unknown(raw)
 
 
+def _pair(body: Any) -> tuple[str, Any]:
+    """`{"Int64": 5}` as its name and value, `"Null"` as a name alone."""
+    return next(iter(cast("dict[str, Any]", body).items())) if isinstance(body, dict) else (str(body), None)
+
+
 def _values(raw: Any) -> list[Any]:
     """The values of a list literal: Polars keeps them as its own IPC bytes, so Polars reads them back."""
     import polars as pl
 
     expression = pl.Expr.deserialize(io.StringIO(json.dumps(raw)), format="json")
     series = pl.select(expression).to_series()
-    if isinstance(series.dtype, pl.List) or isinstance(series.dtype, pl.Array):
+    if isinstance(series.dtype, (pl.List, pl.Array)):
         series = series.explode()
-    if series.dtype in (pl.Float32, pl.Float64) and series.is_nan().any():
+    if series.dtype.is_float() and series.is_nan().any():
         msg = "a list with NaN is not evaluated here; filter in Polars"
         raise UnsupportedExpressionError(msg)
     return series.to_list()

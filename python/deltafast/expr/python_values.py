@@ -18,7 +18,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
 
 
-def constant(value: object) -> Constant:  # noqa: C901, PLR0911 - one line a type
+def constant(value: object) -> Constant:  # noqa: C901, PLR0911, PLR0912 - one line a type
     """The literal of a value.
 
     A `datetime` without a zone is a TIMESTAMP_NTZ; beside a TIMESTAMP column it is read in the session's zone.
@@ -47,7 +47,7 @@ def constant(value: object) -> Constant:  # noqa: C901, PLR0911 - one line a typ
             return Constant(lit)
     if isinstance(value, str):
         return Constant(Lit(str(value), types.STRING))
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, (bytes, bytearray)):
         return Constant(Lit(bytes(value), types.BINARY))
     if isinstance(value, dt.datetime):
         return Constant(_datetime(value))

@@ -24,7 +24,7 @@ _MIRROR: Final = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": 
 _EXACT_IN_DOUBLE: Final = frozenset((types.BYTE, types.SHORT, types.INTEGER))
 
 
-def simplify(node: Node, zone: str) -> Node:
+def simplify(node: Node, zone: str) -> Node:  # noqa: PLR0911 - one line a kind of node
     """Fold and unwrap, from the leaves up."""
     match node:
         case Call(f="in", args=args):
@@ -131,8 +131,8 @@ def _narrow(lit: Lit, to: DataType, zone: str) -> Lit | None:
         return floor if floor is not None and literals.fold_cast(floor, lit.type, zone) == lit else None
     if isinstance(to, Decimal) and isinstance(lit.value, int):
         return None
-    if isinstance(lit.value, float) and math.copysign(1.0, lit.value) < 0 and lit.value == 0:
-        lit = Lit(0.0, lit.type)
+    if isinstance(lit.value, float) and not lit.value:
+        lit = Lit(0.0, lit.type)  # -0.0 equals 0.0, which an integer has
     return literals.fold_cast(lit, to, zone)
 
 

@@ -7,12 +7,11 @@ offset into the text, or None where there is no text.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from deltafast.expr.types import DataType
     from deltafast.expr.tree import Lit
+    from deltafast.expr.types import DataType
 
 __all__ = [
     "Between",
@@ -109,13 +108,14 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`LIKE`, `ILIKE` or `RLIKE`; more than one pattern makes `LIKE ANY` (or `ALL`)."""
+    """`LIKE`, `ILIKE` or `RLIKE`; with `ANY` or `ALL` more than one pattern, and `NOT` belongs to each of them."""
 
     kind: str
     arg: Syntax
     patterns: tuple[Syntax, ...]
     escape: str = "\\"
     every: bool = False
+    negated: bool = False
     pos: int | None = None
 
 

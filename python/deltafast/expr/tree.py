@@ -16,7 +16,7 @@ import decimal
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import types
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Call", "Cast", "Col", "In", "Lit", "Node", "Value", "call", "columns_of", "joined", "walk"]
 
-Value: TypeAlias = None | bool | int | float | decimal.Decimal | str | bytes
+Value: TypeAlias = bool | int | float | decimal.Decimal | str | bytes | None
 
 
 @dataclass(frozen=True, slots=True)

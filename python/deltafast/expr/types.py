@@ -217,7 +217,7 @@ def type_from_json(value: object, *, collation: str | None = None, depth: int = 
             key = type_from_json(item["keyType"], depth=depth + 1)
             val = type_from_json(item["valueType"], depth=depth + 1)
             return Map(key, val, bool(item.get("valueContainsNull", True)))
-    msg = f"the schema has a type that is none of Delta's: {str(value)[:80]!r}"
+    msg = f"the schema has a type that is none of Delta's: {str(cast('object', value))[:80]!r}"
     raise InvalidArgumentError(msg)
 
 
@@ -289,12 +289,11 @@ def to_json(t: DataType) -> Any:
         case Map(key=k, value=v, value_contains_null=n):
             return {"type": "map", "keyType": to_json(k), "valueType": to_json(v), "valueContainsNull": n}
         case Struct(fields=fields):
-            return {
-                "type": "struct",
-                "fields": [
-                    {"name": f.name, "type": to_json(f.type), "nullable": f.nullable, "metadata": {}} for f in fields
-                ],
-            }
+            plain: dict[str, Any] = {}
+            inner = [
+                {"name": f.name, "type": to_json(f.type), "nullable": f.nullable, "metadata": plain} for f in fields
+            ]
+            return {"type": "struct", "fields": inner}
         case Interval():
             return sql_name(t).lower()
 
