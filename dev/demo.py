@@ -11,6 +11,7 @@ import json
 import sys
 import tarfile
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1_000_000)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
+    import_module("pandas")  # also pyarrow; their import is not what is timed below
     print(f"deltafast {deltafast.__version__} ({deltafast.build_profile()} build)")
     for title, path in real_tables(options.cache):
         show_table(title, path)

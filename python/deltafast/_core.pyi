@@ -7,6 +7,17 @@ call releases the GIL and reacts to Ctrl-C.
 
 from typing import Protocol, final
 
+__all__ = [
+    "ArrowBatch",
+    "ArrowSchemaExport",
+    "ArrowStream",
+    "Snapshot",
+    "build_profile",
+    "evaluate",
+    "is_deltatable",
+    "version",
+]
+
 class ArrowStreamExportable(Protocol):
     """Anything that hands over record batches through the Arrow C stream interface."""
 
@@ -39,6 +50,12 @@ class ArrowStream:
         """Raise the typed error with which the exported stream ended, if it did."""
 
 @final
+class ArrowSchemaExport:
+    """A schema to be taken over by an Arrow library."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
 class Snapshot:
     """One version of a table. Immutable; safe to share between threads."""
 
@@ -60,7 +77,7 @@ class Snapshot:
     def timestamp_ms(self) -> int: ...
     def protocol_json(self) -> str: ...
     def metadata_json(self) -> str: ...
-    def arrow_schema(self, string_view: bool = False) -> object: ...
+    def arrow_schema(self, string_view: bool = False) -> ArrowSchemaExport: ...
     def update(self, version: int | None = None) -> Snapshot: ...
     def at_version(self, version: int) -> Snapshot: ...
     def at_timestamp(self, timestamp_ms: int) -> Snapshot: ...
@@ -94,13 +111,13 @@ class Snapshot:
     def deletion_vectors(self) -> ArrowStream: ...
     def cdf(
         self,
-        starting_version: int | None,
-        ending_version: int | None,
-        starting_timestamp_ms: int | None,
-        ending_timestamp_ms: int | None,
-        columns: list[str] | None,
-        predicate: str | None,
-        allow_out_of_range: bool,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp_ms: int | None = None,
+        ending_timestamp_ms: int | None = None,
+        columns: list[str] | None = None,
+        predicate: str | None = None,
+        allow_out_of_range: bool = False,
     ) -> ArrowStream: ...
     def plan_json(self, predicate: str | None = None, columns: list[str] | None = None) -> str: ...
 

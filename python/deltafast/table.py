@@ -663,7 +663,7 @@ class DeltaTable:
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow PyCapsule interface."""
-        return cast("Any", self._snapshot.arrow_schema()).__arrow_c_schema__()
+        return self._snapshot.arrow_schema().__arrow_c_schema__()
 
     # --- predicates ------------------------------------------------------------------------------
 
