@@ -44,7 +44,8 @@ functions! {
     And = "and", Or = "or", Not = "not", Equal = "=", EqualNullSafe = "<=>", Less = "<", LessEqual = "<=", Greater = ">", GreaterEqual = ">=",
     IsNull = "isnull", IsNotNull = "isnotnull", IsNan = "isnan",
     Add = "+", Subtract = "-", Multiply = "*", Divide = "/", IntegralDivide = "div", Remainder = "%", PositiveModulo = "pmod", Negative = "negative",
-    Abs = "abs", Sign = "sign", Round = "round", BankersRound = "bround", Floor = "floor", Ceil = "ceil", Sqrt = "sqrt", Exp = "exp", Ln = "ln", Log10 = "log10",
+    Abs = "abs", Sign = "sign", Round = "round", BankersRound = "bround", Floor = "floor", Ceil = "ceil", Sqrt = "sqrt", Exp = "exp", Ln = "ln", Log = "log",
+    Log10 = "log10",
     Pow = "pow", Greatest = "greatest", Least = "least",
     Like = "like", RLike = "rlike", StartsWith = "startswith", EndsWith = "endswith", Contains = "contains", Lower = "lower", Upper = "upper", Trim = "trim",
     LeftTrim = "ltrim", RightTrim = "rtrim", Length = "length", OctetLength = "octet_length", Substring = "substring", Concat = "concat", ConcatWs = "concat_ws",
@@ -55,8 +56,9 @@ functions! {
     WeekOfYear = "weekofyear", Hour = "hour", Minute = "minute", Second = "second", DateTrunc = "date_trunc", Trunc = "trunc", DateAdd = "date_add",
     DateSub = "date_sub", AddMonths = "add_months", MonthsBetween = "months_between", DateDiff = "datediff", LastDay = "last_day", NextDay = "next_day",
     DateFormat = "date_format", MakeDate = "make_date", UnixMicros = "unix_micros", TimestampMicros = "timestamp_micros",
-    TimestampSeconds = "timestamp_seconds", UnixTimestamp = "unix_timestamp", FromUnixtime = "from_unixtime",
-    Size = "size", ArrayContains = "array_contains", ElementAt = "element_at", Get = "get", GetField = "getfield", MapKeys = "map_keys", MapValues = "map_values",
+    TimestampSeconds = "timestamp_seconds", UnixTimestamp = "unix_timestamp", FromUnixtime = "from_unixtime", TimestampAddMonths = "timestamp_add_months",
+    TimestampAddMicros = "timestamp_add_micros",
+    Size = "size", ArrayContains = "array_contains", ElementAt = "element_at", Get = "get", GetItem = "getitem", GetField = "getfield", MapKeys = "map_keys", MapValues = "map_values",
     BitAnd = "bitand", BitOr = "bitor", BitXor = "bitxor", BitNot = "bitnot", ShiftLeft = "shiftleft", ShiftRight = "shiftright",
 }
 
@@ -122,7 +124,7 @@ impl Function {
             (F::Divide, [a, b]) => a == b && is_real(a) && result == *a,
             (F::IntegralDivide, [a, b]) => a == b && is_integral(a) && gives(T::Long),
             (F::Negative | F::Abs, [a]) => (is_integral(a) || is_real(a) || is_decimal(a)) && result == *a,
-            (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double]) | (F::Pow, [T::Double, T::Double]) => gives(T::Double),
+            (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double]) | (F::Pow | F::Log, [T::Double, T::Double]) => gives(T::Double),
             (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)]) | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => {
                 is_decimal(result)
             }
@@ -173,11 +175,12 @@ impl Function {
             (F::UnixTimestamp, [T::Timestamp | T::Date | T::TimestampNtz]) => gives(T::Long),
             (F::TimestampMicros, [a]) => is_integral(a) && gives(T::Timestamp),
             (F::TimestampSeconds, [a]) => (is_integral(a) || is_real(a) || is_decimal(a)) && gives(T::Timestamp),
+            (F::TimestampAddMonths, [a, T::Integer]) | (F::TimestampAddMicros, [a, T::Long]) => matches!(a, T::Timestamp | T::TimestampNtz) && result == *a,
             (F::FromUnixtime, [T::Long] | [T::Long, T::String]) => gives(T::String),
             (F::Size, [T::Array(_) | T::Map(_)]) => gives(T::Integer),
             (F::ArrayContains, [T::Array(a), value]) => same(&a.element, value) && is_ordered(value) && gives(T::Boolean),
-            (F::ElementAt | F::Get, [T::Array(a), T::Integer]) => same(&a.element, result),
-            (F::ElementAt | F::Get, [T::Map(m), key]) => same(&m.key, key) && is_ordered(key) && same(&m.value, result),
+            (F::ElementAt | F::Get | F::GetItem, [T::Array(a), T::Integer]) => same(&a.element, result),
+            (F::ElementAt | F::Get | F::GetItem, [T::Map(m), key]) => same(&m.key, key) && is_ordered(key) && same(&m.value, result),
             (F::GetField, [T::Struct(_), T::String]) => true,
             (F::MapKeys, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.key)),
             (F::MapValues, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.value)),
@@ -196,32 +199,19 @@ impl Function {
         match self {
             F::Add | F::Subtract | F::Multiply | F::Negative | F::Abs | F::Round | F::BankersRound => ansi && whole_or_decimal(),
             F::Floor | F::Ceil => ansi && is_decimal(result),
-            F::Divide
-            | F::IntegralDivide
-            | F::Remainder
-            | F::PositiveModulo
-            | F::ElementAt
-            | F::NextDay
-            | F::MakeDate
+            F::Divide | F::IntegralDivide | F::Remainder | F::PositiveModulo | F::NextDay | F::MakeDate | F::GetItem => ansi,
+            F::ElementAt
+            | F::AddMonths
+            | F::DateTrunc
+            | F::MonthsBetween
             | F::TimestampSeconds
             | F::TimestampMicros
-            | F::DateAdd
-            | F::DateSub
-            | F::AddMonths
-            | F::SplitPart
-            | F::FromUnixtime
-            | F::DateFormat
-            | F::Repeat
-            | F::LeftPad
-            | F::RightPad
-            | F::DateTrunc
-            | F::Like
-            | F::RLike
-            | F::DateDiff
-            | F::LastDay
-            | F::Trunc
-            | F::Concat
-            | F::ConcatWs => true,
+            | F::TimestampAddMonths
+            | F::TimestampAddMicros
+            | F::SplitPart => true,
+            // A pattern that is a literal is checked while the tree is read.
+            F::Like => true,
+            F::UnixTimestamp | F::DateFormat => args.iter().any(|t| matches!(t, DataType::Date)),
             _ => false,
         }
     }

@@ -241,6 +241,34 @@ impl Zone {
     }
 }
 
+impl Zone {
+    /// [`Zone::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps it through arithmetic.
+    #[must_use]
+    pub fn to_utc_preferring(&self, local: i64, offset: i64) -> Option<i64> {
+        let utc = local.checked_sub(offset * MICROS_PER_SECOND)?;
+        if self.offset_at(utc.div_euclid(MICROS_PER_SECOND)) == offset { Some(utc) } else { self.to_utc(local) }
+    }
+
+    /// The first instant of a day: midnight, or the end of the gap that midnight lies in.
+    #[must_use]
+    pub fn start_of_day(&self, days: i64) -> Option<i64> {
+        let midnight = days.checked_mul(MICROS_PER_DAY)?;
+        let utc = self.to_utc(midnight)?;
+        if matches!(self, Self::Fixed(_)) || self.to_local(utc) == midnight {
+            return Some(utc);
+        }
+        // In a gap: the change of the offset lies between the instants that the two offsets give midnight.
+        let seconds = midnight.div_euclid(MICROS_PER_SECOND);
+        let (before, after) = (self.offset_at(seconds - SECONDS_PER_DAY), self.offset_at(seconds + SECONDS_PER_DAY));
+        let (mut low, mut high) = (seconds - after, seconds - before);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.offset_at(middle) == before { low = middle } else { high = middle }
+        }
+        high.checked_mul(MICROS_PER_SECOND)
+    }
+}
+
 impl std::fmt::Display for Zone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -343,6 +371,16 @@ mod tests {
         let sydney = Zone::parse("Australia/Sydney").unwrap();
         assert_eq!(sydney.to_utc(local("2024-10-06 02:30:00")), Some(local("2024-10-05 16:30:00")));
         assert_eq!(sydney.to_utc(local("2024-04-07 02:30:00")), Some(local("2024-04-06 15:30:00")));
+    }
+
+    #[test]
+    fn a_day_without_midnight_starts_when_its_gap_ends() {
+        let toronto = Zone::parse("America/Toronto").unwrap();
+        let day = days_from_civil(1919, 3, 31);
+        assert_eq!(toronto.start_of_day(day).map(|m| toronto.to_local(m)), Some(local("1919-03-31 00:30:00")));
+        let sao_paulo = Zone::parse("America/Sao_Paulo").unwrap();
+        assert_eq!(sao_paulo.start_of_day(days_from_civil(2018, 11, 4)), Some(local("2018-11-04 03:00:00")));
+        assert_eq!(Zone::UTC.start_of_day(1), Some(MICROS_PER_DAY));
     }
 
     #[test]

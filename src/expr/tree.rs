@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, shown};
 use crate::expr::eval::in_set::InSet;
-use crate::expr::eval::{self, cast, datetime, pattern};
+use crate::expr::eval::{cast, datetime, pattern};
 use crate::expr::function::{Function, same};
 use crate::expr::scalar::Scalar;
 use crate::expr::text::{datetime as datetime_text, number};
@@ -84,7 +84,7 @@ impl Expr {
     /// [`Error::Unsupported`] for argument types that the function does not take here.
     pub fn call(function: Function, args: Vec<Self>, data_type: DataType) -> Result<Self> {
         let types: Vec<&DataType> = args.iter().map(Self::data_type).collect();
-        if !function.accepts(&types, &data_type) || !eval::has(function) {
+        if !function.accepts(&types, &data_type) {
             let types: Vec<String> = types.iter().map(ToString::to_string).collect();
             return Err(Error::unsupported(format!(
                 "the expression `{}({})` of type {data_type} is not supported by the core",
@@ -154,6 +154,7 @@ impl Expr {
     pub fn can_fail(&self, ansi: bool) -> bool {
         let own = match self {
             Self::Column { .. } | Self::Literal { .. } | Self::InList { .. } => false,
+            Self::Call { function: Function::Like, args, .. } => !matches!(args.get(1), Some(Self::Literal { .. })),
             Self::Call { function, args, data_type } => {
                 let types: Vec<&DataType> = args.iter().map(Self::data_type).collect();
                 function.can_fail(&types, data_type, ansi)

@@ -12,19 +12,20 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, ListArray, MapArray, PrimitiveArray, StructArray, UInt64Array};
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_schema::DataType as Arrow;
+use arrow_schema::{DataType as Arrow, Field, FieldRef};
 
 use crate::error::{Error, shown};
+use crate::expr::eval::decimal::round_to;
 use crate::expr::eval::value::{Blobs, BytesBuilder, Texts};
-use crate::expr::eval::{Fault, Outcome, unexpected};
+use crate::expr::eval::{Fault, Outcome, child, plain, unexpected};
 use crate::expr::function::same;
 use crate::expr::text::number::{self, Rejected, Rounding, Written, fits, power_of_ten};
 use crate::expr::text::{datetime, number::write_decimal};
 use crate::expr::time::{MICROS_PER_SECOND, Zone};
 use crate::expr::tree::{CastMode, SqlType};
-use crate::protocol::schema::{DataType, TextLayout};
+use crate::protocol::schema::{DataType, StructField, TextLayout};
 
 fn is_integral(t: &DataType) -> bool {
     matches!(t, DataType::Byte | DataType::Short | DataType::Integer | DataType::Long)
@@ -54,13 +55,18 @@ pub fn is_possible(from: &DataType, to: &DataType, mode: CastMode) -> bool {
     }
     let legacy = mode == CastMode::Legacy;
     match (from, to) {
+        (T::Array(a), T::Array(b)) => is_possible(&a.element, &b.element, mode),
+        (T::Map(a), T::Map(b)) => is_possible(&a.key, &b.key, mode) && is_possible(&a.value, &b.value, mode),
+        (T::Struct(a), T::Struct(b)) => {
+            a.fields.len() == b.fields.len() && a.fields.iter().zip(&b.fields).all(|(a, b)| is_possible(&a.data_type, &b.data_type, mode))
+        }
         (_, T::Variant | T::Void) => false,
         (T::Void, _) => true,
         (from, T::String) => has_text(from),
         (T::String, T::Boolean | T::Binary | T::Date | T::Timestamp | T::TimestampNtz) => true,
         (T::String, to) => is_numeric(to),
-        (T::Boolean, to) => is_numeric(to) || matches!(to, T::Timestamp),
-        (from, T::Boolean) => is_numeric(from) || matches!(from, T::Timestamp) || (legacy && matches!(from, T::Date)),
+        (T::Boolean, to) => is_numeric(to) || (legacy && matches!(to, T::Timestamp)),
+        (from, T::Boolean) => is_numeric(from) || (legacy && matches!(from, T::Timestamp | T::Date)),
         (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => true,
         (T::Timestamp, to) => is_numeric(to),
         (T::Date, to) => legacy && is_numeric(to),
@@ -78,7 +84,10 @@ pub fn can_fail(from: &DataType, to: &DataType, mode: CastMode) -> bool {
         return false;
     }
     match (from, to) {
-        // Bytes need not be text, and texts may grow too large for one array.
+        (T::Array(a), T::Array(b)) => can_fail(&a.element, &b.element, mode),
+        (T::Map(_), T::Map(_)) => true,
+        (T::Struct(a), T::Struct(b)) => a.fields.iter().zip(&b.fields).any(|(a, b)| can_fail(&a.data_type, &b.data_type, mode)),
+        // Bytes need not be text.
         (T::Binary, T::String) => true,
         (_, T::String) => false,
         // A time without a date has no value here in any mode.
@@ -104,6 +113,9 @@ pub(crate) fn cast(array: &ArrayRef, from: &DataType, to: &DataType, mode: CastM
     }
     let conversion = Conversion { array, from, to, mode, zone };
     match (from, to) {
+        (T::Array(a), T::Array(b)) => conversion.list(&a.element, &b.element),
+        (T::Map(a), T::Map(b)) => conversion.map((&a.key, &b.key), (&a.value, &b.value)),
+        (T::Struct(a), T::Struct(b)) => conversion.fields(&a.fields, &b.fields),
         (T::Void, _) => Ok(arrow_array::new_null_array(&to.to_arrow(TextLayout::Plain), array.len())),
         (_, T::String) => conversion.to_text(),
         (T::String, _) => conversion.from_text(),
@@ -169,6 +181,48 @@ impl Conversion<'_> {
         }
     }
 
+    /// Casts the parts of nested values. What stands under a null is no value: it is taken out first, lest it raise.
+    fn list(&self, from: &DataType, to: &DataType) -> Outcome {
+        let list = self.array.as_list_opt::<i32>().ok_or_else(|| unexpected(self.array.data_type()))?;
+        let list = if list.null_count() > 0 { compacted(self.array)? } else { self.array.clone() };
+        let list = list.as_list_opt::<i32>().ok_or_else(|| unexpected(self.array.data_type()))?;
+        let values = plain(&cast(list.values(), from, to, self.mode, self.zone)?, to)?;
+        let Arrow::List(field) = self.to.to_arrow(TextLayout::Plain) else { return Err(unexpected(list.data_type())) };
+        let field = nullable(&field, values.null_count() > 0);
+        let array: ArrayRef = Arc::new(ListArray::try_new(field, list.offsets().clone(), values, list.nulls().cloned())?);
+        plain(&array, self.to)
+    }
+
+    fn map(&self, keys: (&DataType, &DataType), values: (&DataType, &DataType)) -> Outcome {
+        let map = if self.array.null_count() > 0 { compacted(self.array)? } else { self.array.clone() };
+        let map = map.as_map_opt().ok_or_else(|| unexpected(self.array.data_type()))?;
+        let key_array = plain(&cast(map.keys(), keys.0, keys.1, self.mode, self.zone)?, keys.1)?;
+        let value_array = plain(&cast(map.values(), values.0, values.1, self.mode, self.zone)?, values.1)?;
+        if key_array.null_count() > 0 {
+            return Err(Fault::Value("[NULL_MAP_KEY] a key of a map has no counterpart in the type it is cast to".to_owned()));
+        }
+        let Arrow::Map(field, sorted) = self.to.to_arrow(TextLayout::Plain) else { return Err(unexpected(map.data_type())) };
+        let Arrow::Struct(parts) = field.data_type() else { return Err(unexpected(map.data_type())) };
+        let parts: Vec<_> = parts.iter().zip([&key_array, &value_array]).map(|(f, a)| nullable(f, a.null_count() > 0)).collect();
+        let entries = StructArray::try_new(parts.into(), vec![key_array, value_array], None)?;
+        let field = Arc::new(Field::new(field.name(), entries.data_type().clone(), false));
+        let array: ArrayRef = Arc::new(MapArray::try_new(field, map.offsets().clone(), entries, map.nulls().cloned(), sorted)?);
+        plain(&array, self.to)
+    }
+
+    fn fields(&self, from: &[StructField], to: &[StructField]) -> Outcome {
+        let parent = self.array.as_struct_opt().ok_or_else(|| unexpected(self.array.data_type()))?;
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        for ((source, target), column) in from.iter().zip(to).zip(parent.columns()) {
+            let masked = child(parent, &source.name).unwrap_or_else(|| column.clone());
+            let column = plain(&cast(&masked, &source.data_type, &target.data_type, self.mode, self.zone)?, &target.data_type)?;
+            fields.push(Field::new(&target.name, column.data_type().clone(), true));
+            columns.push(column);
+        }
+        let array: ArrayRef = Arc::new(StructArray::try_new_with_length(fields.into(), columns, parent.nulls().cloned(), parent.len())?);
+        plain(&array, self.to)
+    }
+
     fn to_text(&self) -> Outcome {
         let rows = self.array.len();
         if let Some(bytes) = matches!(self.from, DataType::Binary).then(|| Blobs::new(self.array)).flatten() {
@@ -178,7 +232,7 @@ impl Conversion<'_> {
                     out.push_null()?;
                 } else {
                     let text = std::str::from_utf8(bytes.get(row));
-                    out.push(text.map_err(|_| Fault::Value("bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?.as_bytes())?;
+                    out.push(text.map_err(|_| Fault::Value("[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?.as_bytes())?;
                 }
             }
             return Ok(Arc::new(out.finish_text()?));
@@ -307,8 +361,8 @@ impl Conversion<'_> {
             (T::Date, to) => {
                 let days = self.array.as_primitive::<Date32Type>();
                 let values = self.build::<TimestampMicrosecondType>(|row| {
-                    let local = datetime::midnight(i64::from(days.value(row)));
-                    let micros = if matches!(to, T::Timestamp) { local.and_then(|l| self.zone.to_utc(l)) } else { local };
+                    let days = i64::from(days.value(row));
+                    let micros = if matches!(to, T::Timestamp) { self.zone.start_of_day(days) } else { datetime::midnight(days) };
                     // Java throws here in every mode.
                     micros.map(Some).ok_or_else(|| Fault::Value("[DATETIME_OVERFLOW] a date is out of the range of timestamps".to_owned()))
                 })?;
@@ -445,7 +499,7 @@ impl Conversion<'_> {
                 let micros = matches!(self.from, T_::Timestamp);
                 self.build::<T>(|row| {
                     let value = if micros { values.value(row).div_euclid(MICROS_PER_SECOND) } else { values.value(row) };
-                    if legacy {
+                    if legacy && !micros {
                         return Ok(Some(wrap(value)));
                     }
                     match T::Native::try_from(value) {
@@ -481,7 +535,7 @@ impl Conversion<'_> {
                     }
                 })?
             }
-            DataType::Float | DataType::Double | DataType::Timestamp => {
+            DataType::Float | DataType::Double => {
                 let values = self.to_double()?;
                 self.build::<Decimal128Type>(|row| {
                     let value = values.value(row);
@@ -500,9 +554,11 @@ impl Conversion<'_> {
             }
             _ => {
                 let values = self.longs()?;
+                // A timestamp is its seconds, exactly.
+                let from = if matches!(self.from, DataType::Timestamp) { 6 } else { 0 };
                 self.build::<Decimal128Type>(|row| {
                     let value = values.value(row);
-                    match rescale(i128::from(value), 0, scale).filter(|v| fits(*v, precision)) {
+                    match rescale(i128::from(value), from, scale).filter(|v| fits(*v, precision)) {
                         Some(value) => Ok(Some(value)),
                         None => self.none(|| self.out_of_range(value)),
                     }
@@ -518,27 +574,25 @@ impl Conversion<'_> {
                 let values = self.doubles()?;
                 self.build::<TimestampMicrosecondType>(|row| {
                     let value = values.value(row);
-                    if value.is_finite() {
-                        // Java's conversion saturates.
-                        Ok(Some((value * MICROS_PER_SECOND as f64) as i64))
-                    } else {
+                    let micros = value * MICROS_PER_SECOND as f64;
+                    let text = || {
                         let mut text = String::new();
                         number::write_double(&mut text, value);
-                        self.none(|| self.invalid_input(&text))
+                        text
+                    };
+                    if !value.is_finite() {
+                        return self.none(|| self.invalid_input(&text()));
                     }
+                    // Legacy saturates, as Java's conversion does.
+                    if self.mode != CastMode::Legacy && !(micros.floor() <= i64::MAX as f64 && micros.ceil() >= i64::MIN as f64) {
+                        return self.none(|| self.overflow(text()));
+                    }
+                    Ok(Some(micros as i64))
                 })?
             }
             DataType::Decimal(_, scale) => {
                 let values = self.array.as_primitive::<Decimal128Type>();
-                let unit = power_of_ten(u32::from(scale.unsigned_abs()));
-                self.build::<TimestampMicrosecondType>(|row| {
-                    let value = values.value(row);
-                    // Low 64 bits, as `BigDecimal.longValue`.
-                    let whole = (value / unit).wrapping_mul(i128::from(MICROS_PER_SECOND));
-                    let fraction = arrow_buffer::i256::from_i128(value % unit).wrapping_mul(arrow_buffer::i256::from_i128(i128::from(MICROS_PER_SECOND)));
-                    let fraction = fraction.checked_div(arrow_buffer::i256::from_i128(unit)).and_then(arrow_buffer::i256::to_i128).unwrap_or(0);
-                    Ok(Some(whole.wrapping_add(fraction) as i64))
-                })?
+                self.build::<TimestampMicrosecondType>(|row| Ok(Some(decimal_micros(values.value(row), *scale))))?
             }
             DataType::Boolean => self.longs()?.unary(|v| v),
             // Java's `SECONDS.toMicros` saturates.
@@ -546,6 +600,16 @@ impl Conversion<'_> {
         };
         Ok(self.timestamps(values))
     }
+}
+
+fn nullable(field: &FieldRef, needed: bool) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_nullable(field.is_nullable() || needed))
+}
+
+/// A list or map array in which nulls have no elements.
+fn compacted(array: &ArrayRef) -> Outcome {
+    let indices: UInt64Array = (0..array.len()).map(|row| array.is_valid(row).then_some(row as u64)).collect();
+    Ok(arrow_select::take::take(array, &indices, None)?)
 }
 
 /// Text as a truth value.
@@ -559,6 +623,22 @@ fn truth(text: &str) -> Option<bool> {
     } else {
         None
     }
+}
+
+/// The microseconds of decimal seconds as Scala computes them: a product of 34 digits, then the low 64 bits of its whole part.
+fn decimal_micros(value: i128, scale: i8) -> i64 {
+    let digits = value.unsigned_abs().checked_ilog10().map_or(0, |n| n + 1);
+    let over = (digits + 6).saturating_sub(34);
+    // The product has six zeros at its end, so as many digits may go without loss.
+    let value = if over > 6 { round_to(value, over - 6, Rounding::HalfEven) } else { value };
+    let unit = power_of_ten(u32::from(scale.unsigned_abs()));
+    let (whole, rest) = (value / unit, value % unit);
+    let fraction = arrow_buffer::i256::from_i128(rest)
+        .wrapping_mul(arrow_buffer::i256::from_i128(i128::from(MICROS_PER_SECOND)))
+        .checked_div(arrow_buffer::i256::from_i128(unit))
+        .and_then(arrow_buffer::i256::to_i128)
+        .unwrap_or(0);
+    (whole as i64).wrapping_mul(MICROS_PER_SECOND).wrapping_add(fraction as i64)
 }
 
 /// The decimal number that a double is written as; `None` for what has none.
@@ -643,7 +723,7 @@ impl<'a> Writer<'a> {
             T::Byte | T::Short | T::Integer | T::Long => Self::Longs(arrow_cast::cast(array, &Arrow::Int64)?.as_primitive().clone()),
             T::Float => Self::Float(array.as_primitive().clone()),
             T::Double => Self::Double(array.as_primitive().clone()),
-            T::Decimal(_, scale) => Self::Decimal { values: array.as_primitive().clone(), scale: *scale, plain: mode == CastMode::Ansi },
+            T::Decimal(_, scale) => Self::Decimal { values: array.as_primitive().clone(), scale: *scale, plain: mode != CastMode::Legacy },
             T::Boolean => Self::Boolean(array.as_boolean().clone()),
             T::Date => Self::Date(array.as_primitive().clone()),
             T::Timestamp => Self::Timestamp { values: array.as_primitive().clone(), zone: Some(zone) },
@@ -686,7 +766,9 @@ impl<'a> Writer<'a> {
             Self::Text(a) => out.push_str(Texts::new(a)?.get(row)),
             Self::Bytes(a) => {
                 let bytes = Blobs::new(a).ok_or_else(|| unexpected(a.data_type()))?.get(row);
-                out.push_str(std::str::from_utf8(bytes).map_err(|_| Fault::Value("bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?);
+                out.push_str(
+                    std::str::from_utf8(bytes).map_err(|_| Fault::Value("[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?,
+                );
             }
             Self::Nothing => out.push_str("null"),
             Self::List { items, offsets } => {

@@ -23,12 +23,18 @@ use crate::expr::time::Zone;
 use crate::expr::tree::{Bound, Expr};
 use crate::protocol::schema::{DataType, TextLayout};
 
+mod arith;
 pub mod cast;
+mod collection;
 pub mod compare;
 pub mod datetime;
+mod decimal;
+mod hash;
 pub mod in_set;
-pub mod logic;
+mod logic;
+mod math;
 pub mod pattern;
+mod string;
 pub(crate) mod value;
 
 #[cfg(test)]
@@ -324,71 +330,43 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
     }
 }
 
-/// Evaluates arguments from the left. A function that is null when an argument is does not look at the arguments behind a
-/// null, so those are not evaluated there when they can fail.
+/// Evaluates arguments from the left; divisions look at the divisor first. A function that is null when an argument is does
+/// not look at the arguments behind a null, so those are not evaluated there when they can fail.
 fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Operand>> {
+    let backwards = matches!(function, Function::Divide | Function::IntegralDivide | Function::Remainder | Function::PositiveModulo);
     let mut out: Vec<Operand> = Vec::with_capacity(args.len());
-    for arg in args {
-        if is_null_intolerant(function) && arg.can_fail(rows.ansi) {
-            if out.iter().any(|o| o.scalar && o.array.is_null(0)) {
-                let array = arrow_array::new_null_array(&arg.data_type().to_arrow(TextLayout::Plain), 1);
-                out.push(Operand { array, scalar: true });
-                continue;
-            }
-            let nulls = out.iter().filter(|o| !o.scalar).fold(None, |nulls, o| NullBuffer::union(nulls.as_ref(), o.array.logical_nulls().as_ref()));
-            if let Some(nulls) = nulls.filter(|n| n.null_count() > 0) {
-                let mask = BooleanArray::new(nulls.into_inner(), None);
-                let selected = rows.select(&mask, [arg])?;
-                let operand = if selected.len() == 0 {
-                    Operand { array: arrow_array::new_null_array(&arg.data_type().to_arrow(TextLayout::Plain), 1), scalar: true }
-                } else {
-                    let operand = evaluate(arg, &selected)?;
-                    if operand.scalar { operand } else { Operand::column(scatter(&operand.array, &mask)?) }
-                };
-                out.push(operand);
-                continue;
-            }
-        }
-        out.push(evaluate(arg, rows)?);
+    for n in 0..args.len() {
+        let Some(arg) = args.get(if backwards { args.len() - 1 - n } else { n }) else { continue };
+        let operand = if is_null_intolerant(function) && arg.can_fail(rows.ansi) { behind(&out, arg, rows)? } else { evaluate(arg, rows)? };
+        out.push(operand);
+    }
+    if backwards {
+        out.reverse();
     }
     Ok(out)
 }
 
-pub(crate) fn is_null_intolerant(function: Function) -> bool {
-    use Function as F;
-    !matches!(function, F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs)
+/// Evaluates an argument for the rows where those before it are not null.
+fn behind(before: &[Operand], arg: &Expr, rows: &Rows) -> Outcome<Operand> {
+    let null = || Operand { array: arrow_array::new_null_array(&arg.data_type().to_arrow(TextLayout::Plain), 1), scalar: true };
+    if before.iter().any(|o| o.scalar && o.array.is_null(0)) {
+        return Ok(null());
+    }
+    let nulls = before.iter().filter(|o| !o.scalar).fold(None, |nulls, o| NullBuffer::union(nulls.as_ref(), o.array.logical_nulls().as_ref()));
+    let Some(nulls) = nulls.filter(|n| n.null_count() > 0) else { return evaluate(arg, rows) };
+    let mask = BooleanArray::new(nulls.into_inner(), None);
+    let selected = rows.select(&mask, [arg])?;
+    if selected.len() == 0 {
+        return Ok(null());
+    }
+    let operand = evaluate(arg, &selected)?;
+    if operand.scalar { Ok(operand) } else { Ok(Operand::column(scatter(&operand.array, &mask)?)) }
 }
 
-/// Whether the evaluator has the function.
-pub(crate) fn has(function: Function) -> bool {
+/// Whether the function is null as soon as an argument is.
+pub(crate) fn is_null_intolerant(function: Function) -> bool {
     use Function as F;
-    matches!(
-        function,
-        F::And
-            | F::Or
-            | F::Not
-            | F::If
-            | F::Case
-            | F::Coalesce
-            | F::Nvl2
-            | F::IsNull
-            | F::IsNotNull
-            | F::IsNan
-            | F::Equal
-            | F::EqualNullSafe
-            | F::Less
-            | F::LessEqual
-            | F::Greater
-            | F::GreaterEqual
-            | F::Greatest
-            | F::Least
-            | F::NullIf
-            | F::Like
-            | F::RLike
-            | F::StartsWith
-            | F::EndsWith
-            | F::Contains
-    )
+    !matches!(function, F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs | F::Locate)
 }
 
 /// A function's call with its arguments evaluated. Where all arguments are constant, `rows` is 1.
@@ -423,7 +401,54 @@ impl Call<'_> {
             F::Greatest | F::Least => compare::extreme(self),
             F::NullIf => compare::null_if(self),
             F::Like | F::RLike | F::StartsWith | F::EndsWith | F::Contains => pattern::call(self),
-            other => Err(Error::internal(format!("`{}` has no evaluator", other.name())).into()),
+            F::Add | F::Subtract | F::Multiply | F::Divide | F::IntegralDivide | F::Remainder | F::PositiveModulo => arith::binary(self),
+            F::Negative | F::Abs => arith::unary(self),
+            F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10 => arith::of_double(self),
+            F::Pow | F::Log => arith::of_two_doubles(self),
+            F::Round | F::BankersRound => arith::round(self),
+            F::Floor | F::Ceil => arith::floor(self),
+            F::BitAnd | F::BitOr | F::BitXor => arith::bits(self),
+            F::BitNot => arith::bit_not(self),
+            F::ShiftLeft | F::ShiftRight => arith::shift(self),
+            F::Reverse | F::Concat if matches!(self.result, DataType::Array(_)) => collection::rearrange(self),
+            F::Lower | F::Upper | F::InitCap | F::Reverse => string::letters(self),
+            F::Trim | F::LeftTrim | F::RightTrim => string::trim(self),
+            F::Length | F::OctetLength => string::length(self),
+            F::Substring | F::Left | F::Right => string::substring(self),
+            F::Concat => string::concat(self),
+            F::ConcatWs => string::concat_ws(self),
+            F::Replace => string::replace(self),
+            F::LeftPad | F::RightPad => string::pad(self),
+            F::Repeat => string::repeat(self),
+            F::Instr | F::Locate => string::find(self),
+            F::SplitPart => string::split_part(self),
+            F::Hex => string::hex(self),
+            F::Unhex => string::unhex(self),
+            F::Md5 | F::Sha2 => string::digest(self),
+            F::Year | F::Month | F::Day | F::Quarter | F::DayOfWeek | F::Weekday | F::DayOfYear | F::WeekOfYear | F::Hour | F::Minute | F::Second => {
+                datetime::field(self)
+            }
+            F::DateTrunc => datetime::date_trunc(self),
+            F::Trunc => datetime::trunc(self),
+            F::DateAdd | F::DateSub | F::AddMonths => datetime::add(self),
+            F::TimestampAddMonths | F::TimestampAddMicros => datetime::add_to_timestamp(self),
+            F::MonthsBetween => datetime::months_between(self),
+            F::DateDiff => datetime::date_diff(self),
+            F::LastDay => datetime::last_day(self),
+            F::NextDay => datetime::next_day(self),
+            F::DateFormat | F::FromUnixtime => datetime::format(self),
+            F::MakeDate => datetime::make_date(self),
+            F::UnixMicros | F::UnixTimestamp => datetime::to_unix(self),
+            F::TimestampMicros | F::TimestampSeconds => datetime::from_unix(self),
+            F::Size => collection::size(self),
+            F::ArrayContains => collection::contains(self),
+            F::ElementAt | F::Get | F::GetItem => collection::element(self),
+            F::GetField => collection::field(self),
+            F::MapKeys | F::MapValues => collection::map_part(self),
+            // Evaluated lazily, before their arguments.
+            F::And | F::Or | F::If | F::Case | F::Coalesce | F::Nvl2 => {
+                Err(Error::internal(format!("`{}` is not evaluated by column", self.function.name())).into())
+            }
         }
     }
 }

@@ -264,6 +264,55 @@ impl Written {
         Some(if self.negative { -value } else { value })
     }
 
+    /// The number rounded to a number of places (tens where negative), in a form that Rust reads.
+    #[must_use]
+    pub fn rounded(&self, places: i64, rounding: Rounding) -> String {
+        let wanted = self.point + places;
+        let kept = usize::try_from(wanted).unwrap_or(0).min(self.digits.len());
+        let next = if wanted < 0 { 0 } else { self.digits.get(kept).copied().unwrap_or(0) };
+        let more = self.digits.get(kept + 1..).is_some_and(|rest| rest.iter().any(|d| *d != 0));
+        let mut digits: Vec<u8> = self.digits.get(..kept).unwrap_or_default().to_vec();
+        let odd = digits.last().is_some_and(|d| d % 2 == 1);
+        let up = match rounding {
+            Rounding::HalfUp => next >= 5,
+            Rounding::HalfEven => next > 5 || (next == 5 && (more || odd)),
+            Rounding::Down => false,
+        };
+        let mut point = self.point;
+        if up {
+            // Carried through nines, by one more digit in front when all are.
+            let mut at = digits.len();
+            loop {
+                match at.checked_sub(1) {
+                    Some(below) => {
+                        at = below;
+                        if let Some(digit) = digits.get_mut(at) {
+                            if *digit < 9 {
+                                *digit += 1;
+                                break;
+                            }
+                            *digit = 0;
+                        }
+                    }
+                    None => {
+                        digits.insert(0, 1);
+                        point += 1;
+                        break;
+                    }
+                }
+            }
+        }
+        // Java's decimals have one zero.
+        if digits.iter().all(|d| *d == 0) {
+            return "0".to_owned();
+        }
+        let mut out = String::with_capacity(digits.len() + 12);
+        out.push_str(if self.negative { "-0." } else { "0." });
+        out.extend(digits.iter().map(|d| char::from(b'0' + d)));
+        let _ = write!(out, "0e{point}");
+        out
+    }
+
     /// Whether no digit but zeros stands behind `scale` places.
     #[must_use]
     pub fn fits_scale(&self, scale: i8) -> bool {

@@ -1,0 +1,184 @@
+//! Functions of arrays, maps and structs.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Int32Builder, UInt64Builder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, ListArray, UInt64Array};
+use arrow_schema::DataType as Arrow;
+
+use crate::error::Error;
+use crate::expr::eval::cast::range;
+use crate::expr::eval::compare::comparator;
+use crate::expr::eval::{Call, Fault, Operand, Outcome, canonical, child, plain, unexpected};
+use crate::expr::function::Function;
+use crate::expr::scalar::Scalar;
+use crate::expr::tree::Expr;
+use crate::protocol::schema::{DataType, TextLayout};
+
+/// Offsets and elements of an array or map argument.
+struct Items<'a> {
+    operand: &'a Operand,
+    offsets: Vec<i32>,
+}
+
+impl<'a> Items<'a> {
+    fn of(operand: &'a Operand) -> Outcome<Self> {
+        let offsets = match (operand.array.as_list_opt::<i32>(), operand.array.as_map_opt()) {
+            (Some(list), _) => list.value_offsets().to_vec(),
+            (_, Some(map)) => map.value_offsets().to_vec(),
+            _ => return Err(unexpected(operand.array.data_type())),
+        };
+        Ok(Self { operand, offsets })
+    }
+
+    fn get(&self, row: usize) -> Option<std::ops::Range<usize>> {
+        (!self.operand.is_null(row)).then(|| range(&self.offsets, self.operand.row(row)))
+    }
+}
+
+fn list(operand: &Operand) -> Outcome<&ListArray> {
+    operand.array.as_list_opt::<i32>().ok_or_else(|| unexpected(operand.array.data_type()))
+}
+
+fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> Outcome {
+    let array = arrow_select::take::take(values, indices, None)?;
+    plain(&canonical(&array, data_type)?, data_type)
+}
+
+/// SIZE: null for null.
+pub(crate) fn size(call: &Call<'_>) -> Outcome {
+    let items = Items::of(call.arg(0)?)?;
+    let mut out = Int32Builder::with_capacity(call.rows);
+    for row in 0..call.rows {
+        out.append_option(items.get(row).map(|r| i32::try_from(r.len()).unwrap_or(i32::MAX)));
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+/// ARRAY_CONTAINS: unknown when not found beside a null.
+pub(crate) fn contains(call: &Call<'_>) -> Outcome {
+    let (array, wanted) = (call.arg(0)?, call.arg(1)?);
+    let items = Items::of(array)?;
+    let values = plain(list(array)?.values(), call.arg_type(1)?)?;
+    let needles = plain(&wanted.array, call.arg_type(1)?)?;
+    let order = comparator(&values, &needles)?;
+    let mut out = BooleanBuilder::with_capacity(call.rows);
+    for row in 0..call.rows {
+        let found = items.get(row).filter(|_| !wanted.is_null(row)).and_then(|range| {
+            let needle = wanted.row(row);
+            let mut unknown = false;
+            for item in range {
+                if values.is_null(item) {
+                    unknown = true;
+                } else if order(item, needle).is_eq() {
+                    return Some(true);
+                }
+            }
+            (!unknown).then_some(false)
+        });
+        out.append_option(found);
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+/// ELEMENT_AT, GET, GETITEM.
+pub(crate) fn element(call: &Call<'_>) -> Outcome {
+    let (collection, key) = (call.arg(0)?, call.arg(1)?);
+    let items = Items::of(collection)?;
+    let mut indices = UInt64Builder::with_capacity(call.rows);
+    if let Some(map) = collection.array.as_map_opt() {
+        let keys = plain(map.keys(), call.arg_type(1)?)?;
+        let needles = plain(&key.array, call.arg_type(1)?)?;
+        let order = comparator(&keys, &needles)?;
+        for row in 0..call.rows {
+            let needle = key.row(row);
+            // The first of equal keys counts.
+            let found = items.get(row).filter(|_| !key.is_null(row)).and_then(|mut range| range.find(|entry| order(*entry, needle).is_eq()));
+            indices.append_option(found.map(|n| n as u64));
+        }
+        return taken(map.values(), &indices.finish(), call.result);
+    }
+    let values = list(collection)?.values();
+    let numbers = key.primitive::<Int32Type>()?;
+    let ansi = call.settings.ansi;
+    for row in 0..call.rows {
+        let index = key.row(row);
+        let Some(range) = items.get(row).filter(|_| numbers.is_valid(index)) else {
+            indices.append_null();
+            continue;
+        };
+        let (number, length) = (i64::from(numbers.value(index)), range.len() as i64);
+        let (place, condition) = match (call.function, number) {
+            (Function::ElementAt, 0) => return Err(Fault::Value("[INVALID_INDEX_OF_ZERO] elements are counted from 1 or from -1, not from 0".to_owned())),
+            (Function::ElementAt, 1..) => (number - 1, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
+            (Function::ElementAt, _) => (length + number, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
+            _ => (number, "INVALID_ARRAY_INDEX"),
+        };
+        match usize::try_from(place).ok().filter(|p| *p < range.len()) {
+            Some(place) => indices.append_value((range.start + place) as u64),
+            None if ansi && call.function != Function::Get => {
+                return Err(Fault::Value(format!("[{condition}] the index {number} is out of bounds: the array has {length} elements")));
+            }
+            None => indices.append_null(),
+        }
+    }
+    taken(values, &indices.finish(), call.result)
+}
+
+/// GETFIELD.
+pub(crate) fn field(call: &Call<'_>) -> Outcome {
+    let operand = call.arg(0)?;
+    let Some(Expr::Literal { value: Scalar::Text(name), .. }) = call.args.get(1) else {
+        return Err(Error::internal("`getfield` without a literal name").into());
+    };
+    let parent = operand.array.as_struct_opt().ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let array = child(parent, name).ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let operand = Operand { array: canonical(&array, call.result)?, scalar: operand.scalar };
+    operand.into_array(call.rows)
+}
+
+/// MAP_KEYS and MAP_VALUES: the offsets stay, the entries' column is taken.
+pub(crate) fn map_part(call: &Call<'_>) -> Outcome {
+    let operand = call.arg(0)?;
+    let map = operand.array.as_map_opt().ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let values = if call.function == Function::MapKeys { map.keys() } else { map.values() };
+    let Arrow::List(field) = call.result.to_arrow(TextLayout::Plain) else { return Err(unexpected(operand.array.data_type())) };
+    let field = Arc::new(field.as_ref().clone().with_nullable(field.is_nullable() || values.null_count() > 0));
+    let element = match call.result {
+        DataType::Array(a) => plain(values, &a.element)?,
+        _ => values.clone(),
+    };
+    let list = ListArray::try_new(field, map.offsets().clone(), element, map.nulls().cloned())?;
+    plain(&(Operand { array: Arc::new(list), scalar: operand.scalar }).into_array(call.rows)?, call.result)
+}
+
+/// REVERSE and CONCAT of arrays.
+pub(crate) fn rearrange(call: &Call<'_>) -> Outcome {
+    let DataType::Array(element) = call.result else { return Err(unexpected(&Arrow::Null)) };
+    let items = call.operands.iter().map(Items::of).collect::<Outcome<Vec<_>>>()?;
+    let mut values = Vec::new();
+    for operand in call.operands {
+        values.push(plain(list(operand)?.values(), &element.element)?);
+    }
+    let (mut places, mut offsets, mut nulls) = (Vec::new(), vec![0_i32], arrow_buffer::NullBufferBuilder::new(call.rows));
+    for row in 0..call.rows {
+        let ranges: Option<Vec<_>> = items.iter().map(|i| i.get(row)).collect();
+        nulls.append(ranges.is_some());
+        for (n, range) in ranges.unwrap_or_default().into_iter().enumerate() {
+            if call.function == Function::Reverse {
+                places.extend(range.rev().map(|item| (n, item)));
+            } else {
+                places.extend(range.map(|item| (n, item)));
+            }
+        }
+        offsets.push(i32::try_from(places.len()).map_err(|_| crate::expr::eval::value::too_large())?);
+    }
+    let arrays: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
+    let joined = arrow_select::interleave::interleave(&arrays, &places)?;
+    let Arrow::List(field) = call.result.to_arrow(TextLayout::Plain) else { return Err(unexpected(&Arrow::Null)) };
+    let field = Arc::new(field.as_ref().clone().with_nullable(true));
+    let list = ListArray::try_new(field, arrow_buffer::OffsetBuffer::new(offsets.into()), joined, nulls.finish())?;
+    plain(&(Arc::new(list) as ArrayRef), call.result)
+}
