@@ -56,6 +56,13 @@ def _column(footer: thrift.Struct) -> thrift.Struct:
     return _group(footer)[1][1][1][0][3][1]
 
 
+def _move(footer: thrift.Struct, offset: int) -> None:
+    """Put a column's first page elsewhere: that of the dictionary where it has one."""
+    _set(_column(footer), 9, offset)
+    if 11 in _column(footer):
+        _set(_column(footer), 11, offset)
+
+
 def _length(data: bytes) -> int:
     return int.from_bytes(data[-8:-4], "little")
 
@@ -77,9 +84,9 @@ _DAMAGES: list[tuple[str, Callable[[bytes], bytes], Expect]] = [
     ("rows_negative", _footer(lambda f: _set(_group(f), 3, -5)), error(BAD, FILE)),
     ("rows_too_many", _footer(lambda f: _set(_group(f), 3, 1 << 50)), either(ALL, BAD, FILE)),
     ("rows_too_few", _footer(lambda f: _set(_group(f), 3, 3)), anything()),
-    ("pages_outside", _footer(lambda f: _set(_column(f), 9, 1 << 40)), error(BAD, FILE)),
-    ("pages_negative", _footer(lambda f: _set(_column(f), 9, -100)), error(BAD, FILE)),
-    ("pages_at_the_largest_offset", _footer(lambda f: _set(_column(f), 9, (1 << 63) - 1)), error(BAD, FILE)),
+    ("pages_outside", _footer(lambda f: _move(f, 1 << 40)), error(BAD, FILE)),
+    ("pages_negative", _footer(lambda f: _move(f, -100)), error(BAD, FILE)),
+    ("pages_at_the_largest_offset", _footer(lambda f: _move(f, (1 << 63) - 1)), error(BAD, FILE)),
     ("chunk_size_huge", _footer(lambda f: _set(_column(f), 7, 1 << 50)), error(BAD, FILE)),
     ("chunk_size_negative", _footer(lambda f: _set(_column(f), 7, -1)), error(BAD, FILE)),
     ("chunk_size_overflows", _footer(lambda f: _set(_column(f), 7, (1 << 63) - 1)), error(BAD, FILE)),

@@ -173,7 +173,7 @@ def test_every_version_reads_as_in_deltalake(history: dict[str, Any]) -> None:
             expected, found = _adds(theirs), _adds(ours)
             assert expected.keys() == found.keys()
             for path, row in expected.items():
-                assert {k: found[path].get(k) for k in row} == row
+                assert {k: found[path].get(k, "None") for k in row} == row
         pairs = zip(deltafast.DeltaTable(folder).history(), deltalake.DeltaTable(folder).history(), strict=True)
         for ours, theirs in pairs:
             assert {k: ours.get(k) for k in ("version", "operation", "operationParameters")} == {
