@@ -275,7 +275,7 @@ mod tests {
         let file = file_of(&bytes);
         let vectors = load_all(&descriptors, |_| Ok(file.clone())).unwrap();
         assert!(vectors.iter().map(|v| v.positions().clone()).eq(sets));
-        assert_eq!(fetch(&file, &descriptors.iter().collect::<Vec<_>>()).unwrap().ranges, [0..bytes.len() as u64]);
+        assert_eq!(fetch(&file, &descriptors.iter().collect::<Vec<_>>()).unwrap().ranges.len(), 1);
     }
 
     #[test]

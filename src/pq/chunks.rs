@@ -5,11 +5,15 @@
 //! gets to them: memory stays at a window a column however large the row group is, a limit or a skipped page saves the
 //! reading, and the buffers are used again while still in the processor's cache.
 //!
+//! Where a filter leaves only parts of a row group, the offset index says which pages hold them: only those are fetched from a
+//! remote store, and others are passed over without a look at them.
+//!
 //! Every page header is read here before the decoder sees the page. Decompression allocates what the header announces, so
 //! what a row group holds at once is bounded: the largest page and the dictionary of each column together may exceed
 //! [`HELD`] only as long as they expand their bytes less than [`RATIO`] times. Real dictionaries do not repeat themselves,
 //! so a large one that compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can say.
 
+use std::collections::VecDeque;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +24,10 @@ use parquet::arrow::arrow_reader::RowGroups;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
+use rustc_hash::FxHashMap;
 
 use super::footer::{End, Footer};
 use super::thrift::{PageHead, PageKind, page_head};
@@ -133,7 +139,7 @@ impl Chunk {
                 return Ok(head);
             }
             if bytes.len() < wanted || wanted >= HEADER_LIMIT {
-                return Err(Error::corrupt_data("a Parquet page header is damaged"));
+                return Err(Error::corrupt_data(format!("the Parquet page header at offset {start} is damaged")));
             }
             wanted = bytes.len().max(wanted) * 4;
         }
@@ -150,9 +156,9 @@ impl ChunkReader for Chunk {
     type T = ChunkRead;
 
     fn get_read(&self, start: u64) -> ParquetResult<ChunkRead> {
-        // Only headers are read this way, and each was found to be whole before.
-        let length = self.head(start).map_err(|e| self.fail(e))?.length;
-        self.at_least(start, length).map(ChunkRead).map_err(|e| self.fail(e))
+        // Only headers are read this way, and what is held has each whole, since it was looked at just before. (The decoder
+        // asks also when it has the header already, and then at the page's body.)
+        self.at_least(start, 1).map(ChunkRead).map_err(|e| self.fail(e))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
@@ -190,6 +196,10 @@ struct CheckedPages {
     chunk: Arc<Chunk>,
     /// Offset of the next page, as the inner reader will find it.
     next: u64,
+    /// Offsets of the pages after it, where an offset index gives them.
+    listed: Option<VecDeque<u64>>,
+    /// Whether the next of these is a dictionary, which no offset index lists.
+    dictionary_next: bool,
     /// Its header, once looked at.
     looked: Option<PageHead>,
     held: Arc<Held>,
@@ -210,6 +220,9 @@ impl CheckedPages {
         while self.looked.is_none() && self.next < self.chunk.range.end {
             let head = self.chunk.head(self.next)?;
             let body = self.next + head.length as u64;
+            if head.kind == PageKind::Other && self.listed.is_some() {
+                return Err(Error::corrupt_data("a Parquet offset index lists a page that holds no data"));
+            }
             if head.compressed > self.chunk.range.end.saturating_sub(body) {
                 return Err(Error::corrupt_data("a Parquet page is longer than its column's bytes"));
             }
@@ -252,11 +265,21 @@ impl CheckedPages {
         Ok(())
     }
 
-    /// The inner reader went over the page that was looked at.
+    /// The inner reader went over the next page.
     fn passed(&mut self) {
-        if let Some(head) = self.looked.take() {
-            self.next += head.length as u64 + head.compressed;
+        let looked = self.looked.take();
+        self.dictionary_next = false;
+        match (&mut self.listed, looked) {
+            (Some(listed), _) => self.next = listed.pop_front().unwrap_or(self.chunk.range.end),
+            (None, Some(head)) => self.next += head.length as u64 + head.compressed,
+            (None, None) => {}
         }
+    }
+
+    /// Whether the inner reader can pass the next page by without reading of it. A dictionary is looked at in any case, since
+    /// it may be decoded after it was passed.
+    fn passes_unseen(&self) -> bool {
+        self.listed.is_some() && !self.dictionary_next
     }
 }
 
@@ -283,12 +306,16 @@ impl PageReader for CheckedPages {
     }
 
     fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
-        self.check()?;
+        if !self.passes_unseen() {
+            self.check()?;
+        }
         self.inner.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> ParquetResult<()> {
-        self.check()?;
+        if !self.passes_unseen() {
+            self.check()?;
+        }
         self.inner.skip_next_page()?;
         self.passed();
         Ok(())
@@ -303,8 +330,62 @@ impl PageReader for CheckedPages {
     }
 
     fn at_record_boundary(&mut self) -> ParquetResult<bool> {
-        self.check()?;
+        if !self.passes_unseen() {
+            self.check()?;
+        }
         self.inner.at_record_boundary()
+    }
+}
+
+/// The part of a row group that is wanted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pages {
+    /// Where the pages of a leaf are, checked by [`Pages::add`]. Leaves without are read as if all were wanted.
+    locations: FxHashMap<usize, Vec<PageLocation>>,
+}
+
+impl Pages {
+    /// Adds the pages of a leaf, unless they cannot be right.
+    pub fn add(&mut self, leaf: usize, chunk: &Range<u64>, rows: u64, locations: &[PageLocation]) {
+        let offset = |page: &PageLocation| u64::try_from(page.offset).unwrap_or(u64::MAX);
+        let row = |page: &PageLocation| u64::try_from(page.first_row_index).unwrap_or(u64::MAX);
+        let ends = |page: &PageLocation| offset(page).saturating_add(u64::try_from(page.compressed_page_size).unwrap_or(u64::MAX));
+        let fits = locations.first().is_some_and(|first| row(first) == 0 && offset(first) >= chunk.start)
+            && locations.last().is_some_and(|last| row(last) < rows && ends(last) <= chunk.end)
+            && locations.windows(2).all(|pair| matches!(pair, [a, b] if row(a) < row(b) && ends(a) <= offset(b)));
+        if fits {
+            self.locations.insert(leaf, locations.to_vec());
+        }
+    }
+
+    /// The first rows of a leaf's pages.
+    pub fn first_rows(&self, leaf: usize) -> Option<impl Iterator<Item = u64>> {
+        Some(self.locations.get(&leaf)?.iter().map(|page| u64::try_from(page.first_row_index).unwrap_or(0)))
+    }
+
+    /// The byte ranges of a leaf's dictionary and of its pages that hold some of `wanted`.
+    fn ranges(&self, leaf: usize, chunk: &Range<u64>, wanted: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+        let locations = self.locations.get(&leaf)?;
+        let number = |n: i64| u64::try_from(n).unwrap_or(0);
+        let mut out: Vec<Range<u64>> = Vec::new();
+        let mut push = |range: Range<u64>| match out.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => out.push(range),
+        };
+        let first = locations.first().map_or(chunk.end, |first| number(first.offset));
+        if first > chunk.start {
+            push(chunk.start..first);
+        }
+        let ends = locations.iter().skip(1).map(|next| number(next.first_row_index)).chain([u64::MAX]);
+        for (page, end) in locations.iter().zip(ends) {
+            let from = number(page.first_row_index);
+            let after = wanted.partition_point(|range| range.end <= from);
+            if wanted.get(after).is_some_and(|range| range.start < end) {
+                let start = number(page.offset);
+                push(start..start + number(page.compressed_page_size.into()));
+            }
+        }
+        Some(out)
     }
 }
 
@@ -316,18 +397,30 @@ pub(super) struct Fetch {
     leaves: Vec<usize>,
     ranges: Vec<Range<u64>>,
     bytes: FetchBytes,
+    pages: Pages,
 }
 
 enum FetchBytes {
     /// In the end of the file, which is known already.
     Known(Vec<Bytes>),
     Remote(Pending<Vec<Bytes>>),
+    /// For each leaf the ranges that are fetched, one after the other.
+    Parts(Vec<Vec<Range<u64>>>, Pending<Vec<Bytes>>),
     Windows,
 }
 
-/// Begins to fetch the chunks of `leaves` (column indexes of the file) of row group `group`.
-pub(super) fn fetch(file: &File, footer: &Arc<Footer>, end: Option<&End>, group: usize, leaves: &[usize]) -> Result<Fetch> {
-    let metadata = footer.metadata.row_groups().get(group).ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
+/// Which leaves (column indexes of the file) of a row group to fetch.
+pub(super) struct Wish<'a> {
+    pub group: usize,
+    pub leaves: &'a [usize],
+    /// Rows of the group, ascending, and where the pages are that hold them; `None` for all.
+    pub part: Option<(&'a [Range<u64>], &'a Pages)>,
+}
+
+/// Begins to fetch chunks of a row group.
+pub(super) fn fetch(file: &File, footer: &Arc<Footer>, end: Option<&End>, wish: &Wish<'_>) -> Result<Fetch> {
+    let Wish { group, leaves, part } = wish;
+    let metadata = footer.metadata.row_groups().get(*group).ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
     let ranges = leaves
         .iter()
         .map(|leaf| {
@@ -339,12 +432,19 @@ pub(super) fn fetch(file: &File, footer: &Arc<Footer>, end: Option<&End>, group:
         })
         .collect::<Result<Vec<_>>>()?;
     let known = end.and_then(|end| ranges.iter().map(|range| end.get(range)).collect::<Option<Vec<_>>>());
-    let bytes = match known {
-        Some(bytes) => FetchBytes::Known(bytes),
-        None if is_local(file) => FetchBytes::Windows,
-        None => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
+    let bytes = match (known, part) {
+        (Some(bytes), _) => FetchBytes::Known(bytes),
+        (None, _) if is_local(file) => FetchBytes::Windows,
+        (None, Some((rows, pages))) => {
+            let parts: Vec<Vec<Range<u64>>> =
+                leaves.iter().zip(&ranges).map(|(leaf, chunk)| pages.ranges(*leaf, chunk, rows).unwrap_or_else(|| vec![chunk.clone()])).collect();
+            let all = parts.iter().flatten().cloned().collect();
+            FetchBytes::Parts(parts, file.store.get_ranges(&file.path, all))
+        }
+        (None, None) => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
     };
-    Ok(Fetch { file: file.clone(), footer: Arc::clone(footer), group, leaves: leaves.to_vec(), ranges, bytes })
+    let pages = part.map(|(_, pages)| pages.clone()).unwrap_or_default();
+    Ok(Fetch { file: file.clone(), footer: Arc::clone(footer), group: *group, leaves: leaves.to_vec(), ranges, bytes, pages })
 }
 
 /// Whether reading small pieces costs next to nothing.
@@ -366,11 +466,27 @@ impl Fetch {
                 }
                 whole(bytes)
             }
+            FetchBytes::Parts(parts, pending) => {
+                let mut bytes = pending.wait()?.into_iter();
+                let mut take = |range: Range<u64>| match bytes.next() {
+                    Some(bytes) if bytes.len() as u64 == range.end - range.start => Ok((range.start, bytes)),
+                    _ => Err(Error::corrupt_data("the file is shorter than its Parquet footer says")),
+                };
+                parts.into_iter().map(|ranges| Ok(ChunkBytes::Pages(ranges.into_iter().map(&mut take).collect::<Result<_>>()?))).collect::<Result<_>>()?
+            }
             FetchBytes::Windows => self.ranges.iter().map(|_| ChunkBytes::Window { file: self.file.clone(), held: Mutex::default() }).collect(),
         };
         let stored = self.ranges.iter().map(|range| range.end - range.start).sum();
         let chunks = self.ranges.into_iter().zip(bytes).map(|(range, bytes)| Arc::new(Chunk { range, bytes, failure: Arc::clone(&failure) })).collect();
-        Ok(Group { footer: self.footer, group: self.group, leaves: self.leaves, chunks, held: Arc::new(Held { bytes: AtomicU64::new(0), stored }), failure })
+        Ok(Group {
+            footer: self.footer,
+            group: self.group,
+            leaves: self.leaves,
+            chunks,
+            pages: self.pages,
+            held: Arc::new(Held { bytes: AtomicU64::new(0), stored }),
+            failure,
+        })
     }
 }
 
@@ -380,6 +496,7 @@ pub(super) struct Group {
     group: usize,
     leaves: Vec<usize>,
     chunks: Vec<Arc<Chunk>>,
+    pages: Pages,
     held: Arc<Held>,
     failure: Failure,
 }
@@ -415,12 +532,23 @@ impl RowGroups for Group {
         let missing = || ParquetError::General(format!("there is no column {i}"));
         let chunk = self.chunks.get(i).ok_or_else(missing)?;
         let metadata = self.metadata().ok_or_else(missing)?;
-        let column = self.leaves.get(i).and_then(|leaf| metadata.columns().get(*leaf)).ok_or_else(missing)?;
-        let inner = SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), None)?;
+        let leaf = self.leaves.get(i).ok_or_else(missing)?;
+        let column = metadata.columns().get(*leaf).ok_or_else(missing)?;
+        let locations = self.pages.locations.get(leaf).cloned();
+        let mut listed: Option<VecDeque<u64>> =
+            locations.as_ref().map(|pages| pages.iter().map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX)).collect());
+        // What lies before the first listed page is a dictionary.
+        let dictionary_next = listed.as_ref().is_some_and(|listed| listed.front() != Some(&chunk.range.start));
+        if !dictionary_next && let Some(listed) = &mut listed {
+            listed.pop_front();
+        }
+        let inner = SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), locations)?;
         let pages = CheckedPages {
             inner,
             chunk: Arc::clone(chunk),
             next: chunk.range.start,
+            listed,
+            dictionary_next,
             looked: None,
             held: Arc::clone(&self.held),
             largest_page: 0,

@@ -230,7 +230,7 @@ fn starts(fields: &Fields, from: usize) -> Vec<usize> {
         .collect()
 }
 
-fn leaf_count(data_type: &Arrow) -> usize {
+pub(super) fn leaf_count(data_type: &Arrow) -> usize {
     match data_type {
         Arrow::Struct(fields) => fields.iter().map(|field| leaf_count(field.data_type())).sum(),
         Arrow::List(element) => leaf_count(element.data_type()),

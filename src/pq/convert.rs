@@ -126,7 +126,8 @@ fn cast(array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
         .map_err(|error| Error::corrupt_data(format!("a value of a data file does not fit the table's type: {error}")))
 }
 
-fn leaf(how: Leaf, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result<ArrayRef> {
+/// A primitive array made the table's.
+pub(super) fn leaf(how: Leaf, array: &ArrayRef, to: &Arrow, legacy: &Legacy) -> Result<ArrayRef> {
     match how {
         Leaf::Same | Leaf::Cast | Leaf::Text => cast(array, to),
         Leaf::Micros => Ok(Arc::new(micros(array)?.with_data_type(to.clone()))),

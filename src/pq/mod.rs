@@ -23,6 +23,7 @@ mod raw;
 mod read;
 #[cfg(test)]
 mod read_tests;
+mod select;
 mod shape;
 mod text;
 mod thrift;

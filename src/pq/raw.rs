@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::file::statistics::Statistics;
 
-use super::chunks::{Fetch, fetch};
+use super::chunks::{Fetch, Wish, fetch};
 use super::footer::{End, Footer, read_with_end};
 use super::guarded;
 use super::shape::{GroupBatches, Shape, decode, rows_at_once};
@@ -228,7 +228,8 @@ impl RawBatches {
         if self.coming.is_none()
             && let Some(group) = self.groups.pop_front()
         {
-            self.coming = Some((group, fetch(&self.file.file, &self.file.footer, Some(&self.file.end), group, &self.shape.leaves)?));
+            let wish = Wish { group, leaves: &self.shape.leaves, part: None };
+            self.coming = Some((group, fetch(&self.file.file, &self.file.footer, Some(&self.file.end), &wish)?));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType, Int32Type as P32, Int64Type as P64, Int96, Int96Type,
 };
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
@@ -19,6 +19,7 @@ use super::tests::{file_in, file_of, ints, write};
 use super::{FileSpec, Mapping, ROW_INDEX, read};
 use crate::dv::{DeletionVector, Positions};
 use crate::error::{Error, Result};
+use crate::expr::Bound;
 use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
 
 /// A column chunk's values and levels.
@@ -33,8 +34,11 @@ enum Chunk {
     Fixed(Vec<&'static [u8]>),
 }
 
-/// A file with this schema and these columns, each (values, definition levels, repetition levels).
-fn message(schema: &str, chunks: Vec<(Chunk, Option<Vec<i16>>, Option<Vec<i16>>)>, keys: &[(&str, &str)]) -> Vec<u8> {
+/// Values, definition levels, repetition levels.
+type Levelled = (Chunk, Option<Vec<i16>>, Option<Vec<i16>>);
+
+/// A file with this schema and these columns.
+fn message(schema: &str, chunks: Vec<Levelled>, keys: &[(&str, &str)]) -> Vec<u8> {
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let keys = keys.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), Some((*value).to_owned()))).collect();
     let properties = WriterProperties::builder().set_key_value_metadata(Some(keys)).build();
@@ -437,6 +441,23 @@ fn files_of_old_spark_versions_are_rebased() {
     assert_eq!(shifts(&[("org.apache.spark.legacyDateTime", "")]), (0, 0, 0, 0));
 }
 
+/// A filter from the binder's JSON.
+fn filter(expr: serde_json::Value) -> Option<Arc<Bound>> {
+    Some(Arc::new(Bound::from_json(&serde_json::json!({"expr": expr, "ansi": true, "zone": "UTC"}).to_string()).unwrap()))
+}
+
+fn column(name: &str, data_type: &str) -> serde_json::Value {
+    serde_json::json!({"k": "col", "path": name.split('.').collect::<Vec<_>>(), "t": data_type})
+}
+
+fn literal(value: impl Into<serde_json::Value>, data_type: &str) -> serde_json::Value {
+    serde_json::json!({"k": "lit", "v": value.into(), "t": data_type})
+}
+
+fn call(name: &str, args: Vec<serde_json::Value>) -> serde_json::Value {
+    serde_json::json!({"k": "call", "f": name, "a": args, "t": "boolean"})
+}
+
 /// `count` rows in groups of `group` and pages of `page`.
 fn grouped(count: i64, group: usize, page: usize) -> Vec<u8> {
     let properties = WriterProperties::builder()
@@ -584,4 +605,187 @@ fn variants_pass_and_shredded_ones_are_put_together() {
             assert_eq!((found.value(0), found.value(2), found.value(3)), (Variant::from(42_i64), Variant::from("text"), Variant::Null));
         }
     }
+}
+
+/// A store that notes what is read of it.
+#[derive(Debug)]
+struct Watched(crate::dv::tests::Memory, std::sync::Mutex<Vec<std::ops::Range<u64>>>);
+
+impl crate::store::Store for Watched {
+    fn url(&self) -> &str {
+        self.0.url()
+    }
+
+    fn list_from(&self, dir: &str, after: &str) -> Result<Vec<crate::store::ObjectMeta>> {
+        self.0.list_from(dir, after)
+    }
+
+    fn head(&self, path: &str) -> Result<crate::store::ObjectMeta> {
+        self.0.head(path)
+    }
+
+    fn get(&self, path: &str) -> crate::store::Pending<(bytes::Bytes, crate::store::ObjectMeta)> {
+        self.0.get(path)
+    }
+
+    fn get_ranges(&self, path: &str, ranges: Vec<std::ops::Range<u64>>) -> crate::store::Pending<Vec<bytes::Bytes>> {
+        self.1.lock().unwrap().extend(ranges.iter().cloned());
+        self.0.get_ranges(path, ranges)
+    }
+}
+
+/// Many rows, groups and pages: `id` ascends, `key` is scattered, `text` is long and has nulls.
+fn searched(bloom: bool, index: bool) -> (RecordBatch, Vec<u8>) {
+    let rows = 200_000_u64;
+    let id: Int64Array = (0..rows as i64).collect();
+    let key: Int64Array = (0..rows).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64 * 2).collect();
+    let text: StringArray =
+        (0..rows).map(|n| (n % 11 != 0).then(|| format!("{:032x}", u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)))).collect();
+    let columns: [(&str, ArrayRef, bool); 3] = [("id", Arc::new(id), false), ("key", Arc::new(key), false), ("text", Arc::new(text), true)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(60_000))
+        .set_data_page_row_count_limit(1000)
+        .set_write_batch_size(500)
+        .set_dictionary_enabled(false)
+        .set_bloom_filter_enabled(bloom)
+        .set_offset_index_disabled(!index)
+        .set_statistics_enabled(if index { EnabledStatistics::Page } else { EnabledStatistics::Chunk })
+        .build();
+    let bytes = write(&batch, Some(properties));
+    (batch, bytes)
+}
+
+/// What reading with a filter gives, and how many bytes were read for it.
+fn filtered(url: &'static str, bytes: &[u8], spec: impl FnOnce(FileSpec) -> FileSpec) -> (RecordBatch, u64) {
+    let store = Arc::new(Watched(crate::dv::tests::Memory { url, bytes: bytes::Bytes::copy_from_slice(bytes) }, std::sync::Mutex::default()));
+    let file = crate::store::File { store: store.clone(), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) };
+    let columns = vec![field("id", "long"), field("key", "long"), field("text", "string")];
+    let batch = all(spec(FileSpec { layout: TextLayout::Plain, filter_rows: true, ..FileSpec::new(file, columns) })).unwrap();
+    let read = store.1.lock().unwrap().iter().map(|range| range.end - range.start).sum();
+    (batch, read)
+}
+
+#[test]
+fn a_point_filter_reads_little_and_finds_its_row() {
+    let (batch, bytes) = searched(false, true);
+    let point = || filter(call("=", vec![column("id", "long"), literal(123_456, "long")]));
+    for url in ["memory:///", "file:///"] {
+        let (found, read) = filtered(url, &bytes, |spec| FileSpec { filter: point(), row_index: true, ..spec });
+        assert_eq!(found.column_by_name(ROW_INDEX).unwrap().as_primitive::<Int64Type>().values(), &[123_456]);
+        assert_eq!(&found.columns()[..3], batch.slice(123_456, 1).columns());
+        assert!(read < bytes.len() as u64 / 10, "{url}: {read} of {}", bytes.len());
+        let (found, _) = filtered(url, &bytes, |spec| FileSpec {
+            filter: point(),
+            columns: vec![field("text", "string")],
+            filter_columns: vec![field("id", "long")],
+            ..spec
+        });
+        assert_eq!(found.columns(), &[Arc::clone(batch.slice(123_456, 1).column(2))]);
+    }
+}
+
+#[test]
+fn without_row_filtering_a_filter_only_prunes() {
+    let (_, bytes) = searched(false, true);
+    let point = filter(call("=", vec![column("id", "long"), literal(123_456, "long")]));
+    let (found, _) = filtered("memory:///", &bytes, |spec| FileSpec { filter: point, filter_rows: false, ..spec });
+    assert!((1..=1000).contains(&found.num_rows()) && found.column(0).as_primitive::<Int64Type>().values().contains(&123_456));
+}
+
+#[test]
+fn bloom_filters_rule_out_row_groups() {
+    // Even keys only: an odd one is within all bounds and in no row.
+    let absent = || filter(call("=", vec![column("key", "long"), literal(8_388_607, "long")]));
+    let list = || filter(serde_json::json!({"k": "in", "a": column("key", "long"), "v": [1, 3, 8_388_607]}));
+    let (_, without) = searched(false, true);
+    let (_, with) = searched(true, true);
+    for (bytes, most) in [(&without, u64::MAX), (&with, without.len() as u64 / 3)] {
+        for filter in [absent(), list()] {
+            let (found, read) = filtered("memory:///", bytes, |spec| FileSpec { filter, ..spec });
+            assert_eq!(found.num_rows(), 0);
+            assert!(read < most, "{read}");
+        }
+    }
+}
+
+#[test]
+fn filters_of_all_selectivities_equal_brute_force() {
+    let (batch, indexed) = searched(true, true);
+    let (_, bare) = searched(false, false);
+    let id = batch.column(0).as_primitive::<Int64Type>();
+    let key = batch.column(1).as_primitive::<Int64Type>();
+    let text = batch.column(2).as_string::<i32>();
+    let less = |name: &str, value: i64| call("<", vec![column(name, "long"), literal(value, "long")]);
+    let deleted = Arc::new(DeletionVector::from(Positions::from_ascending((0..200_000).filter(|n| n % 3 == 0 || (70_000..130_000).contains(n))).unwrap()));
+    type Check<'a> = Box<dyn Fn(usize) -> bool + 'a>;
+    let cases: Vec<(serde_json::Value, Check<'_>)> = vec![
+        (less("key", 100), Box::new(|n| key.value(n) < 100)),
+        (less("key", 200_000), Box::new(|n| key.value(n) < 200_000)),
+        (less("key", 20_000_000), Box::new(|n| key.value(n) < 20_000_000)),
+        (less("key", i64::MAX), Box::new(|_| true)),
+        (less("key", 0), Box::new(|_| false)),
+        (less("id", 65_000), Box::new(|n| id.value(n) < 65_000)),
+        (call("and", vec![less("id", 150_000), call("not", vec![less("id", 149_000)])]), Box::new(|n| (149_000..150_000).contains(&id.value(n)))),
+        (call("and", vec![less("id", 150_000), less("key", 1_000_000)]), Box::new(|n| id.value(n) < 150_000 && key.value(n) < 1_000_000)),
+        (call("isnull", vec![column("text", "string")]), Box::new(|n| text.is_null(n))),
+        (call("startswith", vec![column("text", "string"), literal("00", "string")]), Box::new(|n| text.is_valid(n) && text.value(n).starts_with("00"))),
+        (call("or", vec![less("id", 10), call("=", vec![column("p", "string"), literal("no", "string")])]), Box::new(|n| id.value(n) < 10)),
+        (call("=", vec![column("p", "string"), literal("yes", "string")]), Box::new(|_| true)),
+    ];
+    for (expr, check) in &cases {
+        for deleted in [None, Some(&deleted)] {
+            let wanted: Vec<usize> = (0..200_000).filter(|n| check(*n) && deleted.is_none_or(|d| !d.positions().contains(*n as u64))).collect();
+            for (url, batch_rows, bytes) in [("memory:///", 8192, &indexed), ("file:///", 32 << 10, &indexed), ("file:///", 1000, &bare)] {
+                for columns in [vec!["id", "key", "text"], vec!["text"], vec![]] {
+                    let typed = |names: &[&str]| names.iter().map(|name| field(name, if *name == "text" { "string" } else { "long" })).collect::<Vec<_>>();
+                    let others: Vec<&str> = ["id", "key", "text"].into_iter().filter(|name| !columns.contains(name)).collect();
+                    let (found, _) = filtered(url, bytes, |spec| FileSpec {
+                        filter: filter(expr.clone()),
+                        columns: typed(&columns),
+                        filter_columns: typed(&others),
+                        constants: vec![("p".to_owned(), Arc::new(StringArray::from(vec!["yes"])))],
+                        deleted: deleted.cloned(),
+                        row_index: true,
+                        raw_columns: vec![("key".to_owned(), DataType::Long)],
+                        batch_rows,
+                        ..spec
+                    });
+                    let index: Vec<usize> = found.column_by_name(ROW_INDEX).unwrap().as_primitive::<Int64Type>().values().iter().map(|n| *n as usize).collect();
+                    assert_eq!(index, wanted, "{expr} {columns:?}");
+                    for name in columns {
+                        let expected = arrow_select::take::take(
+                            batch.column_by_name(name).unwrap(),
+                            &Int64Array::from_iter_values(wanted.iter().map(|n| *n as i64)),
+                            None,
+                        );
+                        assert_eq!(found.column_by_name(name).unwrap(), &expected.unwrap(), "{expr} {name}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn statistics_of_columns_that_are_converted_still_prune_rightly() {
+    let bytes = message(
+        "message m { required int32 a (INTEGER(8,true)); required int64 t (TIMESTAMP(MILLIS,true)); optional group s { optional int32 x; } }",
+        vec![(Chunk::I32(vec![5, 7]), None, None), (Chunk::I64(vec![1000, 2000]), None, None), (Chunk::I32(vec![1]), Some(vec![2, 0]), None)],
+        &[],
+    );
+    let structure =
+        r#"{"type":"struct","fields":[{"name":"x","type":"long","nullable":true,"metadata":{}},{"name":"gone","type":"long","nullable":true,"metadata":{}}]}"#;
+    let columns = || vec![field("a", "long"), field("t", "timestamp"), field("s", structure), field("missing", "string")];
+    let rows = |expr| all(FileSpec { filter: filter(expr), filter_rows: true, ..spec(&bytes, columns()) }).unwrap().num_rows();
+    let equal = |name: &str, value: i64, data_type: &str| call("=", vec![column(name, data_type), literal(value, data_type)]);
+    assert_eq!(rows(equal("a", 7, "long")), 1);
+    assert_eq!(rows(equal("a", 8, "long")), 0);
+    assert_eq!(rows(equal("t", 2_000_000, "timestamp")), 1);
+    assert_eq!(rows(equal("t", 2000, "timestamp")), 0);
+    assert_eq!(rows(equal("s.x", 1, "long")), 1);
+    assert_eq!(rows(equal("s.gone", 1, "long")), 0);
+    assert_eq!(rows(call("isnull", vec![column("s.x", "long")])), 1);
+    assert_eq!(rows(call("isnull", vec![column("missing", "string")])), 2);
+    assert_eq!(rows(call("isnotnull", vec![column("missing", "string")])), 0);
 }

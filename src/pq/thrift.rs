@@ -171,6 +171,20 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
     Some(deepest)
 }
 
+/// Bytes of a bloom filter, header and bits, by its header; `None` where `bytes` holds no whole one.
+pub(super) fn bloom_length(bytes: &[u8]) -> Option<u64> {
+    let mut skim = Skim::new(bytes);
+    let (mut bits, mut last) = (None, 0);
+    loop {
+        match skim.field(&mut last)? {
+            (STOP, _) => break,
+            (I32, 1) => bits = Some(skim.i32()?),
+            (kind, _) => skim.skip(kind, false, NESTING)?,
+        }
+    }
+    Some(skim.at as u64 + u64::try_from(bits?).ok()?)
+}
+
 /// What a page says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageHead {
