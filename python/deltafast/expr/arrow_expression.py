@@ -17,7 +17,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.expr import types
-from deltafast.expr.dnf import nan_beside_value, without_nan
+from deltafast.expr.dnf import nan_beside_value, null_or, without_nan
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.expr.python_values import constant
 from deltafast.expr.syntax import Binary, Constant, Func, InList, Like, Logical, Name, Syntax, Test, Unary
@@ -145,8 +145,7 @@ class _Translator:
                 return Logical("or", (missing, Func("isnan", (args[0],))))
             return missing
         if name == "is_nan":
-            # Null for null in Arrow, false in Spark.
-            return Logical("and", (Func("isnan", (args[0],)), Binary("<=>", args[0], args[0])))
+            return null_or(args[0], Func("isnan", (args[0],)))
         if name == "is_in":
             return self.membership(args[0], options)
         if name in _TEXT and not options.get("ignore_case"):

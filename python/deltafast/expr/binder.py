@@ -8,7 +8,6 @@ Rejected: deciding types in Rust. The same decision would then exist twice, for 
 """
 
 # Exceptions are made by functions that add the place; methods that never return raise.
-# ruff: noqa: EM102, TRY003, RET503
 
 from __future__ import annotations
 
@@ -168,6 +167,8 @@ class Binder:
 
     def mismatch(self, what: str, kinds: Sequence[DataType], pos: int | None) -> NoReturn:
         """Refuse argument types that Spark refuses as well."""
+        if any(_collated(k) for k in kinds):
+            self._no_collation(pos)
         names = " and ".join(sql_name(k) for k in kinds)
         self.wrong(f"{what} does not take {names}", pos, "cast one side to the type that is meant")
 

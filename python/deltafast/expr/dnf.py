@@ -106,6 +106,11 @@ def nan_beside_value(left: Syntax, right: Syntax) -> Syntax:
     return nan if isinstance(right, Constant) else Logical("and", (nan, Unary("not", Test("null", right))))
 
 
+def null_or(value: Syntax, found: Syntax) -> Syntax:
+    """What was found, but null for null: Arrow's and Polars' tests of one value are so, Spark's are false."""
+    return Func("if", (Test("null", value), Constant(Lit(None, types.VOID)), found))
+
+
 def _column(name: str, binder: Binder) -> Name:
     """The whole name first; only when there is no such column, a path of dotted names."""
     lower = name.lower()

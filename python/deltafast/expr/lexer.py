@@ -9,7 +9,6 @@ without a bound. Each of these would be a silently different predicate.
 """
 
 # Exceptions are made by functions that add the place; methods that never return raise.
-# ruff: noqa: EM101, EM102, TRY003
 
 from __future__ import annotations
 

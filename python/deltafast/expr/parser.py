@@ -8,7 +8,6 @@ Nesting is bounded (expressions come from hostile logs too) and a chain of AND o
 """
 
 # Exceptions are made by functions that add the place; methods that never return raise.
-# ruff: noqa: EM101, EM102, TRY003, RET503
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import types
+from deltafast.expr.dnf import null_or
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.expr.python_values import constant
 from deltafast.expr.syntax import Binary, Constant, FieldOf, Func, InList, Logical, Name, Syntax, Test, Unary
@@ -165,10 +166,8 @@ class _Translator:
         if name == "IsNotNull":
             return Unary("not", Test("null", args[0]))
         if name in ("IsNan", "IsNotNan") and self.kind(args[0]) in (types.FLOAT, types.DOUBLE):
-            # Null for null in Polars, false in Spark: `x = x` is null exactly then.
-            known = Binary("=", args[0], args[0])
             nan = Func("isnan", (args[0],))
-            return Logical("and", (known, nan if name == "IsNan" else Unary("not", nan)))
+            return null_or(args[0], nan if name == "IsNan" else Unary("not", nan))
         if name == "IsBetween":
             low = ">=" if options["closed"] in ("Both", "Left") else ">"
             high = "<=" if options["closed"] in ("Both", "Right") else "<"
@@ -193,8 +192,7 @@ class _Translator:
             # Polars leaves nulls out of the list: null only for a null.
             if present:
                 return InList(value, present)
-            nothing = Constant(Lit(value=False, type=types.BOOLEAN))
-            return Logical("and", (Binary("=", value, value), nothing))
+            return null_or(value, Constant(Lit(value=False, type=types.BOOLEAN)))
         found: Syntax = Constant(Lit(value=False, type=types.BOOLEAN))
         if present:
             found = Logical("and", (Unary("not", Test("null", value)), InList(value, present)))
@@ -250,14 +248,15 @@ def _literal(raw: Any, body: Any) -> Constant:
     return _scalar(raw, value)
 
 
-def _scalar(raw: Any, body: Any) -> Constant:  # noqa: PLR0911 - one line a type
+def _scalar(raw: Any, body: Any) -> Constant:  # noqa: C901, PLR0911 - one line a type
     kind, value = _pair(body)
     if kind == "Null":
         return constant(None)
     if kind in _INTEGERS:
         return Constant(Lit(int(value), _INTEGERS[kind]))
-    # JSON has no NaN and no infinity: Polars writes null, and which of them it was is lost.
-    if kind in ("Float32", "Float64") and value is not None:
+    if kind in ("Float32", "Float64"):
+        if value is None:  # JSON has no NaN and no infinity; which of them it was is lost
+            raise _unknown(raw)
         return Constant(Lit(float(value), types.FLOAT if kind == "Float32" else types.DOUBLE))
     if kind in ("Boolean", "String"):
         return constant(value)

@@ -9,7 +9,6 @@ DuckDB's connection is expected to have `TimeZone` set to the tree's zone.
 """
 
 # Exceptions are made by functions that add the place; methods that never return raise.
-# ruff: noqa: EM101, EM102, TRY003
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ arguments, and returns the typed node. A rule only decides types and casts; it e
 """
 
 # Methods of the binder that never return raise.
-# ruff: noqa: RET503
 
 from __future__ import annotations
 

@@ -83,12 +83,11 @@ def _distinct(values: list[Value]) -> list[Value]:
 
 
 def _comparison(op: str, left: Node, right: Node, zone: str) -> Node:
-    if isinstance(left, Lit) and isinstance(right, Cast):
-        turned = _unwrap(_MIRROR[op], right, left, zone)
-        return call(op, left, right) if turned is None else turned
-    if isinstance(right, Lit) and isinstance(left, Cast):
-        turned = _unwrap(op, left, right, zone)
-        return call(op, left, right) if turned is None else turned
+    """A comparison with its literal on the right, in the narrowest type that loses nothing."""
+    if isinstance(left, Lit) and not isinstance(right, Lit):
+        op, left, right = _MIRROR[op], right, left
+    if isinstance(left, Cast) and isinstance(right, Lit):
+        return _unwrap(op, left, right, zone) or call(op, left, right)
     return call(op, left, right)
 
 

@@ -1,0 +1,124 @@
+"""Dates, timestamps and numbers in text, and which casts of literals are certain."""
+
+# Times without a zone are what is tested.
+# ruff: noqa: DTZ001
+
+import datetime as dt
+import decimal
+import zoneinfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltafast.expr import literals, types
+from deltafast.expr.tree import Lit
+
+
+@given(st.dates())
+def test_days_are_pythons_days(day):
+    days = day.toordinal() - dt.date(1970, 1, 1).toordinal()
+    assert literals.days_from_civil(day.year, day.month, day.day) == days
+    assert literals.civil_from_days(days) == (day.year, day.month, day.day)
+    assert literals.parse_date(day.isoformat()) == days
+    assert literals.format_date(days) == day.isoformat()
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_every_day_is_written_and_read_back(days):
+    assert literals.parse_date(literals.format_date(days)) == days
+
+
+@given(st.datetimes())
+def test_timestamps_are_pythons_timestamps(moment):
+    micros = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    assert literals.parse_timestamp(moment.isoformat(" "), None) == micros
+    assert literals.parse_timestamp(moment.isoformat(), "UTC") == micros
+    assert literals.parse_timestamp(literals.format_timestamp(micros), "UTC") == micros
+
+
+@given(
+    st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)),
+    st.sampled_from(["America/New_York", "Asia/Kolkata", "Pacific/Apia"]),
+)
+def test_a_local_time_is_the_earlier_of_two_and_after_a_gap(moment, zone):
+    micros = literals.parse_timestamp(moment.isoformat(" "), zone)
+    aware = moment.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+    assert micros == (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2024-1",
+        "24-01-01",
+        "2024-01-01x",
+        "2024/01/01",
+        "2024-02-30",
+        "2024-00-01",
+        "99999999-01-01",
+        "nan",
+        "+-2024",
+    ],
+)
+def test_texts_that_are_no_dates_are_not(text):
+    assert (literals.parse_date(text) is None) == (text != "2024-1")
+
+
+@pytest.mark.parametrize(
+    "text", ["12:30", "2024-01-01 24:00:00", "2024-01-01 1", "2024-01-01 00:00:00 PST", "T12:00:00", "now"]
+)
+def test_a_timestamp_that_is_not_certain_is_left_to_the_core(text):
+    assert literals.parse_timestamp(text, "UTC") is None
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=12, min_value=-(10**9), max_value=10**9))
+def test_a_float_is_rounded_once(value):
+    assert literals.exact_float32(value) == float(np.float32(str(value)))
+
+
+def test_a_float_between_two_singles_is_not_rounded_twice():
+    # As a double this is exactly between two singles; the digits say it is above.
+    assert literals.exact_float32(decimal.Decimal("1.000000059604644775390626")) == float(
+        np.nextafter(np.float32(1), np.float32(2))
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "to", "folded"),
+    [
+        (5, types.LONG, types.BYTE, 5),
+        (300, types.LONG, types.BYTE, None),
+        (2**53 + 1, types.LONG, types.DOUBLE, 2.0**53),
+        (2**24 + 1, types.INTEGER, types.FLOAT, None),
+        (decimal.Decimal("2.50"), types.Decimal(3, 2), types.Decimal(2, 1), decimal.Decimal("2.5")),
+        (decimal.Decimal("2.55"), types.Decimal(3, 2), types.Decimal(2, 1), None),
+        (decimal.Decimal("2.5"), types.Decimal(2, 1), types.INTEGER, None),
+        (decimal.Decimal("99.5"), types.Decimal(3, 1), types.Decimal(2, 1), None),
+        (0.1, types.DOUBLE, types.FLOAT, None),
+        (0.5, types.DOUBLE, types.FLOAT, 0.5),
+        (float("inf"), types.DOUBLE, types.LONG, None),
+        (" 12 ", types.STRING, types.INTEGER, 12),
+        ("12.0", types.STRING, types.INTEGER, None),
+        ("1e3", types.STRING, types.DOUBLE, 1000.0),
+        ("1d", types.STRING, types.DOUBLE, None),
+        ("Infinity", types.STRING, types.DOUBLE, float("inf")),
+        ("YES", types.STRING, types.BOOLEAN, True),
+        ("on", types.STRING, types.BOOLEAN, None),
+        ("é", types.STRING, types.BINARY, "é".encode()),
+        (True, types.BOOLEAN, types.STRING, "true"),
+        (None, types.VOID, types.DATE, None),
+        (-1, types.TIMESTAMP_NTZ, types.DATE, -1),
+        (0, types.DATE, types.STRING, "1970-01-01"),
+        (10**7, types.DATE, types.STRING, None),
+        (1.5, types.DOUBLE, types.STRING, None),
+    ],
+)
+def test_a_cast_of_a_literal_is_folded_only_when_certain(value, source, to, folded):
+    found = literals.fold_cast(Lit(value, source), to, "UTC")
+    if folded is None and value is not None:
+        assert found is None
+    else:
+        assert found == Lit(folded, to)
