@@ -75,11 +75,16 @@ pub fn shown(text: &str) -> String {
         }
         out.push(match c {
             '\n' | '\r' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
+            c if c.is_control() || is_invisible(c) => '\u{fffd}',
             c => c,
         });
     }
     out
+}
+
+/// Characters that change how the text around them is shown.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Removes `user:password@` and the query string from every `scheme://…` in `text`.

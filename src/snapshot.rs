@@ -10,6 +10,7 @@
 //! Protocol: "Delta Table Specification", "Requirements for Readers". Cost of opening: at most four requests with a
 //! checkpoint and a version checksum.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chrono_tz::Tz;
@@ -17,14 +18,14 @@ use chrono_tz::Tz;
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::Cancel;
 use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Skip};
-use crate::parse::Wanted;
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
+use crate::parse::{FileBatch, Wanted};
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
 use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::{log_path, properties};
-use crate::protocol::schema::{StructField, StructType};
-use crate::reconcile::{self, FileStream, Request, Sets, TableActions, Texts};
+use crate::reconcile::{self, FileStream, Request, Seen, Sets, TableActions, Texts};
 use crate::store::Stores;
 
 /// What a caller decides beside the version.
@@ -62,6 +63,10 @@ struct Inner {
     plan_cache: Mutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
 }
 
+/// Checkpoints up to this size are read before the first file is given out.
+const READ_AT_ONCE: u64 = 4 << 20;
+/// Up to this size the commits of a local log are read rather than their checksum believed.
+const LOOKED_AT: u64 = 16 << 20;
 /// Above this size the newest commit is not read to check the version checksum against it.
 const CHECKED_COMMIT: u64 = 1 << 20;
 
@@ -97,7 +102,7 @@ impl Snapshot {
         if protocol.has_reader_feature("catalogManaged") && !options.catalog {
             return Err(Error::unsupported_feature(
                 "catalogManaged",
-                "the table is managed by a catalog, which alone knows its newest version; open it with the catalog's `log_tail` or `max_table_version`",
+                "the table has the feature `catalogManaged`: its catalog alone knows its newest version; open it with the catalog's `log_tail` or `max_table_version`",
             )
             .at_version(version));
         }
@@ -106,7 +111,11 @@ impl Snapshot {
         }
         let mapping = features::column_mapping(&protocol, &metadata).at_version(version)?;
         let schema = StructType::parse(&metadata.schema_string).at_version(version)?;
-        for column in &metadata.partition_columns {
+        validate_mapping(&schema, mapping).at_version(version)?;
+        for (n, column) in metadata.partition_columns.iter().enumerate() {
+            if metadata.partition_columns.iter().take(n).any(|other| other == column) {
+                return Err(Error::corrupt(format!("the partition column `{column}` is named twice")).at_version(version));
+            }
             if schema.field(column).is_none() {
                 return Err(Error::corrupt(format!("the partition column `{column}` is not in the schema")).at_version(version));
             }
@@ -225,8 +234,33 @@ impl Snapshot {
         let wanted = Arc::new(wanted);
         self.with_segment(|segment| {
             let request = Request { kind, wanted: Arc::clone(&wanted), cancel: cancel.clone() };
-            reconcile::files(segment, &self.0.texts, self.stores().root(), request)
+            let stream = reconcile::files(segment, &self.0.texts, self.stores().root(), request)?;
+            // What fits in a moment's memory is read to its end here, so that damage anywhere in a checkpoint still finds
+            // the commits to replay instead.
+            let bytes: u64 = segment.checkpoint.iter().flat_map(|c| &c.files).map(|f| f.size.unwrap_or(0)).sum();
+            if segment.checkpoint.is_some() && bytes <= READ_AT_ONCE { stream.read_to_end() } else { Ok(stream) }
         })
+    }
+
+    /// The files that commits after `version` added and that are live, and all keys that these commits touched.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
+    pub fn files_since(&self, version: i64, like: &Seen, wanted: Wanted, cancel: &Cancel) -> Result<(Vec<FileBatch>, Seen)> {
+        let segment = self.segment();
+        let commits: Vec<CommitFile> = segment.commits.iter().filter(|c| c.version > version).cloned().collect();
+        let newer = Segment { checkpoint: None, replay: commits.clone(), commits, checksum: None, ..segment.as_ref().clone() };
+        let request = Request { kind: FileKind::Adds, wanted: Arc::new(wanted), cancel: cancel.clone() };
+        let mut stream = reconcile::files_after(Seen::like(like), &newer, &self.0.texts, self.stores().root(), request)?;
+        let batches = stream.by_ref().collect::<Result<Vec<_>>>()?;
+        Ok((batches, stream.into_seen()))
+    }
+
+    /// Whether every commit after `version` is in the segment.
+    #[must_use]
+    pub fn has_commits_since(&self, version: i64) -> bool {
+        let segment = self.segment();
+        version == segment.version || segment.commits.first().is_some_and(|c| c.version <= version + 1)
     }
 
     /// Application transactions and domains.
@@ -295,7 +329,11 @@ impl Snapshot {
             }
             next += 1;
         }
-        let Some(last) = new.last().cloned() else { return Ok(Some(self.clone())) };
+        let Some(last) = new.last().cloned() else {
+            // Nothing follows: either nothing is new, or the commits in between are cleaned up already.
+            let cleaned_up = self.0.log.hint()?.is_some_and(|hint| hint.version > segment.version);
+            return Ok(if cleaned_up { None } else { Some(self.clone()) });
+        };
         let tail = Segment {
             commits: new.clone(),
             replay: new.clone(),
@@ -385,6 +423,45 @@ impl Snapshot {
     }
 }
 
+/// Checks that every field has what the mapping mode finds it by, and nobody else has the same.
+fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
+    fn fields(data_type: &DataType, visit: &mut dyn FnMut(&StructField) -> Result<()>) -> Result<()> {
+        match data_type {
+            DataType::Struct(inner) => inner.fields.iter().try_for_each(|field| {
+                visit(field)?;
+                fields(&field.data_type, visit)
+            }),
+            DataType::Array(array) => fields(&array.element, visit),
+            DataType::Map(map) => {
+                fields(&map.key, visit)?;
+                fields(&map.value, visit)
+            }
+            _ => Ok(()),
+        }
+    }
+    if mapping == ColumnMapping::None {
+        return Ok(());
+    }
+    let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+    for field in &schema.fields {
+        if !names.insert(field.physical_name()) {
+            return Err(Error::corrupt(format!("two columns have the physical name `{}`", field.physical_name())).at_column(&field.name));
+        }
+    }
+    fields(&DataType::Struct(Arc::new(schema.clone())), &mut |field| {
+        if !field.metadata.get("delta.columnMapping.physicalName").is_some_and(serde_json::Value::is_string) {
+            return Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.physicalName`", field.name)).at_column(&field.name));
+        }
+        match field.field_id() {
+            Some(id) if !ids.insert(id) => Err(Error::corrupt(format!("two columns have the `delta.columnMapping.id` {id}")).at_column(&field.name)),
+            None if mapping == ColumnMapping::Id => {
+                Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.id` of 32 bits", field.name)).at_column(&field.name))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
 fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
@@ -414,7 +491,14 @@ pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
 /// The version checksum of a segment, unless its own commit contradicts it.
 fn trusted_checksum(log: &Log, segment: &Segment, texts: &Arc<Texts>) -> Result<Option<Checksum>> {
     let Some(file) = &segment.checksum else { return Ok(None) };
+    // Where looking is cheap, looking beats believing: a local log that is read in a moment needs no summary.
+    if log.stores().root().url().starts_with("file:") && segment.commits.iter().map(|c| c.file.size.unwrap_or(0)).sum::<u64>() <= LOOKED_AT {
+        return Ok(None);
+    }
     let Some(checksum) = log.checksum(file) else { return Ok(None) };
+    if features::check_readable(&checksum.protocol).is_err() || StructType::parse(&checksum.metadata.schema_string).is_err() {
+        return Ok(None);
+    }
     if let Some(commit) = &segment.last_commit
         && commit.file.size.is_some_and(|size| size <= CHECKED_COMMIT)
     {

@@ -66,7 +66,8 @@ impl Log {
         match self.store().get(LAST_CHECKPOINT).wait() {
             Ok((bytes, _)) => Ok(Hint::parse(&bytes)),
             Err(error) if error.is_not_found() => Ok(None),
-            // A directory of that name, say. If the store is down, the listing will tell.
+            // A store that is down is worth an error; a directory of that name, say, is just no hint.
+            Err(error @ Error::Storage { retryable: true, .. }) => Err(error),
             Err(_) => Ok(None),
         }
     }

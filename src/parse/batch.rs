@@ -55,6 +55,19 @@ pub enum StatsColumn {
     Parsed(StructArray),
 }
 
+impl DvColumns {
+    fn none(rows: usize) -> Self {
+        Self {
+            present: BooleanBuffer::new_unset(rows),
+            storage_type: StringViewArray::new_null(rows),
+            path_or_inline: StringViewArray::new_null(rows),
+            offset: Int32Array::new_null(rows),
+            size_in_bytes: Int32Array::new_null(rows),
+            cardinality: Int64Array::new_null(rows),
+        }
+    }
+}
+
 impl StatsColumn {
     fn as_array(&self) -> &dyn Array {
         match self {
@@ -158,6 +171,50 @@ impl FileBatch {
         })
     }
 
+    /// Batches of the same columns, one after the other.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Internal`] for different columns.
+    pub fn concat(all: &[&Self]) -> Result<Self> {
+        let some = |pick: &dyn Fn(&Self) -> Option<StringViewArray>| -> Result<Option<StringViewArray>> {
+            let arrays: Vec<StringViewArray> = all.iter().filter_map(|b| pick(b)).collect();
+            if arrays.is_empty() { Ok(None) } else { join(&arrays).map(Some) }
+        };
+        let ints = |pick: &dyn Fn(&Self) -> Option<Int64Array>| -> Result<Option<Int64Array>> {
+            let arrays: Vec<Int64Array> = all.iter().filter_map(|b| pick(b)).collect();
+            if arrays.is_empty() { Ok(None) } else { join(&arrays).map(Some) }
+        };
+        let missing = || crate::error::Error::internal("a column of file actions is missing");
+        let partitions = all.first().map_or(0, |b| b.partition.len());
+        let dv = if all.iter().any(|b| b.dv.is_some()) {
+            let columns: Vec<DvColumns> = all.iter().map(|b| b.dv.clone().unwrap_or_else(|| DvColumns::none(b.len()))).collect();
+            Some(DvColumns {
+                present: join(&columns.iter().map(|d| BooleanArray::new(d.present.clone(), None)).collect::<Vec<_>>())?.values().clone(),
+                storage_type: join(&columns.iter().map(|d| d.storage_type.clone()).collect::<Vec<_>>())?,
+                path_or_inline: join(&columns.iter().map(|d| d.path_or_inline.clone()).collect::<Vec<_>>())?,
+                offset: join(&columns.iter().map(|d| d.offset.clone()).collect::<Vec<_>>())?,
+                size_in_bytes: join(&columns.iter().map(|d| d.size_in_bytes.clone()).collect::<Vec<_>>())?,
+                cardinality: join(&columns.iter().map(|d| d.cardinality.clone()).collect::<Vec<_>>())?,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
+            path: some(&|b| Some(b.path.clone()))?.ok_or_else(missing)?,
+            dv,
+            partition: (0..partitions).map(|n| some(&|b| b.partition.get(n).cloned())?.ok_or_else(missing)).collect::<Result<_>>()?,
+            size: ints(&|b| Some(b.size.clone()))?.ok_or_else(missing)?,
+            time: ints(&|b| b.time.clone())?,
+            stats: None,
+            tags: some(&|b| b.tags.clone())?,
+            base_row_id: ints(&|b| b.base_row_id.clone())?,
+            default_row_commit_version: ints(&|b| b.default_row_commit_version.clone())?,
+            data_change: None,
+            clustering: some(&|b| b.clustering.clone())?,
+            order: Vec::new(),
+        })
+    }
+
     /// Bytes that the batch keeps in memory, buffers of views included.
     #[must_use]
     pub fn memory(&self) -> usize {
@@ -171,6 +228,11 @@ impl FileBatch {
 fn take<A: Array + Clone + 'static>(filter: &FilterPredicate, array: &A) -> Result<A> {
     let filtered: ArrayRef = filter.filter(array)?;
     filtered.as_any().downcast_ref::<A>().cloned().ok_or_else(|| crate::error::Error::internal("a filter changed the type of its array"))
+}
+
+fn join<A: Array + Clone + 'static>(arrays: &[A]) -> Result<A> {
+    let joined = arrow_select::concat::concat(&arrays.iter().map(|a| a as &dyn Array).collect::<Vec<_>>())?;
+    joined.as_any().downcast_ref::<A>().cloned().ok_or_else(|| crate::error::Error::internal("joining changed the type of an array"))
 }
 
 /// A mask from bits.

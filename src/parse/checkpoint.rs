@@ -93,6 +93,7 @@ impl OpenCheckpoint {
             }
         }
         if files {
+            sidecars.dedup_by(|a, b| a.path == b.path);
             let sidecars = sidecars.iter().map(|s| sidecar_file(s, store)).collect::<Result<Vec<_>>>()?;
             out.sidecars = map_all(sidecars, |file| as_log(open_raw(&file).map(Arc::new)))?;
         }
@@ -177,7 +178,8 @@ impl OpenCheckpoint {
 /// Damage to a checkpoint is damage to the log.
 fn as_log<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
-        Error::Corrupt { what, place, .. } => Error::Corrupt { kind: crate::error::Damaged::Log, what, place },
+        // What the decoder does not know makes this checkpoint as useless as a damaged one.
+        Error::Corrupt { what, place, .. } | Error::Unsupported { what, place, .. } => Error::Corrupt { kind: crate::error::Damaged::Log, what, place },
         other => other,
     })
 }
@@ -263,14 +265,19 @@ fn group_batches(
     parsed_stats: bool,
 ) -> Result<impl Iterator<Item = Result<FileBatch>> + use<>> {
     let batches = as_log(raw.read(&[group], |path| wants(wanted, kind, parsed_stats, path), TextLayout::View, BATCH_ROWS, BATCH_BYTES))?;
-    let wanted = Arc::clone(wanted);
-    Ok(batches.map(move |batch| file_batch(&as_log(batch)?, kind, &wanted)).filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
+    let (wanted, path) = (Arc::clone(wanted), raw.path().to_owned());
+    Ok(batches.map(move |batch| file_batch(&as_log(batch)?, kind, &wanted).at_file(&path)).filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
 }
 
 /// The columns of one batch, rows of other actions left out.
 fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<FileBatch> {
     let actions = batch.column(0).as_struct_opt().ok_or_else(|| Error::corrupt(format!("the checkpoint's column `{}` is no struct", kind.column())))?;
     let path = string_column(actions, "path", actions.len())?;
+    if let Some(size) = actions.column_by_name("size")
+        && (0..actions.len()).any(|row| actions.is_valid(row) && path.is_null(row) && size.is_valid(row))
+    {
+        return Err(Error::corrupt("a file action has no `path`"));
+    }
     let valid = NullBuffer::union(actions.nulls(), path.nulls());
     let filtered;
     let actions = match valid {
@@ -285,6 +292,9 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
     let size = int_column(actions, "size", rows)?;
     if size.iter().flatten().any(|size| size < 0) {
         return Err(Error::corrupt("a file action has a negative `size`"));
+    }
+    if kind == FileKind::Adds && size.null_count() > 0 {
+        return Err(Error::corrupt("an `add` has no `size`"));
     }
     let partition = match actions.column_by_name("partitionValues") {
         Some(map) if !wanted.partition.is_empty() => map_columns(map.as_map_opt().ok_or_else(|| wrong_type("partitionValues"))?, &wanted.partition)?,
@@ -334,7 +344,17 @@ fn typed(actions: &StructArray, name: &str, data_type: &Arrow, rows: usize) -> R
     match actions.column_by_name(name) {
         None => Ok(new_null_array(data_type, rows)),
         Some(array) if array.data_type() == data_type => Ok(Arc::clone(array)),
-        Some(array) => cast(array, data_type).map_err(|_| wrong_type(name)),
+        Some(array) if is_like(array.data_type(), data_type) => cast(array, data_type).map_err(|_| wrong_type(name)),
+        Some(_) => Err(wrong_type(name)),
+    }
+}
+
+/// Whether a column of one type may stand for another: only the width may differ.
+fn is_like(found: &Arrow, wanted: &Arrow) -> bool {
+    match wanted {
+        Arrow::Utf8View => matches!(found, Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Null),
+        Arrow::Int64 | Arrow::Int32 => found.is_integer() || *found == Arrow::Null,
+        _ => false,
     }
 }
 

@@ -145,8 +145,8 @@ impl<'a> Parser<'a> {
         if !cursor.take(b'}') {
             loop {
                 let key = cursor.key()?;
-                let name = cursor.slice(key);
-                if let Err(error) = self.action(cursor, name) {
+                let name = cursor.name(key)?;
+                if let Err(error) = self.action(cursor, &name) {
                     failure.get_or_insert(error);
                     break;
                 }
@@ -277,7 +277,7 @@ impl<'a> Files<'a> {
         self.row_partition.fill(None);
         let (wanted, row_partition) = (self.wanted, &mut self.row_partition);
         let present = cursor.object(|c, key| {
-            match c.slice(key) {
+            match &*c.name(key)? {
                 b"path" => path = c.opt_string()?,
                 b"size" => size = c.opt_i64()?,
                 b"partitionValues" => {
@@ -304,11 +304,15 @@ impl<'a> Files<'a> {
                 }
                 b"modificationTime" if is_add => time = c.opt_i64()?,
                 b"deletionTimestamp" if !is_add => time = c.opt_i64()?,
-                b"stats" => stats = if c.take_null() { None } else { Some(c.quoted_json()?) },
+                b"stats" => {
+                    c.skip_blanks();
+                    // Statistics of any other form than text say nothing.
+                    stats = if c.peek() == Some(b'"') { Some(c.quoted_json()?) } else { c.skip_value().map(|_| None)? }
+                }
                 b"deletionVector" => {
                     let mut found = Dv::default();
                     let is_object = c.object(|c, key| {
-                        match c.slice(key) {
+                        match &*c.name(key)? {
                             b"storageType" => found.storage_type = c.opt_string()?,
                             b"pathOrInlineDv" => found.path = c.opt_string()?,
                             b"offset" => found.offset = c.opt_i64()?,
@@ -461,7 +465,8 @@ pub fn singles(text: &Bytes, take: &Take) -> Result<Vec<Single>> {
     while start < text.len() {
         let rest = text.get(start..).unwrap_or_default();
         let end = memchr::memchr(b'\n', rest).map_or(text.len(), |n| start + n + 1);
-        let skip = [&b"{\"add\":"[..], b"{\"remove\":", b"{\"cdc\":"].iter().any(|prefix| rest.starts_with(prefix))
+        let skip = rest.first() == Some(&b'\n')
+            || [&b"{\"add\":"[..], b"{\"remove\":", b"{\"cdc\":"].iter().any(|prefix| rest.starts_with(prefix))
             || (!take.info && rest.starts_with(b"{\"commitInfo\":"));
         if !skip {
             out.extend(parse(text, start..end, take, &[])?.singles);

@@ -4,6 +4,8 @@
 //! reader only finds where things begin and end, and checks the grammar on the way. Nesting costs one bit a level, not
 //! stack, so no input can overflow it.
 
+use std::borrow::Cow;
+
 /// Where a string's content is, between its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
@@ -262,6 +264,12 @@ impl<'a> Cursor<'a> {
             }
             return if self.take(b'}') { Ok(true) } else { Err("expected `,` or `}`") };
         }
+    }
+
+    /// A key with its escapes resolved.
+    #[inline]
+    pub(super) fn name(&self, span: Span) -> Result<Cow<'a, [u8]>, Wrong> {
+        if span.escaped { unescape(self.slice(span)).map(|name| Cow::Owned(name.into_bytes())) } else { Ok(Cow::Borrowed(self.slice(span))) }
     }
 
     pub(super) fn slice(&self, span: Span) -> &'a [u8] {

@@ -10,6 +10,7 @@
 //!
 //! Protocol: "Per-file Statistics". Cost: one pass over the text, no allocation a file.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, PrimitiveBuilder, StringBuilder};
@@ -57,6 +58,56 @@ pub struct Stats {
     pub tight_bounds: BooleanArray,
     /// In the order asked for.
     pub leaves: Vec<LeafStats>,
+}
+
+impl Stats {
+    /// The rows for which `keep` is true.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for a mask of another length.
+    pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
+        self.each(
+            |arrays| match arrays {
+                [array] => Ok(arrow_select::filter::filter(array.as_ref(), keep)?),
+                _ => Err(Error::internal("one column at a time")),
+            },
+            &[],
+        )
+    }
+
+    /// Statistics of the same leaves, one after the other; `None` of none.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for different leaves.
+    pub fn concat(all: &[&Self]) -> Result<Option<Self>> {
+        let Some((first, rest)) = all.split_first() else { return Ok(None) };
+        first.each(|arrays| Ok(arrow_select::concat::concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>())?), rest).map(Some)
+    }
+
+    /// Makes every column of the columns in its place.
+    fn each(&self, make: impl Fn(&[ArrayRef]) -> Result<ArrayRef>, rest: &[&Self]) -> Result<Self> {
+        let column = |pick: &dyn Fn(&Self) -> Option<ArrayRef>| -> Result<Option<ArrayRef>> {
+            let arrays: Vec<ArrayRef> = std::iter::once(self).chain(rest.iter().copied()).filter_map(pick).collect();
+            if arrays.is_empty() { Ok(None) } else { make(&arrays).map(Some) }
+        };
+        let long =
+            |array: Option<ArrayRef>| array.and_then(|a| a.as_primitive_opt::<Int64Type>().cloned()).ok_or_else(|| Error::internal("a count is missing"));
+        Ok(Self {
+            num_records: long(column(&|s| Some(Arc::new(s.num_records.clone())))?)?,
+            tight_bounds: column(&|s| Some(Arc::new(s.tight_bounds.clone())))?
+                .and_then(|a| a.as_boolean_opt().cloned())
+                .ok_or_else(|| Error::internal("a flag is missing"))?,
+            leaves: (0..self.leaves.len())
+                .map(|n| {
+                    Ok(LeafStats {
+                        min: column(&|s| s.leaves.get(n)?.min.clone())?,
+                        max: column(&|s| s.leaves.get(n)?.max.clone())?,
+                        null_count: long(column(&|s| Some(Arc::new(s.leaves.get(n)?.null_count.clone())))?)?,
+                    })
+                })
+                .collect::<Result<_>>()?,
+        })
+    }
 }
 
 /// Whether bounds of this type are kept in statistics at all.
@@ -269,18 +320,18 @@ impl Reader {
         if cursor.peek().is_some() {
             return Err("text after the statistics");
         }
-        let mut filled = vec![false; self.columns.len()];
+        // Whatever can fail does so before a column has taken anything.
+        let mut values = Vec::with_capacity(found.len());
         for (span, _, slot) in &found {
-            let Some((column, filled)) = slot.and_then(|slot| Some((self.columns.get_mut(slot)?, filled.get_mut(slot)?))) else { continue };
-            if std::mem::replace(filled, true) {
-                // A key that occurs twice: the first value stands.
-                continue;
-            }
             let content = json.get(span.start..span.end).unwrap_or_default();
-            if span.escaped {
-                column.push(unescape(content)?.as_bytes());
-            } else {
-                column.push(content);
+            values.push((*slot, if span.escaped { Cow::Owned(unescape(content)?.into_bytes()) } else { Cow::Borrowed(content) }));
+        }
+        let mut filled = vec![false; self.columns.len()];
+        for (slot, content) in values {
+            let Some((column, filled)) = slot.and_then(|slot| Some((self.columns.get_mut(slot)?, filled.get_mut(slot)?))) else { continue };
+            // Of a key that occurs twice the first value stands.
+            if !std::mem::replace(filled, true) {
+                column.push(&content);
             }
         }
         let unfilled: Vec<Slot> = filled.iter().enumerate().filter(|(_, filled)| !**filled).map(|(slot, _)| slot).collect();

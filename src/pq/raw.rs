@@ -126,6 +126,12 @@ impl RawFile {
         self.footer.num_rows()
     }
 
+    /// Its path in its store.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.file.path
+    }
+
     /// The file's size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {

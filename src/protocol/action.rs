@@ -167,6 +167,10 @@ fn string_map<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result
 /// # Errors
 /// [`Error::Corrupt`] names the action and the JSON problem.
 pub fn from_json<'a, T: Deserialize<'a>>(name: &str, json: &'a str) -> Result<T> {
+    // The library would take an array for a struct.
+    if !json.trim_start().starts_with('{') {
+        return Err(Error::corrupt(format!("the action `{name}` is not an object")));
+    }
     serde_json::from_str(json).map_err(|e| Error::corrupt(format!("the action `{name}` is malformed: {}", without_position(&e))))
 }
 

@@ -43,7 +43,13 @@ pub fn check_readable(protocol: &Protocol) -> Result<()> {
         )));
     }
     if protocol.min_reader_version < 3 {
-        return Ok(());
+        return match &protocol.reader_features {
+            Some(features) if !features.is_empty() => Err(Error::corrupt(format!(
+                "the protocol has `readerFeatures` with reader version {}; only reader version 3 has them",
+                protocol.min_reader_version
+            ))),
+            _ => Ok(()),
+        };
     }
     let Some(features) = &protocol.reader_features else {
         return Err(Error::corrupt("the protocol has reader version 3 but no `readerFeatures`"));
@@ -54,16 +60,18 @@ pub fn check_readable(protocol: &Protocol) -> Result<()> {
             protocol.min_writer_version
         )));
     }
-    for feature in features {
-        if !READER_FEATURES.contains(&feature.as_str()) {
-            return Err(Error::unsupported_feature(
-                feature,
-                format!(
-                    "the table needs the reader feature `{feature}`, which deltafast {} does not have; upgrade deltafast to read it",
-                    env!("CARGO_PKG_VERSION")
-                ),
-            ));
-        }
+    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|f| !READER_FEATURES.contains(f)).collect();
+    if !unknown.is_empty() {
+        let (list, plural) = (unknown.join("`, `"), if unknown.len() > 1 { "s" } else { "" });
+        let what = format!(
+            "the table needs the reader feature{plural} `{list}`, which deltafast {} does not have; upgrade deltafast to read it",
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(Error::unsupported_feature(unknown.join(", "), what));
+    }
+    let of_writers = protocol.writer_features.as_deref().unwrap_or_default();
+    if let Some(alone) = features.iter().find(|feature| !of_writers.contains(feature)) {
+        return Err(Error::corrupt(format!("the feature `{alone}` is in `readerFeatures` but not in `writerFeatures`")));
     }
     Ok(())
 }
@@ -92,9 +100,10 @@ pub fn column_mapping(protocol: &Protocol, metadata: &Metadata) -> Result<Column
         Some(_) if !supported => Ok(ColumnMapping::None),
         Some("name") => Ok(ColumnMapping::Name),
         Some("id") => Ok(ColumnMapping::Id),
-        Some(other) => {
-            Err(Error::unsupported_feature("columnMapping", format!("the column mapping mode `{other}` does not exist; known are none, name and id")))
-        }
+        Some(other) => Err(Error::unsupported_feature(
+            "columnMapping",
+            format!("`delta.columnMapping.mode` is `{other}`, a mode that does not exist; known are none, name and id"),
+        )),
     }
 }
 

@@ -38,10 +38,54 @@ fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
 
 fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
     let zone = match options.get("time_zone") {
-        Some(name) => name.parse().map_err(|_| Error::invalid(format!("`{name}` is no time zone; give a name like `Europe/Berlin`")))?,
+        Some(name) => {
+            whole_hours(name).unwrap_or(name).parse().map_err(|_| Error::invalid(format!("`{name}` is no time zone; give a name like `Europe/Berlin`")))?
+        }
         None => chrono_tz::Tz::UTC,
     };
     Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
+}
+
+/// The zone database's name for an offset of whole hours, whose sign it turns around.
+fn whole_hours(offset: &str) -> Option<&'static str> {
+    const EAST: [&str; 15] = [
+        "UTC",
+        "Etc/GMT-1",
+        "Etc/GMT-2",
+        "Etc/GMT-3",
+        "Etc/GMT-4",
+        "Etc/GMT-5",
+        "Etc/GMT-6",
+        "Etc/GMT-7",
+        "Etc/GMT-8",
+        "Etc/GMT-9",
+        "Etc/GMT-10",
+        "Etc/GMT-11",
+        "Etc/GMT-12",
+        "Etc/GMT-13",
+        "Etc/GMT-14",
+    ];
+    const WEST: [&str; 13] = [
+        "UTC",
+        "Etc/GMT+1",
+        "Etc/GMT+2",
+        "Etc/GMT+3",
+        "Etc/GMT+4",
+        "Etc/GMT+5",
+        "Etc/GMT+6",
+        "Etc/GMT+7",
+        "Etc/GMT+8",
+        "Etc/GMT+9",
+        "Etc/GMT+10",
+        "Etc/GMT+11",
+        "Etc/GMT+12",
+    ];
+    let (names, rest): (&[&'static str], &str) = match offset.strip_prefix('+') {
+        Some(rest) => (&EAST, rest),
+        None => (&WEST, offset.strip_prefix('-')?),
+    };
+    let hours = rest.strip_suffix(":00").or_else(|| rest.strip_suffix("00")).unwrap_or(rest);
+    names.get(hours.parse::<usize>().ok()?).copied()
 }
 
 fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
@@ -279,7 +323,9 @@ impl Snapshot {
 
     fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
         let core = self.core.clone();
-        let sets = wait(py, move |_| core.sets().map(|sets| sets.domains.clone()))?;
+        let sets = wait(py, move |_| {
+            core.sets().map(|sets| sets.domains.iter().map(|(name, domain)| (name.clone(), domain.configuration.clone())).collect::<HashMap<_, _>>())
+        })?;
         json(py, &sets)
     }
 

@@ -11,7 +11,7 @@ mod replay;
 mod seen;
 mod sets;
 
-pub use replay::{FileStream, Request, Texts, files};
+pub use replay::{FileStream, Request, Texts, files, files_after};
 pub use seen::{Seen, Verdict};
 pub use sets::{Sets, TableActions, read_sets, read_table};
 

@@ -17,6 +17,8 @@ use crate::store::Store;
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 8 << 20;
+/// A larger commit than this is a lie of the store's; it is read as it comes.
+const IMPLAUSIBLE: u64 = 1 << 40;
 /// Small commits are parsed together up to this size.
 const GROUP_BYTES: u64 = 1 << 20;
 /// And up to this number, so that groups are there for every core.
@@ -90,6 +92,7 @@ pub struct FileStream {
     seen: Seen,
     checkpoint: Option<OpenCheckpoint>,
     rest: Option<Lanes<FileBatch>>,
+    ready: Option<std::vec::IntoIter<FileBatch>>,
     request: Request,
 }
 
@@ -98,7 +101,24 @@ pub struct FileStream {
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
 pub fn files(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, request: Request) -> Result<FileStream> {
+    files_after(Seen::default(), segment, texts, store, request)
+}
+
+/// [`files`] with the fingerprints of `seen`, which must be empty.
+///
+/// # Errors
+/// As [`files`].
+pub fn files_after(seen: Seen, segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, request: Request) -> Result<FileStream> {
     let checkpoint = segment.checkpoint.as_ref().map(|c| OpenCheckpoint::open(c, store, true).at_version(c.version)).transpose()?;
+    // A compaction stands for commits that are there as well: one that does not parse is known now, while they can be used.
+    for compaction in segment.replay.iter().filter(|c| c.is_compaction()) {
+        let text = texts.get(compaction)?;
+        if text.is_empty() {
+            return Err(Error::corrupt("the log compaction is empty").at_file(&compaction.file.path));
+        }
+        let keys = Take { adds: Some(Wanted::default()), removes: Some(Wanted::default()), ..Take::default() };
+        commit::parse(&text, 0..text.len(), &keys, &[]).at_file(&compaction.file.path)?;
+    }
     let wanted = request.wanted.as_ref().clone();
     // Of the other kind only the key counts.
     let key_only = Wanted::default();
@@ -108,7 +128,7 @@ pub fn files(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, requ
     });
     let sources = commit_sources(&segment.replay, texts, &take);
     let commits = (!sources.is_empty()).then(|| lanes(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
-    Ok(FileStream { commits, seen: Seen::default(), checkpoint, rest: None, request })
+    Ok(FileStream { commits, seen, checkpoint, rest: None, ready: None, request })
 }
 
 /// Work on commits, newest first.
@@ -132,7 +152,7 @@ fn commit_sources(commits: &[CommitFile], texts: &Arc<Texts>, take: &Arc<Take>) 
                 let piece = Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: true, offset: 0 };
                 parse_piece(piece, &take)
             })));
-        } else if size > PIECE {
+        } else if size > PIECE && size < IMPLAUSIBLE {
             flush(&mut group, &mut out);
             let mut start = 0;
             while start < size {
@@ -142,11 +162,11 @@ fn commit_sources(commits: &[CommitFile], texts: &Arc<Texts>, take: &Arc<Take>) 
                 start = end;
             }
         } else {
-            if group.len() >= GROUP_COMMITS || group_bytes + size > GROUP_BYTES {
+            if group.len() >= GROUP_COMMITS || group_bytes + size.min(PIECE) > GROUP_BYTES {
                 flush(&mut group, &mut out);
                 group_bytes = 0;
             }
-            group_bytes += size;
+            group_bytes += size.min(PIECE);
             group.push(commit.clone());
         }
     }
@@ -235,6 +255,22 @@ fn placed(error: Error, text: &[u8], starts: &[usize], commits: &[(i64, String)]
 }
 
 impl FileStream {
+    /// Reads everything now.
+    ///
+    /// # Errors
+    /// The first that the stream would give.
+    pub fn read_to_end(mut self) -> Result<Self> {
+        let batches = self.by_ref().collect::<Result<Vec<_>>>()?;
+        self.ready = Some(batches.into_iter());
+        Ok(self)
+    }
+
+    /// The keys that the commits touched, once all of them are read.
+    #[must_use]
+    pub fn into_seen(self) -> Seen {
+        self.seen
+    }
+
     /// At most this many files will come, as far as known before they do.
     #[must_use]
     pub fn at_most(&self) -> Option<u64> {
@@ -257,8 +293,13 @@ impl FileStream {
         let mut visit = |seen: &mut Seen, verdict: Verdict, row: usize, order: u32| -> Result<()> {
             let batch = if verdict == Verdict::Added { adds } else { removes };
             let version = version_of(order);
-            let key = seen.key(batch, row).at_version(version)?;
-            let newest = seen.note(key, version, verdict, *aggregated, batch.path.value(row))?;
+            let named = |error: Error| {
+                let which = parsed.marks.partition_point(|mark| *mark < order).saturating_sub(1);
+                let error = error.at_version(version);
+                commits.get(which).map_or_else(|| error.clone(), |(_, path)| error.clone().at_file(path))
+            };
+            let key = seen.key(batch, row).map_err(named)?;
+            let newest = seen.note(key, version, verdict, *aggregated, batch.path.value(row)).map_err(named)?;
             let wanted = match self.request.kind {
                 FileKind::Adds => verdict == Verdict::Added,
                 FileKind::Removes => verdict == Verdict::Removed,
@@ -318,6 +359,9 @@ impl Iterator for FileStream {
     type Item = Result<FileBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(ready) = &mut self.ready {
+            return ready.next().map(Ok);
+        }
         while let Some(commits) = &mut self.commits {
             match commits.next() {
                 Some(Ok(piece)) => {

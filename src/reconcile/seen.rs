@@ -57,6 +57,17 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// An empty set with the seeds of another, so that their fingerprints agree.
+    #[must_use]
+    pub fn like(other: &Self) -> Self {
+        Self { seeds: other.seeds.clone(), keys: HashMap::default() }
+    }
+
+    /// The keys seen so far.
+    pub fn keys(&self) -> impl Iterator<Item = u128> + '_ {
+        self.keys.keys().copied()
+    }
+
     /// The fingerprint of a row's key.
     ///
     /// # Errors

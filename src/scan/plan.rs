@@ -8,8 +8,10 @@
 
 use std::sync::Arc;
 
+use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow_buffer::BooleanBuffer;
+use hashbrown::HashMap;
 
 use super::columns::{Leaves, leaves};
 use crate::error::{Result, ResultExt};
@@ -20,6 +22,7 @@ use crate::parse::stats::{self, Stats};
 use crate::parse::{DvColumns, FileBatch, Wanted};
 use crate::protocol::partition_value;
 use crate::prune::{self, Facts};
+use crate::reconcile::Seen;
 use crate::snapshot::Snapshot;
 
 /// The most files whose columns a snapshot keeps.
@@ -49,11 +52,120 @@ pub struct Plan {
     pub files: u64,
 }
 
-/// What a snapshot keeps of a plan.
+/// What a snapshot keeps of a plan, and hands on to newer snapshots.
+#[derive(Clone)]
 struct Kept {
+    /// The version that the batches stand for.
+    version: i64,
     logical: Vec<Vec<String>>,
     with_stats: bool,
-    batches: Vec<Arc<PlanBatch>>,
+    /// Batches, each with the rows that are still live (all if `None`).
+    batches: Vec<(Arc<PlanBatch>, Option<BooleanArray>)>,
+    /// How many of them, from the front, are in the index.
+    indexed: usize,
+    /// Where each file's key is: (batch, row). Made when the first file is removed.
+    index: Option<Arc<Index>>,
+}
+
+struct Index {
+    seen: Seen,
+    rows: HashMap<u128, (u32, u32)>,
+}
+
+/// Small batches that newer commits brought are joined when there are so many.
+const MOST_TAIL: usize = 16;
+
+impl Kept {
+    /// Applies the commits up to `snapshot`'s version; `None` if they are not all there or change too much.
+    fn advance(&self, snapshot: &Snapshot, leaves: &Arc<Leaves>, cancel: &Cancel) -> Result<Option<Self>> {
+        if self.version == snapshot.version() {
+            return Ok(Some(self.clone()));
+        }
+        if self.version > snapshot.version() || !snapshot.has_commits_since(self.version) {
+            return Ok(None);
+        }
+        let mut next = self.clone();
+        next.version = snapshot.version();
+        let like = match &self.index {
+            Some(index) => Seen::like(&index.seen),
+            None => Seen::default(),
+        };
+        let (added, touched) = snapshot.files_since(self.version, &like, wanted(snapshot, leaves, self.with_stats), cancel)?;
+        next.bury(&touched)?;
+        for files in added {
+            next.batches.push((Arc::new(PlanBatch::new(snapshot, files, leaves, self.with_stats)?), None));
+        }
+        next.fold()?;
+        Ok(Some(next))
+    }
+
+    /// Marks rows as dead whose keys newer commits touched: an add of the same key replaces them, a remove ends them.
+    fn bury(&mut self, touched: &Seen) -> Result<()> {
+        if touched.is_empty() {
+            return Ok(());
+        }
+        let index = match &self.index {
+            Some(index) => Arc::clone(index),
+            None => {
+                let mut rows = HashMap::default();
+                let seen = Seen::like(touched);
+                for (n, (batch, _)) in self.batches.iter().enumerate() {
+                    for row in 0..batch.files.len() {
+                        rows.insert(seen.key(&batch.files, row)?, (u32::try_from(n).unwrap_or(u32::MAX), u32::try_from(row).unwrap_or(u32::MAX)));
+                    }
+                }
+                let index = Arc::new(Index { seen, rows });
+                self.indexed = self.batches.len();
+                self.index = Some(Arc::clone(&index));
+                index
+            }
+        };
+        let mut dead: Vec<(usize, usize)> =
+            touched.keys().filter_map(|key| index.rows.get(&key)).map(|(batch, row)| (*batch as usize, *row as usize)).collect();
+        // Batches that came after the index was made are few and small.
+        for (n, (batch, _)) in self.batches.iter().enumerate().skip(self.indexed) {
+            for row in 0..batch.files.len() {
+                if touched.contains(index.seen.key(&batch.files, row)?) {
+                    dead.push((n, row));
+                }
+            }
+        }
+        dead.sort_unstable();
+        for group in dead.chunk_by(|a, b| a.0 == b.0) {
+            let Some((n, _)) = group.first() else { continue };
+            let Some((batch, live)) = self.batches.get_mut(*n) else { continue };
+            let mut bits = BooleanBufferBuilder::new(batch.files.len());
+            match live {
+                Some(live) => bits.append_buffer(live.values()),
+                None => bits.append_n(batch.files.len(), true),
+            }
+            for (_, row) in group {
+                bits.set_bit(*row, false);
+            }
+            *live = Some(BooleanArray::new(bits.finish(), None));
+        }
+        Ok(())
+    }
+
+    /// Joins the batches that came after the index was made, dead rows left out.
+    fn fold(&mut self) -> Result<()> {
+        let base = if self.index.is_some() { self.indexed } else { self.batches.iter().take_while(|(batch, _)| batch.files.len() > 4096).count() };
+        if self.batches.len() < base + MOST_TAIL {
+            return Ok(());
+        }
+        let tail: Vec<_> = self.batches.drain(base..).collect();
+        let live = tail
+            .into_iter()
+            .map(|(batch, live)| match live {
+                Some(live) => batch.rows(&live).map(Arc::new),
+                None => Ok(batch),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if let Some(joined) = PlanBatch::concat(&live)? {
+            self.batches.push((Arc::new(joined), None));
+        }
+        Ok(())
+    }
 }
 
 struct FileFacts<'a> {
@@ -143,6 +255,28 @@ impl PlanBatch {
         Ok(Self { files: compact_files(files), partition, stats })
     }
 
+    /// The rows of `mask`.
+    fn rows(&self, mask: &BooleanArray) -> Result<Self> {
+        let filter = |array: &ArrayRef| arrow_select::filter::filter(array, mask);
+        let partition = self.partition.iter().map(filter).collect::<Result<_, _>>()?;
+        let stats = self.stats.as_ref().map(|stats| stats.filter(mask)).transpose()?;
+        Ok(Self { files: self.files.filter(mask)?, partition, stats })
+    }
+
+    /// Batches of one shape, joined.
+    fn concat(batches: &[Arc<Self>]) -> Result<Option<Self>> {
+        let Some(first) = batches.first() else { return Ok(None) };
+        let partition = (0..first.partition.len())
+            .map(|n| {
+                let arrays: Vec<&dyn Array> = batches.iter().filter_map(|b| b.partition.get(n)).map(AsRef::as_ref).collect();
+                arrow_select::concat::concat(&arrays)
+            })
+            .collect::<Result<_, _>>()?;
+        let stats: Vec<&Stats> = batches.iter().filter_map(|b| b.stats.as_ref()).collect();
+        let files: Vec<&FileBatch> = batches.iter().map(|b| &b.files).collect();
+        Ok(Some(Self { files: compact_files(FileBatch::concat(&files)?), partition, stats: Stats::concat(&stats)? }))
+    }
+
     /// The rows of `mask`, in memory of their own.
     fn filter(&self, mask: &BooleanArray) -> Result<Self> {
         let filter = |array: &ArrayRef| arrow_select::filter::filter(array, mask);
@@ -191,39 +325,54 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
     if let Some(known) = known {
         if (known.with_stats || !with_stats) && wanted_leaves.logical.iter().all(|leaf| known.logical.contains(leaf)) {
             let leaves = Arc::new(leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf)));
-            return from_kept(snapshot, split.map(Arc::new), &leaves, &known.batches);
+            if let Some(current) = known.advance(snapshot, &leaves, cancel)? {
+                let plan = from_kept(snapshot, split.map(Arc::new), &leaves, &current.batches);
+                if current.version != known.version {
+                    *snapshot.plan_cache() = Some(Arc::new(current));
+                }
+                return plan;
+            }
         }
         // The next plan should find the columns of both.
         wanted_leaves = leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf) || wanted_leaves.position(leaf).is_some());
         with_stats |= known.with_stats;
     }
     let leaves = Arc::new(wanted_leaves);
-    let (plan, kept) = from_log(snapshot, split.map(Arc::new), &leaves, with_stats, cancel)?;
+    let split = split.map(Arc::new);
+    // A checkpoint that turns out damaged on the way is done without, from the beginning.
+    let (plan, kept) = snapshot.with_segment(|_| from_log(snapshot, split.clone(), &leaves, with_stats, cancel))?;
     if let Some(batches) = kept {
-        let kept: Arc<dyn std::any::Any + Send + Sync> = Arc::new(Kept { logical: leaves.logical.clone(), with_stats, batches });
-        *snapshot.plan_cache() = Some(kept);
+        let batches = batches.into_iter().map(|batch| (batch, None)).collect();
+        *snapshot.plan_cache() =
+            Some(Arc::new(Kept { version: snapshot.version(), logical: leaves.logical.clone(), with_stats, batches, indexed: 0, index: None }));
     }
     Ok(plan)
 }
 
 type Split = Option<Arc<(Option<Bound>, Bound)>>;
 
-fn from_kept(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, batches: &[Arc<PlanBatch>]) -> Result<Plan> {
+fn from_kept(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, batches: &[(Arc<PlanBatch>, Option<BooleanArray>)]) -> Result<Plan> {
     let (snapshot, leaves) = (snapshot.clone(), Arc::clone(leaves));
-    let verdicts = map_all(batches.to_vec(), move |batch| {
-        let (by_partition, keep) = verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
-        Ok((batch, by_partition, keep))
+    let verdicts = map_all(batches.to_vec(), move |(batch, live)| {
+        let (mut by_partition, mut keep) = verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
+        let mut rows = batch.files.len() as u64;
+        if let Some(live) = live {
+            keep = BooleanArray::new(keep.values() & live.values(), None);
+            rows = live.true_count() as u64;
+            by_partition = by_partition.min(rows);
+        }
+        Ok((batch, rows, by_partition, keep))
     })?;
     let mut out = Plan::default();
-    for (batch, by_partition, keep) in verdicts {
-        out.push(batch, by_partition, keep);
+    for (batch, rows, by_partition, keep) in verdicts {
+        out.push(batch, rows, by_partition, keep);
     }
     Ok(out)
 }
 
 impl Plan {
-    fn push(&mut self, batch: Arc<PlanBatch>, by_partition: u64, keep: BooleanArray) {
-        self.files_total += batch.files.len() as u64;
+    fn push(&mut self, batch: Arc<PlanBatch>, rows: u64, by_partition: u64, keep: BooleanArray) {
+        self.files_total += rows;
         self.files_after_partition += by_partition;
         let left = keep.true_count() as u64;
         self.files += left;
@@ -260,7 +409,8 @@ fn from_log(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, with_st
             }
         }
         if kept.is_some() {
-            out.push(batch, by_partition, keep);
+            let rows = batch.files.len() as u64;
+            out.push(batch, rows, by_partition, keep);
         } else {
             out.files_total += batch.files.len() as u64;
             out.files_after_partition += by_partition;

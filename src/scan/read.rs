@@ -1,8 +1,8 @@
 //! Reading rows: planned files -> batches of the table's logical columns.
 //!
 //! Every file (every piece of a large one) is a lane of its own, so decoding uses all cores and memory is bounded by
-//! lanes in flight x batch size. Deleted rows are filtered after decoding, rows that fail the predicate after that,
-//! partition columns and metadata columns are put beside what the file holds.
+//! lanes in flight x batch size. What a file itself decides (deletions, the predicate) is done where it is decoded; here
+//! partition columns and metadata columns are put beside what it holds.
 //!
 //! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader Requirements for Deletion Vectors".
 
@@ -131,10 +131,12 @@ pub(super) struct Reading {
     pub(super) schema: SchemaRef,
     columns: Vec<From>,
     read: Vec<StructField>,
-    /// Partition columns that the row filter needs.
+    /// Partition columns that the filter needs.
     filter_partition: Vec<usize>,
-    filter: Option<Bound>,
-    hint: Option<Arc<Bound>>,
+    /// Columns of the files that the filter needs and the output lacks.
+    filter_columns: Vec<StructField>,
+    filter: Option<Arc<Bound>>,
+    filter_rows: bool,
     row_index: bool,
     raw: Vec<(String, DataType)>,
     batch_rows: usize,
@@ -234,29 +236,26 @@ impl Reading {
             fields.push(field.clone());
             columns.push(From::Constant(n));
         }
-        let mut filter_partition = Vec::new();
-        let filter = request.predicate.clone().filter(|_| request.filter_rows);
-        if let Some(filter) = &filter {
-            for name in filter.column_names() {
-                let Some(field) = find(schema, name) else { continue };
-                match partition.iter().position(|p| *p == field.name) {
-                    Some(at) => filter_partition.push(at),
-                    None => _ = position(&mut read, field),
-                }
+        let (mut filter_partition, mut filter_columns) = (Vec::new(), Vec::new());
+        for name in request.predicate.iter().flat_map(Bound::column_names) {
+            let Some(field) = find(schema, name) else { continue };
+            match partition.iter().position(|p| *p == field.name) {
+                Some(at) => filter_partition.push(at),
+                None if read.iter().all(|f| f.name != field.name) => filter_columns.push(field.clone()),
+                None => {}
             }
         }
         filter_partition.sort_unstable();
         filter_partition.dedup();
-        // Row groups and pages are pruned by the parts of the predicate that speak of the file's own columns.
-        let hint = request.predicate.as_ref().and_then(|p| crate::prune::partition_only(p, partition).1).map(Arc::new);
         Ok(Self {
             snapshot: snapshot.clone(),
             schema: Arc::new(Schema::new(fields)),
             columns,
             read,
             filter_partition,
-            filter,
-            hint,
+            filter_columns,
+            filter: request.predicate.clone().map(Arc::new),
+            filter_rows: request.filter_rows,
             row_index,
             raw,
             batch_rows: request.batch_rows.unwrap_or(BATCH_ROWS).max(1),
@@ -298,6 +297,9 @@ impl Reading {
         let canonical = data_path::canonical(&path)?;
         let size = (files.size.is_valid(task.row)).then(|| u64::try_from(files.size.value(task.row)).unwrap_or(0)).filter(|size| *size > 0);
         let file = self.snapshot.stores().file(&canonical, size)?;
+        let constants = Constants::new(self, task)?;
+        let names = &self.snapshot.metadata().partition_columns;
+        let filter_constants = self.filter_partition.iter().filter_map(|at| Some((names.get(*at)?.clone(), constants.partition.get(*at)?.clone()))).collect();
         let spec = FileSpec {
             file,
             columns: self.read.clone(),
@@ -313,17 +315,20 @@ impl Reading {
             batch_rows: self.batch_rows,
             range: task.range.clone(),
             time_zone: self.snapshot.options().zone.name().to_owned(),
+            filter: self.filter.clone(),
+            filter_rows: self.filter_rows,
+            filter_columns: self.filter_columns.clone(),
+            constants: filter_constants,
         };
         let version = self.snapshot.version();
         let batches = pq::read(spec, &self.footers);
-        let constants = Constants::new(self, task)?;
         let this = Arc::clone(self);
         Ok(batches
             .map(move |batch| this.shape(&batch.map_err(|e| missing_file(e, &path, version))?, &constants))
             .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)))
     }
 
-    /// Puts partition, metadata and constant columns beside a file's own, and filters.
+    /// Puts partition, metadata and constant columns beside a file's own.
     fn shape(&self, batch: &RecordBatch, constants: &Constants) -> Result<RecordBatch> {
         let chosen;
         let batch = match &constants.only {
@@ -340,92 +345,56 @@ impl Reading {
             }
         };
         let rows = batch.num_rows();
-        let mask = match &self.filter {
-            None => None,
-            Some(filter) => {
-                let mut fields: Vec<Field> = batch.schema().fields().iter().take(self.read.len()).map(|f| f.as_ref().clone()).collect();
-                let mut arrays: Vec<ArrayRef> = batch.columns().iter().take(self.read.len()).cloned().collect();
-                let names = &self.snapshot.metadata().partition_columns;
-                for at in &self.filter_partition {
-                    if let (Some(name), Some(value)) = (names.get(*at), constants.partition.get(*at)) {
-                        let array = repeat(value, rows)?;
-                        fields.push(Field::new(name, array.data_type().clone(), true));
-                        arrays.push(array);
-                    }
-                }
-                let options = RecordBatchOptions::new().with_row_count(Some(rows));
-                let mask = filter.filter_mask(&RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)?;
-                match mask.true_count() {
-                    0 => return Ok(RecordBatch::new_empty(Arc::clone(&self.schema))),
-                    all if all == rows => None,
-                    _ => Some(mask),
-                }
-            }
-        };
-        let kept = mask.as_ref().map_or(rows, BooleanArray::true_count);
-        let own = |array: &ArrayRef| -> Result<ArrayRef> {
-            Ok(match &mask {
-                Some(mask) => arrow_select::filter::filter(array, mask)?,
-                None => Arc::clone(array),
-            })
-        };
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (column, field) in self.columns.iter().zip(self.schema.fields()) {
             let array = match column {
-                From::File(at) => own(batch.columns().get(*at).ok_or_else(|| Error::internal("a column is missing from a file's batch"))?)?,
-                From::Partition(at) => {
-                    let value = constants.partition.get(*at).ok_or_else(|| Error::internal("a partition column is missing"))?;
-                    repeat(value, kept)?
-                }
-                From::Raw(at) => {
-                    own(batch.columns().get(self.read.len() + usize::from(self.row_index) + at).ok_or_else(|| Error::internal("a raw column is missing"))?)?
-                }
-                From::Constant(at) => repeat(constants.task.get(*at).ok_or_else(|| Error::internal("a constant column is missing"))?, kept)?,
-                From::Metadata(column) => self.metadata(*column, batch, constants, &own, kept)?,
+                From::File(at) => nth(batch, *at)?,
+                From::Partition(at) => repeat(constants.partition.get(*at).ok_or_else(|| Error::internal("a partition column is missing"))?, rows)?,
+                From::Raw(at) => required(field.name(), nth(batch, self.read.len() + usize::from(self.row_index) + at)?)?,
+                From::Constant(at) => repeat(constants.task.get(*at).ok_or_else(|| Error::internal("a constant column is missing"))?, rows)?,
+                From::Metadata(column) => self.metadata(*column, batch, constants)?,
             };
             arrays.push(if array.data_type() == field.data_type() { array } else { cast(&array, field.data_type())? });
         }
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &RecordBatchOptions::new().with_row_count(Some(kept)))?)
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
     }
 
-    fn metadata(
-        &self,
-        column: MetadataColumn,
-        batch: &RecordBatch,
-        constants: &Constants,
-        own: &dyn Fn(&ArrayRef) -> Result<ArrayRef>,
-        kept: usize,
-    ) -> Result<ArrayRef> {
-        let extra = |at: usize| batch.columns().get(self.read.len() + at).cloned().ok_or_else(|| Error::internal("a metadata column is missing"));
+    fn metadata(&self, column: MetadataColumn, batch: &RecordBatch, constants: &Constants) -> Result<ArrayRef> {
+        let rows = batch.num_rows();
         // The row index stands right after the table's columns, raw columns after it.
+        let index = || nth(batch, self.read.len());
         let materialised = |property: &str| -> Result<Option<Int64Array>> {
             let Some(name) = self.snapshot.metadata().configuration.get(property) else { return Ok(None) };
             let Some(at) = self.raw.iter().position(|(raw, _)| raw == name) else { return Ok(None) };
-            Ok(own(&extra(usize::from(self.row_index) + at)?)?.as_primitive_opt::<Int64Type>().cloned())
+            Ok(nth(batch, self.read.len() + usize::from(self.row_index) + at)?.as_primitive_opt::<Int64Type>().cloned())
         };
         Ok(match column {
-            MetadataColumn::FilePath => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(constants.path.as_str(), kept))),
-            MetadataColumn::RowIndex => own(&extra(0)?)?,
-            MetadataColumn::BaseRowId => Arc::new(Int64Array::from_iter(std::iter::repeat_n(constants.base_row_id, kept))),
+            MetadataColumn::FilePath => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(constants.path.as_str(), rows))),
+            MetadataColumn::RowIndex => index()?,
+            MetadataColumn::BaseRowId => Arc::new(Int64Array::from_iter(std::iter::repeat_n(constants.base_row_id, rows))),
             MetadataColumn::RowId => {
-                let index = own(&extra(0)?)?;
-                let index = index.as_primitive::<Int64Type>();
+                let index = index()?;
+                let index = index.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("row indices are missing"))?;
                 let stable = materialised("delta.rowTracking.materializedRowIdColumnName")?;
                 let base = constants.base_row_id;
-                Arc::new(Int64Array::from_iter((0..kept).map(|n| match &stable {
+                Arc::new(Int64Array::from_iter((0..rows).map(|n| match &stable {
                     Some(stable) if stable.is_valid(n) => Some(stable.value(n)),
                     _ => base.map(|base| base.wrapping_add(index.value(n))),
                 })))
             }
             MetadataColumn::RowCommitVersion => {
                 let stable = materialised("delta.rowTracking.materializedRowCommitVersionColumnName")?;
-                Arc::new(Int64Array::from_iter((0..kept).map(|n| match &stable {
+                Arc::new(Int64Array::from_iter((0..rows).map(|n| match &stable {
                     Some(stable) if stable.is_valid(n) => Some(stable.value(n)),
                     _ => constants.commit_version,
                 })))
             }
         })
     }
+}
+
+fn nth(batch: &RecordBatch, at: usize) -> Result<ArrayRef> {
+    batch.columns().get(at).cloned().ok_or_else(|| Error::internal("a column is missing from a file's batch"))
 }
 
 /// What all rows of a file share.
@@ -467,6 +436,14 @@ impl Constants {
             },
         })
     }
+}
+
+/// A column that a change data file must have.
+fn required(name: &str, array: ArrayRef) -> Result<ArrayRef> {
+    if array.null_count() > 0 {
+        return Err(Error::corrupt_data(format!("a change data file has rows without `{name}`")));
+    }
+    Ok(array)
 }
 
 /// `value` (of length one), `rows` times.
@@ -517,6 +494,9 @@ pub(super) fn descriptor(batch: &PlanBatch, row: usize) -> Option<Descriptor> {
 /// Larger files are read in pieces of this size, by whole row groups.
 const PIECE: u64 = 64 << 20;
 
+/// More pieces than this no file gets, however large the log says it is.
+const MOST_PIECES: u64 = 256;
+
 /// The files of a plan, large ones in pieces.
 fn tasks(plan: &Plan, only: Option<&[String]>) -> Vec<FileTask> {
     let none = Arc::new(Vec::new());
@@ -532,12 +512,13 @@ fn tasks(plan: &Plan, only: Option<&[String]>) -> Vec<FileTask> {
                 out.push(task);
                 continue;
             }
-            let mut start = 0;
+            let piece = PIECE.max(size / MOST_PIECES);
+            let mut start: u64 = 0;
             while start < size {
                 // The last piece is open, in case the log's size is too small.
-                let end = if start + PIECE >= size { u64::MAX } else { start + PIECE };
+                let end = if size - start <= piece { u64::MAX } else { start + piece };
                 out.push(FileTask { range: Some(start..end), ..task.clone() });
-                start = start.saturating_add(PIECE);
+                start = end;
             }
         }
     }

@@ -59,7 +59,7 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
                 let length = vector.positions().last().map_or(0, |last| last + 1);
                 let end = i32::try_from(bits.len() as u64 + length);
                 let end =
-                    end.map_err(|_| Error::unsupported(format!("the deletion vector of `{path}` reaches to row {length}, too far for a selection vector")))?;
+                    end.map_err(|_| Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {length}, too far for a selection vector")))?;
                 if let Some(keep) = vector.keep(0..length) {
                     bits.append_buffer(&keep);
                 }

@@ -54,8 +54,8 @@ fn modified_ms(metadata: &Metadata) -> i64 {
 }
 
 fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Result<ObjectMeta> {
-    if metadata.is_dir() {
-        return Err(Error::storage(format!("is a directory, not a file: {}", file.display()), false));
+    if !metadata.is_file() {
+        return Err(Error::storage(format!("is no regular file: {}", file.display()), false));
     }
     Ok(ObjectMeta { path: path.to_owned(), size: metadata.len(), modified_ms: modified_ms(metadata) })
 }
@@ -103,13 +103,14 @@ impl Store for Local {
             if name.as_str() <= after {
                 continue;
             }
-            // Follows symbolic links; a dangling one, or one just deleted, is as good as absent.
-            let Ok(metadata) = fs::metadata(entry.path()) else { continue };
-            if metadata.is_dir() {
-                continue;
-            }
             let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
-            out.push(ObjectMeta { path, size: metadata.len(), modified_ms: modified_ms(&metadata) });
+            match fs::metadata(entry.path()) {
+                Ok(metadata) if metadata.is_file() => out.push(ObjectMeta { path, size: metadata.len(), modified_ms: modified_ms(&metadata) }),
+                // Something under the name of a file that is none is listed all the same, so that reading it fails by its
+                // name instead of the log ending silently before it.
+                _ if path.contains('.') => out.push(ObjectMeta { path, size: 0, modified_ms: 0 }),
+                _ => {}
+            }
         }
         out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(out)
@@ -124,9 +125,10 @@ impl Store for Local {
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
         let (file, path) = (self.path(path), path.to_owned());
         Pending::lazy(move || {
-            let opened = fs::File::open(&file).map_err(|e| failure(&file, &e))?;
-            let metadata = opened.metadata().map_err(|e| failure(&file, &e))?;
+            // Looked at before it is opened: opening a pipe would wait for its other end.
+            let metadata = fs::metadata(&file).map_err(|e| failure(&file, &e))?;
             let meta = object_meta(&path, &file, &metadata)?;
+            let opened = fs::File::open(&file).map_err(|e| failure(&file, &e))?;
             let bytes = read_range(&opened, meta.size, &(0..meta.size)).map_err(|e| failure(&file, &e))?;
             Ok((bytes, meta))
         })
@@ -135,11 +137,9 @@ impl Store for Local {
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
         let file = self.path(path);
         Pending::lazy(move || {
+            let metadata = fs::metadata(&file).map_err(|e| failure(&file, &e))?;
+            object_meta("", &file, &metadata)?;
             let opened = fs::File::open(&file).map_err(|e| failure(&file, &e))?;
-            let metadata = opened.metadata().map_err(|e| failure(&file, &e))?;
-            if metadata.is_dir() {
-                return Err(Error::storage(format!("is a directory, not a file: {}", file.display()), false));
-            }
             ranges.iter().map(|range| read_range(&opened, metadata.len(), range)).collect::<io::Result<_>>().map_err(|e| failure(&file, &e))
         })
     }

@@ -63,7 +63,7 @@ type Built = (Arc<dyn object_store::ObjectStore>, object_store::path::Path);
 #[allow(unused_macros)]
 macro_rules! configured {
     ($builder:expr, $url:expr, $options:expr) => {{
-        let mut builder = $builder.with_url($url.to_string());
+        let mut builder = $builder.with_url($url.to_string()).with_retry(retries());
         for (key, value) in $options {
             // Keys of other layers (locking, unsafe rename) are not for the store.
             if let Ok(key) = key.to_ascii_lowercase().parse() {
@@ -79,6 +79,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
     if url.scheme() == "memory" {
         return Ok((memory(url), object_store::path::Path::from_url_path(url.path()).map_err(|e| Error::invalid(format!("not a usable URL: {url}: {e}")))?));
     }
+    check_endpoints(options)?;
     let (scheme, prefix) = Scheme::parse(url).map_err(|e| Error::invalid(format!("no store for `{url}`: {e}")))?;
     let inner: Arc<dyn object_store::ObjectStore> = match scheme {
         #[cfg(feature = "s3")]
@@ -99,7 +100,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
                 client = client.with_allow_http(true);
             }
             let root = &url[..url::Position::BeforePath];
-            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client);
+            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client).with_retry(retries());
             Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {url}: {e}")))?)
         }
         _ => {
@@ -108,6 +109,22 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
         }
     };
     Ok((inner, prefix))
+}
+
+/// Enough for a throttled service, not so much that a wrong address seems to hang.
+#[allow(dead_code)]
+fn retries() -> object_store::RetryConfig {
+    object_store::RetryConfig { max_retries: 6, retry_timeout: std::time::Duration::from_secs(60), ..Default::default() }
+}
+
+/// Refuses endpoints that are no URLs: the client would stumble over them much later.
+fn check_endpoints(options: &Options) -> Result<()> {
+    for (key, value) in options {
+        if key.to_ascii_lowercase().contains("endpoint") && !Url::parse(value).is_ok_and(|url| url.has_host()) {
+            return Err(Error::invalid(format!("the storage option `{key}` is no URL; give one like `http://host:9000`")));
+        }
+    }
+    Ok(())
 }
 
 /// `memory://name/…`: one store for each name, alive as long as the process. For tests and examples.
