@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import coercion, literals, types
 from deltafast.expr.errors import invalid, unsupported
-from deltafast.expr.functions import CAST_FUNCTIONS, FUNCTIONS, MAX_INT, Function
+from deltafast.expr.functions import CAST_FUNCTIONS, FUNCTIONS, Function
 from deltafast.expr.parser import MAX_DEPTH
 from deltafast.expr.rules import RULES
 from deltafast.expr.syntax import (
@@ -235,22 +235,13 @@ class Binder:
         if isinstance(kind, Array):
             if not is_integral(index.type) and index.type != VOID:
                 self.mismatch("an array index", [index.type], pos)
-            return self._at(node, self.cast(index, INTEGER, pos), kind.element)
+            f = "getitem" if self.ansi else "get"
+            return self.emit(f, [node, self.cast(index, INTEGER, pos)], kind.element)
         if isinstance(kind, Map):
             return self.emit("element_at", [node, self.coerce_to(index, kind.key, pos)], kind.value)
         if isinstance(kind, Struct) and isinstance(index, Lit) and isinstance(index.value, str):
             return self._field(node, index.value, pos)
         self.mismatch("[]", [kind], pos)
-
-    def _at(self, array: Node, index: Node, kind: DataType) -> Node:
-        """`array[index]` from 0: null outside, and in ANSI mode an error, which `element_at` raises for it."""
-        if not self.ansi:
-            return self.emit("get", [array, index], kind)
-        if isinstance(index, Lit) and isinstance(index.value, int) and index.value < MAX_INT:
-            return self.emit("element_at", [array, Lit(max(0, index.value + 1), INTEGER)], kind)
-        zero = Lit(0, INTEGER)
-        inside = self.emit("element_at", [array, call("+", index, Lit(1, INTEGER), type=INTEGER)], kind)
-        return call("if", call("<", index, zero), self.emit("element_at", [array, zero], kind), inside, type=kind)
 
     # --- casts
 

@@ -81,7 +81,7 @@ def _spark(node: Node) -> str:
             return _spark_call(f, args)
 
 
-def _spark_call(f: str, args: Sequence[Node]) -> str:  # noqa: PLR0911 - one line a form
+def _spark_call(f: str, args: Sequence[Node]) -> str:  # noqa: C901, PLR0911 - one line a form
     if f in _INFIX:
         return "(" + f" {_INFIX[f]} ".join(_spark(a) for a in args) + ")"
     if f == "not":
@@ -100,6 +100,8 @@ def _spark_call(f: str, args: Sequence[Node]) -> str:  # noqa: PLR0911 - one lin
         return f"trim({_TRIM[f]} {_spark(args[1])} FROM {_spark(args[0])})"
     if f == "getfield" and isinstance(args[1], Lit):
         return f"{_spark(args[0])}.`{str(args[1].value).replace('`', '``')}`"
+    if f == "getitem":
+        return f"{_spark(args[0])}[{_spark(args[1])}]"
     if f in ("timestamp_add_months", "timestamp_add_micros"):
         return f"({_spark(args[0])} + {_interval(f, args[1])})"
     return f"{f}({', '.join(_spark(a) for a in args)})"

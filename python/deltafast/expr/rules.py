@@ -8,11 +8,10 @@ arguments, and returns the typed node. A rule only decides types and casts; it e
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from deltafast.expr import coercion, literals, types
+from deltafast.expr import coercion, types
 from deltafast.expr.functions import MAX_INT
 from deltafast.expr.tree import Cast, Lit, Node
 from deltafast.expr.types import (
@@ -173,21 +172,11 @@ def _floor(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -
 
 def _log(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
     nodes = [b.coerce(a, "double", name, pos) for a in args]
-    if len(nodes) == 1:
-        return b.emit("ln", nodes, DOUBLE)
-    base = literals.fold_cast(args[0], DOUBLE, b.zone) if isinstance(args[0], Lit) else None
-    if base is None or not isinstance(base.value, float) or base.value <= 0 or math.log(base.value) == 0.0:
-        b.refuse(f"{name}() takes its base as a number above 0 and not 1, written out", pos, "write ln(x) / ln(base)")
-    return _log_of(b, base.value, nodes[1])
-
-
-def _log_of(b: Binder, base: float, node: Node) -> Node:
-    """Spark divides two natural logarithms as well."""
-    return b.emit("/", [b.emit("ln", [node], DOUBLE), Lit(math.log(base), DOUBLE)], DOUBLE)
+    return b.emit("ln" if len(nodes) == 1 else "log", nodes, DOUBLE)
 
 
 def _log2(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
-    return _log_of(b, 2.0, b.coerce(args[0], "double", name, pos))
+    return b.emit("log", [Lit(2.0, DOUBLE), b.coerce(args[0], "double", name, pos)], DOUBLE)
 
 
 def _shift(b: Binder, emit: str, name: str, args: list[Node], pos: int | None) -> Node:

@@ -19,7 +19,7 @@ from deltafast.expr.render import to_duckdb_sql, to_spark_sql
         "case i when 1 then 'x' end = s",
         "trim(both 'x' from s) = ltrim('y', s)",
         "s like 'a!%' escape '!' and s rlike '^a'",
-        "element_at(arr, 1) = arr[0]",
+        "element_at(arr, 1) = arr[0] and arr[i + 1] = 2",
         "by = -128Y and sh = 5S and l = 7L",
         "try_cast(s as decimal(5,2)) is null",
         "ts + interval '-1 02:03:04.5' day to second > ts - interval 13 months",
