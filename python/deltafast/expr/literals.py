@@ -49,6 +49,7 @@ _TIMESTAMP: Final = re.compile(
     r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{0,9}))?)?\s*([A-Za-z0-9:+/_-]*))?)?)?"
 )
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::([0-9]{1,2}))?")
+_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "0"))
 _FLOAT_MAX: Final = 3.4028234663852886e38
@@ -201,17 +202,25 @@ def parse_timestamp(text: str, zone: str | None) -> int | None:
         return None
     seconds = clock[0] * 3600 + clock[1] * 60 + clock[2]
     local = days * MICROS_PER_DAY + seconds * 1_000_000 + int((fraction + "000000")[:6])
-    if named:
-        try:
-            time_zone(named)
-        except InvalidArgumentError:
-            return None
+    if named and not _is_certain_zone(named):
+        return None
     if zone is not None:
         shifted = local_to_utc(local, named or zone)
         if shifted is None:
             return None
         local = shifted
     return local if _in_range(local, types.LONG) else None
+
+
+def _is_certain_zone(name: str) -> bool:
+    """Whether a zone in a text is the same here and in Java, which has short names of its own (`EST`, `IST`)."""
+    if "/" not in name and name.upper() not in ("Z", "UTC", "GMT", "UT") and not _OFFSET.fullmatch(name):
+        return False
+    try:
+        time_zone(name)
+    except InvalidArgumentError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=64)
@@ -227,7 +236,7 @@ def time_zone(name: str) -> dt.tzinfo:
         minutes = int(match[2]) * 60 + int(match[3] or 0)
         if minutes <= 18 * 60:
             return dt.timezone(dt.timedelta(minutes=-minutes if match[1] == "-" else minutes))
-    elif "/" in name:
+    elif _ZONE.fullmatch(name):
         try:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):

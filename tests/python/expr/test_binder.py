@@ -1,6 +1,7 @@
 """Names, types and casts: what text means on a given table."""
 
 import json
+import pickle
 
 import pytest
 
@@ -319,6 +320,13 @@ def test_sql_is_parsed_without_loading_other_libraries():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_refusal_crosses_to_other_processes_whole(bind):
+    with pytest.raises(UnsupportedExpressionError) as caught:
+        bind("rand() > 0")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (UnsupportedExpressionError, str(caught.value))
 
 
 def test_expressions_of_any_type_can_be_bound(bind):

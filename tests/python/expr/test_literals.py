@@ -122,3 +122,8 @@ def test_a_cast_of_a_literal_is_folded_only_when_certain(value, source, to, fold
         assert found is None
     else:
         assert found == Lit(folded, to)
+
+
+@pytest.mark.parametrize("name", ["UTC", "z", "GMT", "+01:00", "-9", "UTC+5:30", "Europe/Paris", "Japan", "Etc/GMT+12"])
+def test_zones_are_known_by_name_and_by_offset(name):
+    assert literals.time_zone(name).utcoffset(dt.datetime(2024, 1, 1)) is not None
