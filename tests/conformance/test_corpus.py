@@ -45,6 +45,7 @@ def _clean(error: BaseException) -> str:
 def _check_version(path: pathlib.Path, case: dict[str, Any]) -> None:
     corpus.check_snapshot(READER.facts(path, case["requested_version"]), case)
     corpus.check_rows(READER.rows(path, case["requested_version"]), case["rows"])
+    assert READER.count(path, case["requested_version"]) == case["rows"]["row_count"]
 
 
 @pytest.mark.parametrize("case", corpus.cases("read", "time_travel"), ids=str)

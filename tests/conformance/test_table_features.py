@@ -133,7 +133,7 @@ def test_a_catalog_managed_table_is_read_with_the_catalogs_commits(table: log.Ta
 
 def test_a_catalog_managed_table_without_its_catalog_is_refused(table: log.Table) -> None:
     _catalog_managed(table)
-    with pytest.raises(deltafast.exceptions.DeltaProtocolError, match="catalogManaged"):
+    with pytest.raises(deltafast.exceptions.DeltaProtocolError, match="catalog"):
         helpers.open_table(table).to_pyarrow_table()
 
 

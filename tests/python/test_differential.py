@@ -283,7 +283,7 @@ def _literal(name: str, value: Any) -> str:  # noqa: PLR0911 - one line a type
         return f"cast('{value.isoformat()}' as date)"
     if kind.startswith("decimal"):
         return f"cast('{value:f}' as {kind})"
-    return f"({value})" if value > -(2**63) else "(-9223372036854775807 - 1)"
+    return f"({value})" if value > -(2**63) else f"cast('{value}' as bigint)"
 
 
 @st.composite
