@@ -18,12 +18,12 @@ help: ## Show these lines
 demo: $(VENV)/.built ## Set up, build, open real tables and one of a million files
 	$(PY) dev/demo.py --cache $(CACHE)
 
-test: $(VENV)/.test $(VENV)/.built rust-test python-test ## Set up, build, run all Rust and Python tests
+test: rust-test python-test ## Set up, build, run all Rust and Python tests
 
-rust-test:
+rust-test: $(VENV)/.made
 	cargo test --release --features $(FEATURES)
 
-python-test:
+python-test: $(VENV)/.test $(VENV)/.built
 	$(PY) -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests
