@@ -197,6 +197,7 @@ impl Function {
         use Function as F;
         let whole_or_decimal = || !args.iter().any(|t| is_real(t));
         match self {
+            F::Negative | F::Abs if is_decimal(result) => true,
             F::Add | F::Subtract | F::Multiply | F::Negative | F::Abs | F::Round | F::BankersRound => ansi && whole_or_decimal(),
             F::Floor | F::Ceil => ansi && is_decimal(result),
             F::Divide | F::IntegralDivide | F::Remainder | F::PositiveModulo | F::NextDay | F::MakeDate | F::GetItem => ansi,

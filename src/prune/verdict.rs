@@ -281,10 +281,7 @@ impl<'a> Judge<'a> {
     fn nullness(&self, function: Function, args: &[Expr], data_type: &DataType) -> Range {
         let mut out = Range::unknown(self.rows, data_type);
         let known = is_null_intolerant(function)
-            && !matches!(
-                function,
-                Function::And | Function::Or | Function::If | Function::Case | Function::Coalesce | Function::Nvl2 | Function::NullIf | Function::Size
-            );
+            && !matches!(function, Function::And | Function::Or | Function::If | Function::Case | Function::Coalesce | Function::Nvl2 | Function::Locate);
         if known {
             for arg in args {
                 out.may_have_value = &out.may_have_value & &self.range(arg).may_have_value;

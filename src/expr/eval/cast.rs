@@ -478,12 +478,13 @@ impl Conversion<'_> {
                     if legacy {
                         return Ok(Some(wrap(whole as i64)));
                     }
-                    // Java compares decimals of more than 18 digits as doubles, which rounds fractions up next to the limit.
-                    let near = *precision > 18 && (whole as f64 == low || whole as f64 == high) && high < 1e15;
-                    let fits = i64::try_from(whole).ok().and_then(|v| T::Native::try_from(v).ok()).filter(|_| {
+                    // Spark takes decimals of more than 18 digits to small integers by way of a double, which may round up.
+                    let fits = if *precision > 18 && high < 1e15 {
                         let double = decimal_to_double(value, *scale);
-                        !near || (double.floor() <= high && double.ceil() >= low)
-                    });
+                        (double.floor() <= high && double.ceil() >= low).then(|| truncate(double))
+                    } else {
+                        i64::try_from(whole).ok().and_then(|v| T::Native::try_from(v).ok())
+                    };
                     match fits {
                         Some(value) => Ok(Some(value)),
                         None => self.none(|| {
@@ -646,7 +647,7 @@ pub(crate) fn double_digits(value: f64) -> Option<Written> {
     if !value.is_finite() {
         return None;
     }
-    Written::parse(&format!("{value:e}"))
+    Written::parse(&number::double_digits(value))
 }
 
 /// The nearest double of a decimal.

@@ -494,7 +494,7 @@ impl Format {
                         count += 1;
                     }
                     let most = match c {
-                        'y' | 'u' => 6,
+                        'y' => 6,
                         'M' | 'L' | 'E' => 4,
                         'd' | 'H' | 'h' | 'k' | 'K' | 'm' | 's' | 'Q' | 'q' => 2,
                         'D' | 'X' | 'x' => 3,
@@ -544,8 +544,8 @@ impl Format {
             let name = |names: &[&'static str], n: i64| usize::try_from(n - 1).ok().and_then(|n| names.get(n).copied()).unwrap_or_default();
             let short = |name: &'static str| name.get(..3).unwrap_or(name);
             match (letter, count) {
-                ('y' | 'u', 2) => drop(write!(out, "{:02}", date.year.rem_euclid(100))),
-                ('y' | 'u', count) => {
+                ('y', 2) => drop(write!(out, "{:02}", date.year.unsigned_abs() % 100)),
+                ('y', count) => {
                     let magnitude = date.year.unsigned_abs();
                     out.push_str(if date.year < 0 {
                         "-"

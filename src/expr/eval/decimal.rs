@@ -8,7 +8,6 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow_array::Decimal128Array;
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_buffer::i256;
 
@@ -102,7 +101,7 @@ pub(crate) fn binary(call: &Call<'_>) -> Outcome {
         };
         match value.filter(|v| fits(*v, precision)) {
             Some(value) => Ok(Some(value)),
-            None if ansi => Err(Fault::Value(format!("[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}", SqlType(call.result)))),
+            None if ansi => Err(out_of_range(call)),
             None => Ok(None),
         }
     })?;
@@ -197,13 +196,27 @@ fn integral_quotient(a: i128, s1: i32, b: i128, s2: i32) -> Option<i256> {
     move_scale(wide(a), s1, common)?.checked_div(move_scale(wide(b), s2, common)?)
 }
 
+/// Digits that a sign's change keeps: Scala negates in a context of 34 digits, and Spark's results show it.
+const NEGATION_DIGITS: u32 = 34;
+
 /// NEGATIVE and ABS.
 pub(crate) fn unary(call: &Call<'_>) -> Outcome {
     let (precision, scale) = parameters(call.result)?;
     let abs = call.function == Function::Abs;
-    let values = call.arg(0)?.primitive::<Decimal128Type>()?;
-    let out: Decimal128Array = values.unary(|v| if abs { v.wrapping_abs() } else { v.wrapping_neg() });
-    Ok(Arc::new(out.with_precision_and_scale(precision, scale)?))
+    let values = map_with::<Decimal128Type, Decimal128Type>(call.arg(0)?, call.rows, |v| {
+        if abs && v >= 0 {
+            return Ok(Some(v));
+        }
+        let over = v.unsigned_abs().checked_ilog10().map_or(0, |n| n + 1).saturating_sub(NEGATION_DIGITS);
+        let value = if over > 0 { round_to(-v, over, Rounding::HalfEven) } else { -v };
+        // Raised in every mode.
+        if fits(value, precision) { Ok(Some(value)) } else { Err(out_of_range(call)) }
+    })?;
+    Ok(Arc::new(values.with_precision_and_scale(precision, scale)?))
+}
+
+fn out_of_range(call: &Call<'_>) -> Fault {
+    Fault::Value(format!("[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}", SqlType(call.result)))
 }
 
 /// `value` rounded to a multiple of 10^`places`.
@@ -237,7 +250,7 @@ pub(crate) fn round(call: &Call<'_>, places: i32, rounding: Rounding) -> Outcome
     let values = map_with::<Decimal128Type, Decimal128Type>(call.arg(0)?, call.rows, |v| {
         let value = rescale(round_to(v, shed, rounding), from, to).filter(|v| fits(*v, precision));
         if value.is_none() && ansi {
-            return Err(Fault::Value(format!("[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}", SqlType(call.result))));
+            return Err(out_of_range(call));
         }
         Ok(value)
     })?;
@@ -254,7 +267,7 @@ pub(crate) fn floor(call: &Call<'_>) -> Outcome {
         let whole = if call.function == Function::Ceil && v.rem_euclid(unit) != 0 { whole + 1 } else { whole };
         let value = rescale(whole, 0, to).filter(|v| fits(*v, precision));
         if value.is_none() && ansi {
-            return Err(Fault::Value(format!("[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}", SqlType(call.result))));
+            return Err(out_of_range(call));
         }
         Ok(value)
     })?;

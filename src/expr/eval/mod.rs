@@ -38,6 +38,8 @@ mod string;
 pub(crate) mod value;
 
 #[cfg(test)]
+mod function_tests;
+#[cfg(test)]
 mod tests;
 
 /// What stops an evaluation.
@@ -330,18 +332,23 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
     }
 }
 
-/// Evaluates arguments from the left; divisions look at the divisor first. A function that is null when an argument is does
-/// not look at the arguments behind a null, so those are not evaluated there when they can fail.
+/// Evaluates arguments in Spark's order: from the left, but the divisor before the dividend and LOCATE's start first. A
+/// function that is null when an argument is does not look at the arguments behind a null, so those are not evaluated there
+/// when they can fail.
 fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Operand>> {
-    let backwards = matches!(function, Function::Divide | Function::IntegralDivide | Function::Remainder | Function::PositiveModulo);
+    let last_first = match function {
+        Function::Divide | Function::IntegralDivide | Function::Remainder | Function::PositiveModulo => true,
+        Function::Locate => args.len() == 3,
+        _ => false,
+    };
+    let (first, last) = args.split_at(args.len() - usize::from(last_first));
     let mut out: Vec<Operand> = Vec::with_capacity(args.len());
-    for n in 0..args.len() {
-        let Some(arg) = args.get(if backwards { args.len() - 1 - n } else { n }) else { continue };
+    for arg in last.iter().chain(first) {
         let operand = if is_null_intolerant(function) && arg.can_fail(rows.ansi) { behind(&out, arg, rows)? } else { evaluate(arg, rows)? };
         out.push(operand);
     }
-    if backwards {
-        out.reverse();
+    if last_first {
+        out.rotate_left(1);
     }
     Ok(out)
 }
@@ -363,10 +370,11 @@ fn behind(before: &[Operand], arg: &Expr, rows: &Rows) -> Outcome<Operand> {
     if operand.scalar { Ok(operand) } else { Ok(Operand::column(scatter(&operand.array, &mask)?)) }
 }
 
-/// Whether the function is null as soon as an argument is.
+/// Whether the function does not look further once an argument is null: it is null then, whatever the others (LOCATE without
+/// a start is 0).
 pub(crate) fn is_null_intolerant(function: Function) -> bool {
     use Function as F;
-    !matches!(function, F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs | F::Locate)
+    !matches!(function, F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs)
 }
 
 /// A function's call with its arguments evaluated. Where all arguments are constant, `rows` is 1.

@@ -184,6 +184,7 @@ fn translate(pattern: &str) -> Result<String> {
                 Some('D') if !in_class => out.push_str("[^0-9]"),
                 Some('W') if !in_class => out.push_str("[^0-9A-Za-z_]"),
                 Some('S') if !in_class => out.push_str(r"[^\t\n\x0B\f\r ]"),
+                Some(anchor @ ('A' | 'z')) if !in_class => out.extend(['\\', anchor]),
                 Some('t') => out.push_str(r"\t"),
                 Some('n') => out.push_str(r"\n"),
                 Some('r') => out.push_str(r"\r"),
@@ -202,12 +203,13 @@ fn translate(pattern: &str) -> Result<String> {
                 in_class = false;
                 out.push(']');
             }
-            (true, '[' | '&' | '~') => return Err(refuse(&format!("`{c}` within a class"))),
+            (true, '[') => return Err(refuse("`[` within a class")),
+            // Doubled they are operators, of one side or the other.
+            (true, '&' | '~' | '-') if chars.peek() == Some(&c) => return Err(refuse(&format!("`{c}{c}` within a class"))),
             (true, '^') if at_class_start => {
                 class_start = true;
                 out.push('^');
             }
-            (true, '-') if chars.peek() == Some(&'-') => return Err(refuse("`--` within a class")),
             (true, c) => out.push(c),
             (false, '[') => {
                 in_class = true;

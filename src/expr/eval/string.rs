@@ -140,6 +140,7 @@ pub(crate) fn letters(call: &Call<'_>) -> Outcome {
 /// The title case of a letter: the upper case, but for digraphs, ligatures and scripts that know no titles.
 fn title(c: char, out: &mut String) {
     match c {
+        'ŉ' => out.push_str("ʼN"),
         'Ǆ'..='ǆ' => out.push('ǅ'),
         'Ǉ'..='ǉ' => out.push('ǈ'),
         'Ǌ'..='ǌ' => out.push('ǋ'),
@@ -218,15 +219,27 @@ pub(crate) fn substring(call: &Call<'_>) -> Outcome {
     for row in 0..call.rows {
         match window(row).filter(|_| !operand.is_null(row)) {
             None => out.push_null()?,
-            Some(window) => {
+            Some((position, length)) => {
                 let bytes = blobs.get(operand.row(row));
-                let (start, until) = bounds(window, bytes.len());
-                let clamp = |n: i64| usize::try_from(n).unwrap_or(0).min(bytes.len());
-                out.push(bytes.get(clamp(start)..clamp(until).max(clamp(start))).unwrap_or_default())?;
+                out.push(slice(bytes, position as i32, length as i32))?;
             }
         }
     }
     Ok(Arc::new(out.finish_binary()))
+}
+
+/// SUBSTRING of bytes, in Java's 32-bit arithmetic.
+fn slice(bytes: &[u8], position: i32, length: i32) -> &[u8] {
+    let total = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
+    let start = match position {
+        1.. if position > total => return &[],
+        1.. => position - 1,
+        0 => 0,
+        _ => total.wrapping_add(position),
+    };
+    let end = if total.wrapping_sub(start) < length { total } else { start.wrapping_add(length) };
+    let at = |n: i32| usize::try_from(n).unwrap_or(0);
+    bytes.get(at(start)..at(end)).unwrap_or_default()
 }
 
 /// CONCAT of text or bytes.

@@ -65,14 +65,14 @@ pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, Rejected> {
 #[must_use]
 pub fn double(text: &str) -> Option<f64> {
     let trimmed = java_trim(text);
-    special(trimmed).or_else(|| finite(trimmed, |t| t.parse::<f64>().ok()))
+    special(trimmed).or_else(|| finite(trimmed, |t| t.parse::<f64>().ok())).or_else(|| hexadecimal(trimmed))
 }
 
 /// [`double`] for single precision, rounded once.
 #[must_use]
 pub fn float(text: &str) -> Option<f32> {
     let trimmed = java_trim(text);
-    special(trimmed).map(|d| d as f32).or_else(|| finite(trimmed, |t| t.parse::<f32>().ok()))
+    special(trimmed).map(|d| d as f32).or_else(|| finite(trimmed, |t| t.parse::<f32>().ok())).or_else(|| hexadecimal(trimmed).map(|d| d as f32))
 }
 
 fn special(trimmed: &str) -> Option<f64> {
@@ -88,6 +88,24 @@ fn special(trimmed: &str) -> Option<f64> {
     }
 }
 
+/// A hexadecimal number of Java (`0x1.8p3`), if its digits fit a double exactly.
+fn hexadecimal(trimmed: &str) -> Option<f64> {
+    let (sign, rest) = match trimmed.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+    };
+    let rest = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"))?;
+    let rest = rest.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(rest);
+    let (digits, exponent) = rest.split_once(['p', 'P'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let joined = format!("{whole}{fraction}");
+    let value = u64::from_str_radix(&joined, 16).ok().filter(|v| *v < (1 << 53) && joined.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    let power = exponent.checked_sub(4 * i32::try_from(fraction.len()).ok()?)?;
+    // Within the normal doubles a power of two is exact.
+    (-1000..=900).contains(&power).then(|| sign * value as f64 * 2_f64.powi(power))
+}
+
 fn finite<T>(trimmed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     let text = trimmed.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(trimmed);
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -96,32 +114,26 @@ fn finite<T>(trimmed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     if plain { parse(text) } else { None }
 }
 
+/// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: as few as tell the double from its neighbours but at least
+/// two, of those the nearest, of two equally near the even one (so from Java 19 on; older ones sometimes show more).
+#[must_use]
+pub fn double_digits(value: f64) -> String {
+    let short = format!("{value:e}");
+    let digits = short.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
+    format!("{value:.*e}", digits.max(2) - 1)
+}
+
 /// Appends a double as `Double.toString` writes it.
 pub fn write_double(out: &mut String, value: f64) {
-    if value.is_finite() {
-        let short = format!("{value:e}");
-        // Java always considers two digits: 4.9E-324, not 5E-324.
-        if short.find('e') == Some(1 + usize::from(value.is_sign_negative())) {
-            let two = format!("{value:.1e}");
-            write_java(out, if two.parse() == Ok(value) { &two } else { &short });
-        } else {
-            write_java(out, &short);
-        }
-    } else {
-        write_special(out, value);
-    }
+    if value.is_finite() { write_java(out, &double_digits(value)) } else { write_special(out, value) }
 }
 
 /// Appends a float as `Float.toString` writes it.
 pub fn write_float(out: &mut String, value: f32) {
     if value.is_finite() {
         let short = format!("{value:e}");
-        if short.find('e') == Some(1 + usize::from(value.is_sign_negative())) {
-            let two = format!("{value:.1e}");
-            write_java(out, if two.parse() == Ok(value) { &two } else { &short });
-        } else {
-            write_java(out, &short);
-        }
+        let digits = short.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
+        write_java(out, &format!("{value:.*e}", digits.max(2) - 1));
     } else {
         write_special(out, f64::from(value));
     }
@@ -410,6 +422,7 @@ mod tests {
             (0.0001, "1.0E-4"),
             (0.012_5, "0.0125"),
             (1e23, "1.0E23"),
+            (1_000_000_000_000_000.25, "1.0000000000000002E15"),
             (f64::from_bits(1), "4.9E-324"),
             (f64::MAX, "1.7976931348623157E308"),
             (f64::NAN, "NaN"),
@@ -445,11 +458,13 @@ mod tests {
 
     #[test]
     fn doubles_are_read_as_java_reads_them() {
-        for (text, value) in [("1e3", 1000.0), (" 1.5d ", 1.5), (".5", 0.5), ("5.", 5.0), ("-INF", f64::NEG_INFINITY), ("1e400", f64::INFINITY)] {
+        for (text, value) in
+            [("1e3", 1000.0), (" 1.5d ", 1.5), (".5", 0.5), ("5.", 5.0), ("-INF", f64::NEG_INFINITY), ("1e400", f64::INFINITY), ("-0x1.8p3", -12.0)]
+        {
             assert_eq!(double(text), Some(value), "{text:?}");
         }
         assert!(double("NaN").is_some_and(f64::is_nan));
-        for text in ["", "abc", "1e", "1 2", "d", ".", "infin", "1.5dd", "e5", "--1"] {
+        for text in ["", "abc", "1e", "0x10", "0x", "1 2", "d", ".", "infin", "1.5dd", "e5", "--1"] {
             assert_eq!(double(text), None, "{text:?}");
         }
     }
