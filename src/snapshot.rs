@@ -524,7 +524,8 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
         Ok(done) => return Ok((done, segment)),
         Err(error) => error,
     };
-    let damaged = |error: &Error| error.is_corrupt() || matches!(error, Error::NotFound { kind: Missing::Object, .. });
+    let damaged =
+        |error: &Error| error.is_corrupt() || matches!(error, Error::NotFound { kind: Missing::Object, .. } | Error::Storage { retryable: false, .. });
     let hints = segment.checkpoint.is_some() || segment.replay.len() != segment.commits.len();
     if !damaged(&first) || !hints {
         return Err(as_log_damage(first));

@@ -189,6 +189,8 @@ pub struct Listing {
     pub checkpoints: Vec<Checkpoint>,
     /// Log compactions.
     pub compactions: Vec<CommitFile>,
+    /// Names of missing parts of multi-part checkpoints that are not complete.
+    incomplete: Vec<String>,
     /// Version checksums by version.
     pub checksums: BTreeMap<i64, File>,
 }
@@ -222,6 +224,8 @@ impl Listing {
             // An incomplete set was never finished: it does not exist.
             if usize::try_from(of) == Ok(files.len()) {
                 out.checkpoints.push(Checkpoint { version, kind: CheckpointKind::MultiPart, files: files.into_values().collect() });
+            } else if let Some(part) = (1..=of).find(|part| !files.contains_key(part)) {
+                out.incomplete.push(format!("{LOG_DIR}/{version:020}.checkpoint.{part:010}.{of:010}.parquet"));
             }
         }
         out.checkpoints.sort_by(|a, b| (a.version, std::cmp::Reverse(a.kind)).cmp(&(b.version, std::cmp::Reverse(b.kind))));
@@ -236,8 +240,9 @@ impl Listing {
     }
 
     fn missing(&self, version: i64) -> Error {
+        let parts = self.incomplete.first().map(|part| format!(" (one lacks its part `{part}`)")).unwrap_or_default();
         Error::corrupt(format!(
-            "the log has a gap: `{}` is missing, and no checkpoint covers it; restore the file or, if a later checkpoint exists, ask for its version",
+            "the log has a gap: `{}` is missing, and no complete checkpoint covers it{parts}; restore the file or, if a later checkpoint exists, ask for its version",
             log_path::commit(version)
         ))
         .at_version(version)

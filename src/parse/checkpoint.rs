@@ -162,8 +162,24 @@ impl OpenCheckpoint {
             })));
         }
         for raw in self.own.iter().chain(&self.sidecars) {
+            let column = kind.column();
+            let (mut any, mut path) = (false, false);
+            for leaf in raw.leaves().filter(|leaf| leaf.first() == Some(&column)) {
+                any = true;
+                path |= leaf == [column, "path"];
+                if leaf == [column, "partitionValues"] {
+                    let error = wrong_type("partitionValues").at_file(raw.path());
+                    out.push(Box::new(std::iter::once_with(move || Err(error))));
+                }
+            }
+            if any && !path {
+                let file = raw.path().to_owned();
+                let what = format!("the checkpoint's column `{column}` has no field `path`");
+                out.push(Box::new(std::iter::once_with(move || Err(Error::corrupt(what).at_file(file)))));
+                continue;
+            }
             for (index, group) in raw.row_groups().enumerate() {
-                if group.is_all_null(&[kind.column(), "path"]) {
+                if group.is_all_null(&[column, "path"]) && (column == "remove" || group.is_all_null(&[column, "size"])) {
                     continue;
                 }
                 let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));

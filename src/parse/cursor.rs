@@ -105,21 +105,13 @@ impl<'a> Cursor<'a> {
             return Err("expected a string");
         }
         let start = self.at;
-        loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            self.at += memchr::memchr(b'"', rest).ok_or("a string does not end")?;
-            // The quote is escaped by an odd number of backslashes before it.
-            let before = self.text.get(start..self.at).unwrap_or_default();
-            let backslashes = before.iter().rev().take_while(|b| **b == b'\\').count();
-            let end = self.at;
-            self.at += 1;
-            if backslashes % 2 == 0 {
-                if memchr::memchr(b'\n', before).is_some() {
-                    return Err("a string does not end on its line");
-                }
-                return Ok(Span { start, end, escaped: true });
-            }
+        let rest = self.text.get(start..).unwrap_or_default();
+        let length = bare_quote(rest).ok_or("a string does not end")?;
+        if memchr::memchr(b'\n', rest.get(..length).unwrap_or_default()).is_some() {
+            return Err("a string does not end on its line");
         }
+        self.at = start + length + 1;
+        Ok(Span { start, end: start + length, escaped: true })
     }
 
     /// `null` or a string.
@@ -277,6 +269,49 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Where the first quote is that may end a string: one not after a backslash, or after an even run of them.
+///
+/// Eight bytes at a time: in each, the high bit of a byte tells whether it is a quote or a backslash.
+fn bare_quote(text: &[u8]) -> Option<usize> {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The high bit of each byte that equals `byte`, exactly.
+    let equal = |word: u64, byte: u8| {
+        let x = word ^ (ONES * u64::from(byte));
+        !(((x & LOW) + LOW) | x | LOW)
+    };
+    let (words, tail) = text.as_chunks::<8>();
+    let mut after_backslash = 0;
+    for (n, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quotes = equal(word, b'"');
+        let backslashes = equal(word, b'\\');
+        let candidates = quotes & !((backslashes << 8) | after_backslash);
+        // Two backslashes in a row are rare; the quote after them is looked at one by one.
+        let doubled = backslashes & ((backslashes << 8) | after_backslash);
+        if candidates | doubled != 0 {
+            let from = n * 8;
+            return slow_bare_quote(text, from);
+        }
+        after_backslash = backslashes >> 56;
+    }
+    slow_bare_quote(text, text.len() - tail.len())
+}
+
+/// The same byte by byte from `from` on, with a look back at the backslashes before.
+fn slow_bare_quote(text: &[u8], from: usize) -> Option<usize> {
+    let before = text.get(..from)?;
+    let mut odd = before.iter().rev().take_while(|b| **b == b'\\').count() % 2 == 1;
+    for (n, byte) in text.get(from..)?.iter().enumerate() {
+        match byte {
+            b'\\' => odd = !odd,
+            b'"' if !odd => return Some(from + n),
+            _ => odd = false,
+        }
+    }
+    None
+}
+
 /// Resolves the escapes of a string's content.
 pub(super) fn unescape(content: &[u8]) -> Result<String, Wrong> {
     let mut quoted = Vec::with_capacity(content.len() + 2);
@@ -313,6 +348,29 @@ mod tests {
         let span = cursor.quoted_json().unwrap();
         assert_eq!(unescape(cursor.slice(span)).unwrap(), r#"{"a":"x\"y","b":"\\"}"#);
         assert_eq!(cursor.peek(), Some(b','));
+    }
+
+    #[test]
+    fn the_first_bare_quote_is_found_wherever_it_lies() {
+        let naive = |text: &[u8]| {
+            let mut odd = false;
+            text.iter().position(|b| {
+                let found = *b == b'"' && !odd;
+                odd = *b == b'\\' && !odd;
+                found
+            })
+        };
+        // Every text of ten bytes over the three kinds that matter.
+        for n in 0..3_usize.pow(10) {
+            let text: Vec<u8> = (0..10)
+                .scan(n, |left, _| {
+                    let byte = b"a\\\""[*left % 3];
+                    *left /= 3;
+                    Some(byte)
+                })
+                .collect();
+            assert_eq!(bare_quote(&text), naive(&text), "{:?}", String::from_utf8_lossy(&text));
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub fn column_mapping(protocol: &Protocol, metadata: &Metadata) -> Result<Column
         Some("id") => Ok(ColumnMapping::Id),
         Some(other) => Err(Error::unsupported_feature(
             "columnMapping",
-            format!("`delta.columnMapping.mode` is `{other}`, a mode that does not exist; known are none, name and id"),
+            format!("`delta.columnMapping.mode` is `{other}`, a column mapping mode that does not exist; known are none, name and id"),
         )),
     }
 }

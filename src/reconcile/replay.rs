@@ -261,6 +261,16 @@ impl FileStream {
     /// The first that the stream would give.
     pub fn read_to_end(mut self) -> Result<Self> {
         let batches = self.by_ref().collect::<Result<Vec<_>>>()?;
+        // A reconciled checkpoint names no file twice; here there is time to look.
+        let mut seen = Seen::default();
+        for batch in &batches {
+            for row in 0..batch.len() {
+                let key = seen.key(batch, row)?;
+                if !seen.note(key, 0, Verdict::Added, false, "")? {
+                    return Err(Error::corrupt(format!("the checkpoint names the file `{}` twice", crate::error::shown(batch.path.value(row)))));
+                }
+            }
+        }
         self.ready = Some(batches.into_iter());
         Ok(self)
     }
