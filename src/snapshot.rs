@@ -425,12 +425,12 @@ impl Snapshot {
 
 /// Checks that every field has what the mapping mode finds it by, and nobody else has the same.
 fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
-    fn fields(data_type: &DataType, visit: &mut dyn FnMut(&StructField) -> Result<()>) -> Result<()> {
+    fn fields(data_type: &DataType, visit: &dyn Fn(&StructType) -> Result<()>) -> Result<()> {
         match data_type {
-            DataType::Struct(inner) => inner.fields.iter().try_for_each(|field| {
-                visit(field)?;
-                fields(&field.data_type, visit)
-            }),
+            DataType::Struct(inner) => {
+                visit(inner)?;
+                inner.fields.iter().try_for_each(|field| fields(&field.data_type, visit))
+            }
             DataType::Array(array) => fields(&array.element, visit),
             DataType::Map(map) => {
                 fields(&map.key, visit)?;
@@ -442,23 +442,24 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
     if mapping == ColumnMapping::None {
         return Ok(());
     }
-    let (mut ids, mut names) = (HashSet::new(), HashSet::new());
-    for field in &schema.fields {
-        if !names.insert(field.physical_name()) {
-            return Err(Error::corrupt(format!("two columns have the physical name `{}`", field.physical_name())).at_column(&field.name));
-        }
-    }
-    fields(&DataType::Struct(Arc::new(schema.clone())), &mut |field| {
-        if !field.metadata.get("delta.columnMapping.physicalName").is_some_and(serde_json::Value::is_string) {
-            return Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.physicalName`", field.name)).at_column(&field.name));
-        }
-        match field.field_id() {
-            Some(id) if !ids.insert(id) => Err(Error::corrupt(format!("two columns have the `delta.columnMapping.id` {id}")).at_column(&field.name)),
-            None if mapping == ColumnMapping::Id => {
-                Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.id` of 32 bits", field.name)).at_column(&field.name))
+    fields(&DataType::Struct(Arc::new(schema.clone())), &|parent| {
+        let (mut ids, mut names) = (HashSet::new(), HashSet::new());
+        for field in &parent.fields {
+            if !field.metadata.get("delta.columnMapping.physicalName").is_some_and(serde_json::Value::is_string) {
+                return Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.physicalName`", field.name)).at_column(&field.name));
             }
-            _ => Ok(()),
+            if !names.insert(field.physical_name()) {
+                return Err(Error::corrupt(format!("two columns have the physical name `{}`", field.physical_name())).at_column(&field.name));
+            }
+            match field.field_id() {
+                Some(id) if !ids.insert(id) => return Err(Error::corrupt(format!("two columns have the `delta.columnMapping.id` {id}")).at_column(&field.name)),
+                None if mapping == ColumnMapping::Id => {
+                    return Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.id` of 32 bits", field.name)).at_column(&field.name));
+                }
+                _ => {}
+            }
         }
+        Ok(())
     })
 }
 

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, PrimitiveBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray, StructArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray, StructArray, make_array, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType as Arrow;
 use chrono_tz::Tz;
 
 use super::batch::StatsColumn;
@@ -157,9 +158,8 @@ fn from_struct(parsed: &StructArray, leaves: &[Leaf]) -> Result<Stats> {
                 _ => next.0,
             };
         }
-        let options = CastOptions { safe: true, ..CastOptions::default() };
         // A type that does not cast is a lie of the checkpoint's, which counts as nothing known.
-        Ok(cast_with_options(&array, &wanted, &options).unwrap_or_else(|_| new_null_array(&wanted, rows)))
+        Ok(as_type(&array, &wanted).unwrap_or_else(|_| new_null_array(&wanted, rows)))
     };
     let leaves = leaves
         .iter()
@@ -181,6 +181,20 @@ fn from_struct(parsed: &StructArray, leaves: &[Leaf]) -> Result<Stats> {
         tight_bounds: child(&["tightBounds"], &DataType::Boolean)?.as_boolean().clone(),
         leaves,
     })
+}
+
+/// Casts; zones of timestamps are put aside, for statistics are instants in any of them.
+fn as_type(array: &ArrayRef, wanted: &Arrow) -> Result<ArrayRef> {
+    let retyped = |array: ArrayRef, data_type: Arrow| -> Result<ArrayRef> { Ok(make_array(array.to_data().into_builder().data_type(data_type).build()?)) };
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let array = match array.data_type() {
+        Arrow::Timestamp(unit, Some(_)) => retyped(Arc::clone(array), Arrow::Timestamp(*unit, None))?,
+        _ => Arc::clone(array),
+    };
+    match wanted {
+        Arrow::Timestamp(unit, Some(_)) => retyped(cast_with_options(&array, &Arrow::Timestamp(*unit, None), &options)?, wanted.clone()),
+        _ => Ok(cast_with_options(&array, wanted, &options)?),
+    }
 }
 
 fn arrow_arith_not(mask: &BooleanArray) -> BooleanArray {

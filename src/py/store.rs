@@ -71,7 +71,9 @@ impl Store for PyStore {
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        // The offset only spares work: what a store does with it is not relied upon.
+        // What a store gives beyond the folder, or before the offset, is not relied upon.
+        let folder = if dir.is_empty() { String::new() } else { format!("{dir}/") };
+        listed.retain(|meta| meta.path.strip_prefix(&folder).is_some_and(|name| !name.is_empty() && !name.contains('/')));
         listed.retain(|meta| offset.as_ref().is_none_or(|offset| meta.path > *offset));
         listed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         listed.dedup_by(|a, b| a.path == b.path);
