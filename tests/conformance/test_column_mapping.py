@@ -95,24 +95,34 @@ def test_a_dropped_and_added_column_does_not_show_old_data(table: log.Table) -> 
     assert helpers.read(table).to_pydict() == {"id": [1], "name": [None]}
 
 
+def _point(first: int) -> dict[str, Any]:
+    """Return a struct of `x` and `y`; every nested field of a table has an id of its own."""
+    fields = [_field("x", "long", first, f"col-{first}"), _field("y", "string", first + 1, f"col-{first + 1}")]
+    return {"type": "struct", "fields": fields}
+
+
+def _stored(first: int) -> tuple[pa.DataType, dict[str, Any]]:
+    """Return how a file holds such a struct, its fields in another order, and one value."""
+    kind = pa.struct([(f"col-{first + 1}", pa.string()), (f"col-{first}", pa.int64())])
+    return kind, {f"col-{first}": 1, f"col-{first + 1}": "a"}
+
+
 def test_nested_fields_are_mapped(table: log.Table) -> None:
-    inner = {"type": "struct", "fields": [_field("x", "long", 3, "col-3"), _field("y", "string", 4, "col-4")]}
-    elements = {"type": "array", "elementType": inner, "containsNull": True}
-    entries = {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True}
+    elements = {"type": "array", "elementType": _point(13), "containsNull": True}
+    entries = {"type": "map", "keyType": "string", "valueType": _point(15), "valueContainsNull": True}
     columns = [
         COLUMNS[0],
-        _column("s", inner, 5, "col-5"),
+        _column("s", _point(11), 5, "col-5"),
         _column("l", elements, 6, "col-6"),
         _column("m", entries, 7, "col-7"),
     ]
-    stored = pa.struct([("col-4", pa.string()), ("col-3", pa.int64())])
-    one = {"col-3": 1, "col-4": "a"}
+    (s, one), (e, two), (v, three) = _stored(11), _stored(13), _stored(15)
     data = pa.table(
         {
             "col-1": pa.array([1], pa.int64()),
-            "col-5": pa.array([one], stored),
-            "col-6": pa.array([[one, None]], pa.list_(stored)),
-            "col-7": pa.array([[("k", one)]], pa.map_(pa.string(), stored)),
+            "col-5": pa.array([one], s),
+            "col-6": pa.array([[two, None]], pa.list_(e)),
+            "col-7": pa.array([[("k", three)]], pa.map_(pa.string(), v)),
         }
     )
     table.commit(0, log.protocol(2, 5), _metadata("name", columns), table.data("a.parquet", data))

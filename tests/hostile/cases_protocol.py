@@ -378,7 +378,7 @@ def _mapping(identifier: Any, physical: Any) -> dict[str, Any]:
 _GOOD = [("id", "long", _mapping(1, "id")), ("name", "string", _mapping(2, "name"))]
 _MAPPINGS: list[tuple[str, list[tuple[Any, ...]], str, Expect]] = [
     ("mode_unknown", _GOOD, "sideways", error("CorruptLogError|DeltaProtocolError", "sideways")),
-    ("mode_empty", _GOOD, "", error("CorruptLogError|DeltaProtocolError", "column mapping")),
+    ("mode_empty", _GOOD, "", error("CorruptLogError|DeltaProtocolError", "mode")),
     ("mode_none", _GOOD, "none", rows(ALL)),
     (
         "id_twice",

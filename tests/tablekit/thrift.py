@@ -79,6 +79,12 @@ def decode(data: bytes) -> Struct:
     return _Reader(data).struct()
 
 
+def decode_prefix(data: bytes) -> tuple[Struct, int]:
+    """Return the struct that `data` begins with and its length in bytes."""
+    reader = _Reader(data)
+    return reader.struct(), reader.at
+
+
 def varint(value: int) -> bytes:
     """Return an unsigned LEB128 number."""
     value &= (1 << 64) - 1
