@@ -47,7 +47,7 @@ fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 	dev/fuzz 60
 
 wheel: $(VENV)/.wheel ## Build the wheel that is published and state its size
-	$(VENV)/bin/maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
+	PATH="$(abspath $(VENV))/bin:$$PATH" maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
 	@ls -l dist/*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
 
 build: $(VENV)/.built
