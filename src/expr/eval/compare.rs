@@ -13,6 +13,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
+use crate::expr::eval::value::pack;
 use crate::expr::eval::{Call, Operand, Outcome, is_true, plain, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::compare_doubles;
@@ -91,11 +92,11 @@ pub(crate) fn joint_nulls(operands: &[&Operand], rows: usize) -> Option<NullBuff
 
 fn floats<T: ArrowPrimitiveType>(function: Function, a: &Operand, b: &Operand, rows: usize, wide: impl Fn(T::Native) -> f64 + Copy) -> Outcome<BooleanArray> {
     let bits = match function {
-        Function::Less => float_bits::<T>(a, b, rows, wide, |x, y| x < y || (y.is_nan() && !x.is_nan())),
-        Function::LessEqual => float_bits::<T>(a, b, rows, wide, |x, y| x <= y || y.is_nan()),
-        Function::Greater => float_bits::<T>(a, b, rows, wide, |x, y| x > y || (x.is_nan() && !y.is_nan())),
-        Function::GreaterEqual => float_bits::<T>(a, b, rows, wide, |x, y| x >= y || x.is_nan()),
-        _ => float_bits::<T>(a, b, rows, wide, |x, y| x == y || (x.is_nan() && y.is_nan())),
+        Function::Less => float_bits::<T>(a, b, rows, wide, |x, y| (x < y) | (y.is_nan() & !x.is_nan())),
+        Function::LessEqual => float_bits::<T>(a, b, rows, wide, |x, y| (x <= y) | y.is_nan()),
+        Function::Greater => float_bits::<T>(a, b, rows, wide, |x, y| (x > y) | (x.is_nan() & !y.is_nan())),
+        Function::GreaterEqual => float_bits::<T>(a, b, rows, wide, |x, y| (x >= y) | x.is_nan()),
+        _ => float_bits::<T>(a, b, rows, wide, |x, y| (x == y) | (x.is_nan() & y.is_nan())),
     }?;
     if function == Function::EqualNullSafe {
         let valid = |operand: &Operand| match operand.scalar {
@@ -122,13 +123,13 @@ fn float_bits<T: ArrowPrimitiveType>(
     Ok(match (a.scalar, b.scalar) {
         (false, true) => {
             let right = wide(y.value(0));
-            BooleanBuffer::from_iter(x.values().iter().map(|v| test(wide(*v), right)))
+            pack(x.values(), |v| test(wide(v), right))
         }
         (true, false) => {
             let left = wide(x.value(0));
-            BooleanBuffer::from_iter(y.values().iter().map(|v| test(left, wide(*v))))
+            pack(y.values(), |v| test(left, wide(v)))
         }
-        _ => BooleanBuffer::from_iter(x.values().iter().zip(y.values().iter()).take(rows).map(|(v, w)| test(wide(*v), wide(*w)))),
+        _ => BooleanBuffer::collect_bool(rows.min(x.len()).min(y.len()), |row| test(wide(x.value(row)), wide(y.value(row)))),
     })
 }
 

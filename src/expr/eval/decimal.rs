@@ -89,13 +89,7 @@ pub(crate) fn binary(call: &Call<'_>) -> Outcome {
         if divides && b == 0 {
             return if ansi { Err(division_by_zero(function)) } else { Ok(None) };
         }
-        let narrow = match function {
-            // The usual case stays in 128 bits.
-            Function::Add if s1 == s2 && s1 == to => a.checked_add(b),
-            Function::Subtract if s1 == s2 && s1 == to => a.checked_sub(b),
-            _ => None,
-        };
-        let value = match narrow {
+        let value = match narrow(function, a, s1, b, s2, to) {
             Some(value) => Some(value),
             None => exact(function, a, s1, b, s2, to).and_then(i256::to_i128),
         };
@@ -106,6 +100,45 @@ pub(crate) fn binary(call: &Call<'_>) -> Outcome {
         }
     })?;
     Ok(Arc::new(values.with_precision_and_scale(precision, scale)?))
+}
+
+/// The result at scale `to` in 128 bits, which is the usual case; `None` says to compute it in 256.
+fn narrow(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Option<i128> {
+    let scaled = |value: i128, by: i32| 10_i128.checked_pow(u32::try_from(by).ok()?).and_then(|unit| value.checked_mul(unit));
+    let common = s1.max(s2);
+    match function {
+        Function::Add if common <= to => scaled(a, to - s1)?.checked_add(scaled(b, to - s2)?),
+        Function::Subtract if common <= to => scaled(a, to - s1)?.checked_sub(scaled(b, to - s2)?),
+        Function::Multiply => {
+            let product = a.checked_mul(b).filter(|p| fits(*p, PRODUCT_DIGITS as u8))?;
+            let (from, to) = (i8::try_from(s1 + s2).ok()?, i8::try_from(to).ok()?);
+            rescale(product, from, to)
+        }
+        Function::Divide => {
+            let places = to + s2 - s1;
+            let (dividend, divisor) = if places >= 0 { (scaled(a, places)?, b) } else { (a, scaled(b, -places)?) };
+            let (whole, rest) = (dividend / divisor, (dividend % divisor).unsigned_abs());
+            let (twice, divisor) = (rest.checked_mul(2)?, divisor.unsigned_abs());
+            if twice < divisor {
+                // Rounding to 39 places first may make a half of a little less.
+                let reach = 10_u128.checked_pow(u32::try_from(QUOTIENT_PLACES - to).ok()?);
+                if reach.is_some_and(|reach| (divisor - twice).checked_mul(reach).is_some_and(|gap| gap <= divisor)) {
+                    return None;
+                }
+                return Some(whole);
+            }
+            whole.checked_add(if (a < 0) == (b < 0) { 1 } else { -1 })
+        }
+        Function::Remainder | Function::PositiveModulo if common == to => {
+            let (x, y) = (scaled(a, to - s1)?, scaled(b, to - s2)?);
+            let rest = x.checked_rem(y)?;
+            if !fits(x / y, PRODUCT_DIGITS as u8) {
+                return None;
+            }
+            if function == Function::PositiveModulo && rest < 0 { rest.checked_add(y)?.checked_rem(y) } else { Some(rest) }
+        }
+        _ => None,
+    }
 }
 
 /// The result at scale `to`; `None` when it does not fit.
@@ -155,7 +188,10 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
 /// How many digits a value has.
 fn digits(value: i256) -> u32 {
     let magnitude = if value < i256::ZERO { value.wrapping_neg() } else { value };
-    (0..77).find(|n| wide_power(*n).is_none_or(|p| magnitude < p)).unwrap_or(77)
+    if let Some(small) = magnitude.to_i128() {
+        return small.checked_ilog10().map_or(0, |n| n + 1);
+    }
+    (38..77).find(|n| wide_power(*n).is_none_or(|p| magnitude < p)).unwrap_or(77)
 }
 
 /// `a / b` to a number of places, rounded half up, by long division.
@@ -285,6 +321,21 @@ mod tests {
         assert_eq!(quotient(-1, 8, 2), Some(wide(-13)));
         assert_eq!(quotient(1250, 1, -2), Some(wide(13)));
         assert_eq!(quotient(10_i128.pow(37), 3, 39).map(digits), Some(76));
+    }
+
+    #[test]
+    fn both_widths_give_the_same_result() {
+        use Function as F;
+        let values = [0, 1, -1, 3, 7, -50, 49_999, 12_345_678_901, -99_999_999_999_999_999, 10_i128.pow(30) + 1, 10_i128.pow(37), -(10_i128.pow(38) - 1)];
+        for function in [F::Add, F::Subtract, F::Multiply, F::Divide, F::Remainder, F::PositiveModulo] {
+            for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (*a, *b))).filter(|(_, b)| *b != 0) {
+                for (s1, s2, to) in [(0, 0, 6), (2, 4, 4), (10, 2, 10), (18, 0, 18), (0, 18, 18), (30, 8, 30), (2, 2, 1)] {
+                    if let Some(narrow) = narrow(function, a, s1, b, s2, to).filter(|v| fits(*v, 38)) {
+                        assert_eq!(exact(function, a, s1, b, s2, to), Some(wide(narrow)), "{function:?} {a} {s1} {b} {s2} {to}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use arrow_schema::DataType as Arrow;
 use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
-use crate::expr::eval::value::Blobs;
+use crate::expr::eval::value::{Blobs, pack};
 use crate::expr::eval::{Outcome, unexpected};
 use crate::expr::scalar::Scalar;
 use crate::protocol::schema::DataType;
@@ -102,12 +102,12 @@ impl InSet {
             Arrow::Date32 => self.search::<Date32Type>(array, i64::from),
             Arrow::Int64 => self.search::<Int64Type>(array, |v| v),
             Arrow::Timestamp(..) => self.search::<TimestampMicrosecondType>(array, |v| v),
-            Arrow::Float64 => self.search_doubles(array.as_primitive::<Float64Type>().values().iter().copied()),
-            Arrow::Float32 => self.search_doubles(array.as_primitive::<Float32Type>().values().iter().map(|v| f64::from(*v))),
+            Arrow::Float64 => self.search_doubles::<Float64Type>(array, |v| v),
+            Arrow::Float32 => self.search_doubles::<Float32Type>(array, f64::from),
             Arrow::Decimal128(..) => {
-                let values = array.as_primitive::<Decimal128Type>().values();
+                let values = array.as_primitive::<Decimal128Type>();
                 match &self.members {
-                    Members::Decimals(set) => values.iter().map(|v| set.contains(v)).collect(),
+                    Members::Decimals(set) => BooleanBuffer::collect_bool(rows, |row| set.contains(&values.value(row))),
                     _ => BooleanBuffer::new_unset(rows),
                 }
             }
@@ -125,18 +125,19 @@ impl InSet {
     }
 
     fn search<T: ArrowPrimitiveType>(&self, array: &ArrayRef, wide: impl Fn(T::Native) -> i64) -> BooleanBuffer {
-        let values = array.as_primitive::<T>().values();
+        let values = array.as_primitive::<T>();
         match &self.members {
-            Members::Few(list) => values.iter().map(|v| list.contains(&wide(*v))).collect(),
-            Members::Longs(set) => values.iter().map(|v| set.contains(&wide(*v))).collect(),
+            Members::Few(list) => pack(values.values(), |v| list.contains(&wide(v))),
+            Members::Longs(set) => pack(values.values(), |v| set.contains(&wide(v))),
             _ => BooleanBuffer::new_unset(values.len()),
         }
     }
 
-    fn search_doubles(&self, values: impl Iterator<Item = f64>) -> BooleanBuffer {
+    fn search_doubles<T: ArrowPrimitiveType>(&self, array: &ArrayRef, wide: impl Fn(T::Native) -> f64) -> BooleanBuffer {
+        let values = array.as_primitive::<T>();
         match &self.members {
-            Members::Doubles(set) => values.map(|v| set.contains(&double_key(v))).collect(),
-            _ => values.map(|_| false).collect(),
+            Members::Doubles(set) => pack(values.values(), |v| set.contains(&double_key(wide(v)))),
+            _ => BooleanBuffer::new_unset(values.len()),
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, BooleanArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as Arrow;
 use memchr::memmem;
@@ -15,7 +15,7 @@ use memchr::memmem;
 use crate::error::{Error, Result, shown};
 use crate::expr::eval::compare::joint_nulls;
 use crate::expr::eval::value::{Blobs, TextArg};
-use crate::expr::eval::{Call, Fault, Outcome, unexpected};
+use crate::expr::eval::{Call, Fault, Operand, Outcome, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::tree::Expr;
@@ -277,6 +277,9 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
             if pattern.scalar {
                 let Some(text) = patterns.get(0) else { return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows)) };
                 let like = Like::new(text, escape).map_err(Fault::Value)?;
+                if let Some(found) = by_kernel(&like, value)? {
+                    return Ok(Arc::new(found));
+                }
                 like_bits(&like, call.rows, &values, &valid)
             } else {
                 let mut bits = arrow_buffer::BooleanBufferBuilder::new(call.rows);
@@ -323,14 +326,23 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
     Ok(Arc::new(masked(bits, nulls)))
 }
 
+/// The patterns that are one search: whole columns at once, which for views mostly looks at their first bytes alone.
+fn by_kernel(like: &Like, value: &Operand) -> Outcome<Option<BooleanArray>> {
+    type Kernel = fn(&dyn Datum, &dyn Datum) -> std::result::Result<BooleanArray, arrow_schema::ArrowError>;
+    let (text, kernel): (&str, Kernel) = match like.texts.as_slice() {
+        _ if value.scalar => return Ok(None),
+        [Some(all)] => (all, arrow_ord::cmp::eq),
+        [Some(start), Some(end)] if end.is_empty() => (start, arrow_string::like::starts_with),
+        [Some(start), Some(end)] if start.is_empty() => (end, arrow_string::like::ends_with),
+        [Some(start), Some(middle), Some(end)] if start.is_empty() && end.is_empty() => (middle, arrow_string::like::contains),
+        _ => return Ok(None),
+    };
+    let literal: ArrayRef = Arc::new(arrow_array::StringArray::from(vec![text]));
+    let literal = Operand { array: arrow_cast::cast(&literal, value.array.data_type())?, scalar: true };
+    Ok(Some(kernel(value, &literal)?))
+}
+
 fn like_bits(like: &Like, rows: usize, values: &TextArg<'_>, valid: &impl Fn(usize) -> bool) -> BooleanBuffer {
-    if let [Some(start), Some(middle), Some(end)] = like.texts.as_slice()
-        && start.is_empty()
-        && end.is_empty()
-    {
-        let finder = memmem::Finder::new(middle);
-        return BooleanBuffer::collect_bool(rows, |row| valid(row) && values.get(row).is_some_and(|v| finder.find(v.as_bytes()).is_some()));
-    }
     BooleanBuffer::collect_bool(rows, |row| valid(row) && values.get(row).is_some_and(|v| like.matches(v)))
 }
 

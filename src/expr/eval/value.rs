@@ -2,11 +2,17 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray};
-use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
 use crate::expr::eval::{Fault, Operand, Outcome, unexpected};
+
+/// One bit a value, 64 at a time, which the compiler turns into vector instructions.
+pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
+    let words = values.chunks(64).map(|chunk| chunk.iter().enumerate().fold(0_u64, |bits, (n, value)| bits | (u64::from(test(*value)) << n)).to_le());
+    BooleanBuffer::new(Buffer::from_vec(words.collect::<Vec<u64>>()), 0, values.len())
+}
 
 /// A text column.
 pub(crate) enum Texts<'a> {

@@ -114,13 +114,20 @@ fn finite<T>(trimmed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
     if plain { parse(text) } else { None }
 }
 
+/// Digits up to which no two decimals of that length are the same double, or float: there the shortest is the nearest.
+const SAFE_DIGITS: (usize, usize) = (15, 6);
+
+/// `short`, or the exact form of as many digits (at least two) where that may be another number.
+fn nearest(short: String, safe: usize, exact: impl Fn(usize) -> String) -> String {
+    let digits = short.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
+    if (2..=safe).contains(&digits) { short } else { exact(digits.max(2) - 1) }
+}
+
 /// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: as few as tell the double from its neighbours but at least
 /// two, of those the nearest, of two equally near the even one (so from Java 19 on; older ones sometimes show more).
 #[must_use]
 pub fn double_digits(value: f64) -> String {
-    let short = format!("{value:e}");
-    let digits = short.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
-    format!("{value:.*e}", digits.max(2) - 1)
+    nearest(format!("{value:e}"), SAFE_DIGITS.0, |places| format!("{value:.places$e}"))
 }
 
 /// Appends a double as `Double.toString` writes it.
@@ -131,9 +138,7 @@ pub fn write_double(out: &mut String, value: f64) {
 /// Appends a float as `Float.toString` writes it.
 pub fn write_float(out: &mut String, value: f32) {
     if value.is_finite() {
-        let short = format!("{value:e}");
-        let digits = short.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
-        write_java(out, &format!("{value:.*e}", digits.max(2) - 1));
+        write_java(out, &nearest(format!("{value:e}"), SAFE_DIGITS.1, |places| format!("{value:.places$e}")));
     } else {
         write_special(out, f64::from(value));
     }
