@@ -10,10 +10,11 @@
 
 use arrow_array::PrimitiveArray;
 use arrow_array::types::{Date32Type, TimestampMicrosecondType};
-use chrono::{DateTime, Offset, TimeZone};
-use chrono_tz::{OffsetComponents, Tz};
+use chrono::{DateTime, TimeZone};
+use chrono_tz::OffsetComponents;
 
 use super::Footer;
+use crate::expr::Zone;
 
 /// The first day of the Gregorian calendar, 1582-10-15.
 const GREGORIAN: i32 = -141_427;
@@ -32,12 +33,6 @@ pub(super) struct Legacy {
     zone: Zone,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Zone {
-    Fixed(i64),
-    Named(Tz),
-}
-
 impl Legacy {
     /// What the footer says; `session` is the zone of writers that did not name theirs.
     pub fn of(footer: &Footer, session: &str) -> Self {
@@ -47,7 +42,7 @@ impl Legacy {
         Self {
             datetime: older("3.0.0").is_some_and(|older| older || marked("org.apache.spark.legacyDateTime")),
             int96: older("3.1.0").is_some_and(|older| older || marked("org.apache.spark.legacyINT96")),
-            zone: Zone::parse(footer.key_value("org.apache.spark.timeZone").unwrap_or(session)),
+            zone: footer.key_value("org.apache.spark.timeZone").and_then(Zone::of).or_else(|| Zone::of(session)).unwrap_or_default(),
         }
     }
 
@@ -59,7 +54,7 @@ impl Legacy {
 
     /// Rebases microseconds.
     pub fn micros(&self, micros: &PrimitiveArray<TimestampMicrosecondType>) -> PrimitiveArray<TimestampMicrosecondType> {
-        let standard = self.zone.standard();
+        let standard = standard_offset(&self.zone);
         micros.unary(|micros| if micros < AGREED { self.rebased(micros, standard).unwrap_or(micros) } else { micros })
     }
 
@@ -67,7 +62,7 @@ impl Legacy {
         let local = micros.checked_add(standard * MICROS_PER_SECOND)?;
         let (day, time) = (local.div_euclid(MICROS_PER_DAY), local.rem_euclid(MICROS_PER_DAY));
         let day = if day < GREGORIAN.into() { rebased_day(day) } else { day };
-        self.zone.instant(day.checked_mul(MICROS_PER_DAY)?.checked_add(time)?)
+        instant(&self.zone, day.checked_mul(MICROS_PER_DAY)?.checked_add(time)?)
     }
 }
 
@@ -90,44 +85,22 @@ fn rebased_day(day: i64) -> i64 {
     first + day_of_month
 }
 
-impl Zone {
-    fn parse(name: &str) -> Self {
-        if let Ok(tz) = name.parse::<Tz>() {
-            return Self::Named(tz);
-        }
-        let digits = name.trim_start_matches(['U', 'T', 'C', 'G', 'M']);
-        let (sign, digits) = digits.split_at_checked(1).unwrap_or(("+", ""));
-        let mut parts = digits.split(':').map(|part| part.parse::<i64>().unwrap_or(0));
-        let seconds = parts.next().unwrap_or(0) * 3600 + parts.next().unwrap_or(0) * 60 + parts.next().unwrap_or(0);
-        Self::Fixed(if sign == "-" { -seconds } else { seconds })
-    }
-
-    /// The present standard offset, which Java's old calendar used for everything before 1900.
-    fn standard(self) -> i64 {
-        match self {
-            Self::Fixed(seconds) => seconds,
-            Self::Named(tz) => {
-                DateTime::from_timestamp(1_700_000_000, 0).map_or(0, |now| tz.offset_from_utc_datetime(&now.naive_utc()).base_utc_offset().num_seconds())
-            }
+/// The present standard offset, which Java's old calendar used for everything before 1900.
+fn standard_offset(zone: &Zone) -> i64 {
+    match zone {
+        Zone::Fixed(seconds) => i64::from(*seconds),
+        Zone::Named(tz) => {
+            DateTime::from_timestamp(1_700_000_000, 0).map_or(0, |now| tz.offset_from_utc_datetime(&now.naive_utc()).base_utc_offset().num_seconds())
         }
     }
+}
 
-    fn offset(self, seconds: i64) -> i64 {
-        match self {
-            Self::Fixed(seconds) => seconds,
-            // Local mean time is the same for ever into the past, further than chrono's dates go.
-            Self::Named(tz) => DateTime::from_timestamp(seconds.max(-8_000_000_000_000), 0)
-                .map_or(0, |utc| tz.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc().into()),
-        }
-    }
-
-    /// The instant of a wall clock: the later one where there are two, as much later as the gap where there is none.
-    fn instant(self, local: i64) -> Option<i64> {
-        let seconds = local.div_euclid(MICROS_PER_SECOND);
-        let (before, after) = (self.offset(seconds - 86_400 * 2), self.offset(seconds + 86_400 * 2));
-        let offset = if self.offset(seconds - after) == after { after } else { before };
-        local.checked_sub(offset * MICROS_PER_SECOND)
-    }
+/// The instant of a wall clock: the later one where there are two, as much later as the gap where there is none.
+fn instant(zone: &Zone, local: i64) -> Option<i64> {
+    let seconds = local.div_euclid(MICROS_PER_SECOND);
+    let (before, after) = (zone.offset_at(seconds - 86_400 * 2), zone.offset_at(seconds + 86_400 * 2));
+    let offset = if zone.offset_at(seconds - after) == after { after } else { before };
+    local.checked_sub(offset * MICROS_PER_SECOND)
 }
 
 #[cfg(test)]
@@ -137,7 +110,7 @@ mod tests {
     use super::*;
 
     fn legacy(zone: &str) -> Legacy {
-        Legacy { datetime: true, int96: true, zone: Zone::parse(zone) }
+        Legacy { datetime: true, int96: true, zone: Zone::parse(zone).unwrap() }
     }
 
     fn day(year: i32, month: u32, day: u32) -> i32 {

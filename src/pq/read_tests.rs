@@ -441,6 +441,22 @@ fn files_of_old_spark_versions_are_rebased() {
     assert_eq!(shifts(&[("org.apache.spark.legacyDateTime", "")]), (0, 0, 0, 0));
 }
 
+#[test]
+fn files_that_spark_wrote_in_the_old_calendar_read_as_spark_reads_them() {
+    // Written and read by Spark 4.2 with `datetimeRebaseModeInWrite` and `int96RebaseModeInWrite` LEGACY, in four zones.
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet");
+    let expected: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("legacy.json")).unwrap()).unwrap();
+    let expected = expected.as_object().unwrap();
+    assert_eq!(expected.len(), 8);
+    for (name, values) in expected {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        let batch = all(spec(&bytes, vec![field("d", "date"), field("t", "timestamp")])).unwrap();
+        let numbers = |key: &str| values[key].as_array().unwrap().iter().map(|n| n.as_i64().unwrap()).collect::<Vec<_>>();
+        assert_eq!(batch.column(0).as_primitive::<Date32Type>().values().iter().map(|day| i64::from(*day)).collect::<Vec<_>>(), numbers("days"), "{name}");
+        assert_eq!(batch.column(1).as_primitive::<TimestampMicrosecondType>().values().to_vec(), numbers("micros"), "{name}");
+    }
+}
+
 /// A filter from the binder's JSON.
 fn filter(expr: serde_json::Value) -> Option<Arc<Bound>> {
     Some(Arc::new(Bound::from_json(&serde_json::json!({"expr": expr, "ansi": true, "zone": "UTC"}).to_string()).unwrap()))
