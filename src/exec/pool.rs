@@ -12,7 +12,10 @@ use crate::error::{Error, Result};
 type Job = Box<dyn FnOnce() + Send>;
 
 /// What belongs to one process id. A forked child finds its parent's threads gone and makes its own.
-struct PerProcess<T>(OnceLock<Mutex<Option<(u32, Arc<T>)>>>);
+struct PerProcess<T>(OnceLock<Mutex<Owned<T>>>);
+
+/// A value and the process that made it.
+type Owned<T> = Option<(u32, Arc<T>)>;
 
 impl<T> PerProcess<T> {
     const fn new() -> Self {

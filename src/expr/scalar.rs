@@ -127,7 +127,7 @@ impl Scalar {
 /// Bytes of a hex text of even length.
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     digits

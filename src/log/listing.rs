@@ -228,7 +228,7 @@ impl Listing {
                 out.incomplete.push(format!("{LOG_DIR}/{version:020}.checkpoint.{part:010}.{of:010}.parquet"));
             }
         }
-        out.checkpoints.sort_by(|a, b| (a.version, std::cmp::Reverse(a.kind)).cmp(&(b.version, std::cmp::Reverse(b.kind))));
+        out.checkpoints.sort_by_key(|c| (c.version, std::cmp::Reverse(c.kind)));
         out
     }
 

@@ -406,7 +406,7 @@ impl DvBuilders {
     /// Appends the descriptor of the row that makes the column `rows` long. Nothing is kept until the first one comes.
     fn push(&mut self, text: &[u8], dv: Option<Dv>, rows: usize) -> Result<(), Failure> {
         let Some(dv) = dv else {
-            if self.present.len() > 0 {
+            if !self.present.is_empty() {
                 self.null();
             }
             return Ok(());

@@ -77,7 +77,8 @@ enum Node {
 }
 
 fn tree(leaves: &[(Vec<String>, usize)], depth: usize) -> Vec<Node> {
-    let mut out: Vec<(String, Vec<(Vec<String>, usize)>)> = Vec::new();
+    type Group = Vec<(Vec<String>, usize)>;
+    let mut out: Vec<(String, Group)> = Vec::new();
     for (path, index) in leaves {
         let Some(name) = path.get(depth) else { continue };
         match out.last_mut() {

@@ -49,7 +49,7 @@ fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
     let _ = shown.set_username(if matches!(url.scheme(), "abfs" | "abfss") { url.username() } else { "" });
     let _ = shown.set_password(None);
     shown.set_query(None);
-    let can_list = !matches!(url.scheme(), "http") && !(url.scheme() == "https" && is_plain_http(url));
+    let can_list = !is_plain_http(url);
     Ok(Arc::new(Remote::new(inner, prefix, shown.to_string(), can_list)))
 }
 

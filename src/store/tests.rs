@@ -42,8 +42,8 @@ fn a_local_directory_lists_sorted_from_a_name() {
     let names: Vec<_> = store.list_from("d", "a").unwrap().into_iter().map(|m| m.path).collect();
     assert_eq!(names, ["d/b", "d/c"]);
     assert!(store.list_from("missing", "").unwrap().is_empty());
-    assert_eq!(store.get_ranges("d/b", vec![0..1]).wait().unwrap()[0].as_ref(), b"b");
-    assert!(store.get_ranges("d/b", vec![0..2]).wait().is_err());
+    assert_eq!(store.get_ranges("d/b", std::iter::once(0..1).collect()).wait().unwrap()[0].as_ref(), b"b");
+    assert!(store.get_ranges("d/b", std::iter::once(0..2).collect()).wait().is_err());
     assert!(store.get("d/zzz").wait().unwrap_err().is_not_found());
     std::fs::remove_dir_all(root).unwrap();
 }

@@ -118,7 +118,7 @@ pub(crate) fn cast(array: &ArrayRef, from: &DataType, to: &DataType, mode: CastM
         (T::Struct(a), T::Struct(b)) => conversion.fields(&a.fields, &b.fields),
         (T::Void, _) => Ok(arrow_array::new_null_array(&to.to_arrow(TextLayout::Plain), array.len())),
         (_, T::String) => conversion.to_text(),
-        (T::String, _) => conversion.from_text(),
+        (T::String, _) => conversion.read_text(),
         (_, T::Boolean) => conversion.to_boolean(),
         (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => conversion.between_times(),
         (_, T::Binary) => conversion.integers_to_bytes(),
@@ -252,7 +252,7 @@ impl Conversion<'_> {
         Ok(Arc::new(out.finish_text()?))
     }
 
-    fn from_text(&self) -> Outcome {
+    fn read_text(&self) -> Outcome {
         use DataType as T;
         let texts = Texts::new(self.array)?;
         let malformed = |row: usize| self.invalid_input(texts.get(row));

@@ -42,8 +42,11 @@ fn out_of_range(what: &str) -> Fault {
     Fault::Value(format!("[DATETIME_OVERFLOW] {what} is out of range"))
 }
 
+/// Days and microseconds within the day, by row.
+type WallClocks<'a> = Box<dyn Fn(usize) -> Option<(i64, i64)> + 'a>;
+
 /// The wall clock of the first argument by row, as days and microseconds within the day.
-fn wall_clocks<'a>(call: &'a Call<'_>) -> Outcome<Box<dyn Fn(usize) -> Option<(i64, i64)> + 'a>> {
+fn wall_clocks<'a>(call: &'a Call<'_>) -> Outcome<WallClocks<'a>> {
     let operand = call.arg(0)?;
     Ok(match call.arg_type(0)? {
         DataType::Date => {

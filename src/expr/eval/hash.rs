@@ -49,7 +49,7 @@ fn constants() -> [u64; 80] {
     let mut out = [0; 80];
     let mut candidate: u128 = 2;
     for slot in &mut out {
-        while (2..candidate).take_while(|d| d * d <= candidate).any(|d| candidate % d == 0) {
+        while (2..candidate).take_while(|d| d * d <= candidate).any(|d: u128| candidate.is_multiple_of(d)) {
             candidate += 1;
         }
         *slot = cube_root_fraction(candidate);
