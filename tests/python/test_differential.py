@@ -305,7 +305,7 @@ _EXPRESSIONS = [
     "length(s) > 1",
     "upper(s) = 'A'",
     "substring(s, 1, 1) = 'a'",
-    "concat(s, 'x') = 'ax'",
+    "s || 'x' = 'ax'",
     "case when i > 0 then s else 'b' end = 'b'",
     "year(y) = 2024",
     "cast(i as string) = '1'",
