@@ -36,15 +36,46 @@ pub enum CastMode {
 #[derive(Debug, Clone)]
 pub enum Expr {
     /// A column, or a field within struct columns.
-    Column { path: Vec<String>, data_type: DataType },
+    Column {
+        /// Logical names, from the top.
+        path: Vec<String>,
+        /// Type of the values.
+        data_type: DataType,
+    },
     /// A constant.
-    Literal { value: Scalar, data_type: DataType },
+    Literal {
+        /// The value.
+        value: Scalar,
+        /// Its type.
+        data_type: DataType,
+    },
     /// A function's call.
-    Call { function: Function, args: Vec<Expr>, data_type: DataType },
+    Call {
+        /// The function.
+        function: Function,
+        /// Its arguments, of exactly the types that it takes.
+        args: Vec<Expr>,
+        /// Type of the result.
+        data_type: DataType,
+    },
     /// A conversion.
-    Cast { arg: Box<Expr>, to: DataType, mode: CastMode },
-    /// `arg IN (values)`; the values as written, and as a set.
-    InList { arg: Box<Expr>, values: Arc<[Scalar]>, set: Arc<InSet> },
+    Cast {
+        /// What is converted.
+        arg: Box<Expr>,
+        /// The type of the result.
+        to: DataType,
+        /// What happens to values without a counterpart.
+        mode: CastMode,
+    },
+    /// `arg IN (values)`.
+    InList {
+        /// What is looked for.
+        arg: Box<Expr>,
+        /// The values as written.
+        values: Arc<[Scalar]>,
+        /// The values as a set.
+        set: Arc<InSet>,
+    },
 }
 
 /// An expression with what it needs to be evaluated.

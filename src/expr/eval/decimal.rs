@@ -117,7 +117,7 @@ fn narrow(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Op
         Function::Divide => {
             let places = to + s2 - s1;
             let (dividend, divisor) = if places >= 0 { (scaled(a, places)?, b) } else { (a, scaled(b, -places)?) };
-            let (whole, rest) = (dividend / divisor, (dividend % divisor).unsigned_abs());
+            let (whole, rest) = (dividend.checked_div(divisor)?, dividend.checked_rem(divisor)?.unsigned_abs());
             let (twice, divisor) = (rest.checked_mul(2)?, divisor.unsigned_abs());
             if twice < divisor {
                 // Rounding to 39 places first may make a half of a little less.
