@@ -41,15 +41,15 @@ const LOOK_AHEAD: u64 = 1 << 10;
 /// The longest page header that is looked for; statistics inside it can make it long.
 const HEADER_LIMIT: usize = 4 << 20;
 /// What the pages under decoding of one row group may take together without being asked how.
-const HELD: u64 = 256 << 20;
+const HELD: u64 = if cfg!(test) { 8 << 20 } else { 256 << 20 };
 /// How many times its stored bytes a row group may hold beyond [`HELD`].
 const RATIO: u64 = 64;
 /// A dictionary up to this size may compress as well as it likes.
-const DICTIONARY: u64 = 16 << 20;
+const DICTIONARY: u64 = if cfg!(test) { 2 << 20 } else { 16 << 20 };
 /// How many times its stored bytes a larger dictionary may be.
 const DICTIONARY_RATIO: u64 = 1000;
 /// List elements that a row group may have beyond its rows, whatever its bytes.
-const ELEMENTS: u64 = 64 << 20;
+const ELEMENTS: u64 = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
 /// Checks where a column chunk says it is.
 pub(super) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Result<Range<u64>> {

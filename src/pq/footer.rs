@@ -250,6 +250,19 @@ mod tests {
     }
 
     #[test]
+    fn a_bottomless_schema_does_not_exhaust_the_stack() {
+        for depth in [300, 16_000] {
+            let metadata = crate::pq::thrift::tests::metadata(&vec![1; depth]);
+            let mut bytes = b"PAR1".to_vec();
+            bytes.extend(&metadata);
+            bytes.extend((metadata.len() as u32).to_le_bytes());
+            bytes.extend(b"PAR1");
+            let error = read_footer(&file_of(&bytes)).unwrap_err();
+            assert!(error.to_string().contains("deep"), "{error}");
+        }
+    }
+
+    #[test]
     fn every_flipped_bit_of_a_footer_is_survived() {
         let bytes = write(&ints(10), None);
         let length = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;

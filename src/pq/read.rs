@@ -29,7 +29,7 @@ use super::columns::{Column, Columns, Mapping, Wanted};
 use super::footer::{End, Footer, FooterCache};
 use super::select::Selector;
 use super::shape::{GroupBatches, Shape, decode, rows_at_once};
-use super::text::{split, text_bytes};
+use super::text::{compacted, split, text_bytes};
 use super::{convert, guarded};
 use crate::dv::DeletionVector;
 use crate::error::{Error, Missing, Result};
@@ -475,6 +475,9 @@ impl Open {
         }
         if batch.num_rows() == 0 {
             return Ok(());
+        }
+        if spec.filter.is_some() && spec.layout == TextLayout::View {
+            batch = compacted(batch);
         }
         let text = text_bytes(batch.columns());
         self.text_left = self

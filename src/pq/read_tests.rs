@@ -568,6 +568,63 @@ fn every_flipped_byte_is_an_error_or_rows_but_never_a_panic() {
     }
 }
 
+/// What is refused, with `text` in the message and the file's name.
+fn refused(bytes: &[u8], data_type: &str, text: &str) {
+    for url in ["memory:///", "file:///"] {
+        let error = all(FileSpec::new(file_in(url, bytes), vec![field("c", data_type)])).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }) && error.to_string().contains(text) && error.to_string().contains("f.parquet"), "{error}");
+    }
+}
+
+#[test]
+fn pages_that_expand_beyond_reason_are_refused() {
+    let long = "x".repeat(10 << 20);
+    let batch = RecordBatch::try_from_iter([("c", Arc::new(StringArray::from(vec![long.as_str()])) as ArrayRef)]).unwrap();
+    let zstd = || WriterProperties::builder().set_compression(Compression::ZSTD(Default::default())).set_statistics_enabled(EnabledStatistics::None);
+    let bomb = write(&batch, Some(zstd().set_dictionary_enabled(false).build()));
+    assert!(bomb.len() < 4096, "{}", bomb.len());
+    refused(&bomb, "string", "claim to expand to");
+    let bomb = write(&batch, Some(zstd().set_dictionary_page_size_limit(1 << 30).build()));
+    refused(&bomb, "string", "dictionary");
+    // The same size is fine where the bytes are there.
+    let mut state = 1_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from((state >> 57) as u8)
+    };
+    let noise: String = (0..10 << 20).map(|_| next()).collect();
+    let batch = RecordBatch::try_from_iter([("c", Arc::new(StringArray::from(vec![noise.as_str()])) as ArrayRef)]).unwrap();
+    let honest = write(&batch, Some(zstd().set_dictionary_enabled(false).build()));
+    assert_eq!(all(spec(&honest, vec![field("c", "string")])).unwrap().column(0).as_string::<i32>().value(0), noise);
+}
+
+#[test]
+fn lists_that_expand_beyond_reason_are_refused() {
+    let values = 2 << 20;
+    let mut rep = vec![1; values];
+    rep[0] = 0;
+    let bomb = message(
+        "message m { optional group c (LIST) { repeated group list { required int32 element; } } }",
+        vec![(Chunk::I32(vec![7; values]), Some(vec![2; values]), Some(rep))],
+        &[],
+    );
+    assert!(bomb.len() < 16 << 10, "{}", bomb.len());
+    refused(&bomb, LONGS, "elements");
+}
+
+#[test]
+fn a_repeated_string_is_cut_into_batches() {
+    let long = "y".repeat(1 << 20);
+    let text: StringArray = (0..300).map(|_| Some(long.as_str())).collect();
+    let batch = RecordBatch::try_from_iter([("c", Arc::new(text) as ArrayRef)]).unwrap();
+    let bytes = write(&batch, Some(WriterProperties::builder().set_dictionary_page_size_limit(1 << 30).build()));
+    let batches: Vec<RecordBatch> = read(spec(&bytes, vec![field("c", "string")]), &Arc::default()).map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 300);
+    assert!(batches.iter().all(|batch| batch.num_rows() <= 128));
+}
+
 #[test]
 fn a_row_group_that_ends_early_is_an_error() {
     let bytes =

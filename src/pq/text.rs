@@ -1,12 +1,14 @@
-//! How much text a batch holds: arrays -> bytes as if every value were copied, and batches cut to a budget.
+//! How much text a batch holds: arrays -> bytes as if every value were copied, batches cut to a budget, pages let go.
 //!
 //! Views of one dictionary entry cost nothing however often it is repeated; the first copy into offsets and bytes does. A
 //! file of a few kilobytes can repeat a long string a million times, so batches are cut *before* anything is copied.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
 /// Bytes of all strings and byte strings in `columns`, at any depth.
@@ -46,6 +48,46 @@ fn of_part(values: &ArrayRef, offsets: &[i32]) -> u64 {
     let from = offsets.first().and_then(|n| usize::try_from(*n).ok()).unwrap_or(0);
     let count = usize::try_from(span(offsets)).unwrap_or(0);
     of_array(&values.slice(from.min(values.len()), count.min(values.len().saturating_sub(from))))
+}
+
+/// Text that may be kept alive for nothing, whatever is used of it.
+const SLACK: usize = 64 << 10;
+
+/// Copies the strings that a filter left out of the pages that they alone keep alive, where these are much larger.
+pub(super) fn compacted(batch: RecordBatch) -> RecordBatch {
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(|column| compact(column).unwrap_or_else(|| Arc::clone(column))).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options).unwrap_or(batch)
+}
+
+/// The array without bytes that it does not use; `None` where that saves little. Lists keep theirs.
+fn compact(array: &ArrayRef) -> Option<ArrayRef> {
+    let wasteful = |buffers: &[Buffer], used: usize| buffers.iter().map(Buffer::len).sum::<usize>() > used * 2 + SLACK;
+    match array.data_type() {
+        DataType::Utf8View => {
+            let views = array.as_string_view();
+            wasteful(views.data_buffers(), views.total_buffer_bytes_used()).then(|| Arc::new(views.gc()) as ArrayRef)
+        }
+        DataType::BinaryView => {
+            let views = array.as_binary_view();
+            wasteful(views.data_buffers(), views.total_buffer_bytes_used()).then(|| Arc::new(views.gc()) as ArrayRef)
+        }
+        DataType::Struct(fields) => {
+            let structs = array.as_struct();
+            let mut any = false;
+            let columns = structs.columns().iter().map(|column| {
+                let compact = compact(column);
+                any |= compact.is_some();
+                compact.unwrap_or_else(|| Arc::clone(column))
+            });
+            let columns: Vec<ArrayRef> = columns.collect();
+            if !any {
+                return None;
+            }
+            StructArray::try_new(fields.clone(), columns, structs.nulls().cloned()).ok().map(|structs| Arc::new(structs) as ArrayRef)
+        }
+        _ => None,
+    }
 }
 
 /// Cuts `batch`, which holds `text` bytes, into halves until each holds at most `limit` or a single row.

@@ -247,14 +247,13 @@ pub(super) fn page_head(bytes: &[u8]) -> Option<PageHead> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// version = 1, then a list of schema elements {5: num_children}.
-    fn metadata(children: &[i32]) -> Vec<u8> {
+    pub(crate) fn metadata(children: &[i32]) -> Vec<u8> {
         let mut bytes = vec![0x15, 0x02, 0x19, 0xfc];
-        assert!(children.len() < 128);
-        bytes.push(children.len() as u8);
+        bytes.extend([children.len() as u8 | 0x80, (children.len() >> 7) as u8]);
         for count in children {
             if *count > 0 {
                 bytes.extend([0x55, (*count as u8) << 1]);
