@@ -64,7 +64,9 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     ),
     "map": (
         pa.map_(pa.string(), pa.int64()),
-        st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(), max_size=2).map(lambda d: list(d.items())),
+        st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(-(2**63), 2**63 - 1), max_size=2).map(
+            lambda d: list(d.items())
+        ),
     ),
 }
 PARTITIONS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
