@@ -87,7 +87,7 @@ pub(super) fn fetch(file: &File, descriptors: &[&Descriptor]) -> Result<Fetch> {
         let start = u64::try_from(descriptor.offset.unwrap_or(1)).ok().filter(|start| *start > 0);
         let size = u64::try_from(descriptor.size_in_bytes).ok();
         let (Some(start), Some(size)) = (start, size) else {
-            return Err(Error::corrupt_data(format!("the log puts it at offset {:?} with {} bytes", descriptor.offset, descriptor.size_in_bytes)));
+            return Err(Error::corrupt_data(format!("the log puts it at offset {} with {} bytes", descriptor.offset.unwrap_or(1), descriptor.size_in_bytes)));
         };
         frames.push((start..start + size + FRAME, 0));
     }
@@ -112,9 +112,10 @@ impl Fetch {
         let bytes = self.bytes.wait()?;
         if let (Some(range), Some(bytes)) = (self.ranges.first(), bytes.first())
             && range.start == 0
-            && bytes.first() != Some(&VERSION)
+            && let Some(first) = bytes.first()
+            && *first != VERSION
         {
-            return Err(Error::corrupt_data(format!("its file begins with {:?}, not with the version {VERSION}", bytes.first())));
+            return Err(Error::corrupt_data(format!("its file begins with {first}, not with the version {VERSION}")));
         }
         self.frames
             .iter()

@@ -90,7 +90,7 @@ enum ChunkBytes {
 impl Chunk {
     /// At least `least` bytes from `start`, fewer only at the chunk's end.
     fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
-        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {:?})", self.range));
+        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {} to {})", self.range.start, self.range.end));
         if start < self.range.start || start > self.range.end {
             return Err(outside());
         }
@@ -190,6 +190,9 @@ struct Held {
     stored: u64,
 }
 
+/// A gzip page of so many stored bytes can expand to a quarter of a gigabyte; beyond that it is measured first.
+const GZIP_TRUSTED: u64 = 256 << 10;
+
 /// A decoder's page reader that looks at every page header first.
 struct CheckedPages {
     inner: SerializedPageReader<Chunk>,
@@ -203,6 +206,7 @@ struct CheckedPages {
     /// Its header, once looked at.
     looked: Option<PageHead>,
     held: Arc<Held>,
+    gzip: bool,
     largest_page: u64,
     dictionary: u64,
     /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
@@ -252,7 +256,24 @@ impl CheckedPages {
                     }
                 }
             }
+            if self.gzip && head.compressed > GZIP_TRUSTED {
+                self.inflates_as_claimed(body, &head)?;
+            }
             self.looked = Some(head);
+        }
+        Ok(())
+    }
+
+    /// Makes sure of the size of a page whose decoder does not stop at the claimed one.
+    fn inflates_as_claimed(&self, body: u64, head: &PageHead) -> Result<()> {
+        let length = usize::try_from(head.compressed).map_err(|_| Error::corrupt_data("a Parquet page is implausibly long"))?;
+        let bytes = self.chunk.at_least(body, length)?;
+        let stored = bytes.get(..length).unwrap_or_default();
+        let mut most = flate2::read::MultiGzDecoder::new(stored).take(head.uncompressed.saturating_add(1));
+        // Damage is the decoder's to report; here only the size counts.
+        let size = std::io::copy(&mut most, &mut std::io::sink()).unwrap_or(0);
+        if size > head.uncompressed {
+            return Err(Error::corrupt_data(format!("a Parquet page claims to expand to {} bytes and expands to more", head.uncompressed)));
         }
         Ok(())
     }
@@ -551,6 +572,7 @@ impl RowGroups for Group {
             dictionary_next,
             looked: None,
             held: Arc::clone(&self.held),
+            gzip: matches!(column.compression(), parquet::basic::Compression::GZIP(_)),
             largest_page: 0,
             dictionary: 0,
             rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),

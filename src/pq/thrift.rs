@@ -157,6 +157,10 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
                 (kind, _) => skim.skip(kind, false, NESTING)?,
             }
         }
+        // The decoder makes room for as many children as an element claims.
+        if children < 0 || u64::from(children.unsigned_abs()) >= elements {
+            return None;
+        }
         while open.last() == Some(&0) {
             open.pop();
         }

@@ -63,7 +63,7 @@ type Built = (Arc<dyn object_store::ObjectStore>, object_store::path::Path);
 #[allow(unused_macros)]
 macro_rules! configured {
     ($builder:expr, $url:expr, $options:expr) => {{
-        let mut builder = $builder.with_url($url.to_string()).with_retry(retries());
+        let mut builder = $builder.with_url($url.to_string()).with_retry(retries(options));
         for (key, value) in $options {
             // Keys of other layers (locking, unsafe rename) are not for the store.
             if let Ok(key) = key.to_ascii_lowercase().parse() {
@@ -100,7 +100,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
                 client = client.with_allow_http(true);
             }
             let root = &url[..url::Position::BeforePath];
-            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client).with_retry(retries());
+            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client).with_retry(retries(options));
             Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {url}: {e}")))?)
         }
         _ => {
@@ -113,8 +113,14 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
 
 /// Enough for a throttled service, not so much that a wrong address seems to hang.
 #[allow(dead_code)]
-fn retries() -> object_store::RetryConfig {
-    object_store::RetryConfig { max_retries: 6, retry_timeout: std::time::Duration::from_secs(60), ..Default::default() }
+fn retries(options: &Options) -> object_store::RetryConfig {
+    let option = |name: &str| options.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
+    let seconds = |text: &str| text.trim_end_matches('s').parse::<u64>().ok().map(std::time::Duration::from_secs);
+    object_store::RetryConfig {
+        max_retries: option("max_retries").and_then(|text| text.parse().ok()).unwrap_or(6),
+        retry_timeout: option("retry_timeout").and_then(seconds).unwrap_or(std::time::Duration::from_secs(60)),
+        ..Default::default()
+    }
 }
 
 /// Refuses endpoints that are no URLs: the client would stumble over them much later.

@@ -462,7 +462,8 @@ class _Parser:
         sign = "-" if negative else ""
         lit = literals.number(sign + token.text, token.suffix)
         if lit is None:
-            what = f"the number {sign}{token.text}{token.suffix} does not fit its type"
+            shown = token.text if len(token.text) <= 60 else f"{token.text[:60]}..."
+            what = f"the number {sign}{shown}{token.suffix} does not fit its type"
             raise invalid(what, self.text, token.pos, "use a wider type")
         return Constant(lit, token.pos)
 
