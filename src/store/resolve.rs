@@ -63,7 +63,7 @@ type Built = (Arc<dyn object_store::ObjectStore>, object_store::path::Path);
 #[allow(unused_macros)]
 macro_rules! configured {
     ($builder:expr, $url:expr, $options:expr) => {{
-        let mut builder = $builder.with_url($url.to_string()).with_retry(retries(options));
+        let mut builder = $builder.with_url($url.to_string()).with_retry(retries($options));
         for (key, value) in $options {
             // Keys of other layers (locking, unsafe rename) are not for the store.
             if let Ok(key) = key.to_ascii_lowercase().parse() {
