@@ -126,6 +126,9 @@ impl Expr {
         if let (Function::GetField, [arg, name]) = (function, args.as_slice()) {
             check_field(arg, name, &data_type)?;
         }
+        if matches!(function, Function::Round | Function::BankersRound) && args.get(1).is_some_and(|places| !matches!(places, Self::Literal { .. })) {
+            return Err(Error::unsupported(format!("`{}` to places that are no literal is not supported by the core", function.name())));
+        }
         pattern::check(function, &args)?;
         datetime::check(function, &args)?;
         let args = match function {

@@ -223,6 +223,27 @@ fn casts_that_keep_the_order_keep_the_bounds() {
 }
 
 #[test]
+fn functions_that_keep_the_order_keep_the_bounds() {
+    let mut facts = four();
+    facts.min.insert("t".into(), Arc::new(TimestampMicrosecondArray::from(vec![0, 90_000_000_000, 0, 0]).with_timezone("UTC")));
+    facts.max.insert("t".into(), Arc::new(TimestampMicrosecondArray::from(vec![1_000_000, 91_000_000_000, 0, 0]).with_timezone("UTC")));
+    let twice = Expr::call(Function::Multiply, vec![i(), int(2)], DataType::Integer).unwrap();
+    assert_eq!(kept(call(Function::Equal, vec![twice, int(14)]), &facts), [false, true, false, true]);
+    let moved = Expr::call(Function::Subtract, vec![i(), int(1)], DataType::Integer).unwrap();
+    assert_eq!(kept(call(Function::Less, vec![moved, int(1)]), &facts), [true, false, false, true]);
+    let mirrored = Expr::call(Function::Subtract, vec![int(1), i()], DataType::Integer).unwrap();
+    assert_eq!(kept(call(Function::Less, vec![mirrored, int(-100)]), &facts), [true, true, false, true]);
+    let day = |unit: &str| Expr::call(Function::DateTrunc, vec![text(unit), col("t", DataType::Timestamp)], DataType::Timestamp).unwrap();
+    let midnight = lit(Scalar::Long(86_400_000_000), DataType::Timestamp);
+    assert_eq!(kept(call(Function::Equal, vec![day("DAY"), midnight.clone()]), &facts)[..2], [false, true]);
+    assert_eq!(kept(call(Function::IsNull, vec![day("bogus")]), &facts)[..2], [true, true]);
+    // Without errors sums wrap around.
+    let sum = Expr::call(Function::Add, vec![i(), int(1)], DataType::Integer).unwrap();
+    let wrapping = Bound { expr: call(Function::Less, vec![sum, int(0)]), ansi: false, zone: Zone::UTC };
+    assert_eq!(keep(&wrapping, &facts).unwrap().values().iter().collect::<Vec<_>>(), [true, true, false, true]);
+}
+
+#[test]
 fn nested_fields_are_found_by_their_path() {
     let mut facts = Known { rows: 2, ..Known::default() };
     facts.min.insert("st.x".into(), Arc::new(Int32Array::from(vec![1, 7])));
@@ -353,6 +374,17 @@ fn leaf() -> impl Strategy<Value = Expr> {
     let ntz = |e: Expr| Expr::cast(e, DataType::TimestampNtz, CastMode::Ansi).unwrap();
     let t = || col("t", DataType::Timestamp);
     prop_oneof![
+        (comparison(), int_lit.clone(), -3..4_i64, prop_oneof![Just(Function::Add), Just(Function::Subtract), Just(Function::Multiply)], any::<bool>())
+            .prop_map(|(f, v, n, op, swap)| {
+                let sides = if swap { vec![int(n), i()] } else { vec![i(), int(n)] };
+                call(f, vec![Expr::call(op, sides, DataType::Integer).unwrap(), v])
+            }),
+        (comparison(), micros.clone(), prop_oneof![Just("DAY"), Just("HOUR"), Just("x")]).prop_map(move |(f, v, unit)| {
+            let cut = Expr::call(Function::DateTrunc, vec![text(unit), t()], DataType::Timestamp).unwrap();
+            call(f, vec![cut, lit(Scalar::Long(v.div_euclid(3_600_000_000) * 3_600_000_000), DataType::Timestamp)])
+        }),
+        (comparison(), 1968..2026_i64)
+            .prop_map(move |(f, y)| { call(f, vec![Expr::call(Function::Year, vec![date(t())], DataType::Integer).unwrap(), int(y)]) }),
         (comparison(), prop_oneof![Just("i"), Just("p")], int_lit.clone()).prop_map(|(f, c, v)| call(f, vec![col(c, DataType::Integer), v])),
         (comparison(), int_lit).prop_map(|(f, v)| call(f, vec![v, i()])),
         comparison().prop_map(|f| call(f, vec![i(), col("p", DataType::Integer)])),

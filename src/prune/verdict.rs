@@ -12,8 +12,8 @@ use crate::expr::eval::compare::comparator;
 use crate::expr::eval::in_set::InSet;
 use crate::expr::eval::pattern::Like;
 use crate::expr::eval::value::Texts;
-use crate::expr::eval::{Operand, cast, is_null_intolerant};
-use crate::expr::{Bound, CastMode, Expr, Function, Scalar};
+use crate::expr::eval::{Operand, cast, datetime, is_null_intolerant};
+use crate::expr::{Bound, CastMode, Expr, Function, Scalar, Zone};
 use crate::protocol::schema::DataType;
 use crate::prune::range::{Range, may_be_at_most, may_be_equal, may_be_less, shift_zone, stem, true_bits};
 use crate::prune::{Facts, Outcomes};
@@ -272,7 +272,7 @@ impl<'a> Judge<'a> {
                 Some(path) => Range::of_statistics(&path, data_type, self.facts),
                 None => Range::unknown(self.rows, data_type),
             },
-            Expr::Call { function, args, data_type } => self.monotonic(*function, args, expr).unwrap_or_else(|| self.nullness(*function, args, data_type)),
+            Expr::Call { function, args, data_type } => self.monotonic(*function, args, data_type).unwrap_or_else(|| self.nullness(*function, args, data_type)),
             _ => Range::unknown(self.rows, data_type),
         }
     }
@@ -290,28 +290,47 @@ impl<'a> Judge<'a> {
         out
     }
 
-    /// Functions that keep the order: the bounds of the value are the values of the bounds.
-    fn monotonic(&self, function: Function, args: &[Expr], expr: &Expr) -> Option<Range> {
-        let (column, rest) = args.split_first()?;
-        let keeps_order = match (function, rest) {
-            (Function::Year, []) => matches!(column.data_type(), DataType::Date),
-            (Function::DateAdd | Function::DateSub, [Expr::Literal { value: Scalar::Long(_), .. }]) => true,
-            _ => false,
-        };
-        if !keeps_order {
-            return None;
-        }
-        let name = vec!["value".to_owned()];
-        let Expr::Call { function, args, data_type } = expr else { return None };
-        let mut args = args.clone();
-        *args.first_mut()? = Expr::Column { path: name, data_type: column.data_type().clone() };
-        let call = self.bound.with(Expr::Call { function: *function, args, data_type: data_type.clone() });
+    /// Functions that keep the order and are null for null alone: the bounds of the value are the values of the bounds.
+    fn monotonic(&self, function: Function, args: &[Expr], data_type: &DataType) -> Option<Range> {
+        let place = self.ordered_argument(function, args)?;
+        let argument = args.get(place)?;
+        let mut args = args.to_vec();
+        *args.get_mut(place)? = Expr::Column { path: vec!["value".to_owned()], data_type: argument.data_type().clone() };
+        let call = self.bound.with(Expr::Call { function, args, data_type: data_type.clone() });
         let apply = |operand: &Operand| {
             let field = Field::new("value", operand.array.data_type().clone(), true);
             let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![operand.array.clone()]).ok()?;
             Some(Operand { array: call.evaluate(&batch).ok()?, scalar: operand.scalar })
         };
-        Some(self.range(column).map(apply, apply, false))
+        Some(self.range(argument).map(apply, apply, false))
+    }
+
+    /// Which argument's order the function keeps, the others being constant. What overflows must raise: wrapping around turns
+    /// the order.
+    fn ordered_argument(&self, function: Function, args: &[Expr]) -> Option<usize> {
+        let is_exact_number = |e: &Expr| !matches!(e.data_type(), DataType::Float | DataType::Double);
+        let is_constant = |e: &Expr| matches!(e, Expr::Literal { value, .. } if !value.is_null());
+        let is_positive = |e: &Expr| match e {
+            Expr::Literal { value: Scalar::Long(v), .. } => *v > 0,
+            Expr::Literal { value: Scalar::Decimal(v), .. } => *v > 0,
+            _ => false,
+        };
+        let unit_is_known = |e: &Expr| matches!(e, Expr::Literal { value: Scalar::Text(unit), .. } if datetime::truncates(function, unit));
+        match (function, args) {
+            (Function::Year | Function::UnixMicros | Function::UnixTimestamp | Function::TimestampMicros | Function::TimestampSeconds, [a]) => {
+                is_exact_number(a).then_some(0)
+            }
+            (Function::Trunc, [_, unit]) if unit_is_known(unit) => Some(0),
+            // In a region's zone the clock goes back now and then.
+            (Function::DateTrunc, [unit, a]) if unit_is_known(unit) => {
+                (matches!(self.bound.zone, Zone::Fixed(_)) || matches!(a.data_type(), DataType::TimestampNtz)).then_some(1)
+            }
+            (Function::Add | Function::Subtract | Function::Multiply, [a, b]) if self.bound.ansi && is_exact_number(a) => {
+                let usable = |e: &Expr| if function == Function::Multiply { is_positive(e) } else { is_constant(e) };
+                if usable(b) { Some(0) } else { (usable(a) && function != Function::Subtract).then_some(1) }
+            }
+            _ => None,
+        }
     }
 
     fn cast(&self, arg: &Expr, to: &DataType) -> Range {
@@ -323,7 +342,7 @@ impl<'a> Judge<'a> {
             _ if from == to => range,
             (T::Timestamp, T::Date | T::TimestampNtz) => shift_zone(&range, &zone, true, to),
             (T::Date | T::TimestampNtz, T::Timestamp) => shift_zone(&range, &zone, false, to),
-            (T::Date, T::TimestampNtz) | (T::TimestampNtz, T::Date) => shift_zone(&range, &crate::expr::Zone::UTC, true, to),
+            (T::Date, T::TimestampNtz) | (T::TimestampNtz, T::Date) => shift_zone(&range, &Zone::UTC, true, to),
             _ if keeps_order(from, to) => {
                 // Such a cast has a result for every value, so the mode does not matter.
                 let apply = |operand: &Operand| {

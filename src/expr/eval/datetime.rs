@@ -137,6 +137,11 @@ impl Unit {
     }
 }
 
+/// Whether TRUNC or DATE_TRUNC knows the unit; else they are null.
+pub(crate) fn truncates(function: Function, unit: &str) -> bool {
+    Unit::parse(unit).is_some_and(|unit| function == Function::DateTrunc || unit >= Unit::Week)
+}
+
 fn truncate(micros: i64, unit: Unit, zone: &Zone) -> Option<i64> {
     let on_clock = |size: i64| {
         let local = zone.to_local(micros);
@@ -182,7 +187,7 @@ pub(crate) fn trunc(call: &Call<'_>) -> Outcome {
     for row in 0..call.rows {
         let index = operand.row(row);
         let unit = units.get(row).and_then(Unit::parse).filter(|u| *u >= Unit::Week && days.is_valid(index));
-        out.append_option(unit.map(|unit| unit.first_day(i64::from(days.value(index))) as i32));
+        out.append_option(unit.map(|unit| i32::try_from(unit.first_day(i64::from(days.value(index)))).unwrap_or(i32::MIN)));
     }
     Ok(Arc::new(out.finish()))
 }

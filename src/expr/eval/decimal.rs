@@ -244,7 +244,7 @@ pub(crate) fn unary(call: &Call<'_>) -> Outcome {
             return Ok(Some(v));
         }
         let over = v.unsigned_abs().checked_ilog10().map_or(0, |n| n + 1).saturating_sub(NEGATION_DIGITS);
-        let value = if over > 0 { round_to(-v, over, Rounding::HalfEven) } else { -v };
+        let value = if over > 0 { round_to(v.wrapping_neg(), over, Rounding::HalfEven) } else { v.wrapping_neg() };
         // Raised in every mode.
         if fits(value, precision) { Ok(Some(value)) } else { Err(out_of_range(call)) }
     })?;

@@ -40,6 +40,8 @@ pub(crate) mod value;
 #[cfg(test)]
 mod function_tests;
 #[cfg(test)]
+mod sweep_tests;
+#[cfg(test)]
 mod tests;
 
 /// What stops an evaluation.
