@@ -1,0 +1,313 @@
+//! Fuzzing: every reader of foreign bytes, on mutations of a kept corpus (`fuzz/corpus/<target>/`).
+//!
+//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` (2) seconds a target, from `FUZZ_SEED`
+//! (1). An input that panics or takes longer than a second is written to `fuzz/corpus/<target>/` under its hash, where every
+//! later run begins with it, and fails the test. What the readers answer does not matter here; that they answer does.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{Array, StringViewArray};
+use bytes::Bytes;
+use chrono_tz::Tz;
+use deltafast::dv::{Descriptor, Positions, z85};
+use deltafast::exec::Source;
+use deltafast::expr::Bound;
+use deltafast::log::{Checkpoint, CheckpointKind, Checksum, Hint};
+use deltafast::parse::checkpoint::{FileKind, OpenCheckpoint};
+use deltafast::parse::commit::{self, Take};
+use deltafast::parse::stats::{self, Leaf, has_bounds};
+use deltafast::parse::{FileBatch, StatsColumn, Wanted};
+use deltafast::protocol::log_path::LogFile;
+use deltafast::protocol::schema::{DataType, StructType, TextLayout};
+use deltafast::protocol::{canonical_json, data_path, partition_value, properties, time};
+use deltafast::store::{File, Foreign, Options, Store, Stores, open};
+
+/// A small generator: reproducible, and good enough to choose mutations.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        if limit == 0 { 0 } else { usize::try_from(self.next() % limit as u64).unwrap() }
+    }
+}
+
+/// Pieces that readers of this format trip over.
+const TOKENS: &[&[u8]] = &[
+    b"\"",
+    b"\\",
+    b"\\\"",
+    b"\\u0000",
+    b"\\ud800",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"null",
+    b"true",
+    b"-",
+    b"0",
+    b"9223372036854775808",
+    b"1e999",
+    b"NaN",
+    b"\n",
+    b"\r\n",
+    b"\0",
+    b"\xff",
+    b"%",
+    b"%2F..",
+    b"../",
+    b"file:",
+    b"s3://",
+    b"0001-01-01",
+    b"9999-12-31T23:59:59.999999999Z",
+    b"+18:00",
+    b"\x00\x00\x00\x00",
+    b"\xff\xff\xff\x7f",
+    b"\xff\xff\xff\xff\xff\xff\xff\x7f",
+];
+
+fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = seeds[random.below(seeds.len())].clone();
+    for _ in 0..=random.below(6) {
+        let at = random.below(out.len() + 1);
+        match random.below(7) {
+            0 if !out.is_empty() => {
+                let at = random.below(out.len());
+                out[at] ^= 1 << random.below(8);
+            }
+            1 if !out.is_empty() => {
+                let at = random.below(out.len());
+                out[at] = u8::try_from(random.below(256)).unwrap();
+            }
+            2 => drop(out.splice(at..at, TOKENS[random.below(TOKENS.len())].iter().copied())),
+            3 => {
+                let end = (at + random.below(16)).min(out.len());
+                out.drain(at..end);
+            }
+            4 => out.truncate(at),
+            5 => {
+                let other = &seeds[random.below(seeds.len())];
+                let from = random.below(other.len() + 1);
+                let end = (from + random.below(64)).min(other.len());
+                drop(out.splice(at..at, other[from..end].iter().copied()));
+            }
+            _ => {
+                let end = (at + random.below(64)).min(out.len());
+                let piece = out[at..end].to_vec();
+                drop(out.splice(at..at, piece));
+            }
+        }
+    }
+    out.truncate(1 << 16);
+    out
+}
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Runs `read` on the corpus, then on mutations of it.
+fn fuzz(target: &str, read: impl Fn(&[u8])) {
+    let folder = corpus(target);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    assert!(!seeds.is_empty(), "the corpus of {target} is empty");
+    let mut random = Random(setting("FUZZ_SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 2));
+    let mut runs = 0_u64;
+    let mut kept = seeds.iter();
+    while runs < seeds.len() as u64 || Instant::now() < until {
+        let input = kept.next().cloned().unwrap_or_else(|| mutate(&mut random, &seeds));
+        let begun = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| read(&input)));
+        let took = begun.elapsed();
+        if outcome.is_err() || took > Duration::from_secs(1) {
+            let name = format!("found-{:016x}", input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3)));
+            std::fs::write(folder.join(&name), &input).unwrap();
+            panic!("{target}: an input {} (kept as {name}): {}", if outcome.is_err() { "panics" } else { "takes too long" }, String::from_utf8_lossy(&input));
+        }
+        runs += 1;
+    }
+    println!("{target}: {runs} inputs");
+    assert!(runs > 50, "{target}: only {runs} inputs, too slow to mean anything");
+}
+
+fn leaves() -> Vec<Leaf> {
+    ["byte", "integer", "long", "float", "double", "decimal(9,2)", "string", "date", "timestamp", "timestamp_ntz", "boolean", "binary"]
+        .iter()
+        .map(|name| {
+            let data_type = DataType::from_name(name).unwrap();
+            Leaf { path: vec!["c".to_owned(), (*name).to_owned()], bounds: has_bounds(&data_type), data_type }
+        })
+        .chain([Leaf { path: vec!["id".to_owned()], data_type: DataType::Long, bounds: true }])
+        .collect()
+}
+
+fn wanted() -> Wanted {
+    let partition = vec!["day".to_owned(), "p".to_owned()];
+    Wanted {
+        partition,
+        stats: true,
+        leaves: leaves().into_iter().map(|leaf| leaf.path).collect(),
+        tags: true,
+        time: true,
+        row_ids: true,
+        data_change: true,
+        clustering: true,
+    }
+}
+
+fn look(batch: &FileBatch) {
+    for row in 0..batch.len() {
+        let _ = data_path::canonical(batch.path.value(row));
+        let _ = batch.dv_unique_id(row);
+    }
+    if let Some(column) = &batch.stats {
+        stats::parse(column, &leaves(), Tz::UTC).unwrap();
+    }
+    for values in &batch.partition {
+        let _ = partition_value::parse(values, &DataType::Date, Tz::UTC);
+    }
+}
+
+#[test]
+fn commits() {
+    let files = Some(wanted());
+    let take = Take { adds: files.clone(), removes: files.clone(), cdc: files, table: true, sets: true, info: true, sidecars: true };
+    fuzz("commit", |input| {
+        let text = Bytes::copy_from_slice(input);
+        if let Ok(parsed) = commit::parse(&text, 0..text.len(), &take, &[0, text.len() / 2]) {
+            for batch in [&parsed.adds, &parsed.removes, &parsed.cdc] {
+                look(batch);
+            }
+        }
+        let _ = commit::singles(&text, &take);
+    });
+}
+
+#[test]
+fn statistics() {
+    fuzz("statistics", |input| {
+        let text = String::from_utf8_lossy(input);
+        let lines: StringViewArray = text.lines().map(Some).collect();
+        for column in [StatsColumn::Json(lines.clone()), StatsColumn::EscapedJson(lines.clone())] {
+            let stats = stats::parse(&column, &leaves(), Tz::UTC).unwrap();
+            assert_eq!(stats.num_records.len(), lines.len());
+        }
+    });
+}
+
+#[test]
+fn last_checkpoints_and_checksums() {
+    fuzz("last_checkpoint", |input| {
+        let _ = Hint::parse(input);
+        let _ = Checksum::parse(input);
+        let _ = std::str::from_utf8(input).map(canonical_json::checksum);
+    });
+}
+
+#[test]
+fn deletion_vectors() {
+    fuzz("deletion_vector", |input| {
+        if let Ok(positions) = Positions::deserialize(input) {
+            let _ = positions.keep(0..100_000);
+            let _ = positions.count(0..u64::MAX);
+        }
+        let text = String::from_utf8_lossy(input);
+        let _ = z85::decode(&text);
+        for storage_type in ["i", "u", "p"] {
+            let descriptor =
+                Descriptor { storage_type: storage_type.into(), path_or_inline_dv: text.as_ref().into(), offset: Some(1), size_in_bytes: 40, cardinality: 6 };
+            let _ = deltafast::dv::load(&descriptor, |_| Err(deltafast::error::Error::invalid("no store")));
+        }
+    });
+}
+
+#[test]
+fn schemas() {
+    fuzz("schema", |input| {
+        if let Ok(schema) = StructType::parse(&String::from_utf8_lossy(input)) {
+            let _ = schema.to_arrow(TextLayout::View);
+            assert_eq!(StructType::parse(&schema.to_json().to_string()).unwrap(), schema);
+        }
+    });
+}
+
+#[test]
+fn partition_values() {
+    let types =
+        ["byte", "short", "integer", "long", "float", "double", "decimal(38,10)", "string", "binary", "date", "timestamp", "timestamp_ntz", "boolean", "void"];
+    let zone: Tz = "America/New_York".parse().unwrap();
+    fuzz("partition_value", |input| {
+        let text = String::from_utf8_lossy(input);
+        let values: StringViewArray = [Some(text.as_ref()), None].into_iter().collect();
+        for name in types {
+            let _ = partition_value::parse(&values, &DataType::from_name(name).unwrap(), zone);
+        }
+        let _ = time::parse_timestamp(input, zone);
+        let _ = properties::duration_ms(&text);
+    });
+}
+
+#[test]
+fn paths() {
+    let table = Stores::new(open("/table", &Options::new()).unwrap(), Options::new(), Foreign::Refused);
+    fuzz("path", |input| {
+        let text = String::from_utf8_lossy(input);
+        let _ = LogFile::parse(&text);
+        if let Ok(path) = data_path::canonical(&text)
+            && let Ok(file) = table.file(&path, None)
+        {
+            assert!(!file.path.split('/').any(|part| part == ".."), "{} climbs to {}", text, file.path);
+        }
+    });
+}
+
+#[test]
+fn expressions() {
+    fuzz("expression", |input| {
+        if let Ok(bound) = Bound::from_json(&String::from_utf8_lossy(input)) {
+            let _ = bound.to_string();
+            let _ = bound.columns();
+        }
+    });
+}
+
+#[test]
+fn checkpoints() {
+    let folder = std::env::temp_dir().join(format!("deltafast-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let store: Arc<dyn Store> = open(folder.to_str().unwrap(), &Options::new()).unwrap();
+    fuzz("checkpoint", |input| {
+        std::fs::write(folder.join("c.parquet"), input).unwrap();
+        let file = File { store: Arc::clone(&store), path: "c.parquet".to_owned(), size: Some(input.len() as u64) };
+        let checkpoint = Checkpoint { version: 1, kind: CheckpointKind::Classic, files: vec![file] };
+        let Ok(open) = OpenCheckpoint::open(&checkpoint, &store, true) else { return };
+        let _ = open.singles(&Take { table: true, sets: true, ..Take::default() });
+        for kind in [FileKind::Adds, FileKind::Removes] {
+            let sources: Vec<Source<FileBatch>> = open.files(kind, &Arc::new(wanted()));
+            for batch in sources.into_iter().flatten() {
+                let Ok(batch) = batch else { break };
+                look(&batch);
+            }
+        }
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+}
