@@ -112,7 +112,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
 }
 
 /// Enough for a throttled service, not so much that a wrong address seems to hang.
-#[allow(dead_code)]
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 fn retries(options: &Options) -> object_store::RetryConfig {
     let option = |name: &str| options.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
     let seconds = |text: &str| text.trim_end_matches('s').parse::<u64>().ok().map(std::time::Duration::from_secs);
