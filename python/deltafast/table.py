@@ -673,8 +673,17 @@ class DeltaTable:
             return None
         from deltafast.expr import bind_predicate
 
-        text = cast("str", self._facts_now().metadata["schemaString"])
-        return bind_predicate(predicate, with_change_columns(text) if change_data else text, zone=self._time_zone)
+        metadata = self._facts_now().metadata
+        text = cast("str", metadata["schemaString"])
+        if change_data:
+            return bind_predicate(predicate, with_change_columns(text), zone=self._time_zone)
+        tree = bind_predicate(predicate, text, zone=self._time_zone)
+        if "delta.generationExpression" not in text:
+            return tree
+        from deltafast.expr.generated import add_generated_partition_filters
+
+        # A filter on the base of a generated partition column prunes partitions, too.
+        return add_generated_partition_filters(tree, text, cast("list[str]", metadata.get("partitionColumns") or []))
 
     def _pruning(self, filters: FilterType | None, predicate: Predicate | None) -> str | None:
         chosen = either(filters, predicate)

@@ -3,7 +3,9 @@
 import copy
 import datetime as dt
 import gc
+import json
 import multiprocessing
+import pathlib
 import pickle
 import threading
 
@@ -332,3 +334,47 @@ def test_schema_is_a_schema(events):
 
 def test_domain_metadata_is_empty_without_any(events):
     assert events.domain_metadata() == {}
+
+
+def test_a_filter_on_the_base_of_a_generated_partition_column_prunes_partitions(tmp_path: pathlib.Path) -> None:
+    """`day` is `cast(ts as date)`: a range of `ts` leaves only the days that it touches."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    fields = [
+        {"name": "ts", "type": "timestamp", "nullable": True, "metadata": {}},
+        {
+            "name": "day",
+            "type": "date",
+            "nullable": True,
+            "metadata": {"delta.generationExpression": "CAST(ts AS DATE)"},
+        },
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    lines: list[dict[str, object]] = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}},
+        {
+            "metaData": {
+                "id": "t",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": schema,
+                "partitionColumns": ["day"],
+                "configuration": {},
+            }
+        },
+    ]
+    lines += [
+        {
+            "add": {
+                "path": f"{n}",
+                "partitionValues": {"day": f"2026-01-{n:02}"},
+                "size": 1,
+                "modificationTime": 0,
+                "dataChange": True,
+            }
+        }
+        for n in range(1, 29)
+    ]
+    (log / f"{0:020}.json").write_text("\n".join(json.dumps(line) for line in lines))
+    plan = DeltaTable(str(tmp_path)).plan("ts >= TIMESTAMP'2026-01-20 00:00:00Z'")
+    assert plan["files_total"] == 28
+    assert plan["files_after_partition"] <= 11
