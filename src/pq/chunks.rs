@@ -12,6 +12,7 @@
 //! what a row group holds at once is bounded: the largest page and the dictionary of each column together may exceed
 //! [`HELD`] only as long as they expand their bytes less than [`RATIO`] times. Real dictionaries do not repeat themselves,
 //! so a large one that compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can say.
+//! Gzip and Brotli pages are inflated here, since the decoder's own way does not stop at the announced size.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::{CompressionCodec, Encoding};
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
@@ -90,7 +92,7 @@ enum ChunkBytes {
 impl Chunk {
     /// At least `least` bytes from `start`, fewer only at the chunk's end.
     fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
-        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {} to {})", self.range.start, self.range.end));
+        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {:?})", self.range));
         if start < self.range.start || start > self.range.end {
             return Err(outside());
         }
@@ -190,13 +192,96 @@ struct Held {
     stored: u64,
 }
 
-/// A gzip page of so many stored bytes can expand to a quarter of a gigabyte; beyond that it is measured first.
-const GZIP_TRUSTED: u64 = 256 << 10;
+/// Codecs whose decoders run to the end of what they are given.
+#[derive(Debug, Clone, Copy)]
+enum Inflate {
+    Gzip,
+    Brotli,
+}
+
+/// The page at `start`, inflated to the size that it announces and not a byte further.
+fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<Page> {
+    let too_long = || Error::corrupt_data("a Parquet page is longer than its column's bytes");
+    let stored = usize::try_from(head.compressed).map_err(|_| too_long())?;
+    let body = chunk.at_least(start + head.length as u64, stored)?;
+    let body = body.get(..stored).map(|_| body.slice(..stored)).ok_or_else(too_long)?;
+    if head.checksum.is_some_and(|checksum| checksum != crc32fast::hash(&body)) {
+        return Err(Error::corrupt_data("Page CRC checksum mismatch"));
+    }
+    let details = head.details;
+    // The levels of a page V2 stand before its values and are never compressed.
+    let levels = match head.kind {
+        PageKind::DataV2 => details.definition_length as usize + details.repetition_length as usize,
+        _ => 0,
+    };
+    let (levels, values) = body.split_at_checked(levels).ok_or_else(too_long)?;
+    let wanted = usize::try_from(head.uncompressed).ok().and_then(|size| size.checked_sub(levels.len())).ok_or_else(too_long)?;
+    let bytes = if details.is_plain {
+        body.clone()
+    } else {
+        let mut out = Vec::with_capacity(levels.len() + wanted);
+        out.extend_from_slice(levels);
+        let limit = wanted as u64 + 1;
+        let read = match how {
+            _ if wanted == 0 => Ok(0),
+            Inflate::Gzip => flate2::read::MultiGzDecoder::new(values).take(limit).read_to_end(&mut out),
+            Inflate::Brotli => brotli::Decompressor::new(values, 4096).take(limit).read_to_end(&mut out),
+        };
+        let read = read.map_err(|error| Error::corrupt_data(format!("a Parquet page cannot be decompressed: {error}")))?;
+        if read != wanted {
+            let most = if read > wanted { "more" } else { "fewer" };
+            return Err(Error::corrupt_data(format!("a Parquet page expands to {most} bytes than the {wanted} that it announces")));
+        }
+        out.into()
+    };
+    Ok(match head.kind {
+        PageKind::Dictionary => Page::DictionaryPage { buf: bytes, num_values: details.values, encoding: encoding(details.encoding)?, is_sorted: false },
+        PageKind::DataV2 => Page::DataPageV2 {
+            buf: bytes,
+            num_values: details.values,
+            encoding: encoding(details.encoding)?,
+            num_nulls: details.nulls,
+            num_rows: details.rows,
+            def_levels_byte_len: details.definition_length,
+            rep_levels_byte_len: details.repetition_length,
+            is_compressed: !details.is_plain,
+            statistics: None,
+        },
+        PageKind::Data | PageKind::Other => Page::DataPage {
+            buf: bytes,
+            num_values: details.values,
+            encoding: encoding(details.encoding)?,
+            def_level_encoding: encoding(details.definition_encoding)?,
+            rep_level_encoding: encoding(details.repetition_encoding)?,
+            statistics: None,
+        },
+    })
+}
+
+/// An encoding by its number in the format.
+fn encoding(number: i32) -> Result<Encoding> {
+    #[allow(deprecated, reason = "old writers used it for levels")]
+    let bit_packed = Encoding::BIT_PACKED;
+    Ok(match number {
+        0 => Encoding::PLAIN,
+        2 => Encoding::PLAIN_DICTIONARY,
+        3 => Encoding::RLE,
+        4 => bit_packed,
+        5 => Encoding::DELTA_BINARY_PACKED,
+        6 => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        7 => Encoding::DELTA_BYTE_ARRAY,
+        8 => Encoding::RLE_DICTIONARY,
+        9 => Encoding::BYTE_STREAM_SPLIT,
+        other => return Err(Error::corrupt_data(format!("a Parquet page has an unknown encoding: {other}"))),
+    })
+}
 
 /// A decoder's page reader that looks at every page header first.
 struct CheckedPages {
     inner: SerializedPageReader<Chunk>,
     chunk: Arc<Chunk>,
+    /// Set where this reader inflates pages itself.
+    inflates: Option<Inflate>,
     /// Offset of the next page, as the inner reader will find it.
     next: u64,
     /// Offsets of the pages after it, where an offset index gives them.
@@ -206,7 +291,6 @@ struct CheckedPages {
     /// Its header, once looked at.
     looked: Option<PageHead>,
     held: Arc<Held>,
-    gzip: bool,
     largest_page: u64,
     dictionary: u64,
     /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
@@ -245,10 +329,10 @@ impl CheckedPages {
                     self.hold(head.uncompressed.saturating_sub(self.dictionary))?;
                     self.dictionary = self.dictionary.max(head.uncompressed);
                 }
-                PageKind::Data => {
+                PageKind::Data | PageKind::DataV2 => {
                     self.hold(head.uncompressed.saturating_sub(self.largest_page))?;
                     self.largest_page = self.largest_page.max(head.uncompressed);
-                    self.values = self.values.saturating_add(head.values);
+                    self.values = self.values.saturating_add(head.details.values.into());
                     if let Some(rows) = self.rows
                         && self.values.saturating_sub(rows) > ELEMENTS.max(self.held.stored.saturating_mul(RATIO))
                     {
@@ -256,24 +340,7 @@ impl CheckedPages {
                     }
                 }
             }
-            if self.gzip && head.compressed > GZIP_TRUSTED {
-                self.inflates_as_claimed(body, &head)?;
-            }
             self.looked = Some(head);
-        }
-        Ok(())
-    }
-
-    /// Makes sure of the size of a page whose decoder does not stop at the claimed one.
-    fn inflates_as_claimed(&self, body: u64, head: &PageHead) -> Result<()> {
-        let length = usize::try_from(head.compressed).map_err(|_| Error::corrupt_data("a Parquet page is implausibly long"))?;
-        let bytes = self.chunk.at_least(body, length)?;
-        let stored = bytes.get(..length).unwrap_or_default();
-        let mut most = flate2::read::MultiGzDecoder::new(stored).take(head.uncompressed.saturating_add(1));
-        // Damage is the decoder's to report; here only the size counts.
-        let size = std::io::copy(&mut most, &mut std::io::sink()).unwrap_or(0);
-        if size > head.uncompressed {
-            return Err(Error::corrupt_data(format!("a Parquet page claims to expand to {} bytes and expands to more", head.uncompressed)));
         }
         Ok(())
     }
@@ -321,7 +388,14 @@ impl Iterator for CheckedPages {
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
         self.check()?;
-        let page = self.inner.get_next_page()?;
+        let page = match (self.inflates, self.looked) {
+            (Some(how), Some(head)) => {
+                let page = inflated(&self.chunk, self.next, &head, how).map_err(|e| self.chunk.fail(e))?;
+                self.inner.skip_next_page()?;
+                Some(page)
+            }
+            _ => self.inner.get_next_page()?,
+        };
         self.passed();
         Ok(page)
     }
@@ -343,11 +417,16 @@ impl PageReader for CheckedPages {
     }
 
     fn supports_deferred_dictionary(&self) -> bool {
-        self.inner.supports_deferred_dictionary()
+        // A dictionary that is to be inflated here cannot be left to the inner reader.
+        self.inflates.is_none() && self.inner.supports_deferred_dictionary()
     }
 
     fn take_deferred_dictionary(&mut self) -> ParquetResult<Option<Page>> {
-        self.inner.take_deferred_dictionary()
+        match self.inflates {
+            // The inner reader passed it by, but it was given.
+            Some(_) => Ok(None),
+            None => self.inner.take_deferred_dictionary(),
+        }
     }
 
     fn at_record_boundary(&mut self) -> ParquetResult<bool> {
@@ -567,12 +646,16 @@ impl RowGroups for Group {
         let pages = CheckedPages {
             inner,
             chunk: Arc::clone(chunk),
+            inflates: match column.compression_codec() {
+                CompressionCodec::GZIP => Some(Inflate::Gzip),
+                CompressionCodec::BROTLI => Some(Inflate::Brotli),
+                _ => None,
+            },
             next: chunk.range.start,
             listed,
             dictionary_next,
             looked: None,
             held: Arc::clone(&self.held),
-            gzip: matches!(column.compression(), parquet::basic::Compression::GZIP(_)),
             largest_page: 0,
             dictionary: 0,
             rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),

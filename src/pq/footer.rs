@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_bottomless_schema_does_not_exhaust_the_stack() {
         for depth in [300, 16_000] {
-            let metadata = crate::pq::thrift::tests::metadata(&vec![1; depth]);
+            let metadata = crate::pq::thrift::tests::metadata(&[vec![1; depth], vec![0]].concat());
             let mut bytes = b"PAR1".to_vec();
             bytes.extend(&metadata);
             bytes.extend((metadata.len() as u32).to_le_bytes());

@@ -28,7 +28,9 @@ mod shape;
 mod text;
 mod thrift;
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 use parquet::errors::ParquetError;
 
@@ -39,9 +41,27 @@ pub use read::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
 
 use crate::error::{Error, Result, ResultExt};
 
+thread_local! {
+    /// Set while a panic will be turned into an error.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics into errors.
 fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+    // A panic over a damaged file is an error like others and is not to be told on the process's error stream too.
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    let result = result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
         Err(Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", text.unwrap_or_default())))
     });

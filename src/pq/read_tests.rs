@@ -601,6 +601,65 @@ fn pages_that_expand_beyond_reason_are_refused() {
 }
 
 #[test]
+fn pages_of_every_codec_are_read_and_damage_in_them_is_found() {
+    use parquet::basic::{BrotliLevel, GzipLevel, ZstdLevel};
+    use parquet::file::properties::WriterVersion;
+    let text: StringArray = (0..5000).map(|n| (n % 7 != 0).then(|| format!("value {}", n % 900))).collect();
+    let columns: [(&str, ArrayRef, bool); 2] = [("n", Arc::new((0..5000).collect::<Int64Array>()), false), ("s", Arc::new(text), true)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::BROTLI(BrotliLevel::default()),
+        Compression::ZSTD(ZstdLevel::default()),
+        Compression::LZ4_RAW,
+        Compression::LZ4,
+    ];
+    for codec in codecs {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            let properties =
+                WriterProperties::builder().set_compression(codec).set_writer_version(version).set_data_page_row_count_limit(700).set_write_batch_size(100);
+            let bytes = write(&batch, Some(properties.build()));
+            let columns = || vec![field("n", "long"), field("s", "string")];
+            for url in ["memory:///", "file:///"] {
+                let read = |spec| all(FileSpec { layout: TextLayout::Plain, ..spec });
+                assert_eq!(read(FileSpec::new(file_in(url, &bytes), columns())).unwrap().columns(), batch.columns(), "{codec}");
+                // Pages passed over, and a dictionary that is needed after its page was.
+                let late = filter(call("=", vec![column("n", "long"), literal(4321, "long")]));
+                let found = read(FileSpec { filter: late, filter_rows: true, ..FileSpec::new(file_in(url, &bytes), columns()) }).unwrap();
+                assert_eq!(found.columns(), batch.slice(4321, 1).columns(), "{codec}");
+            }
+            for at in (4..bytes.len()).step_by(37) {
+                let mut bad = bytes.clone();
+                bad[at] ^= 0x55;
+                let _ = all(spec(&bad, columns()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gzip_page_that_holds_more_than_it_says_is_not_inflated_further() {
+    // Written by hand: one page, PLAIN, whose header announces 100 bytes and whose gzip stream holds 32 MiB.
+    let long = "z".repeat(32 << 20);
+    let batch = RecordBatch::try_from_iter([("c", Arc::new(StringArray::from(vec![long.as_str()])) as ArrayRef)]).unwrap();
+    for codec in [Compression::GZIP(Default::default()), Compression::BROTLI(Default::default())] {
+        let properties = WriterProperties::builder().set_compression(codec).set_dictionary_enabled(false).set_statistics_enabled(EnabledStatistics::None);
+        let mut bytes = write(&batch, Some(properties.build()));
+        // type 0, then the uncompressed size as a zigzag varint of four bytes, which 100 can be written as, too.
+        assert_eq!(bytes[4..7], [0x15, 0x00, 0x15]);
+        let length = bytes[7..].iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+        let mut small = [0x80; 5];
+        small[0] = 0xc8;
+        small[1] = 0x81;
+        small[length - 1] = 0;
+        bytes[7..7 + length].copy_from_slice(&small[..length]);
+        refused(&bytes, "string", "expands to more bytes than the 100");
+    }
+}
+
+#[test]
 fn lists_that_expand_beyond_reason_are_refused() {
     let values = 2 << 20;
     let mut rep = vec![1; values];

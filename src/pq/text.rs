@@ -17,8 +17,8 @@ pub(super) fn text_bytes(columns: &[ArrayRef]) -> u64 {
 }
 
 fn of_array(array: &ArrayRef) -> u64 {
-    // The low half of a view is its length; masked values have views too, but null ones are zero or harmless.
-    let lengths = |views: &[u128]| views.iter().map(|view| view & 0xffff_ffff).sum::<u128>() as u64;
+    // The lowest quarter of a view is its length; that of a null is zero or harmless.
+    let lengths = |views: &[u128]| views.iter().map(|view| u64::from(*view as u32)).sum::<u64>();
     match array.data_type() {
         DataType::Utf8View => lengths(array.as_string_view().views()),
         DataType::BinaryView => lengths(array.as_binary_view().views()),

@@ -147,7 +147,7 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
     let (STRUCT, elements) = skim.list()? else { return None };
     let mut deepest = 0;
     let mut open: Vec<i32> = Vec::new();
-    for _ in 0..elements {
+    for n in 0..elements {
         let mut children = 0;
         let mut last = 0;
         loop {
@@ -157,10 +157,6 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
                 (kind, _) => skim.skip(kind, false, NESTING)?,
             }
         }
-        // The decoder makes room for as many children as an element claims.
-        if children < 0 || u64::from(children.unsigned_abs()) >= elements {
-            return None;
-        }
         while open.last() == Some(&0) {
             open.pop();
         }
@@ -168,6 +164,10 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
             *rest -= 1;
         }
         deepest = deepest.max(open.len() + 1);
+        // Room is made for as many children as are announced, so they must be there.
+        if u64::try_from(children).ok()? > elements - n - 1 {
+            return None;
+        }
         if children > 0 {
             open.push(children);
         }
@@ -200,22 +200,42 @@ pub(super) struct PageHead {
     pub compressed: u64,
     /// Bytes once decompressed.
     pub uncompressed: u64,
-    /// Values (levels) in it, nulls included.
-    pub values: u64,
+    /// CRC-32 of the bytes after the header.
+    pub checksum: Option<u32>,
+    /// What the header of its kind says.
+    pub details: PageDetails,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageKind {
     Data,
+    DataV2,
     Dictionary,
     /// Index pages and unknown ones, which readers pass over.
     Other,
 }
 
-/// Reads a page header; `None` where `bytes` holds no whole one, or where a size is negative.
+/// Numbers of the header of one kind of page; those of other kinds stay zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct PageDetails {
+    /// Values (levels) in it, nulls included.
+    pub values: u32,
+    pub encoding: i32,
+    pub definition_encoding: i32,
+    pub repetition_encoding: i32,
+    pub nulls: u32,
+    pub rows: u32,
+    pub definition_length: u32,
+    pub repetition_length: u32,
+    /// The rest of a page V2 is stored as it is.
+    pub is_plain: bool,
+}
+
+/// Reads a page header; `None` where `bytes` holds no whole one, or where a number is negative.
 pub(super) fn page_head(bytes: &[u8]) -> Option<PageHead> {
     let mut skim = Skim::new(bytes);
-    let (mut kind, mut compressed, mut uncompressed, mut values) = (None, None, None, 0);
+    let (mut kind, mut compressed, mut uncompressed, mut checksum) = (None, None, None, None);
+    let mut details = PageDetails::default();
     let mut last = 0;
     loop {
         match skim.field(&mut last)? {
@@ -223,31 +243,47 @@ pub(super) fn page_head(bytes: &[u8]) -> Option<PageHead> {
             (I32, 1) => kind = Some(skim.i32()?),
             (I32, 2) => uncompressed = Some(skim.i32()?),
             (I32, 3) => compressed = Some(skim.i32()?),
-            // The headers of data pages, dictionary pages and data pages V2 all begin with their number of values.
-            (STRUCT, 5 | 7 | 8) => {
-                let mut last = 0;
-                loop {
-                    match skim.field(&mut last)? {
-                        (STOP, _) => break,
-                        (I32, 1) => values = u64::try_from(skim.i32()?).ok()?,
-                        (kind, _) => skim.skip(kind, false, NESTING)?,
-                    }
-                }
-            }
+            (I32, 4) => checksum = Some(skim.i32()?.cast_unsigned()),
+            (STRUCT, which @ (5 | 7 | 8)) => details.read(&mut skim, which)?,
             (kind, _) => skim.skip(kind, false, NESTING)?,
         }
     }
     Some(PageHead {
         length: skim.at,
         kind: match kind? {
-            0 | 3 => PageKind::Data,
+            0 => PageKind::Data,
             2 => PageKind::Dictionary,
+            3 => PageKind::DataV2,
             _ => PageKind::Other,
         },
         compressed: u64::try_from(compressed?).ok()?,
         uncompressed: u64::try_from(uncompressed?).ok()?,
-        values,
+        checksum,
+        details,
     })
+}
+
+impl PageDetails {
+    /// `which` is the field of the page header: 5 data page, 7 dictionary page, 8 data page V2.
+    fn read(&mut self, skim: &mut Skim<'_>, which: i64) -> Option<()> {
+        let natural = |skim: &mut Skim<'_>| u32::try_from(skim.i32()?).ok();
+        let mut last = 0;
+        loop {
+            match (which, skim.field(&mut last)?) {
+                (_, (STOP, _)) => return Some(()),
+                (_, (I32, 1)) => self.values = natural(skim)?,
+                (5 | 7, (I32, 2)) | (8, (I32, 4)) => self.encoding = skim.i32()?,
+                (5, (I32, 3)) => self.definition_encoding = skim.i32()?,
+                (5, (I32, 4)) => self.repetition_encoding = skim.i32()?,
+                (8, (I32, 2)) => self.nulls = natural(skim)?,
+                (8, (I32, 3)) => self.rows = natural(skim)?,
+                (8, (I32, 5)) => self.definition_length = natural(skim)?,
+                (8, (I32, 6)) => self.repetition_length = natural(skim)?,
+                (8, (FALSE, 7)) => self.is_plain = true,
+                (_, (kind, _)) => skim.skip(kind, false, NESTING)?,
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -272,7 +308,13 @@ pub(super) mod tests {
     fn the_depth_counts_groups_inside_groups() {
         assert_eq!(schema_depth(&metadata(&[2, 0, 0])), Some(2));
         assert_eq!(schema_depth(&metadata(&[2, 2, 0, 1, 0, 0])), Some(4));
-        assert_eq!(schema_depth(&metadata(&[1; 100])), Some(100));
+        assert_eq!(schema_depth(&metadata(&[&[1; 99][..], &[0]].concat())), Some(100));
+    }
+
+    #[test]
+    fn more_children_than_elements_are_no_schema() {
+        assert_eq!(schema_depth(&metadata(&[63, 0, 0])), None);
+        assert_eq!(schema_depth(&metadata(&[2, 3, 0])), None);
     }
 
     #[test]
@@ -290,6 +332,8 @@ pub(super) mod tests {
     fn a_page_header_is_read() {
         // type 0, uncompressed 100, compressed 50, data_page_header { num_values 7 }
         let bytes = [0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00, 0xaa];
-        assert_eq!(page_head(&bytes), Some(PageHead { length: 12, kind: PageKind::Data, compressed: 50, uncompressed: 100, values: 7 }));
+        let details = PageDetails { values: 7, ..PageDetails::default() };
+        let head = PageHead { length: 12, kind: PageKind::Data, compressed: 50, uncompressed: 100, checksum: None, details };
+        assert_eq!(page_head(&bytes), Some(head));
     }
 }
