@@ -92,7 +92,7 @@ enum ChunkBytes {
 impl Chunk {
     /// At least `least` bytes from `start`, fewer only at the chunk's end.
     fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
-        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {:?})", self.range));
+        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {} to {})", self.range.start, self.range.end));
         if start < self.range.start || start > self.range.end {
             return Err(outside());
         }
