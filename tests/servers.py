@@ -1,0 +1,307 @@
+"""Servers that tests read tables from: S3 (moto), Azure (Azurite), a proxy that counts and disturbs, plain HTTP."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import email.utils
+import hmac
+import http.client
+import http.server
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+HOST = "127.0.0.1"
+
+
+def closed_port() -> int:
+    """Return a port of this machine on which nothing listens."""
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        return taken.getsockname()[1]
+
+
+class Answer(NamedTuple):
+    """What a server says; a handler leaves the body out for HEAD."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def _ask(port: int, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    connection = http.client.HTTPConnection(HOST, port, timeout=30)
+    try:
+        connection.request(method, target, body, headers)
+        answer = connection.getresponse()
+        return Answer(answer.status, dict(answer.getheaders()), answer.read())
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def _process(command: Sequence[str], port: int, probe: str) -> Iterator[None]:
+    """Run a server until the end of the block, which begins when `probe` is answered."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    _ask(port, "GET", probe, None, {})
+                    break
+                except OSError:
+                    if process.poll() is not None or time.monotonic() > deadline:
+                        message = f"no server came up: {' '.join(command)}"
+                        raise RuntimeError(message) from None
+                    time.sleep(0.05)
+            yield
+        finally:
+            process.kill()
+
+
+class S3:
+    """A bucket of an S3 that runs in a process of its own."""
+
+    bucket = "bucket"
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.endpoint = f"http://{HOST}:{port}"
+        assert _ask(port, "PUT", f"/{self.bucket}", None, {}).status == http.client.OK
+
+    def put(self, key: str, data: bytes) -> None:
+        """Store an object under exactly this key."""
+        target = f"/{self.bucket}/{urllib.parse.quote(key)}"
+        # Anyone may create an object; whoever replaces one must have a name. No signature is checked.
+        name = "AWS4-HMAC-SHA256 Credential=someone/20260101/eu-west-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+        headers = {"Content-Type": "application/octet-stream", "Authorization": name}
+        answer = _ask(self.port, "PUT", target, data, headers)
+        assert answer.status == http.client.OK, answer
+
+    def upload(self, folder: pathlib.Path, key: str) -> str:
+        """Store all files of a folder; return the URL of the copy."""
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                self.put(f"{key}/{file.relative_to(folder).as_posix()}", file.read_bytes())
+        return f"s3://{self.bucket}/{key}"
+
+    def options(self, **more: str) -> dict[str, str]:
+        """Return `storage_options` that lead here."""
+        return {
+            "aws_endpoint_url": self.endpoint,
+            "aws_access_key_id": "someone",
+            "aws_secret_access_key": "something",
+            "aws_region": "eu-west-1",
+            "allow_http": "true",
+            "max_retries": "1",
+        } | more
+
+
+@contextlib.contextmanager
+def s3() -> Iterator[S3]:
+    """Run moto's server; it answers unsigned requests too, which is how objects are put there."""
+    port = closed_port()
+    with _process([sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(port)], port, "/moto-api/"):
+        yield S3(port)
+
+
+class Azure:
+    """A container of an Azure Blob Storage that runs in a process of its own."""
+
+    container = "container"
+    #: Azurite's account, which everyone knows.
+    account = "devstoreaccount1"
+    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        assert self._put(self.container, b"", {}, "restype=container").status == http.client.CREATED
+
+    def _put(self, path: str, data: bytes, headers: dict[str, str], query: str = "") -> Answer:
+        """Send a signed PUT."""
+        path = f"/{self.account}/{urllib.parse.quote(path)}"
+        date = email.utils.formatdate(usegmt=True)
+        headers = headers | {"x-ms-date": date, "x-ms-version": "2021-08-06"}
+        named = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+        query_lines = "".join("\n" + part.replace("=", ":") for part in query.split("&") if part)
+        length = len(data) or ""
+        text = f"PUT\n\n\n{length}\n\n\n\n\n\n\n\n\n{named}/{self.account}{path}{query_lines}"
+        sign = hmac.digest(base64.b64decode(self.key), text.encode(), "sha256")
+        headers["Authorization"] = f"SharedKey {self.account}:{base64.b64encode(sign).decode()}"
+        return _ask(self.port, "PUT", f"{path}?{query}" if query else path, data, headers)
+
+    def upload(self, folder: pathlib.Path, key: str) -> str:
+        """Store all files of a folder; return the URL of the copy."""
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                name = f"{self.container}/{key}/{file.relative_to(folder).as_posix()}"
+                answer = self._put(name, file.read_bytes(), {"x-ms-blob-type": "BlockBlob"})
+                assert answer.status == http.client.CREATED, answer
+        return f"az://{self.container}/{key}"
+
+    def options(self, **more: str) -> dict[str, str]:
+        """Return `storage_options` that lead here."""
+        return {
+            "azure_storage_account_name": self.account,
+            "azure_storage_account_key": self.key,
+            "azure_storage_endpoint": f"http://{HOST}:{self.port}/{self.account}",
+            "allow_http": "true",
+            "max_retries": "1",
+        } | more
+
+
+def azurite(cache: pathlib.Path) -> pathlib.Path | None:
+    """Return Azurite's command, installed into `cache` where it is missing; None without npm."""
+    if found := shutil.which("azurite-blob"):
+        return pathlib.Path(found)
+    command = cache / "azurite" / "node_modules" / ".bin" / "azurite-blob"
+    if not command.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            return None
+        cache.mkdir(parents=True, exist_ok=True)
+        # Test processes running side by side may all install; the first to finish wins.
+        with tempfile.TemporaryDirectory(dir=cache, prefix="azurite-") as scratch:
+            install = [npm, "install", "--silent", "--no-fund", "--no-audit", "--prefix", scratch, "azurite@3.35.0"]
+            subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+            with contextlib.suppress(OSError):
+                pathlib.Path(scratch).rename(cache / "azurite")
+                pathlib.Path(scratch).mkdir()
+    return command
+
+
+@contextlib.contextmanager
+def azure(command: pathlib.Path) -> Iterator[Azure]:
+    """Run Azurite, its blobs in memory."""
+    port = closed_port()
+    flags = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    with _process([str(command), "--blobHost", HOST, "--blobPort", str(port), *flags], port, "/"):
+        yield Azure(port)
+
+
+class _Quiet(http.server.BaseHTTPRequestHandler):
+    """A handler that answers each request by `Server.answer` and closes the connection."""
+
+    server: Server
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        pass
+
+    def _handle(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        answer = self.server.answer(self.command, self.path, dict(self.headers.items()), self.rfile.read(size))
+        self.send_response_only(answer.status)
+        for name, value in answer.headers.items():
+            if name.lower() not in {"connection", "transfer-encoding"}:
+                self.send_header(name, value)
+        if "content-length" not in map(str.lower, answer.headers):
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PROPFIND = _handle  # noqa: N815 - as the base class looks for them
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """An HTTP server in threads of this process; `requests` holds what it was asked since `forget`."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        super().__init__((HOST, 0), _Quiet)
+        self.url = f"http://{HOST}:{self.server_address[1]}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that went away."""
+
+    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Answer one request."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Count from zero."""
+        self.requests.clear()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Server]:
+        """Serve during the block."""
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            thread.join()
+            self.server_close()
+
+
+class Proxy(Server):
+    """A proxy before another server; `disturb` may answer in its place or change its answer."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self._port = port
+        self.disturb: Callable[[str, Callable[[], Answer]], Answer] | None = None
+
+    def forget(self) -> None:
+        """Count from zero, undisturbed."""
+        super().forget()
+        self.disturb = None
+
+    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Hand the request on and note it."""
+        self.requests.append(f"{method} {target}")
+
+        def behind() -> Answer:
+            return _ask(self._port, method, target, body or None, headers)
+
+        return behind() if self.disturb is None else self.disturb(f"{method} {target}", behind)
+
+
+class Folder(Server):
+    """A folder over HTTP: no listings, ranges only if wanted."""
+
+    def __init__(self, root: pathlib.Path, *, ranges: bool = True) -> None:
+        super().__init__()
+        self._root = root
+        self._ranges = ranges
+
+    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Give a file or a part of it."""
+        self.requests.append(f"{method} {target}")
+        if method not in {"GET", "HEAD"}:
+            return Answer(405, {}, b"")
+        path = urllib.parse.unquote(urllib.parse.urlsplit(target).path).lstrip("/")
+        file = self._root / path
+        if ".." in pathlib.PurePosixPath(path).parts or not file.is_file():
+            return Answer(404, {"Content-Type": "text/html"}, b"<html><body>There is no such file.</body></html>")
+        data = file.read_bytes()
+        said = {"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
+        wanted = {name.lower(): value for name, value in headers.items()}.get("range")
+        if self._ranges and wanted:
+            start, end = _range(wanted, len(data))
+            if start >= end:
+                return Answer(416, {"Content-Range": f"bytes */{len(data)}"}, b"")
+            said["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
+            return Answer(206, said, data[start:end])
+        # The length of a HEAD's answer is that of the body left out; `_handle` counts it.
+        return Answer(200, said, data)
+
+
+def _range(text: str, size: int) -> tuple[int, int]:
+    """Return the half-open range that a Range header means."""
+    first, last = text.removeprefix("bytes=").split("-")
+    if not first:
+        return max(size - int(last), 0), size
+    return int(first), min(int(last) + 1, size) if last else size
