@@ -33,6 +33,14 @@ CORPUS = {
 ODD = ["%20", "a b", "100%", "x:y", "ü", "=", "a=b", "a/b", "a+b", "#?&", "~!*'()", "日本", "", None]
 
 
+# What the core gets wrong; each mark goes when its cause is mended.
+NO_CODE = pytest.mark.xfail(reason="of a refusal the status is shown, not the code that the service gives", strict=True)
+NO_HINT = pytest.mark.xfail(reason="without listings a log whose first commit is gone is not looked for", strict=True)
+NO_LEAVE = pytest.mark.xfail(reason="plain HTTP without `allow_http` is a `builder error`", strict=True)
+NO_LISTING = pytest.mark.xfail(reason="a listing that breaks off is not asked for again", strict=True)
+HINT_TWICE = pytest.mark.xfail(reason="the hint is fetched twice where listings are not to be had", strict=True)
+
+
 def odd_partitions(folder):
     """Partition values that have to be escaped, in the folders that a real writer makes of them."""
     rows = pa.table({"id": range(len(ODD)), "p": ODD})
@@ -125,7 +133,7 @@ def versions(folder):
 
 
 def shown(error):
-    return [str(error), repr(error), repr(error.__dict__), *traceback.format_exception(error)]
+    return [str(error), repr(error), repr(error.__dict__), *traceback.format_exception_only(error)]
 
 
 # --- S3 --------------------------------------------------------------------------------------------
@@ -174,7 +182,9 @@ def test_a_table_in_s3_is_the_same_as_on_disk(s3, uploaded, tables, name):
     same_table(DeltaTable(uploaded(name), storage_options=s3.options()), DeltaTable(tables[name]))
 
 
-@pytest.mark.parametrize("name", ["classic checkpoint", "json checkpoint with sidecars", "deletion vectors", "cleaned_up"])
+@pytest.mark.parametrize(
+    "name", ["classic checkpoint", "json checkpoint with sidecars", "deletion vectors", "cleaned_up"]
+)
 def test_every_version_in_s3_is_the_same_as_on_disk(s3, uploaded, tables, name):
     kept = list(versions(tables[name]))
     assert len(kept) > 1
@@ -222,6 +232,7 @@ def test_a_new_commit_in_s3_is_found(s3, tmp_path):
     same_table(handle, DeltaTable(table.folder))
 
 
+@pytest.mark.slow
 def test_a_log_of_more_than_a_page_is_listed_to_its_end(s3, tmp_path):
     table = log.Table(tmp_path / "long")
     table.commit(0, log.protocol(), log.metadata(), table.ids("part-0.parquet", 0, 10))
@@ -292,7 +303,9 @@ def test_opening_behind_a_checkpoint_costs_at_most_four_requests(s3, summarised_
     assert len(proxy.requests) <= 4, proxy.requests
 
 
-@pytest.mark.parametrize("name", ["deletion vectors", "json checkpoint with sidecars", "multi-part checkpoint, vectors"])
+@pytest.mark.parametrize(
+    "name", ["deletion vectors", "json checkpoint with sidecars", "multi-part checkpoint, vectors"]
+)
 def test_opening_what_spark_wrote_costs_at_most_four_requests(s3, uploaded, proxy, name):
     DeltaTable(uploaded(name), storage_options=s3.options(aws_endpoint_url=proxy.url))
     assert len(proxy.requests) <= 4, proxy.requests
@@ -336,6 +349,7 @@ def test_a_neighbour_whose_name_begins_alike_is_not_the_table(s3, summarised_url
         DeltaTable(summarised_url[:-1], storage_options=s3.options())
 
 
+@NO_CODE
 def test_a_missing_bucket_is_named(s3):
     with pytest.raises((exceptions.TableNotFoundError, exceptions.StorageError), match=r"NoSuchBucket|no such bucket"):
         DeltaTable("s3://no-bucket/table", storage_options=s3.options())
@@ -345,15 +359,26 @@ def test_a_missing_bucket_is_named(s3):
 def test_a_closed_port_is_an_error_within_seconds(s3, retries):
     endpoint = f"http://{servers.HOST}:{servers.closed_port()}"
     options = s3.options(
-        aws_endpoint_url=endpoint, max_retries=retries, aws_access_key_id="AKIASECRET", aws_secret_access_key="SECRETKEY"
+        aws_endpoint_url=endpoint,
+        max_retries=retries,
+        aws_access_key_id="AKIASECRET",
+        aws_secret_access_key="SECRETKEY",
     )
     begun = time.monotonic()
     with pytest.raises(exceptions.StorageError, match="s3://bucket/table") as caught:
         DeltaTable("s3://bucket/table", storage_options=options)
     assert time.monotonic() - begun < 5
-    assert not [text for text in shown(caught.value) if "SECRET" in text.replace("aws_secret_access_key", "")]
+    assert not [text for text in shown(caught.value) if "SECRET" in text]
 
 
+def test_a_password_in_the_endpoint_is_not_shown(s3):
+    endpoint = f"http://SECRETUSER:SECRETWORD@{servers.HOST}:{servers.closed_port()}"
+    with pytest.raises(exceptions.DeltaError) as caught:
+        DeltaTable("s3://bucket/table", storage_options=s3.options(aws_endpoint_url=endpoint, max_retries="0"))
+    assert not [text for text in shown(caught.value) if "SECRET" in text]
+
+
+@NO_LEAVE
 def test_plain_http_without_leave_says_which_option_gives_it(s3, no_aws):
     options = s3.options()
     del options["allow_http"]
@@ -370,7 +395,7 @@ DENIALS = {
 }
 
 
-@pytest.mark.parametrize("case", DENIALS)
+@pytest.mark.parametrize("case", [case if case == "unknown" else pytest.param(case, marks=NO_CODE) for case in DENIALS])
 def test_refused_credentials_are_a_storage_error_without_them(s3, summarised_url, proxy, case):
     status, code, text = DENIALS[case]
     body = (
@@ -378,7 +403,7 @@ def test_refused_credentials_are_a_storage_error_without_them(s3, summarised_url
         "<AWSAccessKeyId>AKIASECRET</AWSAccessKeyId><StringToSign>AWS4 SECRETTEXT</StringToSign>"
         "<Token-0>SECRETTOKEN</Token-0></Error>"
     ).encode()
-    proxy.disturb = lambda request, behind: servers.Answer(status, {"Content-Type": "application/xml"}, body)
+    proxy.disturb = lambda *_: servers.Answer(status, {"Content-Type": "application/xml"}, body)
     options = s3.options(aws_endpoint_url=proxy.url, aws_access_key_id="AKIASECRET", aws_session_token="SECRETTOKEN")
     with pytest.raises(exceptions.StorageError, match=code) as caught:
         DeltaTable(summarised_url, storage_options=options)
@@ -429,7 +454,7 @@ def is_listing(request):
     return "list-type=2" in request
 
 
-@pytest.mark.parametrize("listings", [False, True], ids=["objects", "listings"])
+@pytest.mark.parametrize("listings", [False, pytest.param(True, marks=NO_LISTING)], ids=["objects", "listings"])
 def test_a_body_that_breaks_off_is_fetched_again(s3, summarised_url, tables, proxy, listings):
     proxy.disturb = breaks_off_once(lambda request: is_listing(request) == listings)
     options = s3.options(aws_endpoint_url=proxy.url, max_retries="3")
@@ -557,11 +582,12 @@ def test_a_missing_container_is_named(azure):
         DeltaTable("az://no-container/table", storage_options=azure.options())
 
 
+@NO_CODE
 def test_a_wrong_account_key_is_a_storage_error_without_it(azure, in_azure):
     options = azure.options(azure_storage_account_key="U0VDUkVUU0VDUkVUS0VZ")
     with pytest.raises(exceptions.StorageError, match=r"access denied") as caught:
         DeltaTable(in_azure("summarised"), storage_options=options)
-    assert not [text for text in shown(caught.value) if "U0VDUkVU" in text.replace(repr(options), "")]
+    assert not [text for text in shown(caught.value) if "U0VDUkVU" in text]
 
 
 # --- plain HTTP ------------------------------------------------------------------------------------
@@ -598,7 +624,10 @@ def url_of(site, name):
     return f"{site.url}/{name.replace(' ', '%20').replace(',', '%2C')}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+GONE = {"cleaned_up", "many_parts"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NO_HINT) if name in GONE else name for name in NAMES])
 def test_a_table_over_http_is_the_same_as_on_disk(site, tables, name):
     same_table(DeltaTable(url_of(site, name)), DeltaTable(tables[name]))
 
@@ -611,7 +640,7 @@ def test_every_version_over_http_is_the_same_as_on_disk(site, tables, name):
         same_rows(found.to_pyarrow_table(), expected.to_pyarrow_table())
 
 
-@pytest.mark.parametrize("name", ["summarised", "cleaned_up", "odd_names"])
+@pytest.mark.parametrize("name", ["summarised", pytest.param("cleaned_up", marks=NO_HINT), "odd_names"])
 def test_what_is_a_table_is_found_out_without_a_listing(site, name):
     assert DeltaTable.is_deltatable(url_of(site, name))
     assert not DeltaTable.is_deltatable(f"{site.url}/nothing")
@@ -622,6 +651,7 @@ def test_no_table_over_http_is_said_so(site):
         DeltaTable(f"{site.url}/nothing")
 
 
+@HINT_TWICE
 def test_opening_over_http_asks_for_little(site):
     """The hint, the checkpoint, its commit, two after it, the end, the checksum, two commits or the checksum again."""
     assert DeltaTable(url_of(site, "summarised")).version() == 4
@@ -650,7 +680,8 @@ def test_a_server_without_ranges_gives_the_rows_or_says_so(plain_site, tables, n
         table = DeltaTable(url_of(plain_site, name), storage_options={"max_retries": "0"})
         rows = table.to_pyarrow_table()
     except exceptions.StorageError as error:
-        assert "range" in str(error).lower()  # noqa: PT017 - either outcome is right
-        assert plain_site.url in str(error)
+        message = str(error)
+        assert "range" in message.lower()
+        assert plain_site.url in message
     else:
         same_rows(rows, DeltaTable(tables[name]).to_pyarrow_table())
