@@ -741,7 +741,7 @@ fn variants_pass_and_shredded_ones_are_put_together() {
 
 /// A store that notes what is read of it.
 #[derive(Debug)]
-struct Watched(crate::dv::tests::Memory, std::sync::Mutex<Vec<std::ops::Range<u64>>>);
+struct Watched(crate::dv::tests::Memory, std::sync::Mutex<Vec<std::ops::Range<u64>>>, std::sync::atomic::AtomicUsize);
 
 impl crate::store::Store for Watched {
     fn url(&self) -> &str {
@@ -762,6 +762,7 @@ impl crate::store::Store for Watched {
 
     fn get_ranges(&self, path: &str, ranges: Vec<std::ops::Range<u64>>) -> crate::store::Pending<Vec<bytes::Bytes>> {
         self.1.lock().unwrap().extend(ranges.iter().cloned());
+        self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.0.get_ranges(path, ranges)
     }
 }
@@ -790,7 +791,8 @@ fn searched(bloom: bool, index: bool) -> (RecordBatch, Vec<u8>) {
 
 /// What reading with a filter gives, and how many bytes were read for it.
 fn filtered(url: &'static str, bytes: &[u8], spec: impl FnOnce(FileSpec) -> FileSpec) -> (RecordBatch, u64) {
-    let store = Arc::new(Watched(crate::dv::tests::Memory { url, bytes: bytes::Bytes::copy_from_slice(bytes) }, std::sync::Mutex::default()));
+    let store =
+        Arc::new(Watched(crate::dv::tests::Memory { url, bytes: bytes::Bytes::copy_from_slice(bytes) }, std::sync::Mutex::default(), Default::default()));
     let file = crate::store::File { store: store.clone(), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) };
     let columns = vec![field("id", "long"), field("key", "long"), field("text", "string")];
     let batch = all(spec(FileSpec { layout: TextLayout::Plain, filter_rows: true, ..FileSpec::new(file, columns) })).unwrap();
@@ -920,4 +922,27 @@ fn statistics_of_columns_that_are_converted_still_prune_rightly() {
     assert_eq!(rows(call("isnull", vec![column("s.x", "long")])), 1);
     assert_eq!(rows(call("isnull", vec![column("missing", "string")])), 2);
     assert_eq!(rows(call("isnotnull", vec![column("missing", "string")])), 0);
+}
+
+/// The calls of `get_ranges` that reading takes.
+fn requests(bytes: &[u8], spec: impl FnOnce(FileSpec) -> FileSpec) -> usize {
+    let store = Arc::new(Watched(
+        crate::dv::tests::Memory { url: "memory:///", bytes: bytes::Bytes::copy_from_slice(bytes) },
+        std::sync::Mutex::default(),
+        Default::default(),
+    ));
+    let file = crate::store::File { store: store.clone(), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) };
+    all(spec(FileSpec { filter_rows: true, ..FileSpec::new(file, vec![field("id", "long"), field("key", "long"), field("text", "string")]) })).unwrap();
+    store.2.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn requests_to_a_remote_store_are_few() {
+    let (batch, large) = searched(false, true);
+    let small = write(&batch.slice(0, 500), None);
+    assert_eq!(requests(&small, |spec| spec), 1, "a small file is in the bytes read for its footer");
+    assert_eq!(requests(&large, |spec| spec), 1 + 4, "the footer and each row group");
+    let point = filter(call("=", vec![column("id", "long"), literal(123_456, "long")]));
+    // Footer, the page index unless it came with the footer, the filter's page, the other columns' pages.
+    assert!(requests(&large, |spec| FileSpec { filter: point, ..spec }) <= 4);
 }
