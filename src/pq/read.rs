@@ -627,17 +627,17 @@ fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
 
 /// Leaves out what cannot match: row groups by their statistics and bloom filters, rows by the page index.
 fn narrow(spec: &FileSpec, selector: &Selector<'_>, end: Option<&End>, leaves: &[usize], groups: &mut VecDeque<Chosen>) -> Result<()> {
-    let may = selector.row_groups(&groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>())?;
-    let mut may = may.into_iter();
-    groups.retain(|_| may.next().unwrap_or(true));
-    let mut left = VecDeque::with_capacity(groups.len());
-    for chosen in groups.drain(..) {
-        if selector.may_pass_bloom_filters(&spec.file, end, chosen.index)? {
-            left.push_back(chosen);
-        }
-    }
-    let pages = selector.pages(&spec.file, end, &left.iter().map(|chosen| chosen.index).collect::<Vec<_>>(), leaves)?;
-    for (mut chosen, pages) in left.into_iter().zip(pages) {
+    let indexes = |groups: &VecDeque<Chosen>| groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>();
+    let retain = |groups: &mut VecDeque<Chosen>, may: Vec<bool>| {
+        let mut may = may.into_iter();
+        groups.retain(|_| may.next().unwrap_or(true));
+    };
+    let may = selector.row_groups(&indexes(groups))?;
+    retain(groups, may);
+    let may = selector.bloom_filters(&spec.file, end, &indexes(groups))?;
+    retain(groups, may);
+    let pages = selector.pages(&spec.file, end, &indexes(groups), leaves)?;
+    for (mut chosen, pages) in std::mem::take(groups).into_iter().zip(pages) {
         if let Some((ranges, pages)) = pages {
             if ranges.is_empty() {
                 continue;

@@ -27,7 +27,7 @@ use super::chunks::{Pages, chunk_range};
 use super::columns::{Columns, Leaf, Plan};
 use super::convert;
 use super::footer::{End, Footer};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::{Bound, Expr, Function, Scalar};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::prune::{self, Facts};
@@ -211,46 +211,46 @@ impl<'a> Selector<'a> {
         convert::leaf(watched.how, array, &to, self.legacy).ok()
     }
 
-    /// Whether bloom filters leave it possible that row group `group` has a row that matches.
-    pub fn may_pass_bloom_filters(&self, file: &File, end: Option<&End>, group: usize) -> Result<bool> {
+    /// For which of `groups` bloom filters leave it possible that a row matches.
+    pub fn bloom_filters(&self, file: &File, end: Option<&End>, groups: &[usize]) -> Result<Vec<bool>> {
         let conjuncts = match &self.filter.expr {
             Expr::Call { function: Function::And, args, .. } => args.as_slice(),
             other => std::slice::from_ref(other),
         };
+        let mut asked: Vec<(usize, Vec<Vec<u8>>, Range<u64>, bool)> = Vec::new();
         for conjunct in conjuncts {
             let Some((path, values)) = sought(conjunct) else { continue };
             let Some(watched) = self.watched.iter().find(|watched| watched.path == path) else { continue };
-            let Some(column) = watched.leaf.and_then(|leaf| self.footer.metadata.row_groups().get(group)?.columns().get(leaf)) else { continue };
-            if column.bloom_filter_offset().is_none() || values.len() > 1000 {
-                continue;
-            }
-            let Some(hashes) = values.iter().map(|value| watched.stored(column, value)).collect::<Option<Vec<_>>>() else { continue };
-            let Some(filter) = self.bloom_filter(file, end, column)? else { continue };
-            if !hashes.iter().any(|bytes| filter.check(bytes.as_slice())) {
-                return Ok(false);
+            let Some(leaf) = watched.leaf.filter(|_| values.len() <= 1000) else { continue };
+            for (n, group) in groups.iter().enumerate() {
+                let Some(column) = self.footer.metadata.row_groups().get(*group).and_then(|group| group.columns().get(leaf)) else { continue };
+                let Some(start) = column.bloom_filter_offset().and_then(|n| u64::try_from(n).ok()).filter(|n| *n < self.footer.size) else { continue };
+                let Some(stored) = values.iter().map(|value| watched.stored(column, value)).collect::<Option<Vec<_>>>() else { continue };
+                let length = column.bloom_filter_length().and_then(|n| u64::try_from(n).ok());
+                // Without a length its header, which gives it, is read first.
+                let range = start..start + length.unwrap_or(HEADER).min(self.footer.size - start);
+                asked.push((n, stored, range, length.is_some()));
             }
         }
-        Ok(true)
-    }
-
-    fn bloom_filter(&self, file: &File, end: Option<&End>, column: &ColumnChunkMetaData) -> Result<Option<Sbbf>> {
-        let start = column.bloom_filter_offset().and_then(|n| u64::try_from(n).ok());
-        let Some(start) = start.filter(|start| *start < self.footer.size) else { return Ok(None) };
-        // Writers that give no length put at most this much before the bits.
-        let length = column.bloom_filter_length().and_then(|n| u64::try_from(n).ok());
-        let guess = length.unwrap_or(HEADER).min(self.footer.size - start);
-        if guess > INDEX_LIMIT {
-            return Ok(None);
+        let mut may = vec![true; groups.len()];
+        if asked.is_empty() || asked.iter().map(|(_, _, range, _)| range.end - range.start).sum::<u64>() > INDEX_LIMIT {
+            return Ok(may);
         }
-        let mut bytes = one_range(file, end, start..start + guess)?;
-        if length.is_none() {
-            let Some(whole) = super::thrift::bloom_length(&bytes) else { return Ok(None) };
-            if whole > INDEX_LIMIT || whole > self.footer.size - start {
-                return Ok(None);
+        let filters = read_ranges(file, end, asked.iter().map(|(_, _, range, _)| range.clone()).collect())?;
+        for ((n, stored, range, is_whole), mut bytes) in asked.into_iter().zip(filters) {
+            if !is_whole {
+                let whole = super::thrift::bloom_length(&bytes).filter(|whole| *whole <= INDEX_LIMIT.min(self.footer.size - range.start));
+                let Some(whole) = whole else { continue };
+                bytes = read_ranges(file, end, std::iter::once(range.start..range.start + whole).collect())?.pop().unwrap_or_default();
             }
-            bytes = one_range(file, end, start..start + whole)?;
+            let Some(filter) = Sbbf::from_bytes(&bytes).ok().filter(|filter| filter.num_blocks() > 0) else { continue };
+            if !stored.iter().any(|value| filter.check(value.as_slice()))
+                && let Some(may) = may.get_mut(n)
+            {
+                *may = false;
+            }
         }
-        Ok(Sbbf::from_bytes(&bytes).ok().filter(|filter| filter.num_blocks() > 0))
+        Ok(may)
     }
 
     /// The rows of each of `groups` that may match, and where the pages of `leaves` are; `None` for a group where
@@ -462,10 +462,6 @@ fn sought(conjunct: &Expr) -> Option<(&[String], Vec<&Scalar>)> {
         },
         _ => None,
     }
-}
-
-fn one_range(file: &File, end: Option<&End>, range: Range<u64>) -> Result<Bytes> {
-    read_ranges(file, end, vec![range])?.pop().ok_or_else(|| Error::internal("a range was not read"))
 }
 
 fn read_ranges(file: &File, end: Option<&End>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
