@@ -77,11 +77,16 @@ impl Log {
     /// # Errors
     /// [`Error::Storage`].
     pub fn list(&self, from: i64) -> Result<Listing> {
+        self.list_behind(from, None)
+    }
+
+    /// The same; `hint` says what lies at `from`.
+    fn list_behind(&self, from: i64, hint: Option<&Hint>) -> Result<Listing> {
         let mut listing = if self.store().can_list() {
             let after = if from <= 0 { String::new() } else { format!("{from:020}") };
             Listing::from_objects(from, self.store().list_from(LOG_DIR, &after)?, |meta| self.file(meta))
         } else {
-            self.probe(from)?
+            self.probe(from, hint)?
         };
         listing.url = self.store().url().to_owned();
         self.add_tail(&mut listing)?;
@@ -108,7 +113,7 @@ impl Log {
     }
 
     /// For stores that cannot list: asks for one version after the other.
-    fn probe(&self, from: i64) -> Result<Listing> {
+    fn probe(&self, from: i64, hint: Option<&Hint>) -> Result<Listing> {
         let mut found = Vec::new();
         let mut ask = |path: String| match self.store().head(&path) {
             Ok(meta) => {
@@ -118,28 +123,25 @@ impl Log {
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
         };
-        let mut version = from.max(0);
-        if from > 0 {
-            let hint = self.hint()?;
-            let names = match &hint {
-                Some(hint) if hint.version == from => match (&hint.v2_checkpoint, hint.parts) {
-                    (Some(v2), _) => vec![v2.path.clone()],
-                    (None, Some(parts)) if parts <= 100_000 => {
-                        (1..=parts).map(|part| format!("{from:020}.checkpoint.{part:010}.{parts:010}.parquet")).collect()
-                    }
-                    _ => vec![format!("{from:020}.checkpoint.parquet")],
-                },
-                _ => vec![format!("{from:020}.checkpoint.parquet")],
-            };
-            for name in names {
+        let own;
+        let (first, checkpointed, hint) = if from > 0 {
+            (from, true, hint)
+        } else if ask(log_path::commit(0))? {
+            (0, false, None)
+        } else {
+            // The first commits were cleaned up, if this is a table at all: only the hint knows where the log begins.
+            own = self.hint()?;
+            let Some(hint) = &own else { return Ok(Listing { from, ..Listing::default() }) };
+            (hint.version, true, Some(hint))
+        };
+        if checkpointed {
+            for name in checkpoint_names(first, hint) {
                 ask(format!("{LOG_DIR}/{name}"))?;
             }
-            if !ask(log_path::commit(from))? {
-                version = from + 1;
-            } else {
-                version += 1;
-            }
+            // Its own commit may be cleaned up as well.
+            ask(log_path::commit(first))?;
         }
+        let mut version = first + 1;
         while ask(log_path::commit(version))? {
             version += 1;
         }
@@ -163,7 +165,7 @@ impl Log {
         if let Some(hint) = hint
             && hint.version > 0
         {
-            let listing = self.list(hint.version)?;
+            let listing = self.list_behind(hint.version, Some(&hint))?;
             // A hint that points at nothing usable is a lie; the whole listing decides.
             if listing.checkpoints.iter().any(|c| version.is_none_or(|v| c.version <= v))
                 && let Ok(segment) = listing.segment(version, Skip::default())
@@ -174,6 +176,17 @@ impl Log {
         let listing = self.list(0)?;
         let segment = listing.segment(version, Skip::default())?;
         Ok((listing, segment))
+    }
+}
+
+/// The files that a checkpoint of `version` consists of, by the hint where it is about this one.
+fn checkpoint_names(version: i64, hint: Option<&Hint>) -> Vec<String> {
+    match hint.filter(|hint| hint.version == version) {
+        Some(Hint { v2_checkpoint: Some(v2), .. }) if !v2.path.contains('/') => vec![v2.path.clone()],
+        Some(Hint { parts: Some(parts), .. }) if *parts <= 100_000 => {
+            (1..=*parts).map(|part| format!("{version:020}.checkpoint.{part:010}.{parts:010}.parquet")).collect()
+        }
+        _ => vec![format!("{version:020}.checkpoint.parquet")],
     }
 }
 

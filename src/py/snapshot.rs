@@ -11,7 +11,7 @@ use super::arrow::{ArrowSchemaExport, ArrowStream};
 use super::error::to_python;
 use super::runtime::wait;
 use super::store::PyStore;
-use crate::error::{Error, Result};
+use crate::error::{Error, Missing, Result};
 use crate::exec::Progress;
 use crate::expr::Bound as BoundExpr;
 use crate::history::{self, Search};
@@ -387,6 +387,11 @@ fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
 pub(super) fn is_deltatable(py: Python<'_>, uri: String, storage_options: Option<HashMap<String, String>>) -> PyResult<bool> {
     wait(py, move |_| {
         let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
-        Ok(log.list(0)?.newest().is_some())
+        match log.segment(None) {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { kind: Missing::Table, .. }) => Ok(false),
+            Err(error) if error.is_corrupt() => Ok(true),
+            Err(error) => Err(error),
+        }
     })
 }

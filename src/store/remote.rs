@@ -44,24 +44,59 @@ impl Remote {
 /// One line for an `object_store` error. Its text can hold request URLs (redacted when shown) but never keys.
 fn failure(path: &str, error: &object_store::Error) -> Error {
     use object_store::Error as E;
-    match error {
-        E::NotFound { .. } => Error::not_found(Missing::Object, format!("no such object: {path}")),
-        E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => Error::storage(
-            format!("access denied to {path}: {}; check the credentials in `storage_options` or the environment", brief(&source.to_string())),
-            false,
-        ),
-        other => Error::storage(format!("cannot read {path}: {}", brief(&other.to_string())), true),
+    if let E::NotFound { .. } = error {
+        return Error::not_found(Missing::Object, format!("no such object: {path}"));
     }
+    let text = match error {
+        E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => source.to_string(),
+        other => other.to_string(),
+    };
+    // A listing that is refused comes as a general error, so its status is looked for in the text.
+    let refused = matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. })
+        || ["401 ", "403 "].iter().any(|status| text.contains(&format!("status code: {status}")));
+    if refused {
+        return Error::storage(format!("access denied to {path}: {}; check the credentials in `storage_options` or the environment", brief(&text)), false);
+    }
+    if text.contains("builder error") && text.contains(" http://") {
+        return Error::storage(format!("cannot read {path}: its endpoint is plain HTTP, which needs the storage option `allow_http`"), false);
+    }
+    Error::storage(format!("cannot read {path}: {}", brief(&text)), true)
 }
 
-/// The head of an HTTP client's message, which may carry a whole XML or HTML body.
+/// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code that a service gives there.
+/// Nothing else of the body: some services repeat the key's name and what was signed.
 fn brief(text: &str) -> String {
-    let text = text.split(['<', '\n']).next().unwrap_or(text).trim_end_matches([' ', ':']);
-    text.chars().take(300).collect()
+    let head = text.split(['<', '\n']).next().unwrap_or(text).trim_end_matches([' ', ':']);
+    let head: String = head.chars().take(300).collect();
+    let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code);
+    match code.filter(|code| !code.is_empty() && code.len() <= 64 && code.bytes().all(|b| b.is_ascii_alphanumeric())) {
+        Some(code) => format!("{head} ({code})"),
+        None => head,
+    }
 }
 
 fn object_meta(path: String, meta: &object_store::ObjectMeta) -> ObjectMeta {
     ObjectMeta { path, size: meta.size, modified_ms: meta.last_modified.timestamp_millis() }
+}
+
+/// What lies directly in `prefix` under names after `after`, in the order of the service.
+async fn names(store: &dyn ObjectStore, prefix: &Path, folder: &str, after: &str) -> object_store::Result<Vec<ObjectMeta>> {
+    // The offset only spares pages: not every service honours it, so names are compared again here.
+    let mut stream = if after.is_empty() {
+        store.list(Some(prefix))
+    } else {
+        store.list_with_offset(Some(prefix), &Path::from_iter(prefix.parts().chain(Path::from(after).parts())))
+    };
+    let mut out = Vec::new();
+    while let Some(meta) = stream.try_next().await? {
+        let Some(mut parts) = meta.location.prefix_match(prefix) else { continue };
+        let (Some(name), None) = (parts.next(), parts.next()) else { continue };
+        let name = name.as_ref();
+        if name > after {
+            out.push(object_meta(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }, &meta));
+        }
+    }
+    Ok(out)
 }
 
 impl Remote {
@@ -95,23 +130,14 @@ impl Store for Remote {
         let folder = dir.to_owned();
         let mut found = self
             .begin(dir, |store, prefix| async move {
-                // The offset only spares pages: not every service honours it, so names are compared again here.
-                let offset = if after_name.is_empty() { None } else { Some(Path::from_iter(prefix.parts().chain(Path::from(after_name.as_str()).parts()))) };
-                let stream = match &offset {
-                    Some(offset) => store.list_with_offset(Some(&prefix), offset),
-                    None => store.list(Some(&prefix)),
-                };
-                let mut out = Vec::new();
-                let mut stream = stream;
-                while let Some(meta) = stream.try_next().await? {
-                    let Some(mut parts) = meta.location.prefix_match(&prefix) else { continue };
-                    let (Some(name), None) = (parts.next(), parts.next()) else { continue };
-                    let name = name.as_ref();
-                    if name > after_name.as_str() {
-                        out.push(object_meta(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }, &meta));
+                // The client repeats a request that fails, but not a listing whose answer breaks off.
+                let mut again = 3;
+                loop {
+                    match names(store.as_ref(), &prefix, &folder, &after_name).await {
+                        Err(error) if again > 0 && error.to_string().contains("list response body") => again -= 1,
+                        listed => return listed,
                     }
                 }
-                Ok(out)
             })
             .wait()?;
         found.sort_unstable_by(|a, b| a.path.cmp(&b.path));

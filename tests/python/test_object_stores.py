@@ -33,14 +33,6 @@ CORPUS = {
 ODD = ["%20", "a b", "100%", "x:y", "ü", "=", "a=b", "a/b", "a+b", "#?&", "~!*'()", "日本", "", None]
 
 
-# What the core gets wrong; each mark goes when its cause is mended.
-NO_CODE = pytest.mark.xfail(reason="of a refusal the status is shown, not the code that the service gives", strict=True)
-NO_HINT = pytest.mark.xfail(reason="without listings a log whose first commit is gone is not looked for", strict=True)
-NO_LEAVE = pytest.mark.xfail(reason="plain HTTP without `allow_http` is a `builder error`", strict=True)
-NO_LISTING = pytest.mark.xfail(reason="a listing that breaks off is not asked for again", strict=True)
-HINT_TWICE = pytest.mark.xfail(reason="the hint is fetched twice where listings are not to be had", strict=True)
-
-
 def odd_partitions(folder):
     """Partition values that have to be escaped, in the folders that a real writer makes of them."""
     rows = pa.table({"id": range(len(ODD)), "p": ODD})
@@ -349,7 +341,6 @@ def test_a_neighbour_whose_name_begins_alike_is_not_the_table(s3, summarised_url
         DeltaTable(summarised_url[:-1], storage_options=s3.options())
 
 
-@NO_CODE
 def test_a_missing_bucket_is_named(s3):
     with pytest.raises((exceptions.TableNotFoundError, exceptions.StorageError), match=r"NoSuchBucket|no such bucket"):
         DeltaTable("s3://no-bucket/table", storage_options=s3.options())
@@ -378,7 +369,6 @@ def test_a_password_in_the_endpoint_is_not_shown(s3):
     assert not [text for text in shown(caught.value) if "SECRET" in text]
 
 
-@NO_LEAVE
 def test_plain_http_without_leave_says_which_option_gives_it(s3, no_aws):
     options = s3.options()
     del options["allow_http"]
@@ -395,7 +385,7 @@ DENIALS = {
 }
 
 
-@pytest.mark.parametrize("case", [case if case == "unknown" else pytest.param(case, marks=NO_CODE) for case in DENIALS])
+@pytest.mark.parametrize("case", DENIALS)
 def test_refused_credentials_are_a_storage_error_without_them(s3, summarised_url, proxy, case):
     status, code, text = DENIALS[case]
     body = (
@@ -454,7 +444,7 @@ def is_listing(request):
     return "list-type=2" in request
 
 
-@pytest.mark.parametrize("listings", [False, pytest.param(True, marks=NO_LISTING)], ids=["objects", "listings"])
+@pytest.mark.parametrize("listings", [False, True], ids=["objects", "listings"])
 def test_a_body_that_breaks_off_is_fetched_again(s3, summarised_url, tables, proxy, listings):
     proxy.disturb = breaks_off_once(lambda request: is_listing(request) == listings)
     options = s3.options(aws_endpoint_url=proxy.url, max_retries="3")
@@ -582,7 +572,6 @@ def test_a_missing_container_is_named(azure):
         DeltaTable("az://no-container/table", storage_options=azure.options())
 
 
-@NO_CODE
 def test_a_wrong_account_key_is_a_storage_error_without_it(azure, in_azure):
     options = azure.options(azure_storage_account_key="U0VDUkVUU0VDUkVUS0VZ")
     with pytest.raises(exceptions.StorageError, match=r"access denied") as caught:
@@ -624,10 +613,7 @@ def url_of(site, name):
     return f"{site.url}/{name.replace(' ', '%20').replace(',', '%2C')}"
 
 
-GONE = {"cleaned_up", "many_parts"}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=NO_HINT) if name in GONE else name for name in NAMES])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_table_over_http_is_the_same_as_on_disk(site, tables, name):
     same_table(DeltaTable(url_of(site, name)), DeltaTable(tables[name]))
 
@@ -640,7 +626,7 @@ def test_every_version_over_http_is_the_same_as_on_disk(site, tables, name):
         same_rows(found.to_pyarrow_table(), expected.to_pyarrow_table())
 
 
-@pytest.mark.parametrize("name", ["summarised", pytest.param("cleaned_up", marks=NO_HINT), "odd_names"])
+@pytest.mark.parametrize("name", ["summarised", "cleaned_up", "odd_names"])
 def test_what_is_a_table_is_found_out_without_a_listing(site, name):
     assert DeltaTable.is_deltatable(url_of(site, name))
     assert not DeltaTable.is_deltatable(f"{site.url}/nothing")
@@ -651,7 +637,6 @@ def test_no_table_over_http_is_said_so(site):
         DeltaTable(f"{site.url}/nothing")
 
 
-@HINT_TWICE
 def test_opening_over_http_asks_for_little(site):
     """The hint, the checkpoint, its commit, two after it, the end, the checksum, two commits or the checksum again."""
     assert DeltaTable(url_of(site, "summarised")).version() == 4
