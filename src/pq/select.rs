@@ -217,7 +217,7 @@ impl<'a> Selector<'a> {
             Expr::Call { function: Function::And, args, .. } => args.as_slice(),
             other => std::slice::from_ref(other),
         };
-        let mut asked: Vec<(usize, Vec<Vec<u8>>, Range<u64>, bool)> = Vec::new();
+        let mut asked: Vec<Asked> = Vec::new();
         for conjunct in conjuncts {
             let Some((path, values)) = sought(conjunct) else { continue };
             let Some(watched) = self.watched.iter().find(|watched| watched.path == path) else { continue };
@@ -229,22 +229,22 @@ impl<'a> Selector<'a> {
                 let length = column.bloom_filter_length().and_then(|n| u64::try_from(n).ok());
                 // Without a length its header, which gives it, is read first.
                 let range = start..start + length.unwrap_or(HEADER).min(self.footer.size - start);
-                asked.push((n, stored, range, length.is_some()));
+                asked.push(Asked { n, values: stored, range, is_whole: length.is_some() });
             }
         }
         let mut may = vec![true; groups.len()];
-        if asked.is_empty() || asked.iter().map(|(_, _, range, _)| range.end - range.start).sum::<u64>() > INDEX_LIMIT {
+        if asked.is_empty() || asked.iter().map(|asked| asked.range.end - asked.range.start).sum::<u64>() > INDEX_LIMIT {
             return Ok(may);
         }
-        let filters = read_ranges(file, end, asked.iter().map(|(_, _, range, _)| range.clone()).collect())?;
-        for ((n, stored, range, is_whole), mut bytes) in asked.into_iter().zip(filters) {
+        let filters = read_ranges(file, end, asked.iter().map(|asked| asked.range.clone()).collect())?;
+        for (Asked { n, values, range, is_whole }, mut bytes) in asked.into_iter().zip(filters) {
             if !is_whole {
                 let whole = super::thrift::bloom_length(&bytes).filter(|whole| *whole <= INDEX_LIMIT.min(self.footer.size - range.start));
                 let Some(whole) = whole else { continue };
                 bytes = read_ranges(file, end, std::iter::once(range.start..range.start + whole).collect())?.pop().unwrap_or_default();
             }
             let Some(filter) = Sbbf::from_bytes(&bytes).ok().filter(|filter| filter.num_blocks() > 0) else { continue };
-            if !stored.iter().any(|value| filter.check(value.as_slice()))
+            if !values.iter().any(|value| filter.check(value.as_slice()))
                 && let Some(may) = may.get_mut(n)
             {
                 *may = false;
@@ -402,6 +402,14 @@ impl<'a> Selector<'a> {
 enum Part {
     Bounds,
     Places,
+}
+
+/// A question to the bloom filter of row group `n`: has it one of these values?
+struct Asked {
+    n: usize,
+    values: Vec<Vec<u8>>,
+    range: Range<u64>,
+    is_whole: bool,
 }
 
 /// The bytes of a bloom filter's header at most.
