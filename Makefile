@@ -41,6 +41,7 @@ fast: $(VENV)/.test $(VENV)/.built
 	$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not spark" tests/python
 
 bench: $(VENV)/.bench $(VENV)/.built ## Compare with deltalake, Polars and DuckDB; writes docs/benchmarks.md
+	cargo build --release --features $(FEATURES) --example floors
 	$(PY) benches/python/run.py --cache $(CACHE)
 
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus

@@ -169,6 +169,10 @@ def _too_deep(text: str, pos: int | None) -> Exception:
     return invalid(f"the expression nests more than {MAX_DEPTH} levels deep", text, pos, hint)
 
 
+# Digits of a number that a message repeats.
+_SHOWN = 60
+
+
 class _Parser:
     def __init__(self, text: str, zone: str) -> None:
         self.text = text
@@ -462,7 +466,7 @@ class _Parser:
         sign = "-" if negative else ""
         lit = literals.number(sign + token.text, token.suffix)
         if lit is None:
-            shown = token.text if len(token.text) <= 60 else f"{token.text[:60]}..."
+            shown = token.text if len(token.text) <= _SHOWN else f"{token.text[:_SHOWN]}..."
             what = f"the number {sign}{shown}{token.suffix} does not fit its type"
             raise invalid(what, self.text, token.pos, "use a wider type")
         return Constant(lit, token.pos)
