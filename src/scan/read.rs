@@ -550,7 +550,8 @@ pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>
             next
         })) as Source<RecordBatch>
     });
-    let batches = lanes(sources, parallelism() + 1, 3, cancel);
+    // Lanes are drained in order: one that waits for its turn must be able to go on for about a file.
+    let batches = lanes(sources, parallelism() + 1, 16, cancel);
     Batches { schema, batches: Box::new(batches), progress }
 }
 
