@@ -12,7 +12,6 @@ use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::map_all;
 use crate::log::CommitFile;
 use crate::parse::commit::{self, Single, Take};
-use crate::protocol::action::{self, CommitTimes};
 use crate::reconcile::Texts;
 use crate::snapshot::{Snapshot, in_commit_timestamp};
 
@@ -149,13 +148,4 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
             version(low).ok_or_else(|| Error::not_found(Missing::Version, format!("the time {} is after the newest version", show(timestamp_ms))))
         }
     }
-}
-
-/// The writer's clock of a commit, for tables without in-commit timestamps.
-///
-/// # Errors
-/// [`Error::Corrupt`] for a malformed `commitInfo`.
-pub fn writer_time(info: &str) -> Result<Option<i64>> {
-    let times: CommitTimes = action::from_json("commitInfo", info)?;
-    Ok(times.timestamp.and_then(|t| t.as_i64()))
 }

@@ -68,15 +68,6 @@ impl DvColumns {
     }
 }
 
-impl StatsColumn {
-    fn as_array(&self) -> &dyn Array {
-        match self {
-            Self::Json(a) | Self::EscapedJson(a) => a,
-            Self::Parsed(a) => a,
-        }
-    }
-}
-
 /// `add`, `remove` or `cdc` actions in columns. All columns have the same length.
 #[derive(Debug, Clone)]
 pub struct FileBatch {
@@ -213,15 +204,6 @@ impl FileBatch {
             clustering: some(&|b| b.clustering.clone())?,
             order: Vec::new(),
         })
-    }
-
-    /// Bytes that the batch keeps in memory, buffers of views included.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        let mut arrays: Vec<&dyn Array> = vec![&self.path, &self.size];
-        arrays.extend(self.partition.iter().map(|a| a as &dyn Array));
-        arrays.extend(self.stats.as_ref().map(StatsColumn::as_array));
-        arrays.iter().map(|a| a.get_array_memory_size()).sum()
     }
 }
 

@@ -183,7 +183,7 @@ impl OpenCheckpoint {
                     continue;
                 }
                 let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));
-                let parsed_stats = stats_are_parsed(&raw, &group, kind);
+                let parsed_stats = stats_are_parsed(&group, kind);
                 out.push(Box::new(Lazy::new(move || group_batches(&raw, index, kind, &wanted, parsed_stats))));
             }
         }
@@ -208,7 +208,7 @@ fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
 }
 
 /// Whether `stats_parsed` knows of every file of a row group of which the text knows.
-fn stats_are_parsed(_raw: &RawFile, group: &RawGroup<'_>, kind: FileKind) -> bool {
+fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind) -> bool {
     let nulls = |path: &[&str]| group.statistics(path).map(|s| s.null_count);
     let parsed = nulls(&[kind.column(), "stats_parsed", "numRecords"]);
     match (parsed, nulls(&[kind.column(), "stats"])) {

@@ -602,15 +602,6 @@ impl Column {
     }
 }
 
-/// For callers that have one text at hand.
-///
-/// # Errors
-/// [`Error::Invalid`] when it is not JSON.
-pub fn num_records(json: &str) -> Result<Option<i64>> {
-    let value: serde_json::Value = serde_json::from_str(json).map_err(|_| Error::invalid("the statistics are not JSON"))?;
-    Ok(value.get("numRecords").and_then(serde_json::Value::as_i64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::error::to_python;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::{Cancel, panic_text};
 
 /// How long a signal may wait.
 const TICK: Duration = Duration::from_millis(50);
@@ -23,10 +23,8 @@ pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel)
     thread::Builder::new()
         .name("deltafast-call".to_owned())
         .spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| work(&inner))).unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
-                Err(Error::internal(format!("a call panicked: {}", text.unwrap_or_default())))
-            });
+            let result = catch_unwind(AssertUnwindSafe(|| work(&inner)))
+                .unwrap_or_else(|panic| Err(Error::internal(format!("a call panicked: {}", panic_text(&*panic)))));
             // The receiver is gone only when the caller was interrupted.
             let _ = sender.send(result);
         })

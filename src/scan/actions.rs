@@ -188,7 +188,7 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
     let wanted_leaves = Arc::new(every.filter(|path| needed.iter().any(|n| every.logical.get(*n).is_some_and(|p| p == path))));
     let positions: Arc<Vec<Option<usize>>> = Arc::new(every.logical.iter().map(|path| wanted_leaves.position(path)).collect());
     let outputs = Arc::new(outputs);
-    let layout = Arc::new(Layout { outputs, positions, flatten: columns.flatten, snapshot: snapshot.clone() });
+    let layout = Arc::new(Layout { outputs, positions, flatten: columns.flatten });
     let empty = PlanBatch::new(snapshot, empty_files(snapshot, &needs), &wanted_leaves, with_stats)?;
     let schema = layout.batch(&empty)?.schema();
     let keys = predicate.map(|p| plan(snapshot, Some(p), cancel)).transpose()?.map(|plan| {
@@ -287,7 +287,6 @@ struct Layout {
     outputs: Arc<Vec<Output>>,
     positions: Arc<Vec<Option<usize>>>,
     flatten: bool,
-    snapshot: Snapshot,
 }
 
 type Named = (String, ArrayRef);
@@ -417,7 +416,6 @@ impl Layout {
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
             parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
         columns.push(("deletion_vector".into(), Arc::new(StructArray::try_new(fields.into(), arrays, Some(nulls))?)));
-        let _ = &self.snapshot;
         Ok(())
     }
 }
