@@ -117,7 +117,7 @@ class Runner:
 
     def _process(self, command: list[str]) -> dict[str, Any]:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(command, stdout=out, stderr=errors)
+            process = subprocess.Popen(command, stdout=out, stderr=errors, env=_environment())
             reason = self._watch(process)
             if reason:
                 return {"failed": reason}
@@ -163,6 +163,11 @@ def _resident_mb(process: int) -> float:
     except OSError:
         return 0.0
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:")), 0.0)
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment; modules may keep their bytecode, as those of installed packages do."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _can_import(python: str, module: str) -> bool:

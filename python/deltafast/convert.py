@@ -7,7 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from deltafast.exceptions import InvalidArgumentError
 
@@ -57,7 +56,12 @@ def location(uri: str) -> str:
 
 def local_path(uri: str) -> str:
     """The path where the URL is one of a local file, else the URL."""
-    return url2pathname(urlsplit(uri).path) if uri.startswith("file://") else uri
+    if not uri.startswith("file://"):
+        return uri
+    # It brings a web client along, so only who needs it pays for it.
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(uri).path)
 
 
 def partition_text(value: object) -> str | None:

@@ -5,12 +5,13 @@
 //! and put back when its consumer has taken something. So any number of streams can be open, pulled in any order, by any
 //! threads, without one starving another (blocking senders would deadlock a join that drains one side first).
 
+mod buffers;
 mod cancel;
 mod pool;
 mod stream;
 
+pub use buffers::filled;
 pub use cancel::{Cancel, Progress};
 pub use pool::{parallelism, runtime, spawn};
-#[cfg(feature = "python")]
 pub(crate) use stream::panic_text;
 pub use stream::{Lanes, Source, lanes, map_all};

@@ -12,8 +12,10 @@
 //! what a row group holds at once is bounded: the largest page and the dictionary of each column together may exceed
 //! [`HELD`] only as long as they expand their bytes less than [`RATIO`] times. Real dictionaries do not repeat themselves,
 //! so a large one that compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can say.
-//! Gzip and Brotli pages are inflated here, since the decoder's own way does not stop at the announced size.
+//! Pages are inflated here: the decoder's own way does not stop at the announced size with Gzip and Brotli, and takes new
+//! zeroed memory for every page with the others.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::ops::Range;
@@ -34,6 +36,7 @@ use rustc_hash::FxHashMap;
 use super::footer::{End, Footer};
 use super::thrift::{PageHead, PageKind, page_head};
 use crate::error::{Error, Result};
+use crate::exec::filled;
 use crate::store::{File, Pending};
 
 /// Bytes read at once from a local file where pages are small.
@@ -192,11 +195,73 @@ struct Held {
     stored: u64,
 }
 
-/// Codecs whose decoders run to the end of what they are given.
+/// Codecs that are inflated here.
 #[derive(Debug, Clone, Copy)]
 enum Inflate {
+    Snappy,
+    Zstd,
     Gzip,
     Brotli,
+}
+
+thread_local! {
+    /// A decoder is as large as many a page.
+    static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+impl Inflate {
+    fn of(codec: CompressionCodec) -> Option<Self> {
+        match codec {
+            CompressionCodec::SNAPPY => Some(Self::Snappy),
+            CompressionCodec::ZSTD => Some(Self::Zstd),
+            CompressionCodec::GZIP => Some(Self::Gzip),
+            CompressionCodec::BROTLI => Some(Self::Brotli),
+            _ => None,
+        }
+    }
+
+    /// Inflates `stored` into `out`, which it must fill.
+    fn fill(self, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let damaged = |error: &dyn std::fmt::Display| Error::corrupt_data(format!("a Parquet page cannot be decompressed: {error}"));
+        let wanted = out.len();
+        // How many bytes there are, as far as is known: one more than wanted stands for all that is too much.
+        let length = match self {
+            // A page without values may have no bytes at all.
+            _ if wanted == 0 => 0,
+            Self::Snappy => match snap::raw::decompress_len(stored).map_err(|e| damaged(&e))? {
+                length if length == wanted => snap::raw::Decoder::new().decompress(stored, out).map_err(|e| damaged(&e))?,
+                other => other,
+            },
+            Self::Zstd => ZSTD.with_borrow_mut(|decoder| {
+                let decoder = match decoder {
+                    Some(decoder) => decoder,
+                    None => decoder.insert(zstd::bulk::Decompressor::new().map_err(|e| damaged(&e))?),
+                };
+                decoder.decompress_to_buffer(stored, out).map_err(|e| damaged(&e))
+            })?,
+            Self::Gzip => exactly(&mut flate2::read::MultiGzDecoder::new(stored), out).map_err(|e| damaged(&e))?,
+            Self::Brotli => exactly(&mut brotli::Decompressor::new(stored, 4096), out).map_err(|e| damaged(&e))?,
+        };
+        if length != wanted {
+            let most = if length > wanted { "more" } else { "fewer" };
+            return Err(Error::corrupt_data(format!("a Parquet page expands to {most} bytes than the {wanted} that it announces")));
+        }
+        Ok(())
+    }
+}
+
+/// Fills `out` and looks whether there is more: the bytes read, one more than asked for if so.
+fn exactly(from: &mut impl Read, out: &mut [u8]) -> std::io::Result<usize> {
+    let mut read = 0;
+    while let Some(rest) = out.get_mut(read..).filter(|rest| !rest.is_empty()) {
+        match from.read(rest) {
+            Ok(0) => return Ok(read),
+            Ok(count) => read += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read + from.read(&mut [0])?)
 }
 
 /// The page at `start`, inflated to the size that it announces and not a byte further.
@@ -219,20 +284,11 @@ fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<
     let bytes = if details.is_plain {
         body.clone()
     } else {
-        let mut out = Vec::with_capacity(levels.len() + wanted);
-        out.extend_from_slice(levels);
-        let limit = wanted as u64 + 1;
-        let read = match how {
-            _ if wanted == 0 => Ok(0),
-            Inflate::Gzip => flate2::read::MultiGzDecoder::new(values).take(limit).read_to_end(&mut out),
-            Inflate::Brotli => brotli::Decompressor::new(values, 4096).take(limit).read_to_end(&mut out),
-        };
-        let read = read.map_err(|error| Error::corrupt_data(format!("a Parquet page cannot be decompressed: {error}")))?;
-        if read != wanted {
-            let most = if read > wanted { "more" } else { "fewer" };
-            return Err(Error::corrupt_data(format!("a Parquet page expands to {most} bytes than the {wanted} that it announces")));
-        }
-        out.into()
+        filled(levels.len() + wanted, |out| {
+            let (head, rest) = out.split_at_mut_checked(levels.len()).ok_or_else(too_long)?;
+            head.copy_from_slice(levels);
+            how.fill(values, rest)
+        })?
     };
     Ok(match head.kind {
         PageKind::Dictionary => Page::DictionaryPage { buf: bytes, num_values: details.values, encoding: encoding(details.encoding)?, is_sorted: false },
@@ -606,6 +662,24 @@ impl Group {
         self.footer.metadata.row_groups().get(self.group)
     }
 
+    /// What the footer says of column `i`.
+    pub fn column(&self, i: usize) -> Option<&ColumnChunkMetaData> {
+        self.metadata()?.columns().get(*self.leaves.get(i)?)
+    }
+
+    /// The group with these of its columns only.
+    pub fn part(&self, columns: &[usize]) -> Self {
+        Self {
+            footer: Arc::clone(&self.footer),
+            group: self.group,
+            leaves: columns.iter().filter_map(|i| self.leaves.get(*i).copied()).collect(),
+            chunks: columns.iter().filter_map(|i| self.chunks.get(*i).cloned()).collect(),
+            pages: self.pages.clone(),
+            held: Arc::clone(&self.held),
+            failure: Arc::clone(&self.failure),
+        }
+    }
+
     /// What to look at when the decoder fails: our own error that made it fail, if there is one.
     pub fn failure(&self) -> GroupFailure {
         GroupFailure(Arc::clone(&self.failure))
@@ -646,11 +720,7 @@ impl RowGroups for Group {
         let pages = CheckedPages {
             inner,
             chunk: Arc::clone(chunk),
-            inflates: match column.compression_codec() {
-                CompressionCodec::GZIP => Some(Inflate::Gzip),
-                CompressionCodec::BROTLI => Some(Inflate::Brotli),
-                _ => None,
-            },
+            inflates: Inflate::of(column.compression_codec()),
             next: chunk.range.start,
             listed,
             dictionary_next,

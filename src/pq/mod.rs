@@ -3,7 +3,7 @@
 //! [`read`] turns one data file into batches of exactly the table's logical schema; [`RawFile`] gives a file (a checkpoint)
 //! as it is. Both share the way from bytes to arrays: [`footer`] (metadata within limits, cached), `chunks` (bytes of column
 //! chunks, fetched whole or by windows, every page header checked before it is believed), `shape` (which columns of the
-//! file, as a pruned Parquet schema of their own), then arrow-rs' array readers.
+//! file, as a pruned Parquet schema of their own), then `flat` for flat columns and arrow-rs' array readers for others.
 //!
 //! Rejected: `ParquetRecordBatchReaderBuilder`, because it projects by mask over the file's whole schema (one odd column
 //! spoils a file of which it is not even read) and opens pages without a look at their announced sizes. The readers
@@ -18,7 +18,9 @@ mod calendar;
 mod chunks;
 mod columns;
 mod convert;
+mod flat;
 pub mod footer;
+mod hybrid;
 mod raw;
 mod read;
 #[cfg(test)]
@@ -61,10 +63,7 @@ fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
-    let result = result.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", text.unwrap_or_default())))
-    });
+    let result = result.unwrap_or_else(|panic| Err(Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", crate::exec::panic_text(&*panic)))));
     result.at_file(file)
 }
 

@@ -4,17 +4,20 @@
 //! odd type elsewhere in the file cannot spoil anything. Group structure is kept where lists and maps are recognised by it.
 //!
 //! Strings and bytes decode to views (no copy out of pages and dictionaries), INT96 to microseconds (nanoseconds overflow
-//! outside of 1677 to 2262); everything else as arrow-rs has it.
+//! outside of 1677 to 2262); everything else as arrow-rs has it. Flat columns are decoded by `flat`, the others by arrow-rs.
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Fields, TimeUnit};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema_by_columns};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
 
 use super::chunks::{Group, GroupFailure};
+use super::columns::leaf_count;
+use super::flat::{FlatColumn, is_flat};
 use super::{batch_error, decode_error, guarded};
 use crate::error::{Error, Result};
 
@@ -143,7 +146,14 @@ fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Fie
 
 /// Batches of one row group, as they come from the decoder.
 pub(super) struct GroupBatches {
-    inner: ParquetRecordBatchReader,
+    /// Columns that go the straight way, with their position among the fields.
+    flat: Vec<(usize, FlatColumn)>,
+    /// The others, in order.
+    rest: Option<ParquetRecordBatchReader>,
+    schema: SchemaRef,
+    /// Rows that the row group still has; only counted for flat columns.
+    left: usize,
+    batch_rows: usize,
     failure: GroupFailure,
     file: String,
 }
@@ -151,18 +161,99 @@ pub(super) struct GroupBatches {
 /// Decodes `shape` of `group`, `batch_rows` at a time, only the rows of `selection` if there is one.
 pub(super) fn decode(shape: &Shape, group: &Group, batch_rows: usize, selection: Option<RowSelection>, file: &str) -> Result<GroupBatches> {
     let failure = group.failure();
+    let batch_rows = batch_rows.max(1);
     guarded(file, || {
-        let inner =
-            ParquetRecordBatchReader::try_new_with_row_groups(&shape.levels, group, batch_rows.max(1), selection).map_err(|e| failure.or(decode_error(e)))?;
-        Ok(GroupBatches { inner, failure: failure.clone(), file: file.to_owned() })
+        // Parts of a column are passed over by arrow-rs' readers, which know how.
+        let flat = if selection.is_none() { flat_columns(shape, group).map_err(|e| failure.or(e))? } else { Vec::new() };
+        let reader = |shape: &Shape, group: &Group| {
+            ParquetRecordBatchReader::try_new_with_row_groups(&shape.levels, group, batch_rows, selection.clone()).map_err(|e| failure.or(decode_error(e)))
+        };
+        let rest = match flat.len() {
+            0 => Some(reader(shape, group)?),
+            some if some == shape.fields.len() => None,
+            _ => {
+                let is_flat = |leaf: usize| flat.iter().any(|(_, at, _)| *at == leaf);
+                let rest = Shape::new(&shape.schema, |leaf| !is_flat(leaf))?;
+                Some(reader(&rest, &group.part(&rest.leaves))?)
+            }
+        };
+        Ok(GroupBatches {
+            flat: flat.into_iter().map(|(field, _, column)| (field, column)).collect(),
+            rest,
+            schema: Arc::new(Schema::new(shape.fields.clone())),
+            left: group.num_rows(),
+            batch_rows,
+            failure: failure.clone(),
+            file: file.to_owned(),
+        })
     })
 }
 
+/// The columns of `shape` that go the straight way: position among the fields, leaf, column.
+fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatColumn)>> {
+    let mut out = Vec::new();
+    let mut leaf = 0;
+    for (at, field) in shape.fields.iter().enumerate() {
+        let first = leaf;
+        leaf += leaf_count(field.data_type());
+        let Some(column) = group.column(first).filter(|column| !field.data_type().is_nested() && is_flat(column, field)) else { continue };
+        let pages = group.column_chunks(first).map_err(decode_error)?.next();
+        let pages = pages.transpose().map_err(decode_error)?.ok_or_else(|| Error::internal("a column has no pages"))?;
+        out.push((at, first, FlatColumn::new(pages, column, field)?));
+    }
+    Ok(out)
+}
+
+impl GroupBatches {
+    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        let Self { flat, rest, schema, left, batch_rows, .. } = self;
+        if flat.is_empty() {
+            return Ok(match rest {
+                Some(rest) => rest.next().transpose().map_err(batch_error)?,
+                None => None,
+            });
+        }
+        let rows = (*left).min(*batch_rows);
+        let others = match rest {
+            Some(rest) => rest.next().transpose().map_err(batch_error)?,
+            None => None,
+        };
+        let counted = others.as_ref().map_or(0, RecordBatch::num_rows);
+        if rest.is_some() && counted != rows {
+            return Err(Error::corrupt_data(format!("the columns of a row group have different numbers of rows ({counted} and {rows})")));
+        }
+        if rows == 0 {
+            for (_, column) in flat {
+                if column.more()? {
+                    return Err(Error::corrupt_data("a column has more rows than its row group claims"));
+                }
+            }
+            return Ok(None);
+        }
+        let mut others = others.iter().flat_map(|batch| batch.columns().iter().cloned());
+        let mut flat = flat.iter_mut().peekable();
+        let mut arrays = Vec::with_capacity(schema.fields().len());
+        for at in 0..schema.fields().len() {
+            let array = match flat.next_if(|(field, _)| *field == at) {
+                Some((_, column)) => column.read(rows)?,
+                None => others.next().ok_or_else(|| Error::internal("a column is missing"))?,
+            };
+            if array.len() < rows {
+                return Err(Error::corrupt_data(format!("a column ends {} rows too early", *left - array.len())));
+            }
+            arrays.push(array);
+        }
+        *left -= rows;
+        Ok(Some(RecordBatch::try_new(Arc::clone(schema), arrays)?))
+    }
+}
+
 impl Iterator for GroupBatches {
-    type Item = Result<arrow_array::RecordBatch>;
+    type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        guarded(&self.file, || self.inner.next().transpose().map_err(|e| self.failure.or(batch_error(e)))).transpose()
+        let file = self.file.clone();
+        guarded(&file, || self.advance().map_err(|e| self.failure.or(e))).transpose()
     }
 }
 

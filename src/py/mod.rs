@@ -13,6 +13,11 @@ use pyo3::prelude::*;
 use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
 use snapshot::Snapshot;
 
+/// Batches are allocated on one thread and freed on another by the hundred megabytes, which the system's allocator answers
+/// with a system call and a page fault each.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Snapshot>()?;

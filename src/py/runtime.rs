@@ -1,10 +1,11 @@
 //! The one way in which Python waits for the core: GIL released, Ctrl-C looked for twenty times a second.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{RecvTimeoutError, bounded};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use pyo3::prelude::*;
 
 use super::error::to_python;
@@ -14,21 +15,63 @@ use crate::exec::{Cancel, panic_text};
 /// How long a signal may wait.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Runs `work` on a thread of its own and waits for it. When a signal handler raises (Ctrl-C), the work is cancelled and
-/// left behind, so that a silent socket cannot hold the interpreter.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that wait for a call, and the process that made them: a forked child has none of its parent's.
+static IDLE: Mutex<(u32, Vec<Sender<Job>>)> = Mutex::new((0, Vec::new()));
+
+/// More idle threads than this are let go.
+const MOST_IDLE: usize = 4;
+
+fn idle() -> MutexGuard<'static, (u32, Vec<Sender<Job>>)> {
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if idle.0 != std::process::id() {
+        // A sender of the parent's reaches nobody here.
+        std::mem::take(&mut idle.1).into_iter().for_each(std::mem::forget);
+        idle.0 = std::process::id();
+    }
+    idle
+}
+
+/// Runs `job` on an idle thread, else on a new one. It must not panic.
+fn on_thread(job: Job) -> std::io::Result<()> {
+    let known = idle().1.pop();
+    let Some(thread) = known else { return start(job) };
+    // A thread that ended meanwhile gives the job back.
+    thread.send(job).or_else(|unsent| start(unsent.0))
+}
+
+fn start(job: Job) -> std::io::Result<()> {
+    let (sender, receiver) = bounded::<Job>(1);
+    thread::Builder::new().name("deltafast-call".to_owned()).spawn(move || {
+        let mut next = Some(job);
+        while let Some(job) = next.take() {
+            job();
+            let mut idle = idle();
+            if idle.1.len() >= MOST_IDLE {
+                return;
+            }
+            idle.1.push(sender.clone());
+            drop(idle);
+            next = receiver.recv().ok();
+        }
+    })?;
+    Ok(())
+}
+
+/// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work is cancelled and left
+/// behind, so that a silent socket cannot hold the interpreter.
 pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
     let cancel = Cancel::default();
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
-    thread::Builder::new()
-        .name("deltafast-call".to_owned())
-        .spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| work(&inner)))
-                .unwrap_or_else(|panic| Err(Error::internal(format!("a call panicked: {}", panic_text(&*panic)))));
-            // The receiver is gone only when the caller was interrupted.
-            let _ = sender.send(result);
-        })
-        .map_err(|e| to_python(py, &Error::internal(format!("cannot start a thread: {e}"))))?;
+    on_thread(Box::new(move || {
+        let result =
+            catch_unwind(AssertUnwindSafe(|| work(&inner))).unwrap_or_else(|panic| Err(Error::internal(format!("a call panicked: {}", panic_text(&*panic)))));
+        // The receiver is gone only when the caller was interrupted.
+        let _ = sender.send(result);
+    }))
+    .map_err(|e| to_python(py, &Error::internal(format!("cannot start a thread: {e}"))))?;
     loop {
         match py.detach(|| receiver.recv_timeout(TICK)) {
             Ok(result) => return result.map_err(|error| to_python(py, &error)),

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::{ObjectMeta, Pending, Store};
 use crate::error::{Error, Missing, Result};
+use crate::exec::filled;
 
 /// A directory as a store.
 #[derive(Debug)]
@@ -66,14 +67,19 @@ fn read_range(file: &fs::File, length: u64, range: &Range<u64>) -> io::Result<By
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let size = usize::try_from(range.end - range.start).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    // Not by position into a zeroed buffer: zeroing costs as much as reading from the page cache. The handle is ours alone.
-    let mut buffer = Vec::with_capacity(size);
+    // By position into a buffer that was in use before: zeroing a new one costs as much as reading from the page cache.
     let mut file = file;
     file.seek(SeekFrom::Start(range.start))?;
-    if file.take(range.end - range.start).read_to_end(&mut buffer)? < size {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    let mut failed = None;
+    let bytes = filled(size, |buffer| {
+        failed = file.read_exact(buffer).err();
+        Ok(())
+    });
+    match (failed, bytes) {
+        (None, Ok(bytes)) => Ok(bytes),
+        (Some(error), _) => Err(error),
+        (None, Err(error)) => Err(io::Error::other(error)),
     }
-    Ok(buffer.into())
 }
 
 impl Store for Local {

@@ -150,7 +150,7 @@ class Binder:
                 return self._function(node)
             case FieldOf(arg=arg, name=name):
                 return self._field(self.bind(arg), name, node.pos)
-            case Item(arg=arg, index=index):
+            case Item(arg=arg, at=index):
                 return self._item(self.bind(arg), self.bind(index), node.pos)
             case IntervalLit():
                 self.refuse("an INTERVAL as a value is not supported", node.pos, "add it to a date or a timestamp")

@@ -17,8 +17,7 @@ precision and scale (the node's type says the result's); `lit` means a literal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from deltafast.expr import types
 from deltafast.expr.tree import Lit
@@ -39,8 +38,7 @@ __all__ = ["CAST_FUNCTIONS", "EMITTED", "FUNCTIONS", "Emitted", "Function", "Par
 MAX_INT: Final = 2_147_483_647
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
+class Emitted(NamedTuple):
     """A name in bound trees.
 
     `duckdb` is a template over the rendered arguments; `ansi_only` says that it holds only while errors are raised.
@@ -51,16 +49,14 @@ class Emitted:
     ansi_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(NamedTuple):
     """How one argument is coerced (a kind of `Binder.coerce`) and its default when it may be left out."""
 
     kind: str
     default: Lit | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A SQL function: `rule` names the binder's method where types are not fixed by `params` and `result`."""
 
     params: tuple[Param, ...] = ()

@@ -13,8 +13,7 @@ without a bound. Each of these would be a silently different predicate.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from deltafast.expr.errors import invalid
 
@@ -23,8 +22,7 @@ __all__ = ["Token", "tokenize", "unescape"]
 MAX_TEXT: Final = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`kind` is one of name, quoted, string, number, hex, op, end; `text` is what it means, not how it was written."""
 
     kind: str

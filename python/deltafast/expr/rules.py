@@ -8,8 +8,7 @@ arguments, and returns the typed node. A rule only decides types and casts; it e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from deltafast.expr import coercion, types
 from deltafast.expr.functions import MAX_INT
@@ -67,8 +66,7 @@ class Build(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """How many arguments a function takes (`most` is None for any number), and what is built of them."""
 
     least: int

@@ -15,8 +15,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import types
@@ -30,24 +29,21 @@ __all__ = ["Bound", "Call", "Cast", "Col", "In", "Lit", "Node", "Value", "call",
 Value: TypeAlias = bool | int | float | decimal.Decimal | str | bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Col:
+class Col(NamedTuple):
     """A column or, with more than one part, a field inside a struct column."""
 
     path: tuple[str, ...]
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
-class Lit:
+class Lit(NamedTuple):
     """A constant."""
 
     value: Value
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A function of the table in `deltafast.expr.functions`."""
 
     f: str
@@ -55,8 +51,7 @@ class Call:
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(NamedTuple):
     """A cast; `mode` is `ansi` (raises), `legacy` (null or wrap) or `try` (null)."""
 
     arg: Node
@@ -64,8 +59,7 @@ class Cast:
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+class In(NamedTuple):
     """Membership in a list of constants of the operand's type; three-valued."""
 
     arg: Node
@@ -80,8 +74,7 @@ class In:
 Node: TypeAlias = Col | Lit | Call | Cast | In
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """A tree with the settings it was bound under."""
 
     expr: Node
