@@ -152,6 +152,11 @@ impl Log {
     /// The version checksum, when it can be read.
     #[must_use]
     pub fn checksum(&self, file: &File) -> Option<Checksum> {
+        /// A summary is no larger than this.
+        const LARGEST: u64 = 16 << 20;
+        if file.size.is_some_and(|size| size > LARGEST) {
+            return None;
+        }
         let (bytes, _) = file.store.get(&file.path).wait().ok()?;
         Checksum::parse(&bytes)
     }

@@ -12,7 +12,7 @@ use super::error::to_python;
 use super::runtime::wait;
 use super::store::PyStore;
 use crate::error::{Error, Missing, Result};
-use crate::exec::Progress;
+use crate::exec::{Cancel, Progress};
 use crate::expr::Bound as BoundExpr;
 use crate::history::{self, Search};
 use crate::log::{Log, TailCommit};
@@ -98,14 +98,31 @@ fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options:
 }
 
 impl Snapshot {
-    fn wrap(&self, core: Core) -> Self {
-        Self { core, uri: self.uri.clone() }
+    /// Does `work` on a waiting thread, then says what the log's wrong files deserve to have said.
+    fn run<T: Send + 'static>(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+        let core = self.core.clone();
+        let done = wait(py, move |cancel| work(core, cancel))?;
+        self.warn(py)?;
+        Ok(done)
     }
 
-    /// Makes a stream on a waiting thread.
-    fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &crate::exec::Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
-        let core = self.core.clone();
-        wait(py, move |cancel| work(core, cancel)).map(ArrowStream::new)
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        for text in self.core.take_warnings() {
+            py.import("deltafast.exceptions")?.call_method1("warn", (text,))?;
+        }
+        Ok(())
+    }
+
+    /// The same for another version, which says what it has to say.
+    fn moved(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Core> + Send + 'static) -> PyResult<Self> {
+        let other = Self { core: self.run(py, work)?, uri: self.uri.clone() };
+        other.warn(py)?;
+        Ok(other)
+    }
+
+    /// Makes a stream.
+    fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
+        self.run(py, work).map(ArrowStream::new)
     }
 }
 
@@ -146,7 +163,9 @@ impl Snapshot {
                 None => Ok(snapshot),
             }
         })?;
-        Ok(Self { core, uri })
+        let opened = Self { core, uri };
+        opened.warn(py)?;
+        Ok(opened)
     }
 
     #[getter]
@@ -161,8 +180,7 @@ impl Snapshot {
 
     #[getter]
     fn timestamp_ms(&self, py: Python<'_>) -> PyResult<i64> {
-        let core = self.core.clone();
-        wait(py, move |_| core.timestamp_ms())
+        self.run(py, |core, _| core.timestamp_ms())
     }
 
     fn protocol_json(&self, py: Python<'_>) -> PyResult<String> {
@@ -180,32 +198,26 @@ impl Snapshot {
 
     #[pyo3(signature = (version=None))]
     fn update(&self, py: Python<'_>, version: Option<i64>) -> PyResult<Self> {
-        let core = self.core.clone();
-        wait(py, move |_| core.at(version)).map(|core| self.wrap(core))
+        self.moved(py, move |core, _| core.at(version))
     }
 
     fn at_version(&self, py: Python<'_>, version: i64) -> PyResult<Self> {
-        let core = self.core.clone();
-        wait(py, move |_| core.at(Some(version))).map(|core| self.wrap(core))
+        self.moved(py, move |core, _| core.at(Some(version)))
     }
 
     fn at_timestamp(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<Self> {
-        let core = self.core.clone();
-        wait(py, move |_| {
+        self.moved(py, move |core, _| {
             let newest = core.at(None)?;
             newest.at(Some(history::version_at(&newest, timestamp_ms, Search::AtOrBefore)?))
         })
-        .map(|core| self.wrap(core))
     }
 
     fn num_files(&self, py: Python<'_>) -> PyResult<u64> {
-        let core = self.core.clone();
-        wait(py, move |cancel| scan::plan(&core, None, cancel).map(|plan| plan.files))
+        self.run(py, |core, cancel| scan::plan(&core, None, cancel).map(|plan| plan.files))
     }
 
     fn size_in_bytes(&self, py: Python<'_>) -> PyResult<i64> {
-        let core = self.core.clone();
-        wait(py, move |cancel| {
+        self.run(py, |core, cancel| {
             let plan = scan::plan(&core, None, cancel)?;
             Ok(plan.batches.iter().map(|(batch, _)| batch.files.size.iter().flatten().sum::<i64>()).sum())
         })
@@ -291,14 +303,12 @@ impl Snapshot {
 
     #[pyo3(signature = (predicate=None))]
     fn count(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<u64> {
-        let core = self.core.clone();
-        wait(py, move |cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
+        self.run(py, move |core, cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
     }
 
     #[pyo3(signature = (limit=None))]
     fn history_json(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Vec<String>> {
-        let core = self.core.clone();
-        wait(py, move |_| {
+        self.run(py, move |core, _| {
             Ok(history::history(&core, limit)?
                 .into_iter()
                 .map(|entry| {
@@ -316,14 +326,12 @@ impl Snapshot {
     }
 
     fn transactions_json(&self, py: Python<'_>) -> PyResult<String> {
-        let core = self.core.clone();
-        let sets = wait(py, move |_| core.sets().map(|sets| sets.transactions.clone()))?;
+        let sets = self.run(py, |core, _| core.sets().map(|sets| sets.transactions.clone()))?;
         json(py, &sets)
     }
 
     fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
-        let core = self.core.clone();
-        let sets = wait(py, move |_| {
+        let sets = self.run(py, |core, _| {
             core.sets().map(|sets| sets.domains.iter().map(|(name, domain)| (name.clone(), domain.configuration.clone())).collect::<HashMap<_, _>>())
         })?;
         json(py, &sets)
@@ -368,9 +376,8 @@ impl Snapshot {
 
     #[pyo3(signature = (predicate=None, columns=None))]
     fn plan_json(&self, py: Python<'_>, predicate: Option<String>, columns: Option<Vec<String>>) -> PyResult<String> {
-        let core = self.core.clone();
         let _ = columns;
-        wait(py, move |cancel| {
+        self.run(py, move |core, cancel| {
             let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
             Ok(serde_json::json!({"files_total": plan.files_total, "files_after_partition": plan.files_after_partition, "files": plan.files}).to_string())
         })
