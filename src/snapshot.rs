@@ -13,8 +13,6 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use chrono_tz::Tz;
-
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::Cancel;
 use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Skip, Totals};
@@ -22,6 +20,7 @@ use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
+use crate::protocol::calendar::Zone;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::{log_path, properties};
@@ -32,14 +31,14 @@ use crate::store::Stores;
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
     /// Where timestamps without a zone are read.
-    pub zone: Tz,
+    pub zone: Zone,
     /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version there is.
     pub catalog: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { zone: Tz::UTC, catalog: false }
+        Self { zone: Zone::UTC, catalog: false }
     }
 }
 

@@ -314,7 +314,7 @@ impl Reading {
             raw_columns: self.raw.clone(),
             batch_rows: self.batch_rows,
             range: task.range.clone(),
-            time_zone: self.snapshot.options().zone.name().to_owned(),
+            zone: self.snapshot.options().zone,
             filter: self.filter.clone(),
             filter_rows: self.filter_rows,
             filter_columns: self.filter_columns.clone(),
