@@ -11,6 +11,5 @@ mod stream;
 
 pub use cancel::{Cancel, Progress};
 pub use pool::{parallelism, runtime, spawn};
-#[cfg(feature = "python")]
 pub(crate) use stream::panic_text;
 pub use stream::{Lanes, Source, lanes, map_all};
