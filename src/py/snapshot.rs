@@ -16,6 +16,7 @@ use crate::exec::{Cancel, Progress};
 use crate::expr::Bound as BoundExpr;
 use crate::history::{self, Search};
 use crate::log::{Log, TailCommit};
+use crate::protocol::calendar::Zone;
 use crate::protocol::schema::TextLayout;
 use crate::scan::{self, ActionColumns, Batches, ChangeRequest, MetadataColumn, ScanRequest};
 use crate::snapshot::{ReadOptions, Snapshot as Core};
@@ -37,55 +38,8 @@ fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
 }
 
 fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
-    let zone = match options.get("time_zone") {
-        Some(name) => {
-            whole_hours(name).unwrap_or(name).parse().map_err(|_| Error::invalid(format!("`{name}` is no time zone; give a name like `Europe/Berlin`")))?
-        }
-        None => chrono_tz::Tz::UTC,
-    };
+    let zone = options.get("time_zone").map(|name| Zone::parse(name)).transpose()?.unwrap_or_default();
     Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
-}
-
-/// The zone database's name for an offset of whole hours, whose sign it turns around.
-fn whole_hours(offset: &str) -> Option<&'static str> {
-    const EAST: [&str; 15] = [
-        "UTC",
-        "Etc/GMT-1",
-        "Etc/GMT-2",
-        "Etc/GMT-3",
-        "Etc/GMT-4",
-        "Etc/GMT-5",
-        "Etc/GMT-6",
-        "Etc/GMT-7",
-        "Etc/GMT-8",
-        "Etc/GMT-9",
-        "Etc/GMT-10",
-        "Etc/GMT-11",
-        "Etc/GMT-12",
-        "Etc/GMT-13",
-        "Etc/GMT-14",
-    ];
-    const WEST: [&str; 13] = [
-        "UTC",
-        "Etc/GMT+1",
-        "Etc/GMT+2",
-        "Etc/GMT+3",
-        "Etc/GMT+4",
-        "Etc/GMT+5",
-        "Etc/GMT+6",
-        "Etc/GMT+7",
-        "Etc/GMT+8",
-        "Etc/GMT+9",
-        "Etc/GMT+10",
-        "Etc/GMT+11",
-        "Etc/GMT+12",
-    ];
-    let (names, rest): (&[&'static str], &str) = match offset.strip_prefix('+') {
-        Some(rest) => (&EAST, rest),
-        None => (&WEST, offset.strip_prefix('-')?),
-    };
-    let hours = rest.strip_suffix(":00").or_else(|| rest.strip_suffix("00")).unwrap_or(rest);
-    names.get(hours.parse::<usize>().ok()?).copied()
 }
 
 fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
@@ -317,7 +271,6 @@ impl Snapshot {
                         _ => serde_json::Map::new(),
                     };
                     info.insert("version".to_owned(), entry.version.into());
-                    // The writer's clock stays where it stood alone; the version's time is that of time travel.
                     info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
                     serde_json::Value::Object(info).to_string()
                 })
@@ -374,9 +327,8 @@ impl Snapshot {
         })
     }
 
-    #[pyo3(signature = (predicate=None, columns=None))]
-    fn plan_json(&self, py: Python<'_>, predicate: Option<String>, columns: Option<Vec<String>>) -> PyResult<String> {
-        let _ = columns;
+    #[pyo3(signature = (predicate=None))]
+    fn plan_json(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<String> {
         self.run(py, move |core, cancel| {
             let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
             Ok(serde_json::json!({"files_total": plan.files_total, "files_after_partition": plan.files_after_partition, "files": plan.files}).to_string())
