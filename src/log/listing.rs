@@ -280,7 +280,9 @@ impl Listing {
         let version = version.unwrap_or(newest);
         if version > newest || version < 0 {
             let oldest = self.commits.keys().next().copied().unwrap_or(newest).min(newest);
-            return Err(Error::not_found(Missing::Version, format!("the table has no version {version}; it has versions {oldest} to {newest}")).at_version(version));
+            return Err(
+                Error::not_found(Missing::Version, format!("the table has no version {version}; it has versions {oldest} to {newest}")).at_version(version)
+            );
         }
         let checkpoint = self.checkpoints.iter().rev().filter(|c| c.version <= version).nth(skip.checkpoints).cloned();
         let first = checkpoint.as_ref().map_or(0, |c| c.version + 1);
