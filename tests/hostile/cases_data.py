@@ -37,6 +37,8 @@ def _damaged(folder: pathlib.Path, damage: Callable[[bytes], bytes], *, keep_siz
 _OTHERWISE = {
     "encrypted": error(f"{BAD}|DeltaProtocolError", FILE),
     "rows_of_billions": either(ALL, BAD, FILE),
+    "values_of_billions": either(ALL, BAD, FILE),
+    "data_pages_outside": either(ALL, BAD, FILE),
 }
 for _name, _damage in damages(0).items():
 
