@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Cancel, parallelism, spawn};
+use super::{Cancel, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
 /// Items of one lane.
@@ -171,7 +171,7 @@ where
         let job = Arc::clone(&job);
         Box::new(std::iter::once_with(move || job(input))) as Source<T>
     });
-    lanes(sources, parallelism() * 4, 1, &Cancel::default()).collect()
+    lanes(sources, IN_FLIGHT.max(parallelism() * 4), 1, &Cancel::default()).collect()
 }
 
 #[cfg(test)]
