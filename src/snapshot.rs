@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Missing, Result, ResultExt};
-use crate::exec::Cancel;
+use crate::exec::{self, Cancel};
 use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Skip, Totals};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
@@ -91,9 +91,11 @@ impl Snapshot {
     /// Opens `version` (the newest if `None`).
     ///
     /// # Errors
-    /// [`Error::NotFound`] for no table or version, [`Error::Unsupported`] for one that needs more than deltafast has,
+    /// [`Error::NotFound`] for no table or version, [`Error::Invalid`] for a setting, [`Error::Unsupported`] for one that needs more than deltafast has,
     /// [`Error::Corrupt`] for a damaged log.
     pub fn open(log: Log, version: Option<i64>, options: ReadOptions) -> Result<Self> {
+        // A setting that makes no sense is known before there is work to do.
+        exec::memory_limit()?;
         let (listing, segment) = log.segment(version)?;
         Self::build(log, &listing, segment, options, Arc::default())
     }

@@ -5,10 +5,12 @@
 //! and put back when its consumer has taken something. So any number of streams can be open, pulled in any order, by any
 //! threads, without one starving another (blocking senders would deadlock a join that drains one side first).
 
+mod budget;
 mod cancel;
 mod pool;
 mod stream;
 
+pub use budget::memory_limit;
 pub use cancel::{Cancel, Progress};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub(crate) use stream::panic_text;

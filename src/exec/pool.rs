@@ -16,17 +16,17 @@ use crate::error::{Error, Result};
 type Job = Box<dyn FnOnce() + Send>;
 
 /// What belongs to one process id. A forked child finds its parent's threads gone and makes its own.
-struct PerProcess<T>(OnceLock<Mutex<Owned<T>>>);
+pub(super) struct PerProcess<T>(OnceLock<Mutex<Owned<T>>>);
 
 /// A value and the process that made it.
 type Owned<T> = Option<(u32, Arc<T>)>;
 
 impl<T> PerProcess<T> {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self(OnceLock::new())
     }
 
-    fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+    pub(super) fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         let pid = std::process::id();
         let slot = self.0.get_or_init(|| Mutex::new(None));
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);

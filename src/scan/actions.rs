@@ -226,7 +226,9 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
             Ok(if batch.schema() == expected { batch } else { RecordBatch::try_new(expected, batch.columns().to_vec())? })
         })) as Source<RecordBatch>
     });
-    let batches = lanes(jobs, parallelism() * 2, 1, cancel).filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
+    let batches = lanes(jobs, parallelism() * 2, 1, cancel)
+        .weighed(RecordBatch::get_array_memory_size)
+        .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
     Ok(Batches { schema, batches: Box::new(coalesced(batches)), progress })
 }
 

@@ -552,7 +552,7 @@ pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>
         })) as Source<RecordBatch>
     });
     // Lanes are drained in order: one that waits for its turn must be able to go on for about a file.
-    let batches = lanes(sources, window, 16, cancel);
+    let batches = lanes(sources, window, 16, cancel).weighed(RecordBatch::get_array_memory_size);
     Batches { schema, batches: Box::new(batches), progress }
 }
 
