@@ -297,6 +297,8 @@ impl fmt::Display for Error {
             Self::Internal { what, .. } => write!(f, "defect in deltafast, please report it: {}", Shown(what))?,
         }
         match self.place() {
+            // A missing version is what the text is about.
+            Some(_) if matches!(self, Self::NotFound { kind: Missing::Version, .. }) => Ok(()),
             Some(place) if place.is_known() => write!(f, " ({place})"),
             _ => Ok(()),
         }

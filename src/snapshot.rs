@@ -13,15 +13,14 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use chrono_tz::Tz;
-
 use crate::error::{Error, Missing, Result, ResultExt};
-use crate::exec::Cancel;
-use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Skip};
+use crate::exec::{self, Cancel};
+use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Skip, Totals};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
+use crate::protocol::calendar::Zone;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::{log_path, properties};
@@ -32,14 +31,14 @@ use crate::store::Stores;
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
     /// Where timestamps without a zone are read.
-    pub zone: Tz,
+    pub zone: Zone,
     /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version there is.
     pub catalog: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { zone: Tz::UTC, catalog: false }
+        Self { zone: Zone::UTC, catalog: false }
     }
 }
 
@@ -58,9 +57,27 @@ struct Inner {
     schema: StructType,
     mapping: ColumnMapping,
     checksum: Option<Checksum>,
+    /// Whether protocol and metadata are the checksum's word, not the log's.
+    believed: bool,
+    warnings: Mutex<Warnings>,
     sets: OnceLock<Sets>,
     timestamp_ms: OnceLock<i64>,
     plan_cache: Mutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
+}
+
+/// What users should hear of a table that could be read all the same; each text once.
+#[derive(Debug, Default)]
+struct Warnings {
+    all: Vec<String>,
+    taken: usize,
+}
+
+impl Warnings {
+    fn add(&mut self, text: String) {
+        if !self.all.contains(&text) {
+            self.all.push(text);
+        }
+    }
 }
 
 /// Checkpoints up to this size are read before the first file is given out.
@@ -74,28 +91,45 @@ impl Snapshot {
     /// Opens `version` (the newest if `None`).
     ///
     /// # Errors
-    /// [`Error::NotFound`] for no table or version, [`Error::Unsupported`] for one that needs more than deltafast has,
+    /// [`Error::NotFound`] for no table or version, [`Error::Invalid`] for a setting, [`Error::Unsupported`] for one that needs more than deltafast has,
     /// [`Error::Corrupt`] for a damaged log.
     pub fn open(log: Log, version: Option<i64>, options: ReadOptions) -> Result<Self> {
+        // A setting that makes no sense is known before there is work to do.
+        exec::memory_limit()?;
         let (listing, segment) = log.segment(version)?;
         Self::build(log, &listing, segment, options, Arc::default())
     }
 
     fn build(log: Log, listing: &Listing, segment: Segment, options: ReadOptions, texts: Arc<Texts>) -> Result<Self> {
-        let checksum = trusted_checksum(&log, &segment, &texts)?;
-        let mut segment = segment;
-        let table = match &checksum {
-            Some(checksum) => TableActions { protocol: checksum.protocol.clone(), metadata: checksum.metadata.clone() },
-            None => {
-                let (table, used) = with_fallback(&log, Some(listing), segment, |segment| reconcile::read_table(segment, &texts, log.stores().root()))?;
-                segment = used;
-                table
-            }
-        };
-        Self::assemble(log, segment, options, texts, table, checksum)
+        let checksum = segment.checksum.as_ref().and_then(|file| log.checksum(file));
+        let mut warnings = Warnings::default();
+        if let Some(checksum) = &checksum
+            && believable(checksum, &log, &segment, &texts)?
+        {
+            let table = TableActions { protocol: checksum.protocol.clone(), metadata: checksum.metadata.clone() };
+            return Self::assemble(log, segment, options, texts, table, (Some(checksum.clone()), true), warnings);
+        }
+        let Used { done: table, segment, damage } =
+            with_fallback(&log, Some(listing), segment, |segment| reconcile::read_table(segment, &texts, log.stores().root()))?;
+        if let Some(damage) = damage {
+            warnings.add(read_without(&damage));
+        }
+        let wrong = checksum.as_ref().map(|checksum| checksum.against_table(&table.protocol, &table.metadata)).unwrap_or_default();
+        if !wrong.is_empty() {
+            warnings.add(wrong_checksum(segment.version, &wrong));
+        }
+        Self::assemble(log, segment, options, texts, table, (checksum.filter(|_| wrong.is_empty()), false), warnings)
     }
 
-    fn assemble(log: Log, segment: Segment, options: ReadOptions, texts: Arc<Texts>, table: TableActions, checksum: Option<Checksum>) -> Result<Self> {
+    fn assemble(
+        log: Log,
+        segment: Segment,
+        options: ReadOptions,
+        texts: Arc<Texts>,
+        table: TableActions,
+        (checksum, believed): (Option<Checksum>, bool),
+        warnings: Warnings,
+    ) -> Result<Self> {
         let version = segment.version;
         let TableActions { protocol, metadata } = table;
         features::check_readable(&protocol).at_file(log.stores().root().url()).at_version(version)?;
@@ -130,6 +164,8 @@ impl Snapshot {
             schema,
             mapping,
             checksum,
+            believed,
+            warnings: Mutex::new(warnings),
             sets: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
             plan_cache: Mutex::new(None),
@@ -190,10 +226,30 @@ impl Snapshot {
         self.0.options
     }
 
-    /// The version checksum, where one was trusted.
+    /// The warnings that were not taken yet: files of the log that are wrong and could be done without.
     #[must_use]
-    pub fn checksum(&self) -> Option<&Checksum> {
-        self.0.checksum.as_ref()
+    pub fn take_warnings(&self) -> Vec<String> {
+        let mut warnings = self.warnings();
+        let new = warnings.all.get(warnings.taken..).unwrap_or_default().to_vec();
+        warnings.taken = warnings.all.len();
+        new
+    }
+
+    fn warnings(&self) -> std::sync::MutexGuard<'_, Warnings> {
+        self.0.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares the version checksum with what else turned out of the version.
+    fn check(&self, compare: impl FnOnce(&Checksum) -> Vec<&'static str>) {
+        let wrong = self.0.checksum.as_ref().map(compare).unwrap_or_default();
+        if !wrong.is_empty() {
+            self.warnings().add(wrong_checksum(self.version(), &wrong));
+        }
+    }
+
+    /// Compares the version checksum with the live files, once somebody has read them all.
+    pub fn check_files(&self, totals: &Totals) {
+        self.check(|checksum| checksum.against_files(totals));
     }
 
     /// The partition columns, in the order of the metadata.
@@ -219,11 +275,12 @@ impl Snapshot {
     /// What `work` met first, when nothing else is left to try.
     pub fn with_segment<T>(&self, work: impl Fn(&Segment) -> Result<T>) -> Result<T> {
         let segment = self.segment();
-        let (done, used) = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
-        if used.skip != segment.skip {
-            *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(used);
+        let used = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
+        if let Some(damage) = used.damage {
+            self.warnings().add(read_without(&damage));
+            *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(used.segment);
         }
-        Ok(done)
+        Ok(used.done)
     }
 
     /// Streams live files or tombstones with the wanted columns.
@@ -275,6 +332,9 @@ impl Snapshot {
         if let Some(retention) = self.0.metadata.configuration.get("delta.setTransactionRetentionDuration").and_then(|text| properties::duration_ms(text)) {
             let oldest = now_ms().saturating_sub(retention);
             sets.transactions.retain(|_, txn| txn.last_updated.is_some_and(|updated| updated > oldest));
+            self.check(|checksum| checksum.against_domains(&sets.domains));
+        } else {
+            self.check(|checksum| [checksum.against_transactions(&sets.transactions), checksum.against_domains(&sets.domains)].concat());
         }
         Ok(self.0.sets.get_or_init(|| sets))
     }
@@ -362,7 +422,7 @@ impl Snapshot {
         longer.checksum = None;
         longer.commits.extend(tail.commits.iter().cloned());
         longer.replay.extend(tail.commits);
-        let newer = Self::assemble(self.0.log.clone(), longer, self.0.options, Arc::clone(&self.0.texts), table, None)?;
+        let newer = Self::assemble(self.0.log.clone(), longer, self.0.options, Arc::clone(&self.0.texts), table, (None, false), Warnings::default())?;
         if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
             newer.plan_cache().clone_from(&self.plan_cache());
         }
@@ -400,10 +460,16 @@ impl Snapshot {
         }
         let segment = self.segment();
         let time = match &segment.last_commit {
-            Some(commit) if self.has_in_commit_timestamp(segment.version) => match self.0.checksum.as_ref().and_then(|c| c.in_commit_timestamp_opt) {
-                Some(time) => time,
-                None => in_commit_timestamp(&self.0.texts, commit)?,
-            },
+            Some(commit) if self.has_in_commit_timestamp(segment.version) => {
+                match self.0.checksum.as_ref().filter(|_| self.0.believed).and_then(|c| c.in_commit_timestamp_opt) {
+                    Some(time) => time,
+                    None => {
+                        let time = in_commit_timestamp(&self.0.texts, commit)?;
+                        self.check(|checksum| checksum.against_time(time));
+                        time
+                    }
+                }
+            }
             Some(commit) if commit.modified_ms != 0 => commit.modified_ms,
             Some(commit) => commit.file.store.head(&commit.file.path)?.modified_ms,
             None => match segment.checkpoint.as_ref().and_then(|c| c.files.first()) {
@@ -489,40 +555,52 @@ pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
     Err(missing())
 }
 
-/// The version checksum of a segment, unless its own commit contradicts it.
-fn trusted_checksum(log: &Log, segment: &Segment, texts: &Arc<Texts>) -> Result<Option<Checksum>> {
-    let Some(file) = &segment.checksum else { return Ok(None) };
+/// Whether the word of a version checksum is taken for protocol and metadata: where the log is far or long, unless its own
+/// commit contradicts it.
+fn believable(checksum: &Checksum, log: &Log, segment: &Segment, texts: &Arc<Texts>) -> Result<bool> {
     // Where looking is cheap, looking beats believing: a local log that is read in a moment needs no summary.
     if log.stores().root().url().starts_with("file:") && segment.commits.iter().map(|c| c.file.size.unwrap_or(0)).sum::<u64>() <= LOOKED_AT {
-        return Ok(None);
+        return Ok(false);
     }
-    let Some(checksum) = log.checksum(file) else { return Ok(None) };
     if features::check_readable(&checksum.protocol).is_err() || StructType::parse(&checksum.metadata.schema_string).is_err() {
-        return Ok(None);
+        return Ok(false);
     }
-    if let Some(commit) = &segment.last_commit
-        && commit.file.size.is_some_and(|size| size <= CHECKED_COMMIT)
-    {
-        let text = texts.get(commit)?;
-        let take = Take { table: true, ..Take::default() };
-        for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
-            let agrees = match single {
-                Single::Protocol(protocol) => protocol == checksum.protocol,
-                Single::Metadata(metadata) => *metadata == checksum.metadata,
-                _ => true,
-            };
-            if !agrees {
-                return Ok(None);
-            }
+    let Some(commit) = segment.last_commit.as_ref().filter(|commit| commit.file.size.is_some_and(|size| size <= CHECKED_COMMIT)) else { return Ok(true) };
+    let text = texts.get(commit)?;
+    let take = Take { table: true, ..Take::default() };
+    let (mut protocol, mut metadata) = (checksum.protocol.clone(), checksum.metadata.clone());
+    for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
+        match single {
+            Single::Protocol(written) => protocol = written,
+            Single::Metadata(written) => metadata = *written,
+            _ => {}
         }
     }
-    Ok(Some(checksum))
+    Ok(checksum.against_table(&protocol, &metadata).is_empty())
 }
 
-/// Runs `work` on `segment`, then on ever weaker ones while it fails for damage; gives the segment that worked.
-fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work: impl Fn(&Segment) -> Result<T>) -> Result<(T, Segment)> {
+fn wrong_checksum(version: i64, fields: &[&str]) -> String {
+    let named = fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
+    format!("the version checksum {} contradicts the log in {named} and is ignored; it can be deleted", log_path::checksum(version))
+}
+
+fn read_without(damage: &Error) -> String {
+    format!("{damage}; the table was read without this file")
+}
+
+/// What [`with_fallback`] came to.
+struct Used<T> {
+    done: T,
+    /// The segment that worked.
+    segment: Segment,
+    /// Why the first one did not.
+    damage: Option<Error>,
+}
+
+/// Runs `work` on `segment`, then on ever weaker ones while it fails for damage.
+fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work: impl Fn(&Segment) -> Result<T>) -> Result<Used<T>> {
     let first = match work(&segment) {
-        Ok(done) => return Ok((done, segment)),
+        Ok(done) => return Ok(Used { done, segment, damage: None }),
         Err(error) => error,
     };
     let damaged =
@@ -554,7 +632,7 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
             continue;
         };
         match work(&weaker) {
-            Ok(done) => return Ok((done, weaker)),
+            Ok(done) => return Ok(Used { done, segment: weaker, damage: Some(as_log_damage(first)) }),
             Err(error) if damaged(&error) && weaker.checkpoint.is_some() => {}
             Err(_) => return Err(as_log_damage(first)),
         }

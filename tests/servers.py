@@ -217,6 +217,9 @@ class _Quiet(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     """An HTTP server in threads of this process; `requests` holds what it was asked since `forget`."""
 
+    #: Clients that may wait to be let in; the sixth of the default would be told to come back a second later.
+    request_queue_size = 128
+
     def __init__(self) -> None:
         self.requests: list[str] = []
         super().__init__((HOST, 0), _Quiet)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DataFileNotFoundError,
         DeltaError,
         DeltaProtocolError,
+        DeltaWarning,
         InternalError,
         InvalidArgumentError,
         SchemaMismatchError,
@@ -49,6 +50,7 @@ __all__ = [
     "DeltaProtocolError",
     "DeltaTable",
     "DeltaTableConfig",
+    "DeltaWarning",
     "Field",
     "InternalError",
     "InvalidArgumentError",
@@ -72,7 +74,7 @@ __all__ = [
 
 #: The module of each public name, and what it is called there if not the same.
 _HOME = {
-    **dict.fromkeys([name for name in __all__ if name.endswith("Error")], "exceptions"),
+    **dict.fromkeys([name for name in __all__ if name.endswith(("Error", "Warning"))], "exceptions"),
     **dict.fromkeys(
         ["ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "Schema", "StructType", "VariantType"],
         "schema",

@@ -8,6 +8,8 @@ so they cross process pools and Spark executors whole. The names of `deltalake.e
 from __future__ import annotations
 
 import errno
+import inspect
+import warnings
 from typing import Any
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "DataFileNotFoundError",
     "DeltaError",
     "DeltaProtocolError",
+    "DeltaWarning",
     "InternalError",
     "InvalidArgumentError",
     "SchemaMismatchError",
@@ -138,3 +141,15 @@ class ChangeDataNotRecordedError(DeltaError, ValueError):
 
 class InternalError(DeltaError, RuntimeError):
     """A bug in deltafast; please report it with the message."""
+
+
+class DeltaWarning(UserWarning):
+    """A file of the log is wrong, but the table could be read without it."""
+
+
+def warn(message: str) -> None:
+    """Warn in the name of the first caller outside of this package."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DeltaWarning, stacklevel=level)

@@ -311,7 +311,8 @@ class DeltaTable:
             limit: At most this many commits.
 
         Returns:
-            The `commitInfo` of each commit with its `version` and `timestamp` (ms).
+            The `commitInfo` of each commit with its `version` and `timestamp` (ms): the in-commit timestamp
+            where the table has them, else the writer's clock, else the time of the commit's file.
         """
         return [json.loads(text) for text in self._snapshot.history_json(limit)]
 
@@ -423,10 +424,9 @@ class DeltaTable:
         """The removed files that the log still remembers."""
         return RecordBatchReader(self._snapshot.tombstones())
 
-    def plan(self, predicate: Predicate | None = None, columns: Sequence[str] | None = None) -> dict[str, Any]:
+    def plan(self, predicate: Predicate | None = None) -> dict[str, Any]:
         """How much a scan would read: files in all, after partition pruning and after statistics."""
-        chosen = None if columns is None else list(columns)
-        return cast("dict[str, Any]", json.loads(self._snapshot.plan_json(self._bound(predicate), chosen)))
+        return cast("dict[str, Any]", json.loads(self._snapshot.plan_json(self._bound(predicate))))
 
     # --- rows ------------------------------------------------------------------------------------
 

@@ -1,20 +1,22 @@
 //! Ordered, bounded, parallel pulling: many sources in, one iterator out.
 //!
 //! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The consumer drains the lanes in
-//! order, so the output order is that of the sources whatever thread ran them; memory is lanes in flight x queue length.
+//! order, so the output order is that of the sources whatever thread ran them; memory is lanes in flight x queue length, and for
+//! items that are weighed ([`Lanes::weighed`]) no more than the process's byte budget and an item a lane.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Cancel, parallelism, spawn};
+use super::budget::Held;
+use super::{Cancel, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
 /// Items of one lane.
 pub type Source<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
 struct State<T> {
-    queue: VecDeque<Result<T>>,
+    queue: VecDeque<(Result<T>, Held)>,
     /// The source while no worker holds it.
     parked: Option<Source<T>>,
     finished: bool,
@@ -25,7 +27,11 @@ struct Lane<T> {
     changed: Condvar,
     cancel: Cancel,
     capacity: usize,
+    weigh: Weigh<T>,
 }
+
+/// The bytes of an item.
+type Weigh<T> = Option<fn(&T) -> usize>;
 
 impl<T: Send + 'static> Lane<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -43,14 +49,17 @@ impl<T: Send + 'static> Lane<T> {
                     catch_unwind(AssertUnwindSafe(|| source.next()))
                         .unwrap_or_else(|panic| Some(Err(Error::internal(format!("a worker panicked: {}", panic_text(&*panic))))))
                 };
+                let bytes = lane.weigh.zip(item.as_ref().and_then(|item| item.as_ref().ok())).map_or(0, |(weigh, item)| weigh(item));
+                let held = Held::new(bytes as u64);
                 let mut state = lane.lock();
                 match item {
                     Some(item) => {
                         let failed = item.is_err();
-                        state.queue.push_back(item);
+                        let full = state.queue.len() + 1 >= lane.capacity || held.is_last();
+                        state.queue.push_back((item, held));
                         if failed {
                             state.finished = true;
-                        } else if state.queue.len() >= lane.capacity {
+                        } else if full {
                             state.parked = Some(source);
                             lane.changed.notify_one();
                             return;
@@ -66,7 +75,7 @@ impl<T: Send + 'static> Lane<T> {
         });
         if let Err(error) = queued {
             let mut state = self.lock();
-            state.queue.push_back(Err(error));
+            state.queue.push_back((Err(error), Held::new(0)));
             state.finished = true;
         }
     }
@@ -74,7 +83,7 @@ impl<T: Send + 'static> Lane<T> {
     fn recv(self: &Arc<Self>) -> Option<Result<T>> {
         let mut state = self.lock();
         loop {
-            if let Some(item) = state.queue.pop_front() {
+            if let Some((item, _)) = state.queue.pop_front() {
                 let parked = state.parked.take();
                 drop(state);
                 if let Some(source) = parked {
@@ -101,15 +110,33 @@ pub struct Lanes<T> {
     running: VecDeque<Arc<Lane<T>>>,
     window: usize,
     capacity: usize,
+    weigh: Weigh<T>,
     cancel: Cancel,
     failed: bool,
+}
+
+impl<T> Lanes<T> {
+    /// Also keeps what waits within the process's byte budget; `weigh` gives the bytes of an item.
+    #[must_use]
+    pub fn weighed(mut self, weigh: fn(&T) -> usize) -> Self {
+        self.weigh = Some(weigh);
+        self
+    }
 }
 
 /// Pulls `sources` in parallel, `window` of them at once, each at most `capacity` items ahead; ends at the first error.
 ///
 /// Dropping the iterator cancels what still runs.
 pub fn lanes<T: Send + 'static>(sources: impl Iterator<Item = Source<T>> + Send + 'static, window: usize, capacity: usize, cancel: &Cancel) -> Lanes<T> {
-    Lanes { waiting: Box::new(sources), running: VecDeque::new(), window: window.max(1), capacity: capacity.max(1), cancel: cancel.child(), failed: false }
+    Lanes {
+        waiting: Box::new(sources),
+        running: VecDeque::new(),
+        window: window.max(1),
+        capacity: capacity.max(1),
+        weigh: None,
+        cancel: cancel.child(),
+        failed: false,
+    }
 }
 
 impl<T: Send + 'static> Iterator for Lanes<T> {
@@ -123,7 +150,13 @@ impl<T: Send + 'static> Iterator for Lanes<T> {
             while self.running.len() < self.window {
                 let Some(source) = self.waiting.next() else { break };
                 let state = State { queue: VecDeque::new(), parked: None, finished: false };
-                let lane = Arc::new(Lane { state: Mutex::new(state), changed: Condvar::new(), cancel: self.cancel.clone(), capacity: self.capacity });
+                let lane = Arc::new(Lane {
+                    state: Mutex::new(state),
+                    changed: Condvar::new(),
+                    cancel: self.cancel.clone(),
+                    capacity: self.capacity,
+                    weigh: self.weigh,
+                });
                 lane.start(source);
                 self.running.push_back(lane);
             }
@@ -171,11 +204,13 @@ where
         let job = Arc::clone(&job);
         Box::new(std::iter::once_with(move || job(input))) as Source<T>
     });
-    lanes(sources, parallelism() * 4, 1, &Cancel::default()).collect()
+    lanes(sources, IN_FLIGHT.max(parallelism() * 4), 1, &Cancel::default()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     fn numbers(from: u32, to: u32) -> Source<u32> {
@@ -196,6 +231,21 @@ mod tests {
         }
         assert_eq!(lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default()).count(), 8000);
         assert_eq!(idle.pop().unwrap().count(), 7999);
+    }
+
+    #[test]
+    fn a_spent_budget_leaves_an_item_a_lane() {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let counted = || Box::new((0..100).map(|n| Ok(MADE.fetch_add(1, Ordering::SeqCst).min(n)))) as Source<usize>;
+        // The budget is that of the process, so any one of these spends it.
+        let mut stream = lanes((0..4).map(move |_| counted()), 4, 50, &Cancel::default()).weighed(|_| 1 << 58);
+        stream.next().unwrap().unwrap();
+        while stream.running.iter().any(|lane| lane.lock().queue.is_empty()) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(MADE.load(Ordering::SeqCst) <= 1 + 4, "one was taken, four wait");
+        assert_eq!(stream.count(), 399);
     }
 
     #[test]

@@ -17,10 +17,8 @@ pub mod eval;
 pub mod function;
 pub mod scalar;
 pub mod text;
-pub mod time;
 pub mod tree;
 
 pub use function::Function;
 pub use scalar::Scalar;
-pub use time::Zone;
 pub use tree::{Bound, CastMode, Expr};

@@ -18,7 +18,7 @@ use crate::expr::eval::{cast, datetime, pattern};
 use crate::expr::function::{Function, same};
 use crate::expr::scalar::Scalar;
 use crate::expr::text::{datetime as datetime_text, number};
-use crate::expr::time::Zone;
+use crate::protocol::calendar::Zone;
 use crate::protocol::schema::DataType;
 
 /// What a cast does with a value that has no counterpart.

@@ -152,6 +152,11 @@ impl Log {
     /// The version checksum, when it can be read.
     #[must_use]
     pub fn checksum(&self, file: &File) -> Option<Checksum> {
+        /// A summary is no larger than this.
+        const LARGEST: u64 = 16 << 20;
+        if file.size.is_some_and(|size| size > LARGEST) {
+            return None;
+        }
         let (bytes, _) = file.store.get(&file.path).wait().ok()?;
         Checksum::parse(&bytes)
     }
@@ -275,7 +280,9 @@ impl Listing {
         let version = version.unwrap_or(newest);
         if version > newest || version < 0 {
             let oldest = self.commits.keys().next().copied().unwrap_or(newest).min(newest);
-            return Err(Error::not_found(Missing::Version, format!("the table has no version {version}; it has versions {oldest} to {newest}")));
+            return Err(
+                Error::not_found(Missing::Version, format!("the table has no version {version}; it has versions {oldest} to {newest}")).at_version(version)
+            );
         }
         let checkpoint = self.checkpoints.iter().rev().filter(|c| c.version <= version).nth(skip.checkpoints).cloned();
         let first = checkpoint.as_ref().map_or(0, |c| c.version + 1);
@@ -296,7 +303,7 @@ impl Listing {
             let oldest = self.checkpoints.iter().map(|c| c.version).min();
             return Err(match (&checkpoint, oldest) {
                 (None, Some(oldest)) if skip.checkpoints == 0 && oldest > version => {
-                    Error::not_found(Missing::Version, format!("version {version} was cleaned up; the oldest version left is {oldest}"))
+                    Error::not_found(Missing::Version, format!("version {version} was cleaned up; the oldest version left is {oldest}")).at_version(version)
                 }
                 _ => self.missing(expected),
             });

@@ -13,7 +13,7 @@ mod last_checkpoint;
 mod listing;
 mod segment;
 
-pub use checksum::Checksum;
+pub use checksum::{Checksum, Totals};
 pub use last_checkpoint::Hint;
 pub use listing::{Listing, Log, TailCommit};
 pub use segment::{Checkpoint, CheckpointKind, CommitFile, Segment, Skip};

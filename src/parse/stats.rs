@@ -19,11 +19,11 @@ use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type, I
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringViewArray, StructArray, make_array, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType as Arrow;
-use chrono_tz::Tz;
 
 use super::batch::StatsColumn;
 use super::cursor::{Cursor, Span, Wrong, unescape};
 use crate::error::{Error, Result};
+use crate::protocol::calendar::Zone;
 use crate::protocol::partition_value::decimal;
 use crate::protocol::schema::{DataType, TextLayout};
 use crate::protocol::time;
@@ -121,7 +121,7 @@ pub fn has_bounds(data_type: &DataType) -> bool {
 ///
 /// # Errors
 /// [`Error::Internal`] only: bad statistics are null.
-pub fn parse(column: &StatsColumn, leaves: &[Leaf], zone: Tz) -> Result<Stats> {
+pub fn parse(column: &StatsColumn, leaves: &[Leaf], zone: Zone) -> Result<Stats> {
     match column {
         StatsColumn::Json(texts) => Ok(from_text(texts, leaves, zone, false)),
         StatsColumn::EscapedJson(texts) => Ok(from_text(texts, leaves, zone, true)),
@@ -249,7 +249,7 @@ struct Template {
     unfilled: Vec<Slot>,
 }
 
-fn from_text(texts: &StringViewArray, leaves: &[Leaf], zone: Tz, escaped: bool) -> Stats {
+fn from_text(texts: &StringViewArray, leaves: &[Leaf], zone: Zone, escaped: bool) -> Stats {
     let mut root = Node::default();
     root.insert(&["numRecords"], NUM_RECORDS);
     root.insert(&["tightBounds"], TIGHT_BOUNDS);
@@ -478,7 +478,7 @@ enum Column {
     Boolean(BooleanBuilder),
     Text(StringBuilder),
     Date(PrimitiveBuilder<Date32Type>),
-    Timestamp(PrimitiveBuilder<TimestampMicrosecondType>, Tz),
+    Timestamp(PrimitiveBuilder<TimestampMicrosecondType>, Zone),
     TimestampNtz(PrimitiveBuilder<TimestampMicrosecondType>),
     /// Not asked for.
     Absent,
@@ -514,7 +514,7 @@ fn float(text: &[u8]) -> Option<f64> {
 }
 
 impl Column {
-    fn new(data_type: &DataType, rows: usize, zone: Tz) -> Self {
+    fn new(data_type: &DataType, rows: usize, zone: Zone) -> Self {
         match data_type {
             DataType::Byte => Self::Byte(PrimitiveBuilder::with_capacity(rows)),
             DataType::Short => Self::Short(PrimitiveBuilder::with_capacity(rows)),
@@ -637,7 +637,7 @@ mod tests {
 
     #[test]
     fn values_of_every_type_are_read() {
-        let stats = from_text(&texts(&[Some(ONE), None, Some(ONE)]), &leaves(), Tz::UTC, false);
+        let stats = from_text(&texts(&[Some(ONE), None, Some(ONE)]), &leaves(), Zone::UTC, false);
         assert_eq!(stats.num_records.iter().collect::<Vec<_>>(), [Some(2), None, Some(2)]);
         let int = |a: &Option<ArrayRef>| a.as_ref().unwrap().as_primitive::<Int32Type>().iter().collect::<Vec<_>>();
         assert_eq!((int(&stats.leaves[0].min), int(&stats.leaves[0].max)), (vec![Some(1), None, Some(1)], vec![Some(9), None, Some(9)]));
@@ -651,7 +651,7 @@ mod tests {
     #[test]
     fn invalid_statistics_are_unknown_and_harm_no_neighbour() {
         for bad in ["", "{", "[]x", "null x", r#"{"numRecords":"x"}"#, r#"{"numRecords":1e400}"#, r#"{"minValues":7}"#] {
-            let stats = from_text(&texts(&[Some(ONE), Some(bad), Some(ONE)]), &leaves(), Tz::UTC, false);
+            let stats = from_text(&texts(&[Some(ONE), Some(bad), Some(ONE)]), &leaves(), Zone::UTC, false);
             assert_eq!(stats.num_records.iter().collect::<Vec<_>>(), [Some(2), None, Some(2)], "{bad}");
             assert!(stats.leaves[0].min.as_ref().unwrap().is_null(1));
         }
@@ -667,10 +667,10 @@ mod tests {
                 format!(r#"{{"numRecords":3,"minValues":{{"i":{i},"s":{s},"x":{s}}},"maxValues":{{"i":{i},"s":{s}}},"nullCount":{{"i":{nulls},"s":1}}{tight}}}"#)
             }).collect();
             // One text at a time never meets a template of another shape, so it always goes the slow way.
-            let alone: Vec<Vec<String>> = rows.iter().map(|row| show(&from_text(&texts(&[Some(row)]), &leaves(), Tz::UTC, false))).collect();
+            let alone: Vec<Vec<String>> = rows.iter().map(|row| show(&from_text(&texts(&[Some(row)]), &leaves(), Zone::UTC, false))).collect();
             let escaped: Vec<String> = rows.iter().map(|row| { let q = serde_json::to_string(row).unwrap(); q[1..q.len() - 1].to_owned() }).collect();
-            let all = from_text(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), Tz::UTC, false);
-            let all_escaped = from_text(&escaped.iter().map(|r| Some(r.as_str())).collect(), &leaves(), Tz::UTC, true);
+            let all = from_text(&rows.iter().map(|r| Some(r.as_str())).collect(), &leaves(), Zone::UTC, false);
+            let all_escaped = from_text(&escaped.iter().map(|r| Some(r.as_str())).collect(), &leaves(), Zone::UTC, true);
             prop_assert_eq!(show(&all), show(&all_escaped));
             for (row, alone) in alone.iter().enumerate() {
                 let one = Stats {

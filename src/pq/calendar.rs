@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeZone};
 use chrono_tz::OffsetComponents;
 
 use super::Footer;
-use crate::expr::Zone;
+use crate::protocol::calendar::Zone;
 
 /// The first day of the Gregorian calendar, 1582-10-15.
 const GREGORIAN: i32 = -141_427;
@@ -35,14 +35,14 @@ pub(super) struct Legacy {
 
 impl Legacy {
     /// What the footer says; `session` is the zone of writers that did not name theirs.
-    pub fn of(footer: &Footer, session: &str) -> Self {
+    pub fn of(footer: &Footer, session: Zone) -> Self {
         let older = |limit: &str| footer.key_value("org.apache.spark.version").map(|version| version < limit);
         let marked = |key: &str| footer.key_value(key).is_some();
         // As in Spark, the marks count only beside a version, and versions are compared as text.
         Self {
             datetime: older("3.0.0").is_some_and(|older| older || marked("org.apache.spark.legacyDateTime")),
             int96: older("3.1.0").is_some_and(|older| older || marked("org.apache.spark.legacyINT96")),
-            zone: footer.key_value("org.apache.spark.timeZone").and_then(Zone::of).or_else(|| Zone::of(session)).unwrap_or_default(),
+            zone: footer.key_value("org.apache.spark.timeZone").and_then(Zone::of).unwrap_or(session),
         }
     }
 

@@ -42,6 +42,7 @@ pub use raw::{LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw
 pub use read::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
 
 use crate::error::{Error, Result, ResultExt};
+use crate::exec::panic_text;
 
 thread_local! {
     /// Set while a panic will be turned into an error.
@@ -63,8 +64,7 @@ fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
-    let result = result.unwrap_or_else(|panic| Err(Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", crate::exec::panic_text(&*panic)))));
-    result.at_file(file)
+    result.unwrap_or_else(|panic| Err(Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", panic_text(&*panic))))).at_file(file)
 }
 
 /// What the decoder says of a file: damage, unless our own error is inside.

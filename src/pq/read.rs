@@ -34,6 +34,7 @@ use super::{convert, guarded};
 use crate::dv::DeletionVector;
 use crate::error::{Error, Missing, Result};
 use crate::expr::Bound;
+use crate::protocol::calendar::Zone;
 use crate::protocol::schema::{DataType, StructField, TextLayout};
 use crate::store::File;
 
@@ -79,7 +80,7 @@ pub struct FileSpec {
     /// Only row groups that begin in this range of bytes.
     pub range: Option<Range<u64>>,
     /// The session's time zone, for files of old writers that did not name theirs.
-    pub time_zone: String,
+    pub zone: Zone,
     /// Row groups and pages that cannot hold a row for which this is true are left out. Logical names.
     pub filter: Option<Arc<Bound>>,
     /// Whether to drop every single row for which `filter` is not true, too.
@@ -104,7 +105,7 @@ impl FileSpec {
             raw_columns: Vec::new(),
             batch_rows: BATCH_ROWS,
             range: None,
-            time_zone: "UTC".to_owned(),
+            zone: Zone::UTC,
             filter: None,
             filter_rows: false,
             filter_columns: Vec::new(),
@@ -241,7 +242,7 @@ impl Open {
         if footer.num_rows() > limit {
             return Err(Error::corrupt_data(format!("a file of {} bytes claims to have {} rows", footer.size, footer.num_rows())));
         }
-        let legacy = Legacy::of(&footer, &spec.time_zone);
+        let legacy = Legacy::of(&footer, spec.zone);
         let schema = footer.metadata.file_metadata().schema_descr();
         let raw: Vec<StructField> = spec.raw_columns.iter().map(|(name, data_type)| StructField::new(name, data_type.clone(), true)).collect();
         let wanted = || {

@@ -3,6 +3,7 @@
 //! Names follow the protocol text; each file's doc names the section it stands for.
 
 pub mod action;
+pub mod calendar;
 pub mod canonical_json;
 pub mod data_path;
 pub mod features;

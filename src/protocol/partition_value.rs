@@ -12,8 +12,8 @@ use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, NullArray, StringArray, StringViewArray};
-use chrono_tz::Tz;
 
+use super::calendar::{MICROS_PER_DAY, Zone};
 use super::schema::DataType;
 use super::time;
 use crate::error::{Error, Result, shown};
@@ -27,7 +27,7 @@ pub const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the first value that its type cannot hold.
-pub fn parse(values: &StringViewArray, data_type: &DataType, zone: Tz) -> Result<ArrayRef> {
+pub fn parse(values: &StringViewArray, data_type: &DataType, zone: Zone) -> Result<ArrayRef> {
     let bad = |text: &str| Error::corrupt(format!("the partition value `{}` is no {data_type}", shown(text)));
     Ok(match data_type {
         DataType::String => Arc::new(values.iter().map(|v| v.filter(|v| !is_null(v))).collect::<StringArray>()),
@@ -74,7 +74,7 @@ fn is_null(text: &str) -> bool {
 
 fn date_of_timestamp(text: &str) -> Option<i32> {
     let wall = time::parse_timestamp_ntz(text.as_bytes())?;
-    i32::try_from(wall.div_euclid(time::DAY_US)).ok()
+    i32::try_from(wall.div_euclid(MICROS_PER_DAY)).ok()
 }
 
 /// Gives a primitive array the zone, precision or scale of its Delta type.
@@ -162,20 +162,20 @@ mod tests {
     #[test]
     fn empty_and_hive_null_are_null_for_every_type() {
         for name in ["string", "integer", "date", "timestamp", "boolean", "decimal(5,2)", "binary", "double"] {
-            let array = parse(&column(&[None, Some(""), Some(HIVE_NULL)]), &DataType::from_name(name).unwrap(), Tz::UTC).unwrap();
+            let array = parse(&column(&[None, Some(""), Some(HIVE_NULL)]), &DataType::from_name(name).unwrap(), Zone::UTC).unwrap();
             assert_eq!(array.null_count(), 3, "{name}");
         }
     }
 
     #[test]
     fn values_of_a_wrong_form_are_named() {
-        let error = parse(&column(&[Some("1"), Some("x1")]), &DataType::Integer, Tz::UTC).unwrap_err();
+        let error = parse(&column(&[Some("1"), Some("x1")]), &DataType::Integer, Zone::UTC).unwrap_err();
         assert!(error.to_string().contains("`x1` is no integer"), "{error}");
     }
 
     #[test]
     fn decimals_keep_their_scale() {
-        let array = parse(&column(&[Some("1.5"), Some("-0.25"), Some("1E+2")]), &DataType::Decimal(10, 2), Tz::UTC).unwrap();
+        let array = parse(&column(&[Some("1.5"), Some("-0.25"), Some("1E+2")]), &DataType::Decimal(10, 2), Zone::UTC).unwrap();
         assert_eq!(array.as_primitive::<Decimal128Type>().values(), &[150, -25, 10_000]);
         assert_eq!(decimal("1.234", 2), None);
     }

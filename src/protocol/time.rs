@@ -6,30 +6,7 @@
 //!
 //! Protocol: "Partition Value Serialization", "Per-file Statistics".
 
-use chrono::{DateTime, LocalResult, NaiveDateTime, TimeZone};
-use chrono_tz::Tz;
-
-/// Microseconds of a day.
-pub const DAY_US: i64 = 86_400_000_000;
-
-/// Days since the epoch of a civil date; `None` for a date that does not exist.
-#[must_use]
-pub fn days(year: i64, month: u32, day: u32) -> Option<i64> {
-    const LENGTHS: [u32; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = *LENGTHS.get(usize::try_from(month).ok()?.checked_sub(1)?)? + u32::from(leap && month == 2);
-    if day == 0 || day > length {
-        return None;
-    }
-    // Years counted from March, so that the leap day is the last of a year.
-    let y = if month <= 2 { year - 1 } else { year };
-    let era = y.div_euclid(400);
-    let year_of_era = y.rem_euclid(400);
-    let month_from_march = i64::from((month + 9) % 12);
-    let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(day) - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some(era * 146_097 + day_of_era - 719_468)
-}
+use super::calendar::{MICROS_PER_DAY, Zone, checked_days};
 
 /// Reads digits from the front: (value, rest).
 fn digits(text: &[u8], min: usize, max: usize) -> Option<(i64, &[u8])> {
@@ -54,8 +31,7 @@ fn date_front(text: &[u8]) -> Option<(i64, &[u8])> {
     let (year, text) = digits(text, 4, 7)?;
     let (month, text) = digits(literal(text, b'-')?, 1, 2)?;
     let (day, text) = digits(literal(text, b'-')?, 1, 2)?;
-    let days = days(if negative { -year } else { year }, u32::try_from(month).ok()?, u32::try_from(day).ok()?)?;
-    Some((days, text))
+    Some((checked_days(if negative { -year } else { year }, month, day)?, text))
 }
 
 /// Days since the epoch of `YYYY-MM-DD`.
@@ -70,7 +46,7 @@ pub fn parse_date(text: &[u8]) -> Option<i32> {
 #[must_use]
 pub fn parse_wall_clock(text: &[u8]) -> Option<(i64, Option<i64>)> {
     let (days, rest) = date_front(text)?;
-    let day_us = days.checked_mul(DAY_US)?;
+    let day_us = days.checked_mul(MICROS_PER_DAY)?;
     let rest = match rest.first() {
         None => return Some((day_us, None)),
         Some(b'T' | b' ') => rest.get(1..)?,
@@ -118,11 +94,10 @@ fn offset(text: &[u8]) -> Option<Option<i64>> {
 
 /// Microseconds since the epoch of an instant; text without an offset is a wall clock in `zone`.
 #[must_use]
-pub fn parse_timestamp(text: &[u8], zone: Tz) -> Option<i64> {
+pub fn parse_timestamp(text: &[u8], zone: Zone) -> Option<i64> {
     match parse_wall_clock(text)? {
         (wall, Some(offset)) => wall.checked_sub(offset),
-        (wall, None) if zone == Tz::UTC => Some(wall),
-        (wall, None) => local_to_utc(wall, zone),
+        (wall, None) => zone.to_utc(wall),
     }
 }
 
@@ -135,49 +110,20 @@ pub fn parse_timestamp_ntz(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The instant at which a wall clock in `zone` shows `wall`: the earlier of two, and for a time that a clock change
-/// skips, shifted forward by the gap, as Java does.
-#[must_use]
-pub fn local_to_utc(wall: i64, zone: Tz) -> Option<i64> {
-    let naive: NaiveDateTime = DateTime::from_timestamp_micros(wall)?.naive_utc();
-    match zone.from_local_datetime(&naive) {
-        LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => Some(at.timestamp_micros()),
-        LocalResult::None => {
-            // A gap is at most a day: the offset in force the day before maps the time across it.
-            let before = zone.from_local_datetime(&DateTime::from_timestamp_micros(wall.checked_sub(DAY_US)?)?.naive_utc()).earliest()?;
-            let shift = before.naive_local().and_utc().timestamp_micros() - before.timestamp_micros();
-            wall.checked_sub(shift)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn dates_agree_with_the_calendar_library() {
-        use chrono::{Datelike, NaiveDate};
-        let mut day = NaiveDate::from_ymd_opt(-400, 1, 1).unwrap();
-        let epoch = NaiveDate::from_ymd_opt(1970, 1, 1).unwrap();
-        while day.year() < 2500 {
-            assert_eq!(days(i64::from(day.year()), day.month(), day.day()), Some((day - epoch).num_days()), "{day}");
-            day = day.checked_add_days(chrono::Days::new(13)).unwrap();
-        }
-        assert_eq!(days(2023, 2, 29), None);
-        assert_eq!(days(2023, 13, 1), None);
-    }
-
-    #[test]
     fn every_written_form_is_read() {
-        let utc = Tz::UTC;
+        let utc = Zone::UTC;
         for (text, micros) in [
             ("1970-01-01 00:00:00", 0),
             ("1970-01-01T00:00:00.123456Z", 123_456),
             ("1970-01-01 00:00:00.1", 100_000),
             ("1970-01-01T01:00:00.000+01:00", 0),
             ("1969-12-31T16:00:00-08:00", 0),
-            ("1970-01-02", DAY_US),
+            ("1970-01-02", MICROS_PER_DAY),
             ("1970-01-01T00:00:00.123456789Z", 123_456),
         ] {
             assert_eq!(parse_timestamp(text.as_bytes(), utc), Some(micros), "{text}");
@@ -189,10 +135,11 @@ mod tests {
 
     #[test]
     fn a_wall_clock_without_a_zone_is_in_the_callers() {
-        let zone: Tz = "America/Los_Angeles".parse().unwrap();
+        let zone = Zone::parse("America/Los_Angeles").unwrap();
         assert_eq!(parse_timestamp(b"1970-01-01 00:00:00", zone), Some(8 * 3_600_000_000));
         // 02:30 on the day the clock springs forward is 03:30 daylight time.
         assert_eq!(parse_timestamp(b"2024-03-10 02:30:00", zone), parse_timestamp(b"2024-03-10T10:30:00Z", zone));
+        assert_eq!(parse_timestamp(b"1970-01-01 05:30:00", Zone::parse("+05:30").unwrap()), Some(0));
         assert_eq!(parse_timestamp_ntz(b"1970-01-01 00:00:01"), Some(1_000_000));
     }
 }

@@ -9,11 +9,11 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::DataType as Arrow;
 
 use crate::expr::Function;
-use crate::expr::Zone;
 use crate::expr::eval::compare::compare;
 use crate::expr::eval::value::Texts;
 use crate::expr::eval::{Operand, canonical};
-use crate::expr::time::{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY};
+use crate::protocol::calendar::Zone;
+use crate::protocol::calendar::{MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY};
 use crate::protocol::schema::DataType;
 use crate::prune::Facts;
 

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::expr::scalar::compare_doubles;
-use crate::expr::{CastMode, Scalar, Zone};
+use crate::expr::{CastMode, Scalar};
+use crate::protocol::calendar::Zone;
 
 #[derive(Default)]
 struct Known {

@@ -12,10 +12,11 @@ use super::error::to_python;
 use super::runtime::wait;
 use super::store::PyStore;
 use crate::error::{Error, Missing, Result};
-use crate::exec::Progress;
+use crate::exec::{Cancel, Progress};
 use crate::expr::Bound as BoundExpr;
 use crate::history::{self, Search};
 use crate::log::{Log, TailCommit};
+use crate::protocol::calendar::Zone;
 use crate::protocol::schema::TextLayout;
 use crate::scan::{self, ActionColumns, Batches, ChangeRequest, MetadataColumn, ScanRequest};
 use crate::snapshot::{ReadOptions, Snapshot as Core};
@@ -37,55 +38,8 @@ fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
 }
 
 fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
-    let zone = match options.get("time_zone") {
-        Some(name) => {
-            whole_hours(name).unwrap_or(name).parse().map_err(|_| Error::invalid(format!("`{name}` is no time zone; give a name like `Europe/Berlin`")))?
-        }
-        None => chrono_tz::Tz::UTC,
-    };
+    let zone = options.get("time_zone").map(|name| Zone::parse(name)).transpose()?.unwrap_or_default();
     Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
-}
-
-/// The zone database's name for an offset of whole hours, whose sign it turns around.
-fn whole_hours(offset: &str) -> Option<&'static str> {
-    const EAST: [&str; 15] = [
-        "UTC",
-        "Etc/GMT-1",
-        "Etc/GMT-2",
-        "Etc/GMT-3",
-        "Etc/GMT-4",
-        "Etc/GMT-5",
-        "Etc/GMT-6",
-        "Etc/GMT-7",
-        "Etc/GMT-8",
-        "Etc/GMT-9",
-        "Etc/GMT-10",
-        "Etc/GMT-11",
-        "Etc/GMT-12",
-        "Etc/GMT-13",
-        "Etc/GMT-14",
-    ];
-    const WEST: [&str; 13] = [
-        "UTC",
-        "Etc/GMT+1",
-        "Etc/GMT+2",
-        "Etc/GMT+3",
-        "Etc/GMT+4",
-        "Etc/GMT+5",
-        "Etc/GMT+6",
-        "Etc/GMT+7",
-        "Etc/GMT+8",
-        "Etc/GMT+9",
-        "Etc/GMT+10",
-        "Etc/GMT+11",
-        "Etc/GMT+12",
-    ];
-    let (names, rest): (&[&'static str], &str) = match offset.strip_prefix('+') {
-        Some(rest) => (&EAST, rest),
-        None => (&WEST, offset.strip_prefix('-')?),
-    };
-    let hours = rest.strip_suffix(":00").or_else(|| rest.strip_suffix("00")).unwrap_or(rest);
-    names.get(hours.parse::<usize>().ok()?).copied()
 }
 
 fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
@@ -98,14 +52,31 @@ fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options:
 }
 
 impl Snapshot {
-    fn wrap(&self, core: Core) -> Self {
-        Self { core, uri: self.uri.clone() }
+    /// Does `work` on a waiting thread, then says what the log's wrong files deserve to have said.
+    fn run<T: Send + 'static>(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+        let core = self.core.clone();
+        let done = wait(py, move |cancel| work(core, cancel))?;
+        self.warn(py)?;
+        Ok(done)
     }
 
-    /// Makes a stream on a waiting thread.
-    fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &crate::exec::Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
-        let core = self.core.clone();
-        wait(py, move |cancel| work(core, cancel)).map(ArrowStream::new)
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        for text in self.core.take_warnings() {
+            py.import("deltafast.exceptions")?.call_method1("warn", (text,))?;
+        }
+        Ok(())
+    }
+
+    /// The same for another version, which says what it has to say.
+    fn moved(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Core> + Send + 'static) -> PyResult<Self> {
+        let other = Self { core: self.run(py, work)?, uri: self.uri.clone() };
+        other.warn(py)?;
+        Ok(other)
+    }
+
+    /// Makes a stream.
+    fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
+        self.run(py, work).map(ArrowStream::new)
     }
 }
 
@@ -146,7 +117,9 @@ impl Snapshot {
                 None => Ok(snapshot),
             }
         })?;
-        Ok(Self { core, uri })
+        let opened = Self { core, uri };
+        opened.warn(py)?;
+        Ok(opened)
     }
 
     #[getter]
@@ -161,8 +134,7 @@ impl Snapshot {
 
     #[getter]
     fn timestamp_ms(&self, py: Python<'_>) -> PyResult<i64> {
-        let core = self.core.clone();
-        wait(py, move |_| core.timestamp_ms())
+        self.run(py, |core, _| core.timestamp_ms())
     }
 
     fn protocol_json(&self, py: Python<'_>) -> PyResult<String> {
@@ -180,32 +152,26 @@ impl Snapshot {
 
     #[pyo3(signature = (version=None))]
     fn update(&self, py: Python<'_>, version: Option<i64>) -> PyResult<Self> {
-        let core = self.core.clone();
-        wait(py, move |_| core.at(version)).map(|core| self.wrap(core))
+        self.moved(py, move |core, _| core.at(version))
     }
 
     fn at_version(&self, py: Python<'_>, version: i64) -> PyResult<Self> {
-        let core = self.core.clone();
-        wait(py, move |_| core.at(Some(version))).map(|core| self.wrap(core))
+        self.moved(py, move |core, _| core.at(Some(version)))
     }
 
     fn at_timestamp(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<Self> {
-        let core = self.core.clone();
-        wait(py, move |_| {
+        self.moved(py, move |core, _| {
             let newest = core.at(None)?;
             newest.at(Some(history::version_at(&newest, timestamp_ms, Search::AtOrBefore)?))
         })
-        .map(|core| self.wrap(core))
     }
 
     fn num_files(&self, py: Python<'_>) -> PyResult<u64> {
-        let core = self.core.clone();
-        wait(py, move |cancel| scan::plan(&core, None, cancel).map(|plan| plan.files))
+        self.run(py, |core, cancel| scan::plan(&core, None, cancel).map(|plan| plan.files))
     }
 
     fn size_in_bytes(&self, py: Python<'_>) -> PyResult<i64> {
-        let core = self.core.clone();
-        wait(py, move |cancel| {
+        self.run(py, |core, cancel| {
             let plan = scan::plan(&core, None, cancel)?;
             Ok(plan.batches.iter().map(|(batch, _)| batch.files.size.iter().flatten().sum::<i64>()).sum())
         })
@@ -291,14 +257,12 @@ impl Snapshot {
 
     #[pyo3(signature = (predicate=None))]
     fn count(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<u64> {
-        let core = self.core.clone();
-        wait(py, move |cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
+        self.run(py, move |core, cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
     }
 
     #[pyo3(signature = (limit=None))]
     fn history_json(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Vec<String>> {
-        let core = self.core.clone();
-        wait(py, move |_| {
+        self.run(py, move |core, _| {
             Ok(history::history(&core, limit)?
                 .into_iter()
                 .map(|entry| {
@@ -307,7 +271,6 @@ impl Snapshot {
                         _ => serde_json::Map::new(),
                     };
                     info.insert("version".to_owned(), entry.version.into());
-                    // The writer's clock stays where it stood alone; the version's time is that of time travel.
                     info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
                     serde_json::Value::Object(info).to_string()
                 })
@@ -316,14 +279,12 @@ impl Snapshot {
     }
 
     fn transactions_json(&self, py: Python<'_>) -> PyResult<String> {
-        let core = self.core.clone();
-        let sets = wait(py, move |_| core.sets().map(|sets| sets.transactions.clone()))?;
+        let sets = self.run(py, |core, _| core.sets().map(|sets| sets.transactions.clone()))?;
         json(py, &sets)
     }
 
     fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
-        let core = self.core.clone();
-        let sets = wait(py, move |_| {
+        let sets = self.run(py, |core, _| {
             core.sets().map(|sets| sets.domains.iter().map(|(name, domain)| (name.clone(), domain.configuration.clone())).collect::<HashMap<_, _>>())
         })?;
         json(py, &sets)
@@ -366,11 +327,9 @@ impl Snapshot {
         })
     }
 
-    #[pyo3(signature = (predicate=None, columns=None))]
-    fn plan_json(&self, py: Python<'_>, predicate: Option<String>, columns: Option<Vec<String>>) -> PyResult<String> {
-        let core = self.core.clone();
-        let _ = columns;
-        wait(py, move |cancel| {
+    #[pyo3(signature = (predicate=None))]
+    fn plan_json(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<String> {
+        self.run(py, move |core, cancel| {
             let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
             Ok(serde_json::json!({"files_total": plan.files_total, "files_after_partition": plan.files_after_partition, "files": plan.files}).to_string())
         })

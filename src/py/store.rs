@@ -26,15 +26,19 @@ impl PyStore {
     }
 
     fn call<T>(&self, path: &str, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
-        Python::attach(|py| {
-            work(self.object.bind(py)).map_err(|error| {
-                if error.is_instance_of::<PyFileNotFoundError>(py) {
-                    Error::not_found(Missing::Object, format!("no such object: {path}"))
-                } else {
-                    Error::storage(format!("the Python store failed at {path}: {}", error.value(py)), !error.is_instance_of::<PyPermissionError>(py))
-                }
+        // Python may wait for a network, too.
+        let answer = || {
+            Python::attach(|py| {
+                work(self.object.bind(py)).map_err(|error| {
+                    if error.is_instance_of::<PyFileNotFoundError>(py) {
+                        Error::not_found(Missing::Object, format!("no such object: {path}"))
+                    } else {
+                        Error::storage(format!("the Python store failed at {path}: {}", error.value(py)), !error.is_instance_of::<PyPermissionError>(py))
+                    }
+                })
             })
-        })
+        };
+        crate::exec::blocking(answer)
     }
 
     fn range(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
@@ -78,6 +82,10 @@ impl Store for PyStore {
         listed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         listed.dedup_by(|a, b| a.path == b.path);
         Ok(listed)
+    }
+
+    fn is_remote(&self) -> bool {
+        true
     }
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {

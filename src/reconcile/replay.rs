@@ -13,7 +13,7 @@ use crate::log::{CommitFile, Segment};
 use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
 use crate::parse::commit::{self, Parsed, Take};
 use crate::parse::{FileBatch, Wanted, mask};
-use crate::store::Store;
+use crate::store::{ObjectMeta, Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 8 << 20;
@@ -39,17 +39,33 @@ impl Texts {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
     pub fn get(&self, commit: &CommitFile) -> Result<Bytes> {
-        let keep = !commit.is_compaction();
-        if keep && let Some(text) = self.lock().0.get(&commit.version) {
-            return Ok(text.clone());
-        }
-        let (bytes, _) = commit.file.store.get(&commit.file.path).wait().at_version(commit.version)?;
+        self.begin(commit).or_else(|coming| self.keep(commit, coming))
+    }
+
+    /// The text, or what will bring it.
+    fn begin(&self, commit: &CommitFile) -> std::result::Result<Bytes, Pending<(Bytes, ObjectMeta)>> {
+        let kept = self.lock().0.get(&commit.version).filter(|_| !commit.is_compaction()).cloned();
+        kept.ok_or_else(|| commit.file.store.get(&commit.file.path))
+    }
+
+    fn keep(&self, commit: &CommitFile, coming: Pending<(Bytes, ObjectMeta)>) -> Result<Bytes> {
+        let (bytes, _) = coming.wait().at_version(commit.version)?;
         let mut kept = self.lock();
-        if keep && kept.1 + bytes.len() as u64 <= Self::LIMIT {
+        if !commit.is_compaction() && kept.1 + bytes.len() as u64 <= Self::LIMIT {
             kept.1 += bytes.len() as u64;
             kept.0.insert(commit.version, bytes.clone());
         }
         Ok(bytes)
+    }
+
+    /// The texts of commits, several of which are asked for at once.
+    fn get_all(&self, commits: &[CommitFile]) -> impl Iterator<Item = Result<Bytes>> {
+        /// Of each group of commits under way.
+        const AT_ONCE: usize = 16;
+        commits.chunks(AT_ONCE).flat_map(|commits| {
+            let coming: Vec<_> = commits.iter().map(|commit| self.begin(commit)).collect();
+            commits.iter().zip(coming).map(|(commit, coming)| coming.or_else(|coming| self.keep(commit, coming)))
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<i64, Bytes>, u64)> {
@@ -181,9 +197,9 @@ fn read_group(commits: &[CommitFile], texts: &Texts) -> Result<Piece> {
     }
     let mut text = Vec::new();
     let mut starts = Vec::with_capacity(commits.len());
-    for commit in commits {
+    for next in texts.get_all(commits) {
         starts.push(text.len());
-        text.extend_from_slice(&texts.get(commit)?);
+        text.extend_from_slice(&next?);
         if text.last().is_some_and(|last| *last != b'\n') {
             text.push(b'\n');
         }

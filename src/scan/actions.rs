@@ -11,7 +11,7 @@ use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::Batches;
-use super::columns::{Leaves, leaves};
+use super::columns::{Leaves, counted};
 use super::plan::{PlanBatch, plan, wanted};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
@@ -158,14 +158,15 @@ fn used(nodes: &[Node], out: &mut Vec<usize>) {
     }
 }
 
-/// Streams the live files. Columns: `path` utf8 (as in the log), `size_bytes` int64, `modification_time` timestamp\[ms, UTC\],
-/// `num_records` int64, `null_count`, `min`, `max`, `partition` structs by logical column, `deletion_vector` struct, and by
-/// name `tags` (JSON text), `base_row_id`, `default_row_commit_version`, `clustering_provider`, `data_change`, `tight_bounds`.
+/// Streams the live files. Columns: `path` utf8 (as in the log), `size_bytes` int64, `modification_time` int64 (milliseconds
+/// since the epoch), `num_records` int64, `null_count`, `min`, `max`, `partition` structs by logical column,
+/// `deletion_vector` struct, and by name `tags` (JSON text), `base_row_id`, `default_row_commit_version`,
+/// `clustering_provider`, `data_change`, `tight_bounds`.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unknown column, [`Error::Corrupt`] for damage in the log.
 pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Batches> {
-    let every = leaves(snapshot);
+    let every = counted(snapshot);
     let outputs = outputs(snapshot, columns, &every)?;
     let mut needed = Vec::new();
     let mut with_stats = false;
@@ -225,7 +226,9 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
             Ok(if batch.schema() == expected { batch } else { RecordBatch::try_new(expected, batch.columns().to_vec())? })
         })) as Source<RecordBatch>
     });
-    let batches = lanes(jobs, parallelism() * 2, 1, cancel).filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
+    let batches = lanes(jobs, parallelism() * 2, 1, cancel)
+        .weighed(RecordBatch::get_array_memory_size)
+        .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
     Ok(Batches { schema, batches: Box::new(coalesced(batches)), progress })
 }
 
@@ -303,11 +306,7 @@ impl Layout {
             match output {
                 Output::Path => columns.push(("path".into(), text(&files.path)?)),
                 Output::Size => columns.push(("size_bytes".into(), int(Some(&files.size)))),
-                Output::Time => {
-                    let times = files.time.clone().unwrap_or_else(|| Int64Array::new_null(rows));
-                    let (_, values, nulls) = times.into_parts();
-                    columns.push(("modification_time".into(), Arc::new(TimestampMillisecondArray::new(values, nulls).with_timezone("UTC"))));
-                }
+                Output::Time => columns.push(("modification_time".into(), int(files.time.as_ref()))),
                 Output::NumRecords => columns.push(("num_records".into(), int(batch.stats.as_ref().map(|s| &s.num_records)))),
                 Output::TightBounds => {
                     let tight = batch.stats.as_ref().map_or_else(|| BooleanArray::new_null(rows), |s| s.tight_bounds.clone());

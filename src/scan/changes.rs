@@ -96,7 +96,8 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
         let error = Error::not_found(
             Missing::Version,
             format!("the starting version {start} is beyond the newest version {newest}; `allow_out_of_range` gives an empty feed instead"),
-        );
+        )
+        .at_version(start);
         return out_of_range(error);
     }
     let asked_end = request.ending_version.unwrap_or(end);

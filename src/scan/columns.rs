@@ -16,6 +16,12 @@ pub struct Leaves {
 /// All leaves but those of partition columns, arrays and maps.
 #[must_use]
 pub fn leaves(snapshot: &Snapshot) -> Leaves {
+    counted(snapshot).only(|leaf| leaf.data_type.is_primitive())
+}
+
+/// The same with arrays, maps and variants, whose nulls are counted too. Nothing prunes by these: writers count differently.
+#[must_use]
+pub fn counted(snapshot: &Snapshot) -> Leaves {
     let mut out = Leaves::default();
     let partition = &snapshot.metadata().partition_columns;
     let fields = snapshot.schema().fields.iter().filter(|f| !partition.contains(&f.name));
@@ -34,7 +40,6 @@ fn collect(snapshot: &Snapshot, field: &StructField, logical: &mut Vec<String>, 
                 collect(snapshot, field, logical, physical, out);
             }
         }
-        DataType::Array(_) | DataType::Map(_) | DataType::Variant => {}
         leaf => {
             out.logical.push(logical.clone());
             // Bounds of collated text are in another order than the bytes.
@@ -58,6 +63,11 @@ impl Leaves {
     pub fn filter(&self, keep: impl Fn(&[String]) -> bool) -> Self {
         let both = self.logical.iter().zip(&self.physical).filter(|(logical, _)| keep(logical));
         let (logical, physical) = both.map(|(l, p)| (l.clone(), p.clone())).unzip();
+        Self { logical, physical }
+    }
+
+    fn only(self, keep: impl Fn(&Leaf) -> bool) -> Self {
+        let (logical, physical) = self.logical.into_iter().zip(self.physical).filter(|(_, leaf)| keep(leaf)).unzip();
         Self { logical, physical }
     }
 }

@@ -17,6 +17,7 @@ use super::columns::{Leaves, leaves};
 use crate::error::{Result, ResultExt};
 use crate::exec::{Cancel, Source, lanes, map_all, parallelism};
 use crate::expr::Bound;
+use crate::log::Totals;
 use crate::parse::checkpoint::FileKind;
 use crate::parse::stats::{self, Stats};
 use crate::parse::{DvColumns, FileBatch, Wanted};
@@ -382,6 +383,16 @@ impl Plan {
     }
 }
 
+/// Adds the files of a batch up, to compare the version checksum with.
+fn count(totals: &mut Totals, files: &FileBatch) {
+    totals.files += i64::try_from(files.len()).unwrap_or(i64::MAX);
+    totals.bytes = files.size.iter().flatten().fold(totals.bytes, i64::saturating_add);
+    if let Some(dv) = &files.dv {
+        totals.vectors += i64::try_from(dv.present.count_set_bits()).unwrap_or(i64::MAX);
+        totals.deleted = dv.cardinality.iter().flatten().fold(totals.deleted, i64::saturating_add);
+    }
+}
+
 fn from_log(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, with_stats: bool, cancel: &Cancel) -> Result<(Plan, Option<Vec<Arc<PlanBatch>>>)> {
     let stream = snapshot.files(FileKind::Adds, wanted(snapshot, leaves, with_stats), cancel)?;
     let (context, leaves) = (snapshot.clone(), Arc::clone(leaves));
@@ -395,8 +406,10 @@ fn from_log(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, with_st
     });
     let mut out = Plan::default();
     let mut kept: Option<Vec<Arc<PlanBatch>>> = Some(Vec::new());
+    let mut totals = Totals::default();
     for verdict in lanes(jobs, parallelism() * 2, 1, cancel) {
-        let (batch, by_partition, keep) = verdict?;
+        let (batch, by_partition, keep): (Arc<PlanBatch>, u64, BooleanArray) = verdict?;
+        count(&mut totals, &batch.files);
         if let Some(batches) = &mut kept {
             batches.push(Arc::clone(&batch));
             if out.files_total as usize + batch.files.len() > KEPT_FILES {
@@ -422,5 +435,6 @@ fn from_log(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, with_st
             }
         }
     }
+    snapshot.check_files(&totals);
     Ok((out, kept))
 }

@@ -20,7 +20,7 @@ use super::columns::find;
 use super::plan::{Plan, PlanBatch, plan};
 use crate::dv::{self, DeletionVector, Descriptor, DvPath, Positions};
 use crate::error::{Error, Missing, Result};
-use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
+use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, parallelism};
 use crate::expr::Bound;
 use crate::pq::{self, FileSpec, FooterCache, Mapping};
 use crate::protocol::data_path;
@@ -314,7 +314,7 @@ impl Reading {
             raw_columns: self.raw.clone(),
             batch_rows: self.batch_rows,
             range: task.range.clone(),
-            time_zone: self.snapshot.options().zone.name().to_owned(),
+            zone: self.snapshot.options().zone,
             filter: self.filter.clone(),
             filter_rows: self.filter_rows,
             filter_columns: self.filter_columns.clone(),
@@ -530,6 +530,7 @@ pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>
     let progress = Progress::default();
     progress.expect(tasks.len() as u64);
     let done = progress.clone();
+    let window = window(&tasks);
     let sources = tasks.into_iter().map(move |(reading, task)| {
         let done = done.clone();
         let mut state: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
@@ -551,8 +552,25 @@ pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>
         })) as Source<RecordBatch>
     });
     // Lanes are drained in order: one that waits for its turn must be able to go on for about a file.
-    let batches = lanes(sources, parallelism() + 1, 16, cancel);
+    let batches = lanes(sources, window, 16, cancel).weighed(RecordBatch::get_array_memory_size);
     Batches { schema, batches: Box::new(batches), progress }
+}
+
+/// How many files are read at once: one more than processors, and from remote stores as many more as make up for waiting,
+/// as long as their bytes would fit in a moment's memory.
+fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
+    const BYTES: u64 = 256 << 20;
+    let busy = parallelism() + 1;
+    if tasks.len() <= busy || !tasks.iter().any(|(reading, _)| reading.snapshot.stores().root().is_remote()) {
+        return busy;
+    }
+    let size = |task: &FileTask| match &task.range {
+        Some(_) => PIECE,
+        None => task.batch.files.size.values().get(task.row).map_or(0, |size| u64::try_from(*size).unwrap_or(0)),
+    };
+    let bytes = tasks.iter().fold(0_u64, |sum, (_, task)| sum.saturating_add(size(task)));
+    let fit = BYTES.saturating_mul(tasks.len() as u64) / bytes.max(1);
+    usize::try_from(fit).unwrap_or(IN_FLIGHT).clamp(busy, IN_FLIGHT.max(busy))
 }
 
 /// Scans a table.

@@ -12,7 +12,7 @@ use super::plan::{PlanBatch, wanted};
 use super::read::{descriptor, vector_file};
 use crate::dv;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
+use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, parallelism};
 use crate::parse::checkpoint::FileKind;
 use crate::snapshot::Snapshot;
 
@@ -71,7 +71,7 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
             Ok(RecordBatch::try_new(schema, vec![Arc::new(paths.finish()), Arc::new(lists)])?)
         })) as Source<RecordBatch>
     });
-    Ok(Batches { schema, batches: Box::new(lanes(jobs, parallelism() + 1, 1, cancel)), progress })
+    Ok(Batches { schema, batches: Box::new(lanes(jobs, IN_FLIGHT.max(parallelism() + 1), 1, cancel)), progress })
 }
 
 /// The URL, or for a local file the path, of a path in the log.

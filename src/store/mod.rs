@@ -20,6 +20,7 @@ pub use local::Local;
 pub use resolve::{Foreign, Options, Stores, open};
 
 use crate::error::{Error, Result};
+use crate::exec;
 
 /// What a listing knows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl<T> Pending<T> {
     pub fn wait(self) -> Result<T> {
         match self.0 {
             Inner::Lazy(work) => work(),
-            Inner::Task(task) => futures::executor::block_on(task).map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?,
+            Inner::Task(task) => exec::blocking(|| futures::executor::block_on(task)).map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?,
         }
     }
 }
@@ -77,6 +78,11 @@ pub trait Store: Debug + Send + Sync {
     /// Whether [`Store::list_from`] works; a plain HTTP server cannot list.
     fn can_list(&self) -> bool {
         true
+    }
+
+    /// Whether reading is mostly waiting, so that many requests should be under way at once.
+    fn is_remote(&self) -> bool {
+        false
     }
 
     /// Size and time of one object.

@@ -1,10 +1,14 @@
 //! Everything that `object_store` reaches: S3, Azure, GCS, HTTP, memory.
+//!
+//! S3 and GCS list a folder alone, from a name on. The others have no such request here, and list what lies in its folders
+//! too (`_sidecars`, say), to be left out afterwards.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
@@ -12,17 +16,31 @@ use super::{ObjectMeta, Pending, Store};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
+/// A service, as far as it is one for listings too.
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) store: Arc<dyn ObjectStore>,
+    /// Lists a folder alone, where the service can.
+    pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.store.fmt(f)
+    }
+}
+
 /// A prefix of an object store.
 #[derive(Debug, Clone)]
 pub(super) struct Remote {
-    inner: Arc<dyn ObjectStore>,
+    inner: Service,
     prefix: Path,
     url: String,
     can_list: bool,
 }
 
 impl Remote {
-    pub(super) fn new(inner: Arc<dyn ObjectStore>, prefix: Path, mut url: String, can_list: bool) -> Self {
+    pub(super) fn new(inner: Service, prefix: Path, mut url: String, can_list: bool) -> Self {
         if !url.ends_with('/') {
             url.push('/');
         }
@@ -31,7 +49,7 @@ impl Remote {
 
     /// The same store seen from its own root; `url` is that root.
     pub(super) fn at_root(&self, url: String) -> Self {
-        Self::new(Arc::clone(&self.inner), Path::default(), url, self.can_list)
+        Self::new(self.inner.clone(), Path::default(), url, self.can_list)
     }
 
     fn path(&self, path: &str) -> Result<Path> {
@@ -80,28 +98,45 @@ fn object_meta(path: String, meta: &object_store::ObjectMeta) -> ObjectMeta {
 }
 
 /// What lies directly in `prefix` under names after `after`, in the order of the service.
-async fn names(store: &dyn ObjectStore, prefix: &Path, folder: &str, after: &str) -> object_store::Result<Vec<ObjectMeta>> {
-    // The offset only spares pages: not every service honours it, so names are compared again here.
-    let mut stream = if after.is_empty() {
-        store.list(Some(prefix))
-    } else {
-        store.list_with_offset(Some(prefix), &Path::from_iter(prefix.parts().chain(Path::from(after).parts())))
-    };
+async fn names(service: &Service, prefix: &Path, folder: &str, after: &str) -> object_store::Result<Vec<ObjectMeta>> {
     let mut out = Vec::new();
-    while let Some(meta) = stream.try_next().await? {
-        let Some(mut parts) = meta.location.prefix_match(prefix) else { continue };
-        let (Some(name), None) = (parts.next(), parts.next()) else { continue };
+    // The offset only spares pages: not every service honours it, so names are compared again here.
+    let mut take = |meta: &object_store::ObjectMeta| {
+        let Some(mut parts) = meta.location.prefix_match(prefix) else { return };
+        let (Some(name), None) = (parts.next(), parts.next()) else { return };
         let name = name.as_ref();
         if name > after {
-            out.push(object_meta(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }, &meta));
+            out.push(object_meta(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }, meta));
         }
+    };
+    if let Some(pages) = &service.pages {
+        let directory = if prefix.as_ref().is_empty() { String::new() } else { format!("{prefix}/") };
+        let mut page_token = None;
+        loop {
+            let offset = (!after.is_empty()).then(|| format!("{directory}{after}"));
+            let options = PaginatedListOptions { offset, delimiter: Some("/".into()), page_token, ..Default::default() };
+            let page = pages.list_paginated(Some(&directory), options).await?;
+            page.result.objects.iter().for_each(&mut take);
+            page_token = page.page_token;
+            if page_token.is_none() {
+                return Ok(out);
+            }
+        }
+    }
+    let mut stream = if after.is_empty() {
+        service.store.list(Some(prefix))
+    } else {
+        service.store.list_with_offset(Some(prefix), &Path::from_iter(prefix.parts().chain(Path::from(after).parts())))
+    };
+    while let Some(meta) = stream.try_next().await? {
+        take(&meta);
     }
     Ok(out)
 }
 
 impl Remote {
     /// Starts `work` on the I/O runtime.
-    fn begin<T, F>(&self, path: &str, work: impl FnOnce(Arc<dyn ObjectStore>, Path) -> F) -> Pending<T>
+    fn begin<T, F>(&self, path: &str, work: impl FnOnce(Service, Path) -> F) -> Pending<T>
     where
         T: Send + 'static,
         F: Future<Output = object_store::Result<T>> + Send + 'static,
@@ -111,7 +146,7 @@ impl Remote {
             (Ok(runtime), Ok(location)) => (runtime, location),
             (Err(error), _) | (_, Err(error)) => return Pending::lazy(move || Err(error)),
         };
-        let work = work(Arc::clone(&self.inner), location);
+        let work = work(self.inner.clone(), location);
         Pending::task(runtime.spawn(async move { work.await.map_err(|e| failure(&url, &e)) }))
     }
 }
@@ -129,11 +164,11 @@ impl Store for Remote {
         let after_name = after.to_owned();
         let folder = dir.to_owned();
         let mut found = self
-            .begin(dir, |store, prefix| async move {
+            .begin(dir, |service, prefix| async move {
                 // The client repeats a request that fails, but not a listing whose answer breaks off.
                 let mut again = 3;
                 loop {
-                    match names(store.as_ref(), &prefix, &folder, &after_name).await {
+                    match names(&service, &prefix, &folder, &after_name).await {
                         Err(error) if again > 0 && error.to_string().contains("list response body") => again -= 1,
                         listed => return listed,
                     }
@@ -145,15 +180,19 @@ impl Store for Remote {
         Ok(found)
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn head(&self, path: &str) -> Result<ObjectMeta> {
-        let meta = self.begin(path, |store, location| async move { store.head(&location).await }).wait()?;
+        let meta = self.begin(path, |service, location| async move { service.store.head(&location).await }).wait()?;
         Ok(object_meta(path.to_owned(), &meta))
     }
 
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
         let name = path.to_owned();
-        self.begin(path, |store, location| async move {
-            let result = store.get(&location).await?;
+        self.begin(path, |service, location| async move {
+            let result = service.store.get(&location).await?;
             let meta = object_meta(name, &result.meta);
             Ok((result.bytes().await?, meta))
         })
@@ -161,7 +200,7 @@ impl Store for Remote {
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
         // `object_store` joins neighbouring ranges and asks for the rest at once.
-        self.begin(path, |store, location| async move { store.get_ranges(&location, &ranges).await })
+        self.begin(path, |service, location| async move { service.store.get_ranges(&location, &ranges).await })
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
-use super::remote::Remote;
+use super::remote::{Remote, Service};
 use super::{File, Local, Store};
 use crate::error::{Error, Result};
 
@@ -57,7 +57,7 @@ fn is_plain_http(url: &Url) -> bool {
     matches!(object_store::ObjectStoreScheme::parse(url), Ok((object_store::ObjectStoreScheme::Http, _)))
 }
 
-type Built = (Arc<dyn object_store::ObjectStore>, object_store::path::Path);
+type Built = (Service, object_store::path::Path);
 
 /// Keys are matched without case; the environment fills what the caller does not give.
 #[allow(unused_macros)]
@@ -77,17 +77,28 @@ macro_rules! configured {
 fn build(url: &Url, options: &Options) -> Result<Built> {
     use object_store::ObjectStoreScheme as Scheme;
     if url.scheme() == "memory" {
-        return Ok((memory(url), object_store::path::Path::from_url_path(url.path()).map_err(|e| Error::invalid(format!("not a usable URL: {url}: {e}")))?));
+        return Ok((
+            plain(memory(url)),
+            object_store::path::Path::from_url_path(url.path()).map_err(|e| Error::invalid(format!("not a usable URL: {url}: {e}")))?,
+        ));
     }
     check_endpoints(options)?;
     let (scheme, prefix) = Scheme::parse(url).map_err(|e| Error::invalid(format!("no store for `{url}`: {e}")))?;
-    let inner: Arc<dyn object_store::ObjectStore> = match scheme {
+    let service = match scheme {
         #[cfg(feature = "s3")]
-        Scheme::AmazonS3 => configured!(object_store::aws::AmazonS3Builder::from_env(), url, options),
+        Scheme::AmazonS3 => {
+            let store = configured!(object_store::aws::AmazonS3Builder::from_env(), url, options);
+            // Directory buckets, which have this suffix, cannot list from a name on.
+            let express = url.host_str().is_some_and(|bucket| bucket.ends_with("--x-s3"));
+            Service { pages: (!express).then(|| Arc::clone(&store) as _), store }
+        }
         #[cfg(feature = "azure")]
-        Scheme::MicrosoftAzure => configured!(object_store::azure::MicrosoftAzureBuilder::from_env(), url, options),
+        Scheme::MicrosoftAzure => plain(configured!(object_store::azure::MicrosoftAzureBuilder::from_env(), url, options)),
         #[cfg(feature = "gcs")]
-        Scheme::GoogleCloudStorage => configured!(object_store::gcp::GoogleCloudStorageBuilder::from_env(), url, options),
+        Scheme::GoogleCloudStorage => {
+            let store = configured!(object_store::gcp::GoogleCloudStorageBuilder::from_env(), url, options);
+            Service { pages: Some(Arc::clone(&store) as _), store }
+        }
         #[cfg(feature = "http")]
         Scheme::Http => {
             let mut client = object_store::ClientOptions::new();
@@ -101,14 +112,18 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
             }
             let root = &url[..url::Position::BeforePath];
             let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client).with_retry(retries(options));
-            Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {url}: {e}")))?)
+            plain(Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {url}: {e}")))?))
         }
         _ => {
             let _ = options;
             return Err(Error::invalid(format!("this build of deltafast has no store for `{}:` URLs", url.scheme())));
         }
     };
-    Ok((inner, prefix))
+    Ok((service, prefix))
+}
+
+fn plain(store: Arc<dyn object_store::ObjectStore>) -> Service {
+    Service { store, pages: None }
 }
 
 /// Enough for a throttled service, not so much that a wrong address seems to hang.

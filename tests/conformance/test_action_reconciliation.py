@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import urllib.parse
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +12,9 @@ import deltafast
 from tablekit import log
 
 from . import helpers
+
+if TYPE_CHECKING:
+    import pathlib
 
 
 def test_a_removed_file_is_gone(three: log.Table) -> None:
@@ -35,7 +40,7 @@ def test_the_newest_add_of_a_path_counts(three: log.Table) -> None:
     add["add"]["modificationTime"] = 1800000000000
     three.commit(3, add)
     adds = helpers.open_table(three).get_add_actions()
-    times = adds.column("modification_time").cast("int64").to_pylist()
+    times = adds.column("modification_time").to_pylist()
     found = dict(zip(adds.column("path").to_pylist(), times, strict=True))
     assert found["part-1.parquet"] == 1800000000000
     assert found["part-0.parquet"] == 1700000000000
@@ -193,3 +198,28 @@ def test_another_table_id_after_a_refresh_is_an_error(three: log.Table) -> None:
     three.commit(3, log.metadata(id="11111111-1111-1111-1111-111111111111"))
     with pytest.raises(deltafast.exceptions.DeltaError):
         opened.update_incremental()
+
+
+def test_transactions_beyond_their_retention_are_forgotten(table: log.Table) -> None:
+    now = int(time.time() * 1000)
+    retention = {"delta.setTransactionRetentionDuration": "interval 1 days"}
+    table.commit(0, log.protocol(), log.metadata(configuration=retention), table.ids("a.parquet", 0, 10))
+    table.commit(1, {"txn": {"appId": "old", "version": 1, "lastUpdated": now - 2 * 86_400_000}})
+    table.commit(2, {"txn": {"appId": "new", "version": 2, "lastUpdated": now - 3_600_000}})
+    table.commit(3, {"txn": {"appId": "timeless", "version": 3}})
+    opened = helpers.open_table(table)
+    assert [opened.transaction_version(app) for app in ("old", "new", "timeless")] == [None, 2, None]
+
+
+@pytest.mark.parametrize("how", ["all", "by prefix", "by another prefix"])
+def test_foreign_paths_are_opened_where_the_caller_allows_them(tmp_path: pathlib.Path, how: str) -> None:
+    table = log.basic(tmp_path / "table", 1)
+    other = log.Table(tmp_path / "other").ids("x.parquet", 10, 20)
+    other["add"]["path"] = "../other/x.parquet"
+    table.commit(1, other)
+    allowed = {"all": True, "by prefix": ["../other/"], "by another prefix": ["../elsewhere/"]}[how]
+    if how == "by another prefix":
+        with pytest.raises(deltafast.exceptions.StorageError, match=r"climbs out of the table.*allow_foreign_paths"):
+            helpers.ids(table, allow_foreign_paths=allowed)
+    else:
+        assert helpers.ids(table, allow_foreign_paths=allowed) == list(range(20))

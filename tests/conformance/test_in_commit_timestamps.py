@@ -87,4 +87,4 @@ def test_supported_but_not_enabled_means_file_times(table: log.Table) -> None:
         0, _info(BASE), log.protocol(writer_only=["inCommitTimestamp"]), log.metadata(), table.ids("a", 0, 1)
     )
     os.utime(file, (1_600_000_000, 1_600_000_000))
-    assert helpers.open_table(table).history()[0]["timestamp"] == 1_600_000_000_000
+    assert helpers.open_table(table).timestamp() == _moment(1_600_000_000_000)

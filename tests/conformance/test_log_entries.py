@@ -68,13 +68,15 @@ def test_a_version_that_does_not_exist_is_an_error_that_names_the_newest(three: 
     with pytest.raises(deltafast.exceptions.VersionNotFoundError, match="7") as caught:
         helpers.open_table(three, version=7)
     assert "2" in str(caught.value)
+    assert caught.value.version == 7
 
 
 def test_a_version_whose_commits_are_gone_is_an_error(three: log.Table) -> None:
     three.checkpoint(2)
     three.drop_commits(0, 1)
-    with pytest.raises(deltafast.exceptions.VersionNotFoundError):
+    with pytest.raises(deltafast.exceptions.VersionNotFoundError) as caught:
         helpers.open_table(three, version=1)
+    assert caught.value.version == 1
 
 
 def test_a_timestamp_means_the_last_version_at_or_before_it(three: log.Table) -> None:
@@ -112,6 +114,15 @@ def test_the_history_is_newest_first(three: log.Table) -> None:
     assert [entry["version"] for entry in history] == [3, 2, 1, 0]
     assert history[0]["operation"] == "OPTIMIZE"
     assert [entry["version"] for entry in helpers.open_table(three).history(2)] == [3, 2]
+
+
+def test_a_commit_in_the_history_has_its_writers_time_or_else_its_files(three: log.Table) -> None:
+    _at(three, BASE, BASE + 100, BASE + 200)
+    file = three.commit(3, {"commitInfo": {"operation": "WRITE", "timestamp": 5}})
+    os.utime(file, (BASE + 300, BASE + 300))
+    opened = helpers.open_table(three)
+    assert [entry["timestamp"] for entry in opened.history(2)] == [5, (BASE + 200) * 1000]
+    assert opened.timestamp() == _moment(BASE + 300)
 
 
 def test_a_handle_stays_at_its_version_until_it_is_updated(three: log.Table) -> None:

@@ -120,7 +120,8 @@ def test_partition_timestamps_without_zone_are_read_in_the_zone_the_caller_names
     _partition(table, "timestamp", "2024-03-01 12:00:00")
     assert helpers.column(table, "p") == [dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC)]
     assert helpers.column(table, "p", time_zone="America/New_York") == [dt.datetime(2024, 3, 1, 17, tzinfo=dt.UTC)]
-    assert helpers.column(table, "p", time_zone="+02:00") == [dt.datetime(2024, 3, 1, 10, tzinfo=dt.UTC)]
+    for zone, hour, minute in (("+02:00", 10, 0), ("+05:30", 6, 30), ("-09:30", 21, 30), ("UTC+1", 11, 0)):
+        assert helpers.column(table, "p", time_zone=zone) == [dt.datetime(2024, 3, 1, hour, minute, tzinfo=dt.UTC)]
 
 
 def test_partition_timestamps_with_zone_are_instants(table: log.Table) -> None:

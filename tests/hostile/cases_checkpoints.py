@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablekit import log, thrift
+from tablekit import log
 
+from .damage import damages
 from .generate import Expect, anything, case, either, error, rows
 
 if TYPE_CHECKING:
@@ -30,75 +30,8 @@ def _broken(folder: pathlib.Path, damage: Callable[[bytes], bytes], *, drop: boo
         table.drop_commits(0, 1)
 
 
-def _footer(change: Callable[[thrift.Struct], object]) -> Callable[[bytes], bytes]:
-    """Return a damage that changes the footer's content."""
-
-    def damage(data: bytes) -> bytes:
-        footer = thrift.footer(data)
-        change(footer)
-        return thrift.with_footer(data, footer)
-
-    return damage
-
-
-def _set(footer: thrift.Struct, field: int, value: Any) -> None:
-    footer[field] = (footer[field][0], value)
-
-
-def _group(footer: thrift.Struct) -> thrift.Struct:
-    return footer[4][1][1][0]
-
-
-def _column(footer: thrift.Struct, index: int = 3) -> thrift.Struct:
-    return _group(footer)[1][1][1][index][3][1]
-
-
-_DAMAGES: list[tuple[str, Callable[[bytes], bytes]]] = [
-    ("empty", lambda _: b""),
-    ("one_byte", lambda d: d[:1]),
-    ("only_magic", lambda _: b"PAR1"),
-    ("magic_twice", lambda _: b"PAR1PAR1"),
-    ("half", lambda d: d[: len(d) // 2]),
-    ("without_end", lambda d: d[:-8]),
-    ("without_start", lambda d: d[100:]),
-    ("text", lambda _: b"not a checkpoint" * 100),
-    ("zeros", lambda d: bytes(len(d))),
-    ("bad_end_magic", lambda d: d[:-4] + b"PAR2"),
-    ("encrypted_magic", lambda d: d[:-4] + b"PARE"),
-    ("footer_length_huge", lambda d: d[:-8] + struct.pack("<I", 0xFFFFFFFF) + b"PAR1"),
-    ("footer_length_negative", lambda d: d[:-8] + struct.pack("<i", -5) + b"PAR1"),
-    ("footer_length_zero", lambda d: d[:-8] + struct.pack("<I", 0) + b"PAR1"),
-    ("footer_length_of_file", lambda d: d[:-8] + struct.pack("<I", len(d)) + b"PAR1"),
-    (
-        "footer_garbage",
-        lambda d: d[: -8 - int.from_bytes(d[-8:-4], "little")] + b"\xff" * int.from_bytes(d[-8:-4], "little") + d[-8:],
-    ),
-    ("footer_deep", lambda d: d + b"\x1c" * 200_000 + struct.pack("<I", 200_000) + b"PAR1"),
-    ("footer_list_of_billions", lambda d: d + b"\x29\xfc\xff\xff\xff\xff\x07" + struct.pack("<I", 7) + b"PAR1"),
-    ("footer_text_of_billions", lambda d: d + b"\x68\xff\xff\xff\xff\x07" + struct.pack("<I", 6) + b"PAR1"),
-    ("rows_negative", _footer(lambda f: _set(_group(f), 3, -5))),
-    ("rows_of_billions", _footer(lambda f: _set(_group(f), 3, 1 << 60))),
-    ("pages_outside", _footer(lambda f: _set(_column(f), 9, 1 << 40))),
-    ("pages_negative", _footer(lambda f: _set(_column(f), 9, -100))),
-    ("chunk_size_huge", _footer(lambda f: _set(_column(f), 7, 1 << 50))),
-    ("chunk_size_negative", _footer(lambda f: _set(_column(f), 7, -1))),
-    ("values_of_billions", _footer(lambda f: _set(_column(f), 5, 1 << 60))),
-    ("codec_unknown", _footer(lambda f: _set(_column(f), 4, 77))),
-    ("codec_wrong", _footer(lambda f: _set(_column(f), 4, 2))),
-    ("no_columns", _footer(lambda f: _set(f, 2, (thrift.STRUCT, f[2][1][1][:1])))),
-    ("children_of_billions", _footer(lambda f: _set(f[2][1][1][0], 5, 0x7FFFFFFF))),
-    ("children_negative", _footer(lambda f: _set(f[2][1][1][0], 5, -1))),
-    ("chunk_missing", _footer(lambda f: _set(_group(f), 1, (thrift.STRUCT, _group(f)[1][1][1][:-1])))),
-    (
-        "pages_zeroed",
-        lambda d: (
-            d[:4]
-            + bytes(len(d) - 12 - int.from_bytes(d[-8:-4], "little"))
-            + d[-8 - int.from_bytes(d[-8:-4], "little") :]
-        ),
-    ),
-]
-for _name, _damage in _DAMAGES:
+_DAMAGES = damages(3)
+for _name, _damage in _DAMAGES.items():
 
     @case(f"checkpoint_{_name}", rows(FIVE))
     def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = _damage) -> None:
@@ -117,7 +50,7 @@ for _name in [
 ]:
 
     @case(f"checkpoint_{_name}_and_no_commits", error("CorruptLogError", NAME))
-    def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = dict(_DAMAGES)[_name]) -> None:
+    def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = _DAMAGES[_name]) -> None:
         """Without the commits the error names the checkpoint."""
         _broken(folder, damage, drop=True)
 

@@ -27,7 +27,7 @@ BUILTINS = {
 PLACE = {"file": "00.json", "version": 3, "line": 4, "column": "a.b", "feature": "deletionVectors", "path": "/t"}
 
 
-@pytest.mark.parametrize("name", exceptions.__all__)
+@pytest.mark.parametrize("name", sorted({*exceptions.__all__} - {"DeltaWarning"}))
 class TestEach:
     def test_derives_from_delta_error_and_the_builtin(self, name):
         cls = getattr(exceptions, name)

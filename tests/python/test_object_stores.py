@@ -3,6 +3,8 @@
 import os
 import pathlib
 import pickle
+import re
+import threading
 import time
 import traceback
 
@@ -317,6 +319,61 @@ def test_what_was_read_is_not_asked_for_again(s3, summarised_url, proxy):
     proxy.forget()
     table.version(), table.schema(), table.metadata(), table.protocol()
     assert proxy.requests == []
+
+
+def test_sidecars_are_not_listed_with_the_log(s3, uploaded, tables, proxy):
+    listed = []
+
+    def watch(request, behind):
+        answer = behind()
+        if "list-type=2" in request:
+            listed.extend(re.findall(rb"<Key>([^<]*)</Key>", answer.body))
+        return answer
+
+    proxy.disturb = watch
+    name = "json checkpoint with sidecars"
+    table = DeltaTable(uploaded(name), storage_options=s3.options(aws_endpoint_url=proxy.url))
+    assert sorted(table.files()) == sorted(DeltaTable(tables[name]).files())
+    assert listed
+    assert not [key for key in listed if b"_sidecars/" in key]
+
+
+@pytest.fixture(scope="module")
+def fifty(s3, tmp_path_factory):
+    """A table of fifty commits with a small file each, and its URL."""
+    table = log.basic(tmp_path_factory.mktemp("fifty"), 50)
+    return table, s3.upload(table.folder, "fifty")
+
+
+@pytest.mark.parametrize("what", ["commits", "rows", "history"])
+def test_many_requests_are_under_way_at_once(s3, fifty, proxy, what):
+    under_way = most = 0
+    lock = threading.Lock()
+
+    def slow(_, behind):
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.05)
+        answer = behind()
+        with lock:
+            under_way -= 1
+        return answer
+
+    local, url = fifty
+    options = s3.options(aws_endpoint_url=proxy.url)
+    if what == "commits":
+        proxy.disturb = slow
+    table = DeltaTable(url, storage_options=options)
+    assert len(table.files()) == 50
+    proxy.disturb = slow
+    if what == "rows":
+        same_rows(table.to_pyarrow_table(), DeltaTable(local.folder).to_pyarrow_table())
+    elif what == "history":
+        assert len(table.history()) == 50
+    # More than any number of processors that tests run on asks for, fewer than a service would refuse.
+    assert 16 <= most <= 64
 
 
 def test_nothing_is_ever_written(s3, uploaded, proxy):

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{Array, StringViewArray};
 use bytes::Bytes;
-use chrono_tz::Tz;
 use deltafast::dv::{Descriptor, Positions, z85};
 use deltafast::exec::Source;
 use deltafast::expr::Bound;
@@ -20,6 +19,7 @@ use deltafast::parse::checkpoint::{FileKind, OpenCheckpoint};
 use deltafast::parse::commit::{self, Take};
 use deltafast::parse::stats::{self, Leaf, has_bounds};
 use deltafast::parse::{FileBatch, StatsColumn, Wanted};
+use deltafast::protocol::calendar::Zone;
 use deltafast::protocol::log_path::LogFile;
 use deltafast::protocol::schema::{DataType, StructType, TextLayout};
 use deltafast::protocol::{canonical_json, data_path, partition_value, properties, time};
@@ -180,10 +180,10 @@ fn look(batch: &FileBatch) {
         let _ = batch.dv_unique_id(row);
     }
     if let Some(column) = &batch.stats {
-        stats::parse(column, &leaves(), Tz::UTC).unwrap();
+        stats::parse(column, &leaves(), Zone::UTC).unwrap();
     }
     for values in &batch.partition {
-        let _ = partition_value::parse(values, &DataType::Date, Tz::UTC);
+        let _ = partition_value::parse(values, &DataType::Date, Zone::UTC);
     }
 }
 
@@ -208,7 +208,7 @@ fn statistics() {
         let text = String::from_utf8_lossy(input);
         let lines: StringViewArray = text.lines().map(Some).collect();
         for column in [StatsColumn::Json(lines.clone()), StatsColumn::EscapedJson(lines.clone())] {
-            let stats = stats::parse(&column, &leaves(), Tz::UTC).unwrap();
+            let stats = stats::parse(&column, &leaves(), Zone::UTC).unwrap();
             assert_eq!(stats.num_records.len(), lines.len());
         }
     });
@@ -254,7 +254,7 @@ fn schemas() {
 fn partition_values() {
     let types =
         ["byte", "short", "integer", "long", "float", "double", "decimal(38,10)", "string", "binary", "date", "timestamp", "timestamp_ntz", "boolean", "void"];
-    let zone: Tz = "America/New_York".parse().unwrap();
+    let zone = Zone::parse("America/New_York").unwrap();
     fuzz("partition_value", |input| {
         let text = String::from_utf8_lossy(input);
         let values: StringViewArray = [Some(text.as_ref()), None].into_iter().collect();

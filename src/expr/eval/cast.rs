@@ -23,8 +23,8 @@ use crate::expr::eval::{Fault, Outcome, child, plain, unexpected};
 use crate::expr::function::same;
 use crate::expr::text::number::{self, Rejected, Rounding, Written, fits, power_of_ten};
 use crate::expr::text::{datetime, number::write_decimal};
-use crate::expr::time::{MICROS_PER_SECOND, Zone};
 use crate::expr::tree::{CastMode, SqlType};
+use crate::protocol::calendar::{MICROS_PER_SECOND, Zone};
 use crate::protocol::schema::{DataType, StructField, TextLayout};
 
 fn is_integral(t: &DataType) -> bool {

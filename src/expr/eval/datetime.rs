@@ -1,6 +1,6 @@
 //! Functions of dates and timestamps, in the session's zone.
 //!
-//! Dates are day numbers, timestamps microseconds; fields come from `expr::time`. Where Java's `ZonedDateTime` keeps the offset
+//! Dates are day numbers, timestamps microseconds; fields come from `protocol::calendar`. Where Java's `ZonedDateTime` keeps the offset
 //! in force through arithmetic in an overlap, so do these.
 
 use std::fmt::Write;
@@ -19,11 +19,11 @@ use crate::expr::eval::{Call, Fault, Outcome, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
 use crate::expr::text::number::power_of_ten;
-use crate::expr::time::{
+use crate::expr::tree::Expr;
+use crate::protocol::calendar::{
     MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY, Zone, add_months, checked_days, civil, day_of_year, days_from_civil, days_in_month, iso_week,
     iso_weekday, split_days,
 };
-use crate::expr::tree::Expr;
 use crate::protocol::schema::DataType;
 
 /// Refuses calls whose literal arguments ask for what the core lacks.

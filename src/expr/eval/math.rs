@@ -95,6 +95,19 @@ pub(crate) fn exp(x: f64) -> f64 {
     }
 }
 
+/// A number above zero, made a normal one where it is not, with its power of two; the logarithm itself where it is a limit.
+fn exponent(x: f64) -> Result<(f64, i32), f64> {
+    if x == 0.0 {
+        return Err(f64::NEG_INFINITY);
+    }
+    if x < 0.0 || x.is_nan() {
+        return Err(f64::NAN);
+    }
+    let (x, k) = if high(x) < 0x0010_0000 { (x * TWO_54, -54) } else { (x, 0) };
+    let bits = high(x);
+    if bits >= 0x7ff0_0000 { Err(x) } else { Ok((x, k + (bits >> 20) - 1023)) }
+}
+
 /// The natural logarithm of a number above zero.
 pub(crate) fn ln(x: f64) -> f64 {
     const LG1: f64 = 6.666666666666735130e-01;
@@ -104,22 +117,11 @@ pub(crate) fn ln(x: f64) -> f64 {
     const LG5: f64 = 1.818357216161805012e-01;
     const LG6: f64 = 1.531383769920937332e-01;
     const LG7: f64 = 1.479819860511658591e-01;
-    if x == 0.0 {
-        return f64::NEG_INFINITY;
-    }
-    if x < 0.0 || x.is_nan() {
-        return f64::NAN;
-    }
-    let (mut x, mut k) = (x, 0_i32);
-    if high(x) < 0x0010_0000 {
-        k -= 54;
-        x *= TWO_54;
-    }
+    let (mut x, mut k) = match exponent(x) {
+        Ok(parts) => parts,
+        Err(limit) => return limit,
+    };
     let mut bits = high(x);
-    if bits >= 0x7ff0_0000 {
-        return x;
-    }
-    k += (bits >> 20) - 1023;
     bits &= 0x000f_ffff;
     let i = (bits + 0x95f64) & 0x10_0000;
     x = with_high(x, bits | (i ^ 0x3ff0_0000));
@@ -154,22 +156,11 @@ pub(crate) fn log10(x: f64) -> f64 {
     const INV_LN10: f64 = 4.34294481903251816668e-01;
     const LOG10_2_HIGH: f64 = 3.01029995663611771306e-01;
     const LOG10_2_LOW: f64 = 3.69423907715893078616e-13;
-    if x == 0.0 {
-        return f64::NEG_INFINITY;
-    }
-    if x < 0.0 || x.is_nan() {
-        return f64::NAN;
-    }
-    let (mut x, mut k) = (x, 0_i32);
-    if high(x) < 0x0010_0000 {
-        k -= 54;
-        x *= TWO_54;
-    }
+    let (x, k) = match exponent(x) {
+        Ok(parts) => parts,
+        Err(limit) => return limit,
+    };
     let bits = high(x);
-    if bits >= 0x7ff0_0000 {
-        return x;
-    }
-    k += (bits >> 20) - 1023;
     let i = i32::from(k < 0);
     let y = f64::from(k + i);
     let x = with_high(x, (bits & 0x000f_ffff) | ((0x3ff - i) << 20));

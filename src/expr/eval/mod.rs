@@ -19,8 +19,8 @@ use arrow_schema::{ArrowError, DataType as Arrow, Schema, TimeUnit};
 
 use crate::error::{Error, Result, shown};
 use crate::expr::function::Function;
-use crate::expr::time::Zone;
 use crate::expr::tree::{Bound, Expr};
+use crate::protocol::calendar::Zone;
 use crate::protocol::schema::{DataType, TextLayout};
 
 mod arith;

@@ -12,8 +12,8 @@ use arrow_schema::Field;
 
 use crate::expr::function::Function;
 use crate::expr::scalar::Scalar;
-use crate::expr::time::Zone;
 use crate::expr::tree::{Bound, CastMode, Expr};
+use crate::protocol::calendar::Zone;
 use crate::protocol::schema::{DataType, TextLayout};
 
 fn parse(json: &str) -> DataType {

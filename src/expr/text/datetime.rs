@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use crate::expr::text::number::trim_blanks;
-use crate::expr::time::{MICROS_PER_SECOND, Zone, checked_days, civil, days_from_civil, split_days};
+use crate::protocol::calendar::{MICROS_PER_SECOND, Zone, checked_days, civil, days_from_civil, split_days};
 
 /// Reads a date.
 #[must_use]
@@ -216,7 +216,7 @@ pub fn date_of(local: i64) -> i64 {
 /// Midnight of a date as a wall clock, if 64 bits reach.
 #[must_use]
 pub fn midnight(days: i64) -> Option<i64> {
-    days.checked_mul(crate::expr::time::MICROS_PER_DAY)
+    days.checked_mul(crate::protocol::calendar::MICROS_PER_DAY)
 }
 
 /// First day of a year.

@@ -120,7 +120,7 @@ pub fn split_days(micros: i64) -> (i64, i64) {
     (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY))
 }
 
-/// A session time zone.
+/// A time zone, for whatever has none of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zone {
     /// Seconds east of UTC.
@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     fn local(text: &str) -> i64 {
-        crate::expr::text::datetime::timestamp(text, &Zone::UTC).unwrap().unwrap()
+        crate::protocol::time::parse_timestamp(text.as_bytes(), Zone::UTC).unwrap()
     }
 
     #[test]
@@ -407,6 +407,19 @@ mod tests {
         assert_eq!(civil(-719_528), Civil { year: 0, month: 1, day: 1 });
         assert_eq!(iso_weekday(0), 4);
         assert_eq!(iso_week(days_from_civil(2021, 1, 3)), (2020, 53));
+    }
+
+    #[test]
+    fn dates_agree_with_the_calendar_library() {
+        use chrono::{Datelike, NaiveDate};
+        let mut day = NaiveDate::from_ymd_opt(-400, 1, 1).unwrap();
+        let epoch = NaiveDate::from_ymd_opt(1970, 1, 1).unwrap();
+        while day.year() < 2500 {
+            assert_eq!(checked_days(day.year().into(), day.month().into(), day.day().into()), Some((day - epoch).num_days()), "{day}");
+            day = day.checked_add_days(chrono::Days::new(13)).unwrap();
+        }
+        assert_eq!(checked_days(2023, 2, 29), None);
+        assert_eq!(checked_days(2023, 13, 1), None);
     }
 
     #[test]
