@@ -67,6 +67,7 @@ $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	dev/java
+	dev/npm
 	$(PIP) --group test --group spark
 	touch $@
 
