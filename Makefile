@@ -10,7 +10,7 @@ SOURCES := python tests benches dev
 CACHE ?= .bench
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test check fast bench fuzz wheel build rust-test python-test clean
+.PHONY: help demo test check fast bench stages fuzz wheel build rust-test python-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ bench: $(VENV)/.bench $(VENV)/.built ## Compare with deltalake, Polars and DuckD
 	cargo build --release --features $(FEATURES) --example floors
 	$(PY) benches/python/run.py --cache $(CACHE)
 
+stages: ## Time each stage of reading TABLE=path, nanoseconds an action
+	cargo run --release --quiet --features $(FEATURES) --example stages -- $(TABLE)
+
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 	dev/fuzz 60
 
@@ -62,8 +65,10 @@ $(VENV)/.made:
 
 # The build also installs what the package depends on.
 $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras pandas,polars
-	touch $@
+	@echo "Building the core; from nothing that takes a few minutes."
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --extras pandas,polars > $(VENV)/build.log || \
+		{ cat $(VENV)/build.log; exit 1; }
+	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	dev/java
@@ -72,7 +77,7 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test pyproject.toml
-	$(PIP) --group dev
+	$(PIP) --group checks
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.made pyproject.toml
