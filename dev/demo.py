@@ -141,13 +141,15 @@ def main() -> None:
     """Run the demonstration."""
     parser = argparse.ArgumentParser(description="Shows what deltafast does.")
     parser.add_argument("--cache", type=Path, default=Path(".bench"))
-    parser.add_argument("--files", type=int, default=1_000_000)
+    parser.add_argument("--files", type=int, default=1_000_000, help="of the generated table; 0 for none")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     import_module("pandas")  # its import is not what is timed below
     print(f"deltafast {deltafast.__version__} ({deltafast.build_profile()} build)")
     for title, path in real_tables(options.cache):
         show_table(title, path)
+    if options.files == 0:
+        return
     scale = options.files / 1_000_000
     show_million(generate(options.cache, "log-checkpoint", scale))
     show_rows(generate(options.cache, "data", min(scale, 0.1)))
