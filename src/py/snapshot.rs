@@ -26,6 +26,8 @@ use crate::store::{self, Foreign, Options, Store, Stores};
 pub(super) struct Snapshot {
     core: Core,
     uri: String,
+    /// Whether the table's store is one made in Python.
+    python_store: bool,
 }
 
 fn layout(string_view: bool) -> TextLayout {
@@ -99,13 +101,13 @@ fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options:
 
 impl Snapshot {
     fn wrap(&self, core: Core) -> Self {
-        Self { core, uri: self.uri.clone() }
+        Self { core, uri: self.uri.clone(), python_store: self.python_store }
     }
 
     /// Makes a stream on a waiting thread.
     fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &crate::exec::Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
         let core = self.core.clone();
-        wait(py, move |cancel| work(core, cancel)).map(ArrowStream::new)
+        wait(py, move |cancel| work(core, cancel)).map(|batches| ArrowStream::new(batches, self.python_store))
     }
 }
 
@@ -124,6 +126,7 @@ impl Snapshot {
         store: Option<Py<PyAny>>,
         options: Option<HashMap<String, String>>,
     ) -> PyResult<Self> {
+        let python_store = store.is_some();
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let tail: Vec<TailCommit> = log_tail
             .unwrap_or_default()
@@ -146,7 +149,7 @@ impl Snapshot {
                 None => Ok(snapshot),
             }
         })?;
-        Ok(Self { core, uri })
+        Ok(Self { core, uri, python_store })
     }
 
     #[getter]
