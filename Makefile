@@ -10,7 +10,7 @@ SOURCES := python tests benches dev
 CACHE ?= .bench
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test check fast bench fuzz wheel build rust-test python-test clean
+.PHONY: help demo test check fast bench stages fuzz wheel build rust-test python-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,11 +44,18 @@ bench: $(VENV)/.bench $(VENV)/.built ## Compare with deltalake, Polars and DuckD
 	cargo build --release --features $(FEATURES) --example floors
 	$(PY) benches/python/run.py --cache $(CACHE)
 
+stages: ## Time each stage of reading TABLE=path, nanoseconds an action
+	cargo run --release --quiet --features $(FEATURES) --example stages -- $(TABLE)
+
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 	dev/fuzz 60
 
-wheel: $(VENV)/.wheel ## Build the wheel that is published and state its size
+wheel: $(VENV)/.wheel ## Build the wheel that is published, try it where there is nothing else, state its size
+	rm -rf dist
 	PATH="$(abspath $(VENV))/bin:$$PATH" maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
+	$(PYTHON) -m venv dist/.venv
+	dist/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[pandas]"
+	cd dist && .venv/bin/python ../dev/demo.py --cache $(abspath $(CACHE)) --files 0
 	@ls -l dist/*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
 
 build: $(VENV)/.built
@@ -62,16 +69,19 @@ $(VENV)/.made:
 
 # The build also installs what the package depends on.
 $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras pandas,polars
-	touch $@
+	@echo "Building the core; from nothing that takes a few minutes."
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --extras pandas,polars > $(VENV)/build.log || \
+		{ cat $(VENV)/build.log; exit 1; }
+	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	dev/java
+	dev/npm
 	$(PIP) --group test --group spark
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test pyproject.toml
-	$(PIP) --group dev
+	$(PIP) --group checks
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.made pyproject.toml

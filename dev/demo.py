@@ -15,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 import deltafast
 from deltafast import DeltaTable, QueryBuilder
 
@@ -62,9 +64,10 @@ def show_table(title: str, path: Path) -> None:
     print(f"\n{title}")
     with timed("open"):
         table = DeltaTable(path)
-    print(f"  {table}, {table.protocol()}")
-    for field in table.schema().fields:
-        print(f"    {field}")
+    protocol = table.protocol()
+    features = ", ".join(protocol.reader_features or ["no features"])
+    print(f"  version {table.version()}, reader protocol {protocol.min_reader_version} ({features})")
+    show_schema(table)
     with timed("list files"):
         files = table.files()
     for name in files[:LISTED]:
@@ -75,21 +78,28 @@ def show_table(title: str, path: Path) -> None:
     print("    " + str(rows.slice(0, LISTED).to_pandas()).replace("\n", "\n    "))
 
 
+def show_schema(table: DeltaTable) -> None:
+    """Print the columns, with their Arrow types."""
+    for field in pa.schema(table):
+        print(f"    {field.name}: {field.type}")
+
+
 def generate(cache: Path, name: str, scale: float) -> Path:
     """Have the benchmarks' generator make a table, once."""
     sys.path.insert(0, str(ROOT / "benches" / "python"))
     from generate import ensure
 
-    print(f"\n(making the table {name} where the cache has none)")
+    print(f"\nmaking the table {name}, unless {cache} holds it", flush=True)
     return ensure(name, cache, scale).path
 
 
 def show_million(path: Path) -> None:
     """Open, plan and list a table of very many files."""
-    print(f"\na generated table of very many files: {path}")
+    print(f"a generated table of very many files: {path}")
     with timed("open (version, schema)"):
         table = DeltaTable(path)
         table.schema()
+    show_schema(table)
     day = table.metadata().partition_columns[0]
     with timed("list partitions"):
         wanted = table.partitions()[0][day]
@@ -111,7 +121,7 @@ def show_million(path: Path) -> None:
 
 def show_rows(path: Path) -> None:
     """Scan a generated table with data files in several ways."""
-    print(f"\na generated table with rows: {path}")
+    print(f"a generated table with rows: {path}")
     table = DeltaTable(path)
     names = [field.name for field in table.schema().fields]
     with timed("scan of all columns"):
@@ -121,21 +131,25 @@ def show_rows(path: Path) -> None:
         sum(batch.num_rows for batch in table.scan(columns=names[:2], string_view=True))
     with timed("count"):
         table.count()
-    with timed("SQL over it"):
-        print("  ", QueryBuilder().register("t", table).execute("SELECT count(*) AS n FROM t").read_all().to_pylist())
+    query = f"SELECT count(*) AS n, min({names[0]}), max({names[0]}) FROM t"
+    with timed(query):
+        found = QueryBuilder().register("t", table).execute(query).read_all().to_pylist()
+    print(f"  {found[0]}")
 
 
 def main() -> None:
     """Run the demonstration."""
     parser = argparse.ArgumentParser(description="Shows what deltafast does.")
     parser.add_argument("--cache", type=Path, default=Path(".bench"))
-    parser.add_argument("--files", type=int, default=1_000_000)
+    parser.add_argument("--files", type=int, default=1_000_000, help="of the generated table; 0 for none")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    import_module("pandas")  # also pyarrow; their import is not what is timed below
+    import_module("pandas")  # its import is not what is timed below
     print(f"deltafast {deltafast.__version__} ({deltafast.build_profile()} build)")
     for title, path in real_tables(options.cache):
         show_table(title, path)
+    if options.files == 0:
+        return
     scale = options.files / 1_000_000
     show_million(generate(options.cache, "log-checkpoint", scale))
     show_rows(generate(options.cache, "data", min(scale, 0.1)))

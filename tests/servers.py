@@ -1,14 +1,18 @@
-"""Servers that tests read tables from: S3 (moto), Azure (Azurite), a proxy that counts and disturbs, plain HTTP."""
+"""Servers that tests read tables from: S3 (moto), Azure (Azurite), GCS, plain HTTP, and a proxy before them."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import datetime as dt
 import email.utils
+import hashlib
 import hmac
 import http.client
 import http.server
+import itertools
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -18,9 +22,11 @@ import threading
 import time
 import urllib.parse
 from typing import TYPE_CHECKING, NamedTuple
+from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Self
 
 HOST = "127.0.0.1"
 
@@ -161,15 +167,16 @@ class Azure:
         } | more
 
 
-def azurite(cache: pathlib.Path) -> pathlib.Path | None:
-    """Return Azurite's command, installed into `cache` where it is missing; None without npm."""
+def azurite(cache: pathlib.Path) -> pathlib.Path:
+    """Return Azurite's command, installed into `cache` where it is missing."""
     if found := shutil.which("azurite-blob"):
         return pathlib.Path(found)
     command = cache / "azurite" / "node_modules" / ".bin" / "azurite-blob"
     if not command.exists():
         npm = shutil.which("npm")
         if npm is None:
-            return None
+            message = "Azurite is missing and so is npm, which installs it: `make test` installs npm (dev/npm)"
+            raise RuntimeError(message)
         cache.mkdir(parents=True, exist_ok=True)
         # Test processes running side by side may all install; the first to finish wins.
         with tempfile.TemporaryDirectory(dir=cache, prefix="azurite-") as scratch:
@@ -237,7 +244,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.requests.clear()
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[Server]:
+    def running(self) -> Iterator[Self]:
         """Serve during the block."""
         thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
@@ -270,6 +277,180 @@ class Proxy(Server):
             return _ask(self._port, method, target, body or None, headers)
 
         return behind() if self.disturb is None else self.disturb(f"{method} {target}", behind)
+
+
+class Gcs(Server):
+    """A bucket of Google Cloud Storage: the XML API as far as object stores' clients speak it, objects in memory.
+
+    Conditions (`x-goog-if-generation-match`) are checked and met under one lock, as the real service does: of many
+    writers that create the same object one wins and the others get 412. To hold answers back or lose them, put a
+    `Proxy` before it.
+    """
+
+    bucket = "bucket"
+    token = "someone's-token"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.port: int = self.server_address[1]
+        #: At most so many entries in one page of a listing.
+        self.page = 1000
+        self._objects: dict[str, _Object] = {}
+        self._uploads: dict[str, dict[int, bytes]] = {}
+        self._lock = threading.Lock()
+        self._generations = itertools.count(1_700_000_000_000_000)
+
+    def upload(self, folder: pathlib.Path, key: str) -> str:
+        """Store all files of a folder; return the URL of the copy."""
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                self._store(f"{key}/{file.relative_to(folder).as_posix()}", file.read_bytes())
+        return f"gs://{self.bucket}/{key}"
+
+    def options(self, **more: str) -> dict[str, str]:
+        """Return `storage_options` that lead here."""
+        return {
+            "google_base_url": self.url,
+            "google_bearer_token": self.token,
+            "allow_http": "true",
+            "max_retries": "1",
+        } | more
+
+    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Answer one request of the XML API."""
+        self.requests.append(f"{method} {target}")
+        said = {name.lower(): value for name, value in headers.items()}
+        if said.get("authorization") != f"Bearer {self.token}":
+            return _refusal(401, "AuthenticationRequired")
+        path, _, query = target.partition("?")
+        bucket, _, key = path.lstrip("/").partition("/")
+        asked = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        if bucket != self.bucket:
+            return _refusal(404, "NoSuchBucket")
+        with self._lock:
+            if not key:
+                return self._list(asked) if method == "GET" else _refusal(405, "MethodNotAllowed")
+            return self._on_object(method, urllib.parse.unquote(key), asked, said, body)
+
+    def _on_object(  # noqa: PLR0911 - one line a request
+        self, method: str, key: str, asked: dict[str, str], said: dict[str, str], body: bytes
+    ) -> Answer:
+        match method:
+            case "GET" | "HEAD":
+                return self._get(key, asked, said)
+            case "PUT" if "uploadId" in asked:
+                return self._put_part(asked, body)
+            case "PUT":
+                return self._put(key, said, body)
+            case "POST" if "uploads" in asked:
+                upload = str(next(self._generations))
+                self._uploads[upload] = {}
+                return Answer(200, {}, _xml("InitiateMultipartUploadResult", f"<UploadId>{upload}</UploadId>"))
+            case "POST" if asked.get("uploadId") in self._uploads:
+                return self._complete(key, asked["uploadId"], body)
+            case "DELETE" if "uploadId" in asked:
+                return Answer(204, {}, b"") if self._uploads.pop(asked["uploadId"], None) is not None else _NO_UPLOAD
+            case "DELETE":
+                return Answer(204, {}, b"") if self._objects.pop(key, None) is not None else _NO_KEY
+            case _:
+                return _NO_UPLOAD
+
+    def _store(self, key: str, data: bytes) -> _Object:
+        self._objects[key] = stored = _Object(data, next(self._generations), time.time())
+        return stored
+
+    def _get(self, key: str, asked: dict[str, str], said: dict[str, str]) -> Answer:
+        found = self._objects.get(key)
+        if found is None or asked.get("generation", found.generation) != found.generation:
+            return _NO_KEY
+        headers = found.headers | {"Last-Modified": email.utils.formatdate(found.modified, usegmt=True)}
+        if "if-match" in said and said["if-match"] != found.tag:
+            return _refusal(412, "PreconditionFailed")
+        if said.get("if-none-match") == found.tag:
+            return Answer(304, headers, b"")
+        if "range" not in said:
+            return Answer(200, headers, found.data)
+        start, end = _range(said["range"], len(found.data))
+        if start >= end:
+            return _refusal(416, "InvalidRange")
+        return Answer(
+            206, headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(found.data)}"}, found.data[start:end]
+        )
+
+    def _put(self, key: str, said: dict[str, str], body: bytes) -> Answer:
+        wanted = said.get("x-goog-if-generation-match")
+        # The generation of what is not there is 0.
+        if wanted is not None and wanted != (self._objects[key].generation if key in self._objects else "0"):
+            return _refusal(412, "PreconditionFailed")
+        if source := said.get("x-goog-copy-source"):
+            copied = self._objects.get(urllib.parse.unquote(source).partition("/")[2])
+            if copied is None:
+                return _NO_KEY
+            body = copied.data
+        return Answer(200, self._store(key, body).headers, b"")
+
+    def _put_part(self, asked: dict[str, str], body: bytes) -> Answer:
+        parts = self._uploads.get(asked["uploadId"])
+        if parts is None:
+            return _NO_UPLOAD
+        parts[int(asked["partNumber"])] = body
+        return Answer(200, {"ETag": f'"part-{asked["partNumber"]}"'}, b"")
+
+    def _complete(self, key: str, upload: str, body: bytes) -> Answer:
+        """Join the parts that the request names, in its order."""
+        parts = self._uploads.pop(upload)
+        numbers = [int(number) for number in re.findall(r"<PartNumber>(\d+)</PartNumber>", body.decode())]
+        stored = self._store(key, b"".join(parts[number] for number in numbers))
+        return Answer(200, stored.headers, _xml("CompleteMultipartUploadResult", f"<ETag>{escape(stored.tag)}</ETag>"))
+
+    def _list(self, asked: dict[str, str]) -> Answer:
+        """Give one page: keys in order, those behind a delimiter as one prefix; a token is the last entry given."""
+        prefix, delimiter = asked.get("prefix", ""), asked.get("delimiter")
+        after = asked.get("continuation-token") or asked.get("start-after", "")
+        entries: dict[str, _Object | None] = {}
+        for key in sorted(self._objects):
+            cut = key.find(delimiter, len(prefix)) if delimiter else -1
+            entry = key if cut < 0 else key[: cut + 1]
+            if key.startswith(prefix) and entry > after:
+                entries[entry] = self._objects[key] if cut < 0 else None
+        size = min(self.page, int(asked.get("max-keys", self.page)))
+        page = dict(itertools.islice(entries.items(), size))
+        lines = [found.listed(key) if found else _element("CommonPrefixes", Prefix=key) for key, found in page.items()]
+        if len(page) < len(entries):
+            lines.append(f"<NextContinuationToken>{escape(list(page)[-1])}</NextContinuationToken>")
+        return Answer(200, {"Content-Type": "application/xml"}, _xml("ListBucketResult", "".join(lines)))
+
+
+class _Object:
+    """An object of a bucket; a new one each time its key is written."""
+
+    def __init__(self, data: bytes, generation: int, modified: float) -> None:
+        self.data = data
+        self.generation = str(generation)
+        self.modified = modified
+        self.tag = f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+        self.headers = {"ETag": self.tag, "x-goog-generation": self.generation}
+
+    def listed(self, key: str) -> str:
+        """Return its entry in a listing."""
+        moment = dt.datetime.fromtimestamp(self.modified, dt.UTC).isoformat(timespec="milliseconds")
+        return _element("Contents", Key=key, Size=len(self.data), LastModified=moment, ETag=self.tag)
+
+
+def _element(name: str, **parts: object) -> str:
+    return f"<{name}>" + "".join(f"<{k}>{escape(str(v))}</{k}>" for k, v in parts.items()) + f"</{name}>"
+
+
+def _xml(name: str, inner: str) -> bytes:
+    return f"<?xml version='1.0' encoding='UTF-8'?><{name}>{inner}</{name}>".encode()
+
+
+def _refusal(status: int, code: str) -> Answer:
+    return Answer(status, {"Content-Type": "application/xml"}, _xml("Error", f"<Code>{code}</Code>"))
+
+
+_NO_KEY = _refusal(404, "NoSuchKey")
+_NO_UPLOAD = _refusal(404, "NoSuchUpload")
 
 
 class Folder(Server):

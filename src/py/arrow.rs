@@ -30,13 +30,15 @@ pub(super) struct ArrowStream {
     schema: SchemaRef,
     batches: Mutex<Option<Iter>>,
     progress: Progress,
+    /// Whether the work behind the stream calls Python, as a store made there does.
+    calls_python: bool,
     /// The error with which the stream ended, for whoever pulls it through C and sees only text.
     failure: Arc<Mutex<Option<Error>>>,
 }
 
 impl ArrowStream {
-    pub(super) fn new(batches: Batches) -> Self {
-        Self { schema: batches.schema, batches: Mutex::new(Some(batches.batches)), progress: batches.progress, failure: Arc::default() }
+    pub(super) fn new(batches: Batches, calls_python: bool) -> Self {
+        Self { schema: batches.schema, batches: Mutex::new(Some(batches.batches)), progress: batches.progress, calls_python, failure: Arc::default() }
     }
 
     fn take(&self) -> Option<Iter> {
@@ -49,6 +51,7 @@ struct Reader {
     schema: SchemaRef,
     batches: Option<Iter>,
     cast: bool,
+    calls_python: bool,
     failure: Arc<Mutex<Option<Error>>>,
 }
 
@@ -56,7 +59,10 @@ impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.batches.as_mut()?.next();
+        let batches = self.batches.as_mut()?;
+        // A consumer may hold the GIL while it pulls. That is taken from it for as long as a store in Python may need it;
+        // all other streams never touch the GIL, which another thread may hold while it waits for this one.
+        let next = if self.calls_python { Python::attach(|py| py.detach(|| batches.next())) } else { batches.next() };
         let next = match next {
             Some(Ok(batch)) if self.cast => Some(as_schema(&batch, &self.schema)),
             other => other,
@@ -119,7 +125,7 @@ impl ArrowStream {
         let Some(batches) = self.take() else {
             return Err(to_python(py, &Error::invalid("the stream was consumed already; ask the table for a new one")));
         };
-        let reader = Reader { schema, batches: Some(batches), cast, failure: Arc::clone(&self.failure) };
+        let reader = Reader { schema, batches: Some(batches), cast, calls_python: self.calls_python, failure: Arc::clone(&self.failure) };
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
 
@@ -235,5 +241,5 @@ pub(super) fn evaluate(py: Python<'_>, tree: &str, stream: &Bound<'_, PyAny>) ->
         let value = if value.data_type() == out.field(0).data_type() { value } else { cast(&value, out.field(0).data_type())? };
         Ok(RecordBatch::try_new(Arc::clone(&out), vec![value])?)
     });
-    Ok(ArrowStream::new(Batches { schema, batches: Box::new(batches), progress: Progress::default() }))
+    Ok(ArrowStream::new(Batches { schema, batches: Box::new(batches), progress: Progress::default() }, false))
 }

@@ -27,6 +27,8 @@ use crate::store::{self, Foreign, Options, Store, Stores};
 pub(super) struct Snapshot {
     core: Core,
     uri: String,
+    /// Whether the table's store is one made in Python.
+    python_store: bool,
 }
 
 fn layout(string_view: bool) -> TextLayout {
@@ -69,14 +71,14 @@ impl Snapshot {
 
     /// The same for another version, which says what it has to say.
     fn moved(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Core> + Send + 'static) -> PyResult<Self> {
-        let other = Self { core: self.run(py, work)?, uri: self.uri.clone() };
+        let other = Self { core: self.run(py, work)?, uri: self.uri.clone(), python_store: self.python_store };
         other.warn(py)?;
         Ok(other)
     }
 
     /// Makes a stream.
     fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
-        self.run(py, work).map(ArrowStream::new)
+        self.run(py, work).map(|batches| ArrowStream::new(batches, self.python_store))
     }
 }
 
@@ -95,6 +97,7 @@ impl Snapshot {
         store: Option<Py<PyAny>>,
         options: Option<HashMap<String, String>>,
     ) -> PyResult<Self> {
+        let python_store = store.is_some();
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let tail: Vec<TailCommit> = log_tail
             .unwrap_or_default()
@@ -117,7 +120,7 @@ impl Snapshot {
                 None => Ok(snapshot),
             }
         })?;
-        let opened = Self { core, uri };
+        let opened = Self { core, uri, python_store };
         opened.warn(py)?;
         Ok(opened)
     }

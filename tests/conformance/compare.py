@@ -171,6 +171,9 @@ def _scalar_texts(array: pa.Array, data_type: str) -> list[str]:  # noqa: PLR091
             mark = "us" if name == "timestamp" else "ntz"
             micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
             return [f"{mark}:{v}" for v in pc.fill_null(micros, 0).to_pylist()]
+        case "variant":
+            values = array.to_pylist()
+            return ["null" if v is None else canonical_json(variant.decode(v["metadata"], v["value"])) for v in values]
         case _:
             return ["null"] * len(array)
 

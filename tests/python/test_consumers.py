@@ -11,6 +11,9 @@ from polars.testing import assert_frame_equal
 from conformance import compare, corpus
 from deltafast import DeltaTable, QueryBuilder
 
+# Tables of hundreds of thousands of rows are compared value by value.
+pytestmark = pytest.mark.timeout(300)
+
 CASES = corpus.cases("read")
 
 # One of the tables has a version checksum that lies; `test_corpus` knows which.

@@ -1,5 +1,6 @@
 """Tables in S3 and behind plain HTTP servers: the same answers as on a local disk, few requests, clear errors."""
 
+import json
 import os
 import pathlib
 import pickle
@@ -7,8 +8,12 @@ import re
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import deltalake
+import obstore
+import obstore.exceptions
+import obstore.store
 import pyarrow as pa
 import pytest
 
@@ -560,10 +565,7 @@ def test_absolute_paths_in_the_same_bucket_are_read(s3, tmp_path):
 
 @pytest.fixture(scope="session")
 def azure():
-    command = servers.azurite(pathlib.Path(servers.__file__).parent / ".cache")
-    if command is None:
-        pytest.skip("Azurite is installed with npm, which is not there")
-    with servers.azure(command) as container:
+    with servers.azure(servers.azurite(pathlib.Path(servers.__file__).parent / ".cache")) as container:
         yield container
 
 
@@ -634,6 +636,142 @@ def test_a_wrong_account_key_is_a_storage_error_without_it(azure, in_azure):
     with pytest.raises(exceptions.StorageError, match=r"access denied") as caught:
         DeltaTable(in_azure("summarised"), storage_options=options)
     assert not [text for text in shown(caught.value) if "U0VDUkVU" in text]
+
+
+# --- GCS -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def running_gcs():
+    with servers.Gcs().running() as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def gcs(running_gcs):
+    running_gcs.forget()
+    yield running_gcs
+    running_gcs.page = 1000
+
+
+@pytest.fixture(scope="session")
+def in_gcs(running_gcs, tables):
+    """The GCS URL of each table."""
+    urls = {}
+
+    def upload(name):
+        if name not in urls:
+            urls[name] = running_gcs.upload(tables[name], f"some tables/ü=1/{name}")
+        return urls[name]
+
+    return upload
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_in_gcs_is_the_same_as_on_disk(gcs, in_gcs, tables, name):
+    same_table(DeltaTable(in_gcs(name), storage_options=gcs.options()), DeltaTable(tables[name]))
+
+
+@pytest.mark.parametrize("name", ["classic checkpoint", "cleaned_up"])
+def test_every_version_in_gcs_is_the_same_as_on_disk(gcs, in_gcs, tables, name):
+    for version in versions(tables[name]):
+        opened = DeltaTable(in_gcs(name), version=version, storage_options=gcs.options())
+        same_rows(opened.to_pyarrow_table(), DeltaTable(tables[name], version=version).to_pyarrow_table())
+
+
+def test_a_listing_in_pages_is_read_to_its_end(gcs, in_gcs, tables):
+    gcs.page = 2
+    same_table(DeltaTable(in_gcs("summarised"), storage_options=gcs.options()), DeltaTable(tables["summarised"]))
+    assert any("continuation-token" in request for request in gcs.requests)
+
+
+def test_requests_to_gcs_are_as_few(gcs, in_gcs):
+    table = DeltaTable(in_gcs("summarised"), storage_options=gcs.options())
+    assert table.version() == 4
+    assert len(gcs.requests) <= 4, gcs.requests
+    gcs.forget()
+    table.update_incremental()
+    assert len(gcs.requests) <= 2, gcs.requests
+
+
+def test_a_service_account_may_name_the_server(gcs, in_gcs):
+    account = {
+        "gcs_base_url": gcs.url,
+        "disable_oauth": True,
+        "client_email": "",
+        "private_key": "",
+        "private_key_id": "",
+    }
+    options = {"service_account_key": json.dumps(account), "bearer_token": gcs.token, "allow_http": "true"}
+    assert DeltaTable(in_gcs("summarised"), storage_options=options).count() == 50
+
+
+def test_a_missing_place_or_bucket_in_gcs_is_named(gcs):
+    with pytest.raises(exceptions.TableNotFoundError, match="nothing"):
+        DeltaTable("gs://bucket/nothing", storage_options=gcs.options())
+    with pytest.raises((exceptions.TableNotFoundError, exceptions.StorageError), match="no-bucket"):
+        DeltaTable("gs://no-bucket/table", storage_options=gcs.options())
+
+
+def test_a_wrong_token_is_a_storage_error_without_it(gcs, in_gcs):
+    with pytest.raises(exceptions.StorageError) as caught:
+        DeltaTable(in_gcs("summarised"), storage_options=gcs.options(google_bearer_token="SECRETSECRET"))
+    assert not [text for text in shown(caught.value) if "SECRETSECRET" in text]
+
+
+@pytest.fixture
+def in_bucket(gcs):
+    """The bucket as another client of the same protocol sees it."""
+    account = {
+        "gcs_base_url": gcs.url,
+        "disable_oauth": True,
+        "client_email": "",
+        "private_key": "",
+        "private_key_id": "",
+    }
+    return obstore.store.GCSStore(
+        gcs.bucket,
+        config={"service_account_key": json.dumps(account)},
+        credential_provider=lambda: {"token": gcs.token, "expires_at": None},
+        client_options={"allow_http": True},
+        retry_config={"max_retries": 0},
+    )
+
+
+def test_of_many_that_create_an_object_in_gcs_one_wins(gcs, in_bucket):
+    """What commits rest on, and tests of commits on this server."""
+
+    def create(number):
+        try:
+            obstore.put(in_bucket, "race/0.json", str(number).encode(), mode="create")
+        except obstore.exceptions.AlreadyExistsError:
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        won = [number for number in pool.map(create, range(8)) if number is not None]
+    assert len(won) == 1
+    assert bytes(obstore.get(in_bucket, "race/0.json").bytes()) == str(won[0]).encode()
+
+
+def test_objects_in_gcs_are_replaced_listed_and_deleted(gcs, in_bucket):
+    first = obstore.put(in_bucket, "kept/a", b"1")
+    obstore.put(in_bucket, "kept/a", b"22", mode=first)
+    with pytest.raises(obstore.exceptions.PreconditionError):
+        obstore.put(in_bucket, "kept/a", b"3", mode=first)
+    large = os.urandom(11 << 20)
+    obstore.put(in_bucket, "kept/b/large", large, use_multipart=True, chunk_size=5 << 20)
+    assert (
+        bytes(obstore.get_range(in_bucket, "kept/b/large", start=10_000_000, length=100))
+        == large[10_000_000:10_000_100]
+    )
+    assert [entry["size"] for entry in obstore.list(in_bucket, "kept").collect()] == [2, len(large)]
+    assert [entry["path"] for entry in obstore.list(in_bucket, "kept", offset="kept/a").collect()] == ["kept/b/large"]
+    shallow = obstore.list_with_delimiter(in_bucket, "kept")
+    assert (shallow["common_prefixes"], len(shallow["objects"])) == (["kept/b"], 1)
+    obstore.delete(in_bucket, ["kept/a", "kept/b/large"])
+    with pytest.raises(FileNotFoundError):
+        obstore.head(in_bucket, "kept/a")
 
 
 # --- plain HTTP ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What the README shows, works."""
 
 import datetime as dt
+import importlib.util
 import re
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 import deltafast
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -53,3 +56,29 @@ def test_methods_named_in_the_readme_exist():
     assert named is not None
     for name in re.findall(r"`(\w+)`", named[1]):
         assert hasattr(deltafast.DeltaTable, name), name
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_documents_name_is_there(document):
+    """Names after `deltafast.` and `DeltaTable.`, targets after `make`, linked files, paths into the project."""
+    text = document.read_text(encoding="utf-8")
+    for owner, name in re.findall(r"`(?:[\w.]*\()?(deltafast|DeltaTable)\.(\w+)", text):
+        where = deltafast if owner == "deltafast" else deltafast.DeltaTable
+        assert hasattr(where, name) or importlib.util.find_spec(f"deltafast.{name}"), f"{owner}.{name}"
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert not set(re.findall(r"(?:`|^)make ([a-z]+)", text, flags=re.MULTILINE)) - set(targets)
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    assert not [link for link in links if not (document.parent / link).exists()]
+    paths = re.findall(r"`((?:tests|dev|docs|benches|src)/[\w./-]+)`", text)
+    assert not [path for path in paths if not (ROOT / path).exists()]
+
+
+def test_a_method_that_is_not_there_yet_does_not_exist():
+    table = README[README.index("## What there is") : README.index("Table feature by table feature")]
+    missing = [
+        name for line in table.splitlines() if line.endswith("| not yet |") for name in re.findall(r"`(\w+)`", line)
+    ]
+    assert missing
+    for name in missing:
+        assert not hasattr(deltafast.DeltaTable, name), name
+        assert not hasattr(deltafast, name), name
