@@ -10,8 +10,12 @@
 //! Protocol: "Delta Table Specification", "Requirements for Readers". Cost of opening: at most four requests with a
 //! checkpoint and a version checksum.
 
+mod files;
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+pub use files::Files;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
@@ -278,25 +282,37 @@ impl Snapshot {
         let used = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
         if let Some(damage) = used.damage {
             self.warnings().add(read_without(&damage));
-            *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(used.segment);
+            self.settle(&used.segment);
         }
         Ok(used.done)
     }
 
-    /// Streams live files or tombstones with the wanted columns.
+    /// Reads `segment` from now on.
+    fn settle(&self, segment: &Segment) {
+        *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(segment.clone());
+    }
+
+    /// Streams live files or tombstones with the wanted columns. For what is given out at once; what is made of all files is
+    /// made within [`Snapshot::with_segment`] of [`Snapshot::files_in`], or of [`Snapshot::finished_files`].
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
     pub fn files(&self, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
-        let wanted = Arc::new(wanted);
-        self.with_segment(|segment| {
-            let request = Request { kind, wanted: Arc::clone(&wanted), cancel: cancel.clone() };
-            let stream = reconcile::files(segment, &self.0.texts, self.stores().root(), request)?;
-            // What fits in a moment's memory is read to its end here, so that damage anywhere in a checkpoint still finds
-            // the commits to replay instead.
-            let bytes: u64 = segment.checkpoint.iter().flat_map(|c| &c.files).map(|f| f.size.unwrap_or(0)).sum();
-            if segment.checkpoint.is_some() && bytes <= READ_AT_ONCE { stream.read_to_end() } else { Ok(stream) }
-        })
+        self.with_segment(|segment| self.files_in(segment, kind, wanted.clone(), cancel))
+    }
+
+    /// The files of one of the segments that can stand for this version.
+    ///
+    /// # Errors
+    /// As [`Snapshot::files`].
+    pub fn files_in(&self, segment: &Segment, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
+        let request = Request { kind, wanted: Arc::new(wanted), cancel: cancel.clone() };
+        let stream = reconcile::files(segment, &self.0.texts, self.stores().root(), request)?;
+        // What fits in a moment's memory is read to its end here, so that damage anywhere in a checkpoint is known before
+        // the first file is given out.
+        let commits: u64 = segment.replay.iter().map(|commit| commit.file.size.unwrap_or(0)).sum();
+        let fits = stream.checkpoint_bytes().is_some_and(|bytes| bytes <= READ_AT_ONCE) && commits <= LOOKED_AT;
+        if fits { stream.read_to_end() } else { Ok(stream) }
     }
 
     /// The files that commits after `version` added and that are live, and all keys that these commits touched.

@@ -126,3 +126,13 @@ pub struct Totals {
     /// Rows that these delete.
     pub deleted: i64,
 }
+
+impl Totals {
+    /// Adds what more files come to.
+    pub fn add(&mut self, more: &Self) {
+        self.files = self.files.saturating_add(more.files);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.vectors = self.vectors.saturating_add(more.vectors);
+        self.deleted = self.deleted.saturating_add(more.deleted);
+    }
+}

@@ -85,9 +85,9 @@ pub struct FileBatch {
     pub stats: Option<StatsColumn>,
     /// See [`Wanted::tags`].
     pub tags: Option<StringViewArray>,
-    /// See [`Wanted::row_ids`].
+    /// See [`Wanted::row_ids`]; `None` also where no row has one.
     pub base_row_id: Option<Int64Array>,
-    /// See [`Wanted::row_ids`].
+    /// See [`Wanted::row_ids`]; `None` also where no row has one.
     pub default_row_commit_version: Option<Int64Array>,
     /// See [`Wanted::data_change`].
     pub data_change: Option<BooleanArray>,
@@ -171,9 +171,13 @@ impl FileBatch {
             let arrays: Vec<StringViewArray> = all.iter().filter_map(|b| pick(b)).collect();
             if arrays.is_empty() { Ok(None) } else { join(&arrays).map(Some) }
         };
+        // A column that one batch has and another lacks is null there.
         let ints = |pick: &dyn Fn(&Self) -> Option<Int64Array>| -> Result<Option<Int64Array>> {
-            let arrays: Vec<Int64Array> = all.iter().filter_map(|b| pick(b)).collect();
-            if arrays.is_empty() { Ok(None) } else { join(&arrays).map(Some) }
+            if all.iter().all(|b| pick(b).is_none()) {
+                return Ok(None);
+            }
+            let arrays: Vec<Int64Array> = all.iter().map(|b| pick(b).unwrap_or_else(|| Int64Array::new_null(b.len()))).collect();
+            join(&arrays).map(Some)
         };
         let missing = || crate::error::Error::internal("a column of file actions is missing");
         let partitions = all.first().map_or(0, |b| b.partition.len());

@@ -30,7 +30,7 @@ use crate::protocol::schema::TextLayout;
 use crate::store::{File, Store};
 
 /// Rows decoded at once: fewer pay more for each batch, more leave the caches.
-const BATCH_ROWS: usize = 64 * 1024;
+const BATCH_ROWS: usize = 8 * 1024;
 /// Text of one batch.
 const BATCH_BYTES: u64 = 64 << 20;
 
@@ -106,10 +106,28 @@ impl OpenCheckpoint {
         self.version
     }
 
-    /// Number of rows of all its files: at least the number of live files.
+    /// At most this many files are live in it.
     #[must_use]
-    pub fn rows(&self) -> u64 {
-        self.own.iter().chain(&self.sidecars).map(|raw| raw.num_rows()).sum()
+    pub fn files_at_most(&self) -> u64 {
+        let live = |group: RawGroup<'_>| {
+            let nulls = group.statistics(&["add", "path"]).and_then(|statistics| statistics.null_count).unwrap_or(0);
+            group.num_rows().saturating_sub(nulls)
+        };
+        let of_json = self.json.as_ref().map_or(0, |(text, _)| commit::adds_about(text.len() as u64));
+        of_json + self.own.iter().chain(&self.sidecars).flat_map(|raw| raw.row_groups().map(live)).sum::<u64>()
+    }
+
+    /// Bytes of all its files.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        let of_json = self.json.as_ref().map_or(0, |(text, _)| text.len() as u64);
+        of_json + self.own.iter().chain(&self.sidecars).map(|raw| raw.size()).sum::<u64>()
+    }
+
+    /// Whether it has statistics of live files as text only.
+    #[must_use]
+    pub fn has_text_only(&self) -> bool {
+        self.own.iter().chain(&self.sidecars).all(|raw| raw.row_groups().all(|group| !stats_are_parsed(&group, FileKind::Adds)))
     }
 
     /// Actions that stand alone, of the kinds that `take` names.
@@ -336,6 +354,10 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
             None => Ok(BooleanArray::new_null(rows)),
         }
     };
+    let row_id = |name: &str| -> Result<Option<Int64Array>> {
+        let ids = if wanted.row_ids { Some(int_column(actions, name, rows)?) } else { None };
+        Ok(ids.filter(|ids| ids.null_count() < rows))
+    };
     Ok(FileBatch {
         path: string_column(actions, "path", rows)?,
         dv: dv_columns(actions)?,
@@ -344,8 +366,8 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
         time: wanted.time.then(|| int_column(actions, time, rows)).transpose()?,
         stats,
         tags,
-        base_row_id: wanted.row_ids.then(|| int_column(actions, "baseRowId", rows)).transpose()?,
-        default_row_commit_version: wanted.row_ids.then(|| int_column(actions, "defaultRowCommitVersion", rows)).transpose()?,
+        base_row_id: row_id("baseRowId")?,
+        default_row_commit_version: row_id("defaultRowCommitVersion")?,
         data_change: wanted.data_change.then(|| boolean("dataChange")).transpose()?,
         clustering: wanted.clustering.then(|| string_column(actions, "clusteringProvider", rows)).transpose()?,
         order: Vec::new(),

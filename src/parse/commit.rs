@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use arrow_array::builder::{BooleanBufferBuilder, BooleanBuilder, Int32Builder, Int64Builder};
+use arrow_array::{Array, Int64Array};
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 
@@ -99,6 +100,12 @@ pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) ->
     }
     orders.resize(marks.len(), parser.order);
     Ok(Parsed { marks: orders, ..parser.finish(&Buffer::from(text.clone())) })
+}
+
+/// About how many adds a text of so many bytes may hold.
+#[must_use]
+pub fn adds_about(bytes: u64) -> u64 {
+    bytes / 256
 }
 
 enum Failure {
@@ -385,6 +392,7 @@ impl<'a> Files<'a> {
     fn finish(mut self, text: &Buffer) -> FileBatch {
         let rows = self.path.len();
         let wanted = self.wanted;
+        let row_id = |ids: Int64Array| Some(ids).filter(|ids| wanted.row_ids && ids.null_count() < rows);
         FileBatch {
             path: self.path.finish(text),
             dv: self.dv.finish(text, rows),
@@ -393,8 +401,8 @@ impl<'a> Files<'a> {
             time: wanted.time.then(|| self.time.finish()),
             stats: wanted.stats.then(|| StatsColumn::EscapedJson(self.stats.finish(text))),
             tags: wanted.tags.then(|| self.tags.finish(text)),
-            base_row_id: wanted.row_ids.then(|| self.base_row_id.finish()),
-            default_row_commit_version: wanted.row_ids.then(|| self.commit_version.finish()),
+            base_row_id: row_id(self.base_row_id.finish()),
+            default_row_commit_version: row_id(self.commit_version.finish()),
             data_change: wanted.data_change.then(|| self.data_change.finish()),
             clustering: wanted.clustering.then(|| self.clustering.finish(text)),
             order: self.order,

@@ -41,6 +41,37 @@ pub fn parse_date(text: &[u8]) -> Option<i32> {
     rest.is_empty().then(|| i32::try_from(days).ok())?
 }
 
+/// The number that two digits make.
+#[inline]
+fn pair(tens: u8, ones: u8) -> Option<u32> {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    (tens < 10 && ones < 10).then(|| u32::from(tens) * 10 + u32::from(ones))
+}
+
+/// [`parse_date`] of a date of the usual form; `None` says nothing of others.
+#[inline]
+#[must_use]
+pub fn usual_date(text: &[u8; 10]) -> Option<i32> {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *text else { return None };
+    let year = pair(y1, y2)? * 100 + pair(y3, y4)?;
+    i32::try_from(days(year.into(), pair(m1, m2)?, pair(d1, d2)?)?).ok()
+}
+
+/// [`parse_timestamp`] of `YYYY-MM-DDTHH:MM:SS.mmmZ`, which needs no zone; `None` says nothing of other forms.
+#[inline]
+#[must_use]
+pub fn usual_instant(text: &[u8; 24]) -> Option<i64> {
+    let (date, clock) = text.split_first_chunk::<10>()?;
+    let [b'T', h1, h2, b':', m1, m2, b':', s1, s2, b'.', f1, f2, f3, b'Z'] = *clock else { return None };
+    let (hour, minute, second) = (pair(h1, h2)?, pair(m1, m2)?, pair(s1, s2)?);
+    let millis = pair(f1, f2)? * 10 + pair(b'0', f3)?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let clock = i64::from((hour * 60 + minute) * 60 + second) * 1_000_000 + i64::from(millis) * 1000;
+    Some(i64::from(usual_date(date)?) * DAY_US + clock)
+}
+
 /// A timestamp as written: microseconds of its wall clock, and its offset from UTC in microseconds where it has one.
 /// Digits beyond microseconds are cut off.
 #[must_use]

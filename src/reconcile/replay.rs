@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::BooleanArray;
 use bytes::Bytes;
 
 use super::seen::{Seen, Verdict};
@@ -16,13 +15,16 @@ use crate::parse::{FileBatch, Wanted, mask};
 use crate::store::{ObjectMeta, Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.
-const PIECE: u64 = 8 << 20;
+const PIECE: u64 = 4 << 20;
 /// A larger commit than this is a lie of the store's; it is read as it comes.
 const IMPLAUSIBLE: u64 = 1 << 40;
 /// Small commits are parsed together up to this size.
 const GROUP_BYTES: u64 = 1 << 20;
 /// And up to this number, so that groups are there for every core.
 const GROUP_COMMITS: usize = 256;
+/// Batches that a piece of a checkpoint may be ahead of its consumer. Pieces come in order: so many must fit that all cores
+/// have work on the next ones while the first is decoded.
+const AHEAD: usize = 16;
 
 /// Texts of small commits, kept so that opening and listing read each of them once.
 #[derive(Debug, Default)]
@@ -105,6 +107,11 @@ struct ParsedPiece {
 /// The live files, or tombstones, of a segment. Batches are never empty.
 pub struct FileStream {
     commits: Option<Lanes<ParsedPiece>>,
+    /// About how many files they may add.
+    of_commits: u64,
+    /// At most so many the checkpoint has.
+    of_checkpoint: u64,
+    has_text_only: bool,
     seen: Seen,
     checkpoint: Option<OpenCheckpoint>,
     rest: Option<Lanes<FileBatch>>,
@@ -144,7 +151,10 @@ pub fn files_after(seen: Seen, segment: &Segment, texts: &Arc<Texts>, store: &Ar
     });
     let sources = commit_sources(&segment.replay, texts, &take);
     let commits = (!sources.is_empty()).then(|| lanes(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
-    Ok(FileStream { commits, seen, checkpoint, rest: None, ready: None, request })
+    let of_commits = commit::adds_about(segment.replay.iter().map(|c| c.file.size.unwrap_or(0)).sum());
+    let of_checkpoint = checkpoint.as_ref().map_or(0, OpenCheckpoint::files_at_most);
+    let has_text_only = checkpoint.as_ref().is_none_or(OpenCheckpoint::has_text_only);
+    Ok(FileStream { commits, of_commits, of_checkpoint, has_text_only, seen, checkpoint, rest: None, ready: None, request })
 }
 
 /// Work on commits, newest first.
@@ -300,7 +310,31 @@ impl FileStream {
     /// At most this many files will come, as far as known before they do.
     #[must_use]
     pub fn at_most(&self) -> Option<u64> {
-        if self.commits.is_some() { None } else { Some(self.checkpoint.as_ref().map_or(0, OpenCheckpoint::rows)) }
+        if self.commits.is_some() { None } else { Some(self.of_checkpoint()) }
+    }
+
+    /// At most this many files are live in the checkpoint.
+    #[must_use]
+    pub fn of_checkpoint(&self) -> u64 {
+        self.of_checkpoint
+    }
+
+    /// The size of the checkpoint that is still to be read, with its sidecars.
+    #[must_use]
+    pub fn checkpoint_bytes(&self) -> Option<u64> {
+        self.checkpoint.as_ref().map(OpenCheckpoint::size)
+    }
+
+    /// About how many files will come at most, guessed by the size of the commits.
+    #[must_use]
+    pub fn about(&self) -> u64 {
+        self.of_checkpoint() + self.of_commits
+    }
+
+    /// Whether statistics will come as text only, not as structs of a checkpoint.
+    #[must_use]
+    pub fn has_text_only(&self) -> bool {
+        self.has_text_only
     }
 
     fn reconcile(&mut self, piece: &ParsedPiece) -> Result<Option<FileBatch>> {
@@ -358,33 +392,8 @@ impl FileStream {
         Ok(Some(batch).filter(|batch| !batch.is_empty()))
     }
 
-    fn start_checkpoint(&mut self) -> Option<Lanes<FileBatch>> {
-        let checkpoint = self.checkpoint.take()?;
-        let seen = Arc::new(std::mem::take(&mut self.seen));
-        let version = checkpoint.version();
-        let sources = checkpoint.files(self.request.kind, &self.request.wanted);
-        let filtered = sources.into_iter().map(move |source| {
-            let seen = Arc::clone(&seen);
-            let batches = source.map(move |batch| unseen(&seen, batch?).at_version(version));
-            Box::new(batches.filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty()))) as Source<FileBatch>
-        });
-        Some(lanes(filtered, parallelism() + 1, 2, &self.request.cancel))
-    }
-}
-
-/// The rows that no newer commit has touched.
-fn unseen(seen: &Seen, batch: FileBatch) -> Result<FileBatch> {
-    if seen.is_empty() {
-        return Ok(batch);
-    }
-    let keep = (0..batch.len()).map(|row| seen.key(&batch, row).map(|key| !seen.contains(key))).collect::<Result<Vec<bool>>>()?;
-    batch.filter(&BooleanArray::from(keep))
-}
-
-impl Iterator for FileStream {
-    type Item = Result<FileBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The batches of what was read to the end, or of the commits.
+    fn next_before_checkpoint(&mut self) -> Option<Result<FileBatch>> {
         if let Some(ready) = &mut self.ready {
             return ready.next().map(Ok);
         }
@@ -396,14 +405,67 @@ impl Iterator for FileStream {
                     }
                 }
                 Some(Err(error)) => return Some(Err(error)),
-                None => {
-                    self.commits = None;
-                    self.rest = self.start_checkpoint();
-                }
+                None => self.commits = None,
             }
         }
+        None
+    }
+
+    /// The pieces of the checkpoint, once the commits are read, without the rows that these touched.
+    fn checkpoint_sources(&mut self) -> Vec<Source<FileBatch>> {
+        let Some(checkpoint) = self.checkpoint.take().filter(|_| self.ready.is_none()) else { return Vec::new() };
+        let seen = Arc::new(std::mem::take(&mut self.seen));
+        let version = checkpoint.version();
+        let sources = checkpoint.files(self.request.kind, &self.request.wanted).into_iter();
+        let filtered = sources.map(move |source| {
+            let seen = Arc::clone(&seen);
+            let batches = source.map(move |batch| seen.unseen(batch?).at_version(version));
+            Box::new(batches.filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty()))) as Source<FileBatch>
+        });
+        filtered.collect()
+    }
+
+    /// What `finish` makes of the batches, in their order. It runs on the pool: on a batch of a checkpoint in the job that
+    /// decodes it, so that decoded text is still in the processor's cache and never piles up.
+    pub fn finished<T: Send + 'static>(self, finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static) -> Lanes<T> {
+        let cancel = self.request.cancel.clone();
+        lanes(Finishing { stream: self, finish: Arc::new(finish), checkpoint: None }, parallelism() + 1, AHEAD, &cancel)
+    }
+}
+
+/// See [`FileStream::finished`].
+struct Finishing<F> {
+    stream: FileStream,
+    finish: Arc<F>,
+    checkpoint: Option<std::vec::IntoIter<Source<FileBatch>>>,
+}
+
+impl<T: Send + 'static, F: Fn(FileBatch) -> Result<T> + Send + Sync + 'static> Iterator for Finishing<F> {
+    type Item = Source<T>;
+
+    fn next(&mut self) -> Option<Source<T>> {
+        let finish = Arc::clone(&self.finish);
+        if self.checkpoint.is_none() {
+            if let Some(batch) = self.stream.next_before_checkpoint() {
+                return Some(Box::new(std::iter::once_with(move || finish(batch?))));
+            }
+            self.checkpoint = Some(self.stream.checkpoint_sources().into_iter());
+        }
+        let source = self.checkpoint.as_mut()?.next()?;
+        Some(Box::new(source.map(move |batch| finish(batch?))))
+    }
+}
+
+impl Iterator for FileStream {
+    type Item = Result<FileBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_none() {
-            self.rest = self.start_checkpoint();
+            if let Some(batch) = self.next_before_checkpoint() {
+                return Some(batch);
+            }
+            let sources = self.checkpoint_sources();
+            self.rest = Some(lanes(sources.into_iter(), parallelism() + 1, AHEAD, &self.request.cancel));
         }
         self.rest.as_mut()?.next()
     }

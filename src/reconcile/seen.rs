@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 use crate::error::{Error, Result, shown};
-use crate::parse::FileBatch;
+use crate::parse::{FileBatch, mask};
 use crate::protocol::data_path;
 
 /// What an action said of its file.
@@ -50,7 +50,7 @@ impl BuildHasher for Identity {
 }
 
 /// Keys of logical files and the newest verdict on each.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Seen {
     seeds: (DefaultHashBuilder, DefaultHashBuilder),
     keys: HashMap<u128, (i64, Verdict), Identity>,
@@ -115,6 +115,18 @@ impl Seen {
                 Ok(false)
             }
         }
+    }
+
+    /// The rows whose keys were not seen.
+    ///
+    /// # Errors
+    /// As [`Seen::key`].
+    pub fn unseen(&self, batch: FileBatch) -> Result<FileBatch> {
+        if self.is_empty() {
+            return Ok(batch);
+        }
+        let keep = (0..batch.len()).map(|row| self.key(&batch, row).map(|key| !self.contains(key))).collect::<Result<Vec<bool>>>()?;
+        batch.filter(&mask(keep))
     }
 
     /// Makes room for `keys` more.

@@ -12,8 +12,11 @@ use crate::parse::commit::{self, Single, Take};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
 use crate::store::Store;
 
-/// Commits looked at together: with a good guess of where the newest metadata is, fewer than all are read.
-const CHUNK: usize = 64;
+/// Commits looked at together, at first and at most: with a good guess of where the newest metadata is, fewer than all are
+/// read.
+const CHUNK: (usize, usize) = (64, 1024);
+/// Commits that one job reads.
+const JOB: usize = 16;
 
 /// The newest protocol and metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,20 +37,30 @@ pub struct Sets {
 }
 
 /// The single actions of each commit, newest commit first, in chunks; `found` ends the walk.
-fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut found: impl FnMut(i64, Vec<Single>) -> Result<bool>) -> Result<bool> {
-    let newest: Vec<CommitFile> = commits.iter().rev().cloned().collect();
-    for chunk in newest.chunks(CHUNK) {
+fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut found: impl FnMut(&CommitFile, Vec<Single>) -> Result<bool>) -> Result<bool> {
+    let mut newest: Vec<CommitFile> = commits.iter().rev().cloned().collect();
+    let mut size = CHUNK.0;
+    while !newest.is_empty() {
+        let rest = newest.split_off(size.min(newest.len()));
+        let jobs: Vec<Vec<CommitFile>> = newest.chunks(JOB).map(<[_]>::to_vec).collect();
         let (texts, take) = (Arc::clone(texts), take.clone());
-        let parsed = map_all(chunk.to_vec(), move |commit| {
-            let text = texts.get(&commit)?;
-            let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
-            Ok((commit, singles))
+        let parsed = map_all(jobs, move |commits| {
+            let singles = |commit: CommitFile| {
+                let text = texts.get(&commit)?;
+                let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
+                Ok((commit, singles))
+            };
+            Ok(commits.into_iter().map(singles).collect::<Vec<Result<_>>>())
         })?;
-        for (commit, singles) in parsed {
-            if found(commit.version, singles)? {
+        // What is wrong with an older commit does not matter once a newer one has everything.
+        for parsed in parsed.into_iter().flatten() {
+            let (commit, singles) = parsed?;
+            if found(&commit, singles)? {
                 return Ok(true);
             }
         }
+        newest = rest;
+        size = (size * 2).min(CHUNK.1);
     }
     Ok(false)
 }
@@ -87,10 +100,7 @@ pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>)
         }
         Ok(protocol.is_some() && metadata.is_some())
     };
-    let complete = newest_first(&segment.replay, texts, &take, |version, singles| {
-        let aggregated = segment.replay.iter().any(|c| c.version == version && c.is_compaction());
-        keep(version, singles, aggregated)
-    })?;
+    let complete = newest_first(&segment.replay, texts, &take, |commit, singles| keep(commit.version, singles, commit.is_compaction()))?;
     if !complete && let Some(checkpoint) = &segment.checkpoint {
         let open = OpenCheckpoint::open(checkpoint, store, false).at_version(checkpoint.version)?;
         keep(checkpoint.version, open.singles(&take)?, true)?;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::Int64Builder;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, StructArray, TimestampMillisecondArray,
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, StructArray,
+    TimestampMillisecondArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
@@ -14,7 +14,7 @@ use super::Batches;
 use super::columns::{Leaves, counted};
 use super::plan::{PlanBatch, plan, wanted};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
+use crate::exec::{Cancel, Progress};
 use crate::expr::Bound;
 use crate::parse::checkpoint::FileKind;
 use crate::parse::{DvColumns, FileBatch, Wanted};
@@ -189,7 +189,7 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
     let wanted_leaves = Arc::new(every.filter(|path| needed.iter().any(|n| every.logical.get(*n).is_some_and(|p| p == path))));
     let positions: Arc<Vec<Option<usize>>> = Arc::new(every.logical.iter().map(|path| wanted_leaves.position(path)).collect());
     let outputs = Arc::new(outputs);
-    let layout = Arc::new(Layout { outputs, positions, flatten: columns.flatten });
+    let layout = Arc::new(Layout { outputs, positions, flatten: columns.flatten, no_vectors: vector_parts(None, SHARED_ROWS)? });
     let empty = PlanBatch::new(snapshot, empty_files(snapshot, &needs), &wanted_leaves, with_stats)?;
     let schema = layout.batch(&empty)?.schema();
     let keys = predicate.map(|p| plan(snapshot, Some(p), cancel)).transpose()?.map(|plan| {
@@ -208,33 +208,25 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
         clustering: needs.clustering,
         ..wanted(snapshot, &wanted_leaves, with_stats)
     };
-    let stream = snapshot.files(FileKind::Adds, wanted, cancel)?;
     let progress = Progress::default();
-    progress.expect(stream.at_most().unwrap_or(0));
     let (context, done, expected) = (snapshot.clone(), progress.clone(), schema.clone());
-    let jobs = stream.map(move |files| {
-        let (snapshot, leaves, layout, keys) = (context.clone(), Arc::clone(&wanted_leaves), Arc::clone(&layout), keys.clone());
-        let (done, expected) = (done.clone(), expected.clone());
-        Box::new(std::iter::once_with(move || {
-            let mut files = files?;
-            done.advance(files.len() as u64);
-            if let Some(keys) = keys {
-                let keep: Vec<bool> = (0..files.len()).map(|row| keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))).collect();
-                files = files.filter(&BooleanArray::from(keep))?;
-            }
-            let batch = layout.batch(&PlanBatch::new(&snapshot, files, &leaves, with_stats)?)?;
-            Ok(if batch.schema() == expected { batch } else { RecordBatch::try_new(expected, batch.columns().to_vec())? })
-        })) as Source<RecordBatch>
-    });
-    let batches = lanes(jobs, parallelism() * 2, 1, cancel)
-        .weighed(RecordBatch::get_array_memory_size)
-        .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
+    let batches = snapshot.finished_files(FileKind::Adds, wanted, cancel, move |mut files| {
+        done.advance(files.len() as u64);
+        if let Some(keys) = &keys {
+            let keep: Vec<bool> = (0..files.len()).map(|row| keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))).collect();
+            files = files.filter(&BooleanArray::from(keep))?;
+        }
+        let batch = layout.batch(&PlanBatch::new(&context, files, &wanted_leaves, with_stats)?)?;
+        Ok(if batch.schema() == expected { batch } else { RecordBatch::try_new(Arc::clone(&expected), batch.columns().to_vec())? })
+    })?;
+    progress.expect(batches.at_most().unwrap_or(0));
+    let batches = batches.filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
     Ok(Batches { schema, batches: Box::new(coalesced(batches)), progress })
 }
 
 /// Small commits give small batches; consumers pay for each, so they are joined.
 fn coalesced(batches: impl Iterator<Item = Result<RecordBatch>> + Send) -> impl Iterator<Item = Result<RecordBatch>> + Send {
-    const ROWS: usize = 8192;
+    const ROWS: usize = 4096;
     let mut batches = batches.fuse();
     let mut held: Option<RecordBatch> = None;
     std::iter::from_fn(move || {
@@ -290,7 +282,12 @@ struct Layout {
     outputs: Arc<Vec<Output>>,
     positions: Arc<Vec<Option<usize>>>,
     flatten: bool,
+    /// The parts of absent deletion vectors, which all batches share.
+    no_vectors: Vec<Named>,
 }
+
+/// Rows of [`Layout::no_vectors`]: more than most batches have.
+const SHARED_ROWS: usize = 64 << 10;
 
 type Named = (String, ArrayRef);
 
@@ -391,22 +388,10 @@ impl Layout {
     }
 
     fn deletion_vector(&self, dv: Option<&DvColumns>, rows: usize, columns: &mut Vec<Named>) -> Result<()> {
-        let text = |array: Option<&StringViewArray>| -> Result<ArrayRef> {
-            Ok(match array {
-                Some(array) => cast(array, &Arrow::Utf8)?,
-                None => Arc::new(StringArray::new_null(rows)),
-            })
+        let parts: Vec<Named> = match dv {
+            None if rows <= SHARED_ROWS => self.no_vectors.iter().map(|(name, array)| (name.clone(), array.slice(0, rows))).collect(),
+            _ => vector_parts(dv, rows)?,
         };
-        let int32 = |pick: fn(&DvColumns) -> &arrow_array::Int32Array| {
-            Arc::new(dv.map_or_else(|| arrow_array::Int32Array::new_null(rows), |dv| pick(dv).clone())) as ArrayRef
-        };
-        let parts: Vec<Named> = vec![
-            ("storageType".into(), text(dv.map(|dv| &dv.storage_type))?),
-            ("pathOrInlineDv".into(), text(dv.map(|dv| &dv.path_or_inline))?),
-            ("offset".into(), int32(|dv| &dv.offset)),
-            ("sizeInBytes".into(), int32(|dv| &dv.size_in_bytes)),
-            ("cardinality".into(), Arc::new(dv.map_or_else(|| Int64Array::new_null(rows), |dv| dv.cardinality.clone()))),
-        ];
         if self.flatten {
             columns.extend(parts.into_iter().map(|(part, array)| (format!("deletion_vector.{part}"), array)));
             return Ok(());
@@ -417,6 +402,24 @@ impl Layout {
         columns.push(("deletion_vector".into(), Arc::new(StructArray::try_new(fields.into(), arrays, Some(nulls))?)));
         Ok(())
     }
+}
+
+/// The columns of deletion vectors.
+fn vector_parts(dv: Option<&DvColumns>, rows: usize) -> Result<Vec<Named>> {
+    let text = |array: Option<&StringViewArray>| -> Result<ArrayRef> {
+        Ok(match array {
+            Some(array) => cast(array, &Arrow::Utf8)?,
+            None => Arc::new(StringArray::new_null(rows)),
+        })
+    };
+    let int32 = |pick: fn(&DvColumns) -> &Int32Array| Arc::new(dv.map_or_else(|| Int32Array::new_null(rows), |dv| pick(dv).clone())) as ArrayRef;
+    Ok(vec![
+        ("storageType".into(), text(dv.map(|dv| &dv.storage_type))?),
+        ("pathOrInlineDv".into(), text(dv.map(|dv| &dv.path_or_inline))?),
+        ("offset".into(), int32(|dv| &dv.offset)),
+        ("sizeInBytes".into(), int32(|dv| &dv.size_in_bytes)),
+        ("cardinality".into(), Arc::new(dv.map_or_else(|| Int64Array::new_null(rows), |dv| dv.cardinality.clone()))),
+    ])
 }
 
 fn struct_of(parts: Vec<Named>, rows: usize) -> Result<ArrayRef> {
@@ -461,18 +464,12 @@ pub fn tombstones(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
         Field::new("deletion_timestamp", time, true),
         Field::new("size_bytes", Arrow::Int64, true),
     ]));
-    let stream = snapshot.files(FileKind::Removes, Wanted { time: true, ..Wanted::default() }, cancel)?;
     let out = Arc::clone(&schema);
-    let batches = stream.map(move |files| {
-        let files = files?;
-        let times = files.time.unwrap_or_else(|| {
-            let mut none = Int64Builder::new();
-            none.append_nulls(files.path.len());
-            none.finish()
-        });
-        let (_, values, nulls) = times.into_parts();
+    let wanted = Wanted { time: true, ..Wanted::default() };
+    let batches = snapshot.finished_files(FileKind::Removes, wanted, cancel, move |files| {
+        let (_, values, nulls) = files.time.unwrap_or_else(|| Int64Array::new_null(files.path.len())).into_parts();
         let times = TimestampMillisecondArray::new(values, nulls).with_timezone("UTC");
         Ok(RecordBatch::try_new(Arc::clone(&out), vec![cast(&files.path, &Arrow::Utf8)?, Arc::new(times), Arc::new(files.size)])?)
-    });
+    })?;
     Ok(Batches { schema, batches: Box::new(batches), progress: Progress::default() })
 }

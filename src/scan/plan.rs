@@ -1,8 +1,9 @@
 //! Pruning: the live files that may hold rows for which a predicate is true.
 //!
 //! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and the verdict on a batch is
-//! one vectorised evaluation. What a plan has parsed is kept with the snapshot (up to a limit), so the next plan over the
-//! same columns only evaluates. Beyond the limit nothing is kept but the surviving files.
+//! one vectorised evaluation. What a plan has parsed is kept with the snapshot (up to a limit), so the next plan only
+//! evaluates. Since a text of statistics is walked whole for any of its columns, a plan that needs one of them parses the
+//! others too, as far as they fit, for the plans to come. Beyond the limit nothing is kept but the surviving files.
 //!
 //! Cost: the wanted columns of the file list, once; then a few nanoseconds a file and comparison.
 
@@ -15,9 +16,9 @@ use hashbrown::HashMap;
 
 use super::columns::{Leaves, leaves};
 use crate::error::{Result, ResultExt};
-use crate::exec::{Cancel, Source, lanes, map_all, parallelism};
+use crate::exec::{Cancel, map_all};
 use crate::expr::Bound;
-use crate::log::Totals;
+use crate::log::{Segment, Totals};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::stats::{self, Stats};
 use crate::parse::{DvColumns, FileBatch, Wanted};
@@ -28,6 +29,10 @@ use crate::snapshot::Snapshot;
 
 /// The most files whose columns a snapshot keeps.
 const KEPT_FILES: usize = 2_000_000;
+/// The most bytes of statistics that it keeps beyond what a plan asked for.
+const KEPT_BYTES: u64 = 256 << 20;
+/// The most leaves of which it does: writers gather statistics of the first 32, unless told otherwise.
+const KEPT_LEAVES: usize = 32;
 
 /// Files of one batch, with typed partition values and the statistics that were asked for.
 #[derive(Debug, Clone)]
@@ -94,7 +99,7 @@ impl Kept {
         let (added, touched) = snapshot.files_since(self.version, &like, wanted(snapshot, leaves, self.with_stats), cancel)?;
         next.bury(&touched)?;
         for files in added {
-            next.batches.push((Arc::new(PlanBatch::new(snapshot, files, leaves, self.with_stats)?), None));
+            next.batches.push((Arc::new(PlanBatch::new(snapshot, files, leaves, self.with_stats)?.compacted()), None));
         }
         next.fold()?;
         Ok(Some(next))
@@ -253,7 +258,12 @@ impl PlanBatch {
             None if with_stats => Some(stats::none(files.len(), &leaves.physical)),
             None => None,
         };
-        Ok(Self { files: compact_files(files), partition, stats })
+        Ok(Self { files, partition, stats })
+    }
+
+    /// The same without memory of the log behind it.
+    fn compacted(self) -> Self {
+        Self { files: compact_files(self.files), ..self }
     }
 
     /// The rows of `mask`.
@@ -309,6 +319,9 @@ fn verdict(snapshot: &Snapshot, predicate: Option<&(Option<Bound>, Bound)>, leav
         Some(predicate) => prune::keep(predicate, &facts)?.true_count(),
         None => rows,
     };
+    if by_partition == 0 {
+        return Ok((0, BooleanArray::new(BooleanBuffer::new_unset(rows), None)));
+    }
     Ok((by_partition as u64, prune::keep(whole, &facts)?))
 }
 
@@ -341,11 +354,9 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
     let leaves = Arc::new(wanted_leaves);
     let split = split.map(Arc::new);
     // A checkpoint that turns out damaged on the way is done without, from the beginning.
-    let (plan, kept) = snapshot.with_segment(|_| from_log(snapshot, split.clone(), &leaves, with_stats, cancel))?;
-    if let Some(batches) = kept {
-        let batches = batches.into_iter().map(|batch| (batch, None)).collect();
-        *snapshot.plan_cache() =
-            Some(Arc::new(Kept { version: snapshot.version(), logical: leaves.logical.clone(), with_stats, batches, indexed: 0, index: None }));
+    let (plan, kept) = snapshot.with_segment(|segment| from_log(snapshot, segment, split.clone(), (&leaves, with_stats), cancel))?;
+    if let Some(kept) = kept {
+        *snapshot.plan_cache() = Some(Arc::new(kept));
     }
     Ok(plan)
 }
@@ -384,35 +395,81 @@ impl Plan {
 }
 
 /// Adds the files of a batch up, to compare the version checksum with.
-fn count(totals: &mut Totals, files: &FileBatch) {
-    totals.files += i64::try_from(files.len()).unwrap_or(i64::MAX);
-    totals.bytes = files.size.iter().flatten().fold(totals.bytes, i64::saturating_add);
+fn count(files: &FileBatch) -> Totals {
+    let mut totals =
+        Totals { files: i64::try_from(files.len()).unwrap_or(i64::MAX), bytes: files.size.iter().flatten().fold(0, i64::saturating_add), ..Totals::default() };
     if let Some(dv) = &files.dv {
-        totals.vectors += i64::try_from(dv.present.count_set_bits()).unwrap_or(i64::MAX);
-        totals.deleted = dv.cardinality.iter().flatten().fold(totals.deleted, i64::saturating_add);
+        totals.vectors = i64::try_from(dv.present.count_set_bits()).unwrap_or(i64::MAX);
+        totals.deleted = dv.cardinality.iter().flatten().fold(0, i64::saturating_add);
+    }
+    totals
+}
+
+/// `asked` and whatever other leaves fit into what is kept of about `files` files.
+fn with_others(snapshot: &Snapshot, asked: &Leaves, files: u64) -> Leaves {
+    let every = leaves(snapshot);
+    let mut left = KEPT_BYTES;
+    let mut fits = true;
+    let chosen: Vec<&Vec<String>> = every
+        .logical
+        .iter()
+        .zip(&every.physical)
+        .enumerate()
+        .filter(|(n, (path, leaf))| {
+            if asked.position(path).is_some() {
+                return true;
+            }
+            let bytes = files.saturating_mul(stats::width(leaf));
+            fits &= bytes <= left && *n < KEPT_LEAVES;
+            left = left.saturating_sub(bytes);
+            fits
+        })
+        .map(|(_, (path, _))| path)
+        .collect();
+    every.filter(|path| chosen.iter().any(|c| c.as_slice() == path))
+}
+
+/// A batch with the verdict on it.
+struct Judged {
+    batch: Arc<PlanBatch>,
+    /// Files of the batch before any of them were left out.
+    rows: u64,
+    totals: Totals,
+    by_partition: u64,
+    keep: BooleanArray,
+}
+
+impl Judged {
+    /// Only the survivors, in memory of their own.
+    fn survivors(self) -> Result<Self> {
+        let batch = self.batch.filter(&self.keep)?;
+        let keep = all(batch.files.len());
+        Ok(Self { batch: Arc::new(batch), keep, ..self })
     }
 }
 
-fn from_log(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, with_stats: bool, cancel: &Cancel) -> Result<(Plan, Option<Vec<Arc<PlanBatch>>>)> {
-    let stream = snapshot.files(FileKind::Adds, wanted(snapshot, leaves, with_stats), cancel)?;
-    let (context, leaves) = (snapshot.clone(), Arc::clone(leaves));
-    let jobs = stream.map(move |files| {
-        let (snapshot, leaves, predicate) = (context.clone(), Arc::clone(&leaves), predicate.clone());
-        Box::new(std::iter::once_with(move || {
-            let batch = PlanBatch::new(&snapshot, files?, &leaves, with_stats)?;
-            let (by_partition, keep) = verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
-            Ok((Arc::new(batch), by_partition, keep))
-        })) as Source<_>
+fn from_log(snapshot: &Snapshot, segment: &Segment, predicate: Split, (asked, with_stats): (&Leaves, bool), cancel: &Cancel) -> Result<(Plan, Option<Kept>)> {
+    let stream = snapshot.files_in(segment, FileKind::Adds, wanted(snapshot, asked, with_stats), cancel)?;
+    let keeping = stream.of_checkpoint() <= KEPT_FILES as u64;
+    let leaves = Arc::new(if with_stats && keeping && stream.has_text_only() { with_others(snapshot, asked, stream.about()) } else { asked.clone() });
+    let (context, parsed) = (snapshot.clone(), Arc::clone(&leaves));
+    let verdicts = stream.finished(move |files| {
+        let batch = PlanBatch::new(&context, files, &parsed, with_stats)?;
+        let (by_partition, keep) = verdict(&context, predicate.as_deref(), &parsed, &batch)?;
+        let rows = batch.files.len() as u64;
+        let totals = count(&batch.files);
+        let judged = |batch| Judged { batch: Arc::new(batch), rows, totals, by_partition, keep };
+        if keeping { Ok(judged(batch.compacted())) } else { judged(batch).survivors() }
     });
     let mut out = Plan::default();
-    let mut kept: Option<Vec<Arc<PlanBatch>>> = Some(Vec::new());
     let mut totals = Totals::default();
-    for verdict in lanes(jobs, parallelism() * 2, 1, cancel) {
-        let (batch, by_partition, keep): (Arc<PlanBatch>, u64, BooleanArray) = verdict?;
-        count(&mut totals, &batch.files);
+    let mut kept = keeping.then(Vec::new);
+    for judged in verdicts {
+        let mut judged = judged?;
+        totals.add(&judged.totals);
         if let Some(batches) = &mut kept {
-            batches.push(Arc::clone(&batch));
-            if out.files_total as usize + batch.files.len() > KEPT_FILES {
+            batches.push((Arc::clone(&judged.batch), None));
+            if out.files_total as usize + judged.batch.files.len() > KEPT_FILES {
                 kept = None;
                 // From here on only survivors stay in memory.
                 for (batch, keep) in &mut out.batches {
@@ -421,20 +478,12 @@ fn from_log(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, with_st
                 }
             }
         }
-        if kept.is_some() {
-            let rows = batch.files.len() as u64;
-            out.push(batch, rows, by_partition, keep);
-        } else {
-            out.files_total += batch.files.len() as u64;
-            out.files_after_partition += by_partition;
-            if keep.true_count() > 0 {
-                let survivors = batch.filter(&keep)?;
-                out.files += survivors.files.len() as u64;
-                let rows = survivors.files.len();
-                out.batches.push((Arc::new(survivors), all(rows)));
-            }
+        if kept.is_none() {
+            judged = judged.survivors()?;
         }
+        out.push(judged.batch, judged.rows, judged.by_partition, judged.keep);
     }
     snapshot.check_files(&totals);
+    let kept = kept.map(|batches| Kept { version: snapshot.version(), logical: leaves.logical.clone(), with_stats, batches, indexed: 0, index: None });
     Ok((out, kept))
 }

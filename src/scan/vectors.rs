@@ -28,19 +28,18 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
     let item = Arc::new(Field::new("item", Arrow::Boolean, false));
     let schema = Arc::new(Schema::new(vec![Field::new("filepath", Arrow::Utf8, false), Field::new("selection_vector", Arrow::List(Arc::clone(&item)), false)]));
     let leaves = super::Leaves::default();
-    let mut found = Vec::new();
-    for files in snapshot.files(FileKind::Adds, wanted(snapshot, &leaves, false), cancel)? {
-        let files = files?;
-        if files.dv.is_none() {
-            continue;
-        }
-        let batch = PlanBatch::new(snapshot, files, &leaves, false)?;
-        for row in 0..batch.files.len() {
-            if let Some(descriptor) = descriptor(&batch, row) {
-                found.push((batch.files.path.value(row).to_owned(), descriptor));
+    let with_vectors = snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, false), cancel, {
+        let snapshot = snapshot.clone();
+        move |files| {
+            if files.dv.is_none() {
+                return Ok(Vec::new());
             }
+            let batch = PlanBatch::new(&snapshot, files, &leaves, false)?;
+            let rows = (0..batch.files.len()).filter_map(|row| Some((batch.files.path.value(row).to_owned(), descriptor(&batch, row)?)));
+            Ok(rows.collect())
         }
-    }
+    })?;
+    let found = with_vectors.collect::<Result<Vec<_>>>()?.concat();
     let progress = Progress::default();
     progress.expect(found.len() as u64);
     let chunks: Vec<Vec<_>> = found.chunks(TOGETHER).map(<[_]>::to_vec).collect();
