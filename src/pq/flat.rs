@@ -555,7 +555,7 @@ mod tests {
                 Arc::new(values.iter().map(|v| v.map($of)).collect::<PrimitiveArray<$t>>())
             };
         }
-        let text = |v: u64| if v % 3 == 0 { format!("é{v}") } else { format!("{}-{}", "long text with ü ".repeat((v % 11) as usize), v) };
+        let text = |v: u64| if v.is_multiple_of(3) { format!("é{v}") } else { format!("{}-{}", "long text with ü ".repeat((v % 11) as usize), v) };
         match kind {
             0 => numbers!(Int32Type, |v| v as i32),
             1 => numbers!(Int64Type, |v| v as i64),

@@ -54,7 +54,7 @@ fn pair(tens: u8, ones: u8) -> Option<u32> {
 pub fn usual_date(text: &[u8; 10]) -> Option<i32> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *text else { return None };
     let year = pair(y1, y2)? * 100 + pair(y3, y4)?;
-    i32::try_from(days(year.into(), pair(m1, m2)?, pair(d1, d2)?)?).ok()
+    i32::try_from(checked_days(year.into(), pair(m1, m2)?.into(), pair(d1, d2)?.into())?).ok()
 }
 
 /// [`parse_timestamp`] of `YYYY-MM-DDTHH:MM:SS.mmmZ`, which needs no zone; `None` says nothing of other forms.
@@ -69,7 +69,7 @@ pub fn usual_instant(text: &[u8; 24]) -> Option<i64> {
         return None;
     }
     let clock = i64::from((hour * 60 + minute) * 60 + second) * 1_000_000 + i64::from(millis) * 1000;
-    Some(i64::from(usual_date(date)?) * DAY_US + clock)
+    Some(i64::from(usual_date(date)?) * MICROS_PER_DAY + clock)
 }
 
 /// A timestamp as written: microseconds of its wall clock, and its offset from UTC in microseconds where it has one.
