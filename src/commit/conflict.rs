@@ -16,7 +16,7 @@
 //! predicate, by partition values *and* by statistics (delta-spark: by partition values, and not at all on unpartitioned
 //! tables); nested fields may get their column mapping too when it is switched on.
 //!
-//! Where this is stricter: a transaction that drops a feature does not go on after other commits.
+//! A transaction that drops a feature goes on only if its caller looks again whether the feature is still unused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -194,6 +194,7 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
     }
     if let Some(own_protocol) = &mine.protocol
         && mine.read_version >= 0
+        && !mine.revalidates
         && !features::supported(&view.read_protocol).is_subset(&features::supported(own_protocol))
     {
         return lost(Conflict::ProtocolChanged, format!("{own} drops a table feature, and {other} came in between"));

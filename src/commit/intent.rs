@@ -148,6 +148,8 @@ pub struct Intent {
     pub is_blind_append: bool,
     /// Canonical paths of the files that it removes.
     pub removed: HashSet<String>,
+    /// Whether somebody looks at the table again before each attempt after the first, so that dropping a feature can go on.
+    pub revalidates: bool,
 }
 
 impl Intent {

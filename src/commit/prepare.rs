@@ -1,6 +1,7 @@
 //! A draft -> an intent that is sound: everything that can be refused before a byte is written is refused here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use arrow_array::Array;
 
@@ -24,6 +25,20 @@ pub(super) struct Draft {
     pub actions: Vec<Action>,
     pub operation: Operation,
     pub isolation: Option<Isolation>,
+    pub revalidate: Option<Revalidate>,
+}
+
+/// A look at the table.
+type Look = dyn Fn(&Snapshot) -> Result<()> + Send + Sync;
+
+/// Looks at the table again before an attempt that follows other commits.
+#[derive(Clone)]
+pub(super) struct Revalidate(pub Arc<Look>);
+
+impl std::fmt::Debug for Revalidate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Revalidate")
+    }
 }
 
 /// Checks a draft against the table it was made from (`None` for a new one); gives it with the table as it sees it.
@@ -77,6 +92,7 @@ pub(super) fn prepare(mut draft: Draft, base: Option<&Snapshot>, is_catalog: boo
         isolation,
         is_blind_append,
         removed,
+        revalidates: draft.revalidate.is_some(),
     };
     Ok((intent, view))
 }

@@ -16,6 +16,7 @@ use crate::protocol::features;
 
 const ENABLED_VERSION: &str = "delta.inCommitTimestampEnablementVersion";
 const ENABLED_TIMESTAMP: &str = "delta.inCommitTimestampEnablementTimestamp";
+const PROTECTED: &str = "delta.requireCheckpointProtectionBeforeVersion";
 
 /// The table before the commit that is tried next.
 #[derive(Debug, Clone)]
@@ -109,6 +110,13 @@ impl View {
         {
             metadata.configuration.insert(ENABLED_VERSION.to_owned(), version.to_string());
             metadata.configuration.insert(ENABLED_TIMESTAMP.to_owned(), timestamp.to_string());
+        }
+        if let Some(metadata) = &mut metadata
+            && let Some(protected) = metadata.configuration.get_mut(PROTECTED)
+            && self.metadata.configuration.get(PROTECTED) != Some(&*protected)
+        {
+            // It is about the history before this commit, whatever version that gets.
+            *protected = version.to_string();
         }
         let gives_row_ids = gives_row_ids(protocol, metadata.as_ref().unwrap_or(&self.metadata));
         let given = intent.domains().find(|d| d.domain == ROW_TRACKING).and_then(|d| row_id_mark(&d.configuration));

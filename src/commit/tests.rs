@@ -51,6 +51,7 @@ fn intent(name: &str, actions: Vec<Action>) -> Intent {
         isolation: Isolation::Serializable,
         is_blind_append: false,
         removed: std::collections::HashSet::default(),
+        revalidates: false,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::committer::{Committer, FileCommitter, Found};
 use super::intent::{Isolation, Operation, canonical};
 use super::machine::{Event, Machine, Outcome, Step};
-use super::prepare::{Draft, prepare};
+use super::prepare::{Draft, Revalidate, prepare};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Env, SystemEnv};
 use crate::expr::Bound;
@@ -190,6 +190,12 @@ impl Transaction {
         Ok(())
     }
 
+    /// Has `look` see the table before every attempt that follows other commits; its error ends the transaction. So a
+    /// feature can be dropped while others write: `look` makes sure that none of them used it.
+    pub fn revalidate(&mut self, look: impl Fn(&Snapshot) -> Result<()> + Send + Sync + 'static) {
+        self.draft.revalidate = Some(Revalidate(Arc::new(look)));
+    }
+
     /// Says what is done, for `commitInfo`.
     pub fn set_operation(&mut self, operation: Operation) {
         self.draft.operation = operation;
@@ -214,13 +220,18 @@ impl Transaction {
         self.draft.isolation = self.draft.isolation.or(options.isolation);
         let lens = self.snapshot().filter(|_| !self.draft.reads.predicates.is_empty()).map(|s| Lens::new(s, self.draft.reads.predicates.clone()));
         let base = self.snapshot().cloned();
+        let revalidate = self.draft.revalidate.clone();
         let (intent, view) = prepare(self.draft, base.as_ref(), committer.is_catalog(), env, &options.cancel)?;
         let stats = Stats::of(&intent.actions);
         let prepare_time = started.elapsed();
 
         let mut machine = Machine::new(intent, view, lens, options.max_retries, committer.backoff());
         let mut seen: Vec<Found> = Vec::new();
-        let outcome = drive(&mut machine, committer.as_ref(), options, &mut seen)?;
+        let look = |seen: &[Found]| match (&revalidate, &base) {
+            (Some(Revalidate(look)), Some(base)) => look(&extended(base, seen)?),
+            _ => Ok(()),
+        };
+        let outcome = drive(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
         let commit_time = started.elapsed().saturating_sub(prepare_time);
 
         let mut warnings = Vec::new();
@@ -247,7 +258,13 @@ impl Transaction {
 }
 
 /// Does what the machine says until it is done.
-fn drive(machine: &mut Machine, committer: &dyn Committer, options: &CommitOptions, seen: &mut Vec<Found>) -> Result<Outcome> {
+fn drive(
+    machine: &mut Machine,
+    committer: &dyn Committer,
+    options: &CommitOptions,
+    look: &dyn Fn(&[Found]) -> Result<()>,
+    seen: &mut Vec<Found>,
+) -> Result<Outcome> {
     let mut event = Event::Start;
     loop {
         event = match machine.next(event, options.env.as_ref())? {
@@ -255,6 +272,9 @@ fn drive(machine: &mut Machine, committer: &dyn Committer, options: &CommitOptio
             Step::Put { version, text } => {
                 if !machine.was_pending() {
                     options.cancel.check()?;
+                    if machine.losses() > 0 {
+                        look(seen)?;
+                    }
                 }
                 Event::Put(committer.put(version, &text))
             }
@@ -286,11 +306,17 @@ fn after(base: &Base, log: &Log, committer: &dyn Committer, outcome: &Outcome, m
             None => own(log, outcome),
         });
     }
-    seen.sort_by_key(|found| found.file.version);
-    for found in &seen {
+    extended(snapshot, &seen)
+}
+
+/// The snapshot with commits that were read.
+fn extended(snapshot: &Snapshot, seen: &[Found]) -> Result<Snapshot> {
+    for found in seen {
         snapshot.keep_commit_text(found.file.version, &found.text);
     }
-    snapshot.extended(seen.into_iter().map(|found| found.file).collect())
+    let mut files: Vec<CommitFile> = seen.iter().map(|found| found.file.clone()).collect();
+    files.sort_by_key(|file| file.version);
+    snapshot.extended(files)
 }
 
 /// The commit that was just written to the log.

@@ -546,6 +546,34 @@ fn applications_and_domains_are_read_and_depended_on() {
     assert_eq!(last[1]["domainMetadata"], serde_json::json!({"domain": "mine", "configuration": "one", "removed": true}));
 }
 
+#[test]
+fn a_feature_is_dropped_beside_other_writers_if_somebody_looks_again() {
+    for looks in [None, Some(true), Some(false)] {
+        let store = memory();
+        create_table(&store, &[("delta.feature.vacuumProtocolCheck", "supported")], &[]).unwrap();
+        let base = snapshot(&store);
+        let mut tx = Transaction::new(&base);
+        let protocol = deltafast::protocol::features::without_feature(base.protocol(), "vacuumProtocolCheck");
+        assert_eq!((protocol.min_reader_version, protocol.min_writer_version, &protocol.writer_features), (1, 2, &None));
+        tx.push(Action::Protocol(protocol));
+        tx.set_operation(Operation::new("DROP FEATURE"));
+        if let Some(unused) = looks {
+            tx.revalidate(move |now| {
+                assert_eq!(now.version(), 1);
+                if unused { Ok(()) } else { Err(Error::invalid("the feature is in use again")) }
+            });
+        }
+        append(&base, "x").commit(&options(1)).unwrap();
+        let result = tx.commit(&options(2));
+        match looks {
+            None => assert_eq!(verdict(&result), "PC"),
+            Some(true) => assert_eq!(result.unwrap().snapshot.unwrap().protocol().min_writer_version, 2),
+            Some(false) => assert!(result.unwrap_err().to_string().contains("in use again")),
+        }
+        assert_eq!(versions(&store).len(), if looks == Some(true) { 3 } else { 2 });
+    }
+}
+
 /// A catalog in memory: the commit after the newest is ratified, and no other.
 #[derive(Debug, Default)]
 struct MemoryCatalog {

@@ -163,6 +163,7 @@ impl World {
             operation: Operation::new(format!("{kind:?}")),
             isolation: if change { Isolation::Serializable } else { Isolation::Snapshot },
             is_blind_append,
+            revalidates: false,
         };
         let view = View::new(version, self.base.protocol().clone(), self.base.metadata().clone(), -1, 0);
         let backoff = Backoff { base: std::time::Duration::from_millis(1), cap: std::time::Duration::from_millis(8) };
