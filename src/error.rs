@@ -130,6 +130,42 @@ pub enum Damaged {
     Data,
 }
 
+/// Why a commit lost against one that another writer made first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Conflict {
+    /// It added files that this transaction should have read.
+    ConcurrentAppend,
+    /// It removed files that this transaction read.
+    ConcurrentDeleteRead,
+    /// It removed files that this transaction removes too.
+    ConcurrentDeleteDelete,
+    /// It wrote an application's transaction, or a metadata domain, that this one depends on.
+    ConcurrentTransaction,
+    /// It changed the table's metadata.
+    MetadataChanged,
+    /// It changed the table's protocol.
+    ProtocolChanged,
+    /// There were always other commits in the way, or one that leaves no way to go on.
+    ConcurrentWrite,
+}
+
+impl Conflict {
+    /// The name, which is also the stem of the exception's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConcurrentAppend => "ConcurrentAppend",
+            Self::ConcurrentDeleteRead => "ConcurrentDeleteRead",
+            Self::ConcurrentDeleteDelete => "ConcurrentDeleteDelete",
+            Self::ConcurrentTransaction => "ConcurrentTransaction",
+            Self::MetadataChanged => "MetadataChanged",
+            Self::ProtocolChanged => "ProtocolChanged",
+            Self::ConcurrentWrite => "ConcurrentWrite",
+        }
+    }
+}
+
 /// Everything that can go wrong, by what the caller can do about it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -146,6 +182,10 @@ pub enum Error {
     SchemaMismatch { what: String, expected: String, found: String, place: Box<Place> },
     /// Rows were asked for that the change feed did not record.
     NotRecorded { what: String, place: Box<Place> },
+    /// Another writer's commit came first and this one cannot follow it. Nothing was committed; the operation may be run again.
+    CommitFailed { conflict: Conflict, what: String, place: Box<Place> },
+    /// Whether the commit was made could not be found out. To be looked up, not run again blindly.
+    CommitUnknown { what: String, place: Box<Place> },
     /// The store refused or failed.
     Storage { what: String, retryable: bool, place: Box<Place> },
     /// The caller cancelled the work.
@@ -200,6 +240,16 @@ impl Error {
         Self::Storage { what: what.into(), retryable, place: Box::default() }
     }
 
+    /// [`Error::CommitFailed`].
+    pub fn commit_failed(conflict: Conflict, what: impl Into<String>) -> Self {
+        Self::CommitFailed { conflict, what: what.into(), place: Box::default() }
+    }
+
+    /// [`Error::CommitUnknown`].
+    pub fn commit_unknown(what: impl Into<String>) -> Self {
+        Self::CommitUnknown { what: what.into(), place: Box::default() }
+    }
+
     /// [`Error::Internal`].
     pub fn internal(what: impl Into<String>) -> Self {
         Self::Internal { what: what.into(), place: Box::default() }
@@ -213,6 +263,8 @@ impl Error {
             | Self::Invalid { place, .. }
             | Self::SchemaMismatch { place, .. }
             | Self::NotRecorded { place, .. }
+            | Self::CommitFailed { place, .. }
+            | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
             | Self::Internal { place, .. } => edit(place),
             Self::Cancelled => {}
@@ -262,6 +314,8 @@ impl Error {
             | Self::Invalid { place, .. }
             | Self::SchemaMismatch { place, .. }
             | Self::NotRecorded { place, .. }
+            | Self::CommitFailed { place, .. }
+            | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
             | Self::Internal { place, .. } => Some(place),
             Self::Cancelled => None,
@@ -289,6 +343,8 @@ impl fmt::Display for Error {
             | Self::Unsupported { what, .. }
             | Self::Invalid { what, .. }
             | Self::NotRecorded { what, .. }
+            | Self::CommitFailed { what, .. }
+            | Self::CommitUnknown { what, .. }
             | Self::Storage { what, .. } => write!(f, "{}", Shown(what))?,
             Self::SchemaMismatch { what, expected, found, .. } => {
                 write!(f, "{}: expected {}, found {}", Shown(what), Shown(expected), Shown(found))?;

@@ -13,6 +13,10 @@
 //! 6. [`scan`] prunes the files by a predicate ([`expr`] is the tree, [`prune`] reads it over statistics), reads their rows
 //!    ([`pq`] decodes, [`dv`] leaves out deleted ones), and reads changes between versions.
 //!
+//! # The way of the data, writing
+//!
+//! [`commit`] makes a version out of what a transaction read and wants: a new file in the log, if nobody was there first.
+//!
 //! Beside the way: [`protocol`] has the nouns of the format and does no input or output; [`exec`] has the threads;
 //! [`error`] the only error type. `py` is the Python extension and decides nothing.
 //!
@@ -27,6 +31,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+pub mod commit;
 pub mod dv;
 pub mod error;
 pub mod exec;

@@ -19,7 +19,7 @@ pub use files::Files;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
-use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Skip, Totals};
+use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Totals};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
@@ -345,9 +345,8 @@ impl Snapshot {
             return Ok(sets);
         }
         let mut sets = self.with_segment(|segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root()))?;
-        if let Some(retention) = self.0.metadata.configuration.get("delta.setTransactionRetentionDuration").and_then(|text| properties::duration_ms(text)) {
-            let oldest = now_ms().saturating_sub(retention);
-            sets.transactions.retain(|_, txn| txn.last_updated.is_some_and(|updated| updated > oldest));
+        expire(&mut sets, &self.0.metadata);
+        if self.0.metadata.configuration.contains_key("delta.setTransactionRetentionDuration") {
             self.check(|checksum| checksum.against_domains(&sets.domains));
         } else {
             self.check(|checksum| [checksum.against_transactions(&sets.transactions), checksum.against_domains(&sets.domains)].concat());
@@ -405,25 +404,35 @@ impl Snapshot {
             }
             next += 1;
         }
-        let Some(last) = new.last().cloned() else {
+        if new.is_empty() {
             // Nothing follows: either nothing is new, or the commits in between are cleaned up already.
             let cleaned_up = self.0.log.hint()?.is_some_and(|hint| hint.version > segment.version);
             return Ok(if cleaned_up { None } else { Some(self.clone()) });
-        };
-        let tail = Segment {
-            commits: new.clone(),
-            replay: new.clone(),
-            checkpoint: None,
-            version: last.version,
-            last_commit: Some(last),
-            checksum: None,
-            skip: Skip::default(),
-        };
+        }
+        self.extended(new).map(Some)
+    }
+
+    /// The snapshot with these commits after it: ascending, the first of them the next version.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by now.
+    pub fn extended(&self, new: Vec<CommitFile>) -> Result<Self> {
+        let segment = self.segment();
+        let mut longer = segment.as_ref().clone();
         let mut table = TableActions { protocol: self.0.protocol.clone(), metadata: self.0.metadata.clone() };
-        let take = Take { table: true, ..Take::default() };
-        for commit in &tail.commits {
+        let mut sets = self.0.sets.get().cloned();
+        let take = Take { table: true, sets: sets.is_some(), ..Take::default() };
+        for commit in &new {
+            if commit.version != longer.version + 1 {
+                return Err(Error::internal(format!("commit {} cannot follow version {}", commit.version, longer.version)));
+            }
+            longer.version = commit.version;
             let text = self.0.texts.get(commit)?;
-            for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
+            let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
+            if let Some(sets) = &mut sets {
+                sets.advance(&singles);
+            }
+            for single in singles {
                 match single {
                     Single::Protocol(protocol) => table.protocol = protocol,
                     Single::Metadata(metadata) => table.metadata = *metadata,
@@ -432,17 +441,25 @@ impl Snapshot {
             }
         }
         self.check_same(&table.metadata)?;
-        let mut longer = segment.as_ref().clone();
-        longer.version = tail.version;
-        longer.last_commit.clone_from(&tail.last_commit);
+        longer.last_commit = new.last().cloned().or(longer.last_commit);
         longer.checksum = None;
-        longer.commits.extend(tail.commits.iter().cloned());
-        longer.replay.extend(tail.commits);
+        longer.commits.extend(new.iter().cloned());
+        longer.replay.extend(new);
         let newer = Self::assemble(self.0.log.clone(), longer, self.0.options, Arc::clone(&self.0.texts), table, (None, false), Warnings::default())?;
         if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
             newer.plan_cache().clone_from(&self.plan_cache());
+            // With a changed retention what was left out would have to be read again.
+            if let Some(mut sets) = sets {
+                expire(&mut sets, &newer.0.metadata);
+                let _ = newer.0.sets.set(sets);
+            }
         }
-        Ok(Some(newer))
+        Ok(newer)
+    }
+
+    /// Keeps the text of a commit that is known without reading it.
+    pub fn keep_commit_text(&self, version: i64, text: &bytes::Bytes) {
+        self.0.texts.know(version, text);
     }
 
     /// Whether in-commit timestamps give the time of this version, by protocol, property and enablement version.
@@ -543,6 +560,14 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Leaves out application transactions that are older than the table keeps them.
+fn expire(sets: &mut Sets, metadata: &Metadata) {
+    if let Some(retention) = metadata.configuration.get("delta.setTransactionRetentionDuration").and_then(|text| properties::duration_ms(text)) {
+        let oldest = now_ms().saturating_sub(retention);
+        sets.transactions.retain(|_, txn| txn.last_updated.is_some_and(|updated| updated > oldest));
+    }
 }
 
 fn now_ms() -> i64 {

@@ -8,12 +8,16 @@
 mod budget;
 mod buffers;
 mod cancel;
+mod env;
 mod pool;
+mod random;
 mod stream;
 
 pub use budget::memory_limit;
 pub use buffers::filled;
 pub use cancel::{Cancel, Progress};
+pub use env::{Env, SystemEnv};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
+pub use random::{random, uuid};
 pub(crate) use stream::panic_text;
 pub use stream::{Lanes, Source, lanes, map_all};

@@ -81,12 +81,12 @@ pub struct Metadata {
     /// Names of the partition columns, in order.
     #[serde(default, deserialize_with = "or_default")]
     pub partition_columns: Vec<String>,
-    /// Time of creation, milliseconds since the epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created_time: Option<i64>,
     /// Table properties.
     #[serde(default, deserialize_with = "string_map")]
     pub configuration: BTreeMap<String, String>,
+    /// Time of creation, milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_time: Option<i64>,
 }
 
 impl Metadata {
@@ -145,7 +145,7 @@ pub struct CommitTimes {
     pub in_commit_timestamp: Option<i64>,
 }
 
-fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> std::result::Result<T, D::Error> {
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> std::result::Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 

@@ -1,9 +1,233 @@
-//! Table features: what a table needs from its readers, against what deltafast can do.
+//! Table features: what a table needs from its readers and writers, against what deltafast can do.
 //!
-//! Protocol: "Table Features", "Reader Version Requirements", "Valid Feature Names in Table Features".
+//! Protocol: "Table Features", "Reader Version Requirements", "Writer Version Requirements", "Valid Feature Names in Table
+//! Features".
+
+use std::collections::BTreeSet;
 
 use super::action::{Metadata, Protocol};
 use crate::error::{Error, Result};
+
+/// A table feature that deltafast writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Feature {
+    /// Its name in the log.
+    pub name: &'static str,
+    /// The reader version from which it can be there; 0 for a feature of writers only.
+    pub reader: i32,
+    /// The writer version from which it is there without being listed; 7 for features that are always listed.
+    pub writer: i32,
+    /// Features that it needs beside it.
+    pub needs: &'static [&'static str],
+}
+
+impl Feature {
+    /// Whether writer versions before 7 could imply it.
+    #[must_use]
+    pub fn is_legacy(&self) -> bool {
+        self.writer < 7
+    }
+}
+
+const fn legacy(name: &'static str, reader: i32, writer: i32) -> Feature {
+    Feature { name, reader, writer, needs: &[] }
+}
+
+const fn of_writers(name: &'static str, needs: &'static [&'static str]) -> Feature {
+    Feature { name, reader: 0, writer: 7, needs }
+}
+
+const fn of_both(name: &'static str, needs: &'static [&'static str]) -> Feature {
+    Feature { name, reader: 3, writer: 7, needs }
+}
+
+/// Every feature that deltafast writes, legacy ones first, in the order of their versions.
+pub const FEATURES: &[Feature] = &[
+    legacy("appendOnly", 0, 2),
+    legacy("invariants", 0, 2),
+    legacy("checkConstraints", 0, 3),
+    legacy("changeDataFeed", 0, 4),
+    legacy("generatedColumns", 0, 4),
+    legacy("columnMapping", 2, 5),
+    legacy("identityColumns", 0, 6),
+    of_writers("allowColumnDefaults", &[]),
+    of_both("catalogManaged", &["inCommitTimestamp"]),
+    of_writers("checkpointProtection", &[]),
+    of_writers("clustering", &["domainMetadata"]),
+    of_writers("collations", &["domainMetadata"]),
+    of_writers("collations-preview", &["domainMetadata"]),
+    of_both("deletionVectors", &[]),
+    of_writers("domainMetadata", &[]),
+    of_writers("icebergCompatV1", &["columnMapping"]),
+    of_writers("icebergCompatV2", &["columnMapping"]),
+    of_writers("inCommitTimestamp", &[]),
+    of_writers("materializePartitionColumns", &[]),
+    of_writers("rowTracking", &["domainMetadata"]),
+    of_both("timestampNtz", &[]),
+    of_both("typeWidening", &[]),
+    of_both("typeWidening-preview", &[]),
+    of_both("v2Checkpoint", &[]),
+    of_both("vacuumProtocolCheck", &[]),
+    of_both("variantShredding", &[]),
+    of_both("variantShredding-preview", &[]),
+    of_both("variantType", &[]),
+    of_both("variantType-preview", &[]),
+];
+
+/// The feature of this name, compared without case.
+#[must_use]
+pub fn feature(name: &str) -> Option<&'static Feature> {
+    FEATURES.iter().find(|f| f.name.eq_ignore_ascii_case(name))
+}
+
+/// The features that a protocol supports, listed or implied by its versions.
+#[must_use]
+pub fn supported(protocol: &Protocol) -> BTreeSet<String> {
+    if protocol.min_writer_version >= 7 {
+        return protocol.writer_features.iter().flatten().cloned().collect();
+    }
+    let implied = FEATURES.iter().filter(|f| f.writer <= protocol.min_writer_version && f.reader <= protocol.min_reader_version);
+    implied.map(|f| f.name.to_owned()).collect()
+}
+
+/// `names` and what they need.
+#[must_use]
+pub fn closure(names: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut out = names.clone();
+    let mut new: Vec<String> = names.iter().cloned().collect();
+    while let Some(name) = new.pop() {
+        for needed in feature(&name).map(|f| f.needs).unwrap_or_default() {
+            if out.insert((*needed).to_owned()) {
+                new.push((*needed).to_owned());
+            }
+        }
+    }
+    out
+}
+
+/// A protocol with lists of exactly these features, as low as they allow.
+fn listed(names: &BTreeSet<String>, min_reader_version: i32) -> Protocol {
+    let of_readers: Vec<String> = names.iter().filter(|name| feature(name).is_none_or(|f| f.reader > 0)).cloned().collect();
+    let reader = of_readers.iter().map(|name| feature(name).map_or(3, |f| f.reader)).max().unwrap_or(1).max(min_reader_version);
+    Protocol {
+        min_reader_version: reader,
+        min_writer_version: 7,
+        reader_features: (reader >= 3).then_some(of_readers),
+        writer_features: Some(names.iter().cloned().collect()),
+    }
+}
+
+/// `protocol` raised to support `names` and what they need: by version numbers while old numbers can say it, else feature by
+/// feature, all that the old numbers implied listed too. What is supported already leaves it as it is.
+#[must_use]
+pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol {
+    let before = supported(protocol);
+    let wanted = closure(names);
+    if wanted.is_subset(&before) {
+        return protocol.clone();
+    }
+    let all: BTreeSet<String> = before.union(&wanted).cloned().collect();
+    let only_legacy = all.iter().all(|name| feature(name).is_some_and(Feature::is_legacy));
+    if protocol.min_writer_version < 7 && only_legacy {
+        let needed = || wanted.iter().filter_map(|name| feature(name));
+        return Protocol {
+            min_reader_version: needed().map(|f| f.reader).max().unwrap_or(0).max(protocol.min_reader_version),
+            min_writer_version: needed().map(|f| f.writer).max().unwrap_or(0).max(protocol.min_writer_version),
+            reader_features: None,
+            writer_features: None,
+        };
+    }
+    listed(&all, protocol.min_reader_version)
+}
+
+/// The lowest protocol that supports exactly what `protocol` does without `name`: old version numbers where they imply just
+/// that, lists otherwise.
+#[must_use]
+pub fn without_feature(protocol: &Protocol, name: &str) -> Protocol {
+    let mut left = supported(protocol);
+    left.retain(|n| n != name);
+    lowest(&left)
+}
+
+/// The lowest protocol that supports exactly these features.
+#[must_use]
+pub fn lowest(names: &BTreeSet<String>) -> Protocol {
+    let reader = if names.contains("columnMapping") { 2 } else { 1 };
+    let fits = (1..7).map(|writer| Protocol { min_reader_version: reader, min_writer_version: writer, reader_features: None, writer_features: None });
+    fits.into_iter().find(|legacy| supported(legacy) == *names).unwrap_or_else(|| listed(names, 1))
+}
+
+/// `protocol` raised to at least these versions; lower ones never lower it.
+///
+/// # Errors
+/// [`Error::Unsupported`] for versions that do not exist.
+pub fn with_versions(protocol: &Protocol, reader: Option<i32>, writer: Option<i32>) -> Result<Protocol> {
+    let (reader, mut writer) = (reader.unwrap_or(0).max(protocol.min_reader_version), writer.unwrap_or(0).max(protocol.min_writer_version));
+    if reader > MAX_READER_VERSION || writer > MAX_WRITER_VERSION {
+        return Err(Error::unsupported(format!(
+            "there is no protocol ({reader}, {writer}); the newest versions are {MAX_READER_VERSION} for readers and {MAX_WRITER_VERSION} for writers"
+        )));
+    }
+    if reader == 3 {
+        writer = 7;
+    }
+    if (reader, writer) == (protocol.min_reader_version, protocol.min_writer_version) {
+        return Ok(protocol.clone());
+    }
+    if writer < 7 {
+        return Ok(Protocol { min_reader_version: reader, min_writer_version: writer, reader_features: None, writer_features: None });
+    }
+    let mut out = listed(&supported(protocol), reader);
+    out.min_reader_version = reader;
+    Ok(out)
+}
+
+/// Checks that a table with this protocol can be written.
+///
+/// # Errors
+/// [`Error::Unsupported`] names the version or the features; [`Error::Corrupt`] for a protocol that contradicts itself.
+pub fn check_writable(protocol: &Protocol) -> Result<()> {
+    check_readable(protocol)?;
+    if protocol.min_writer_version > MAX_WRITER_VERSION {
+        return Err(Error::unsupported(format!(
+            "the table needs writer version {}, deltafast {} has {MAX_WRITER_VERSION}; upgrade deltafast to write it",
+            protocol.min_writer_version,
+            env!("CARGO_PKG_VERSION"),
+        )));
+    }
+    let Some(features) = &protocol.writer_features else {
+        return match protocol.min_writer_version {
+            7 => Err(Error::corrupt("the protocol has writer version 7 but no `writerFeatures`")),
+            _ => Ok(()),
+        };
+    };
+    if protocol.min_writer_version < 7 {
+        return if features.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::corrupt(format!(
+                "the protocol has `writerFeatures` with writer version {}; only writer version 7 has them",
+                protocol.min_writer_version
+            )))
+        };
+    }
+    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|name| !FEATURES.iter().any(|f| f.name == *name)).collect();
+    if !unknown.is_empty() {
+        let (list, plural) = (unknown.join("`, `"), if unknown.len() > 1 { "s" } else { "" });
+        let what = format!(
+            "the table needs the writer feature{plural} `{list}`, which deltafast {} does not have; upgrade deltafast to write it, or drop the feature{plural} with the engine that added it",
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(Error::unsupported_feature(unknown.join(", "), what));
+    }
+    let listed: BTreeSet<String> = features.iter().cloned().collect();
+    if let Some(missing) = closure(&listed).difference(&listed).next() {
+        let needs = |f: &&String| feature(f).is_some_and(|f| f.needs.contains(&missing.as_str()));
+        let by = listed.iter().find(needs).map_or("a feature", String::as_str);
+        return Err(Error::corrupt(format!("the protocol has `{by}` in `writerFeatures` but not `{missing}`, which it needs")));
+    }
+    Ok(())
+}
 
 /// Reader features that deltafast reads, by the names that stand in the log.
 pub const READER_FEATURES: &[&str] = &[
@@ -124,6 +348,66 @@ mod tests {
         assert!(error.to_string().contains("`catalogOwned`"), "{error}");
         let error = check_readable(&protocol(4, 9, None)).unwrap_err().to_string();
         assert!(error.contains("reader version 4") && error.contains("writer version 9") && error.contains("upgrade deltafast"), "{error}");
+    }
+
+    fn names(list: &[&str]) -> BTreeSet<String> {
+        list.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn old_numbers_are_kept_while_they_can_say_it() {
+        let base = protocol(1, 2, None);
+        assert_eq!(with_features(&base, &names(&["appendOnly"])), base);
+        assert_eq!(with_features(&base, &names(&["changeDataFeed"])), protocol(1, 4, None));
+        assert_eq!(with_features(&base, &names(&["columnMapping", "checkConstraints"])), protocol(2, 5, None));
+    }
+
+    #[test]
+    fn an_upgrade_lists_what_the_numbers_implied() {
+        let up = with_features(&protocol(1, 3, None), &names(&["rowTracking"]));
+        assert_eq!((up.min_reader_version, up.min_writer_version, up.reader_features.clone()), (1, 7, None));
+        assert_eq!(up.writer_features.unwrap(), ["appendOnly", "checkConstraints", "domainMetadata", "invariants", "rowTracking"]);
+        let up = with_features(&protocol(2, 5, None), &names(&["deletionVectors"]));
+        assert_eq!(up.reader_features.unwrap(), ["columnMapping", "deletionVectors"]);
+        assert_eq!(up.min_reader_version, 3);
+        let up = with_features(&protocol(1, 2, None), &names(&["icebergCompatV2"]));
+        assert_eq!((up.min_reader_version, up.reader_features), (2, None));
+        assert!(up.writer_features.unwrap().contains(&"columnMapping".to_owned()));
+    }
+
+    #[test]
+    fn dropping_falls_to_the_lowest_that_says_what_is_left() {
+        let up = with_features(&protocol(2, 5, None), &names(&["deletionVectors"]));
+        assert_eq!(without_feature(&up, "deletionVectors"), protocol(2, 5, None));
+        let without = without_feature(&protocol(1, 4, None), "generatedColumns");
+        assert_eq!((without.min_reader_version, without.min_writer_version), (1, 7));
+        assert_eq!(without.writer_features.unwrap(), ["appendOnly", "changeDataFeed", "checkConstraints", "invariants"]);
+    }
+
+    #[test]
+    fn versions_only_rise() {
+        let base = protocol(2, 5, None);
+        assert_eq!(with_versions(&base, Some(1), Some(2)).unwrap(), base);
+        let up = with_versions(&base, Some(3), None).unwrap();
+        assert_eq!((up.min_writer_version, up.reader_features.unwrap()), (7, vec!["columnMapping".to_owned()]));
+        assert!(with_versions(&base, Some(4), None).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named() {
+        assert!(check_writable(&protocol(1, 6, None)).is_ok());
+        let writers = |list: &[&str]| Protocol {
+            min_reader_version: 1,
+            min_writer_version: 7,
+            reader_features: None,
+            writer_features: Some(names(list).into_iter().collect()),
+        };
+        assert!(check_writable(&writers(&["rowTracking", "domainMetadata", "clustering"])).is_ok());
+        let error = check_writable(&writers(&["someFutureFeature", "appendOnly"])).unwrap_err();
+        assert!(matches!(&error, Error::Unsupported { feature: Some(f), .. } if f == "someFutureFeature"), "{error}");
+        assert!(check_writable(&writers(&["rowTracking"])).unwrap_err().to_string().contains("`domainMetadata`"));
+        assert!(check_writable(&protocol(1, 7, None)).unwrap_err().is_corrupt());
+        assert!(check_writable(&protocol(1, 8, None)).unwrap_err().to_string().contains("writer version 8"));
     }
 
     #[test]

@@ -5,10 +5,13 @@
 pub mod action;
 pub mod calendar;
 pub mod canonical_json;
+pub mod commit_line;
 pub mod data_path;
 pub mod features;
 pub mod log_path;
 pub mod partition_value;
 pub mod properties;
 pub mod schema;
+pub mod schema_change;
+pub mod table;
 pub mod time;

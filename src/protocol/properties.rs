@@ -1,4 +1,274 @@
-//! Values of table properties: text -> what it means.
+//! Table properties: names, types, defaults; text -> what it means.
+//!
+//! Protocol: "Table Properties" and the sections of the features that they switch; types and defaults are delta-spark's.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result, shown};
+
+/// What values a property takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number of at least this.
+    Integer(i64),
+    /// A length of time without months or years.
+    Interval,
+    /// One of these, compared without case.
+    OneOf(&'static [&'static str]),
+    /// A number of bytes, `104857600` or `100mb`.
+    Bytes,
+    /// Version numbers such as `1.0.0`.
+    Version,
+    /// Column names separated by commas.
+    Columns,
+    /// Any text.
+    Text,
+}
+
+/// A property of the `delta.` family.
+#[derive(Debug, Clone, Copy)]
+pub struct Property {
+    /// Its key.
+    pub key: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// What holds when it is not set.
+    pub default: Option<&'static str>,
+    /// Whether users may set it; the others belong to the protocol.
+    pub settable: bool,
+}
+
+const fn set(key: &'static str, kind: Kind, default: Option<&'static str>) -> Property {
+    Property { key, kind, default, settable: true }
+}
+
+const fn internal(key: &'static str, kind: Kind, default: Option<&'static str>) -> Property {
+    Property { key, kind, default, settable: false }
+}
+
+const YES: Option<&str> = Some("true");
+const NO: Option<&str> = Some("false");
+
+/// Every known property, sorted by key.
+pub const PROPERTIES: &[Property] = &[
+    set("delta.appendOnly", Kind::Boolean, NO),
+    set("delta.autoOptimize", Kind::Boolean, None),
+    set("delta.autoOptimize.autoCompact", Kind::OneOf(&["true", "false", "auto", "legacy"]), None),
+    set("delta.autoOptimize.optimizeWrite", Kind::Boolean, None),
+    set("delta.castIcebergTimeType", Kind::Boolean, NO),
+    set("delta.checkpoint.writeStatsAsJson", Kind::Boolean, YES),
+    set("delta.checkpoint.writeStatsAsStruct", Kind::Boolean, YES),
+    set("delta.checkpointInterval", Kind::Integer(1), Some("10")),
+    set("delta.checkpointPolicy", Kind::OneOf(&["classic", "v2"]), Some("classic")),
+    set("delta.checkpointRetentionDuration", Kind::Interval, Some("interval 2 days")),
+    internal("delta.columnMapping.maxColumnId", Kind::Integer(0), Some("0")),
+    set("delta.columnMapping.mode", Kind::OneOf(&["none", "name", "id"]), Some("none")),
+    set("delta.compatibility.symlinkFormatManifest.enabled", Kind::Boolean, NO),
+    internal("delta.coordinatedCommits.commitCoordinator-preview", Kind::Text, None),
+    internal("delta.coordinatedCommits.commitCoordinatorConf-preview", Kind::Text, None),
+    internal("delta.coordinatedCommits.tableConf-preview", Kind::Text, None),
+    set("delta.dataSkippingNumIndexedCols", Kind::Integer(-1), Some("32")),
+    set("delta.dataSkippingStatsColumns", Kind::Columns, None),
+    set("delta.dataSkippingStringPrefixLength", Kind::Integer(1), None),
+    set("delta.deletedFileRetentionDuration", Kind::Interval, Some("interval 1 week")),
+    set("delta.dropFeatureTruncateHistory.retentionDuration", Kind::Interval, Some("interval 24 hours")),
+    set("delta.enableChangeDataCapture", Kind::Boolean, NO),
+    set("delta.enableChangeDataFeed", Kind::Boolean, NO),
+    set("delta.enableDeletionVectors", Kind::Boolean, NO),
+    set("delta.enableExpiredLogCleanup", Kind::Boolean, YES),
+    set("delta.enableFullRetentionRollback", Kind::Boolean, YES),
+    set("delta.enableIcebergCompatV1", Kind::Boolean, None),
+    set("delta.enableIcebergCompatV2", Kind::Boolean, None),
+    internal("delta.enableIcebergCompatV3", Kind::Boolean, None),
+    set("delta.enableInCommitTimestamps", Kind::Boolean, NO),
+    set("delta.enableMaterializePartitionColumnsFeature", Kind::Boolean, None),
+    set("delta.enableRowTracking", Kind::Boolean, NO),
+    set("delta.enableTypeWidening", Kind::Boolean, NO),
+    set("delta.enableVariantShredding", Kind::Boolean, NO),
+    set("delta.ignoreIcebergBucketPartition", Kind::Boolean, NO),
+    set("delta.ignoreProtocolDefaults", Kind::Boolean, NO),
+    internal("delta.inCommitTimestampEnablementTimestamp", Kind::Integer(i64::MIN), None),
+    internal("delta.inCommitTimestampEnablementVersion", Kind::Integer(0), None),
+    set("delta.isolationLevel", Kind::OneOf(&["Serializable", "WriteSerializable"]), Some("Serializable")),
+    set("delta.logRetentionDuration", Kind::Interval, Some("interval 30 days")),
+    set("delta.minReaderVersion", Kind::Integer(1), None),
+    set("delta.minWriterVersion", Kind::Integer(1), None),
+    set("delta.parquet.compression.codec", Kind::OneOf(&["none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "zstd"]), Some("zstd")),
+    set("delta.parquet.format.version", Kind::Version, Some("1.0.0")),
+    set("delta.randomPrefixLength", Kind::Integer(1), Some("2")),
+    set("delta.randomizeFilePrefixes", Kind::Boolean, NO),
+    internal("delta.redirectReaderWriter-preview", Kind::Text, None),
+    internal("delta.redirectWriterOnly-preview", Kind::Text, None),
+    internal("delta.requireCheckpointProtectionBeforeVersion", Kind::Integer(0), Some("0")),
+    internal("delta.rowTracking.materializedRowCommitVersionColumnName", Kind::Text, None),
+    internal("delta.rowTracking.materializedRowIdColumnName", Kind::Text, None),
+    set("delta.rowTrackingSuspended", Kind::Boolean, NO),
+    set("delta.sampleRetentionDuration", Kind::Interval, Some("interval 7 days")),
+    set("delta.setTransactionRetentionDuration", Kind::Interval, None),
+    set("delta.targetFileSize", Kind::Bytes, None),
+    set("delta.tuneFileSizesForRewrites", Kind::Boolean, None),
+    internal("delta.universalFormat.enabledFormats", Kind::Text, Some("")),
+    internal("delta.universalFormat.iceberg.atomicConversion.supported", Kind::Boolean, NO),
+    set("delta.writePartitionColumnsToParquet", Kind::Boolean, None),
+];
+
+/// Prefix of CHECK constraints.
+pub const CONSTRAINTS: &str = "delta.constraints.";
+/// Prefix of features to be supported; never kept in the metadata.
+pub const FEATURE: &str = "delta.feature.";
+
+/// The property of this key, compared without case.
+#[must_use]
+pub fn property(key: &str) -> Option<&'static Property> {
+    PROPERTIES.iter().find(|p| p.key.eq_ignore_ascii_case(key))
+}
+
+/// The value in force: what is set, else the default.
+#[must_use]
+pub fn value<'a>(configuration: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
+    configuration.get(key).map(String::as_str).or_else(|| property(key).and_then(|p| p.default))
+}
+
+/// Whether a boolean property is in force.
+#[must_use]
+pub fn flag(configuration: &BTreeMap<String, String>, key: &str) -> bool {
+    value(configuration, key).is_some_and(|text| text.eq_ignore_ascii_case("true"))
+}
+
+impl Property {
+    /// Whether it can have this value.
+    #[must_use]
+    pub fn accepts(&self, text: &str) -> bool {
+        match self.kind {
+            Kind::Boolean => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+            Kind::Integer(least) => text.trim().parse::<i64>().is_ok_and(|n| n >= least),
+            Kind::Interval => duration_ms(text).is_some_and(|ms| ms >= 0),
+            Kind::OneOf(words) => words.iter().any(|word| word.eq_ignore_ascii_case(text)),
+            Kind::Bytes => bytes(text).is_some_and(|n| n > 0),
+            Kind::Version => text.split('.').count() == 3 && text.split('.').all(|part| part.parse::<u32>().is_ok()),
+            Kind::Columns => columns(text).is_some(),
+            Kind::Text => true,
+        }
+    }
+
+    /// What values it takes, in words.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        match self.kind {
+            Kind::Boolean => "`true` or `false`".to_owned(),
+            Kind::Integer(least) => format!("a whole number of at least {least}"),
+            Kind::Interval => "a length of time such as `interval 2 weeks`, without months or years".to_owned(),
+            Kind::OneOf(words) => format!("one of `{}`", words.join("`, `")),
+            Kind::Bytes => "a number of bytes such as `104857600` or `100mb`".to_owned(),
+            Kind::Version => "a version such as `1.0.0`".to_owned(),
+            Kind::Columns => "column names separated by commas, in backticks where they hold other characters than letters, digits and `_`".to_owned(),
+            Kind::Text => "any text".to_owned(),
+        }
+    }
+
+    /// Checks a value that a user sets.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] says what is expected; [`Error::Unsupported`] for what users cannot set.
+    pub fn check(&self, text: &str) -> Result<()> {
+        if !self.settable {
+            return Err(match self.key {
+                "delta.universalFormat.enabledFormats" | "delta.enableIcebergCompatV3" => {
+                    Error::unsupported(format!("the property `{}` cannot be set: deltafast does not write other table formats' metadata", self.key))
+                }
+                key if key.ends_with("-preview") => Error::unsupported(format!("the property `{key}` cannot be set: deltafast has no such feature")),
+                key => Error::invalid(format!("the property `{key}` cannot be set by users: the table's writers keep it")),
+            });
+        }
+        if self.accepts(text) { Ok(()) } else { Err(Error::invalid(format!("the property `{}` takes {}, not `{}`", self.key, self.expected(), shown(text)))) }
+    }
+}
+
+/// What a user may newly set, under the key's proper spelling. `allow_unknown` lets unknown `delta.` keys pass.
+///
+/// # Errors
+/// [`Error::Invalid`] for an unknown key or a wrong value, [`Error::Unsupported`] for what deltafast has not.
+pub fn checked(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
+    let lower = key.to_ascii_lowercase();
+    if !lower.starts_with("delta.") {
+        return Ok(key.to_owned());
+    }
+    if lower.starts_with(CONSTRAINTS) {
+        if text.trim().is_empty() || key.len() == CONSTRAINTS.len() {
+            return Err(Error::invalid(format!("the constraint `{}` needs a name and an expression", shown(key))));
+        }
+        return Ok(format!("{CONSTRAINTS}{}", key.get(CONSTRAINTS.len()..).unwrap_or_default()));
+    }
+    if let Some(property) = property(key) {
+        property.check(text)?;
+        return Ok(property.key.to_owned());
+    }
+    if allow_unknown {
+        return Ok(key.to_owned());
+    }
+    Err(Error::invalid(format!("there is no table property `{}`; a key that is not Delta's own must not begin with `delta.`", shown(key))))
+}
+
+/// A number of bytes: digits, with or without a unit (`k`, `kb`, `mb`, `g` ..., powers of 1024).
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Column names (paths of nested ones) out of a list such as `a, b.c, `odd,name``; `None` for one that is malformed.
+#[must_use]
+pub fn columns(text: &str) -> Option<Vec<Vec<String>>> {
+    let mut out: Vec<Vec<String>> = Vec::new();
+    if text.trim().is_empty() {
+        return Some(out);
+    }
+    let mut path: Vec<String> = Vec::new();
+    let mut chars = text.chars().peekable();
+    loop {
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        let mut name = String::new();
+        if chars.next_if_eq(&'`').is_some() {
+            loop {
+                match chars.next()? {
+                    '`' if chars.next_if_eq(&'`').is_some() => name.push('`'),
+                    '`' => break,
+                    c => name.push(c),
+                }
+            }
+        } else {
+            while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '-')) {
+                name.push(c);
+            }
+        }
+        if name.is_empty() {
+            return None;
+        }
+        path.push(name);
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        match chars.next() {
+            Some('.') => {}
+            Some(',') => out.push(std::mem::take(&mut path)),
+            None => {
+                out.push(path);
+                return Some(out);
+            }
+            Some(_) => return None,
+        }
+    }
+}
 
 /// Milliseconds of a calendar interval such as `interval 1 week` or `INTERVAL 2 days 12 hours`; `None` for months and
 /// years, which have no fixed length, and for text that is no interval.
@@ -27,6 +297,51 @@ pub fn duration_ms(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_property_takes_its_own_default_and_is_found_without_case() {
+        for property in PROPERTIES {
+            assert!(property.default.is_none_or(|text| property.accepts(text)), "{}", property.key);
+            assert_eq!(super::property(&property.key.to_uppercase()).unwrap().key, property.key);
+        }
+        assert!(PROPERTIES.is_sorted_by_key(|p| p.key));
+    }
+
+    #[test]
+    fn wrong_values_are_refused_with_what_is_expected() {
+        let cases = [
+            ("delta.appendOnly", "yes"),
+            ("delta.checkpointInterval", "0"),
+            ("delta.logRetentionDuration", "interval 1 month"),
+            ("delta.isolationLevel", "SnapshotIsolation"),
+            ("delta.targetFileSize", "many"),
+            ("delta.parquet.compression.codec", "lzo"),
+            ("delta.dataSkippingNumIndexedCols", "-2"),
+            ("delta.dataSkippingStatsColumns", "a,,b"),
+            ("delta.columnMapping.maxColumnId", "9"),
+            ("delta.constraints.", "a > 1"),
+            ("delta.constraints.c", " "),
+            ("delta.checkpointIntervall", "10"),
+        ];
+        for (key, text) in cases {
+            assert!(matches!(checked(key, text, false), Err(Error::Invalid { .. })), "{key}={text}");
+        }
+        assert!(checked("delta.checkpointInterval", "0", false).unwrap_err().to_string().contains("at least 1"));
+        assert!(matches!(checked("delta.universalFormat.enabledFormats", "iceberg", false), Err(Error::Unsupported { .. })));
+        assert_eq!(checked("DELTA.appendonly", "TRUE", false).unwrap(), "delta.appendOnly");
+        assert_eq!(checked("delta.futureThing", "1", true).unwrap(), "delta.futureThing");
+        assert_eq!(checked("Owner", "me", false).unwrap(), "Owner");
+        assert_eq!(checked("delta.constraints.Positive", "a > 0", false).unwrap(), "delta.constraints.Positive");
+    }
+
+    #[test]
+    fn lists_of_columns_and_sizes_are_read() {
+        assert_eq!(columns("a, b.c ,`x,``y`.z").unwrap(), [vec!["a".to_owned()], vec!["b".into(), "c".into()], vec!["x,`y".into(), "z".into()]]);
+        for bad in ["a,", "a b", "`a", ".", "a..b"] {
+            assert_eq!(columns(bad), None, "{bad}");
+        }
+        assert_eq!((bytes("100mb"), bytes("1 g"), bytes("7"), bytes("x")), (Some(100 << 20), Some(1 << 30), Some(7), None));
+    }
 
     #[test]
     fn intervals_are_read_in_every_unit_of_fixed_length() {

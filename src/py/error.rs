@@ -17,6 +17,7 @@ fn class(error: &Error) -> &'static str {
         Error::Invalid { .. } => "InvalidArgumentError",
         Error::SchemaMismatch { .. } => "SchemaMismatchError",
         Error::NotRecorded { .. } => "ChangeDataNotRecordedError",
+        Error::CommitFailed { .. } | Error::CommitUnknown { .. } => "CommitFailedError",
         Error::Storage { .. } => "StorageError",
         Error::Cancelled | Error::Internal { .. } => "InternalError",
     }

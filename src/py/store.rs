@@ -7,9 +7,9 @@ use pyo3::exceptions::{PyFileNotFoundError, PyPermissionError};
 use pyo3::prelude::*;
 
 use crate::error::{Error, Missing, Result};
-use crate::store::{ObjectMeta, Pending, Store};
+use crate::store::{ObjectMeta, Pending, Put, Store};
 
-/// A Python object with `list_from`, `get_range` and `size`.
+/// A Python object with `list_from`, `get_range` and `size`, and for writing `put_if_absent` and `delete`.
 #[derive(Debug)]
 pub(super) struct PyStore {
     object: Py<PyAny>,
@@ -48,6 +48,11 @@ impl PyStore {
             return Err(Error::corrupt_data(format!("the Python store gave {} bytes of {path} where {wanted} were asked for", bytes.len())));
         }
         Ok(bytes.into())
+    }
+
+    fn needs(&self, method: &str, what: &str) -> Result<()> {
+        let has = Python::attach(|py| self.object.bind(py).hasattr(method).unwrap_or(false));
+        if has { Ok(()) } else { Err(Error::unsupported(format!("the Python store of {} has no method `{method}`, so it cannot be {what}", self.url))) }
     }
 
     fn clone_ref(&self) -> Self {
@@ -99,6 +104,25 @@ impl Store for PyStore {
             let meta = this.head(&path)?;
             Ok((this.range(&path, 0..meta.size)?, meta))
         })
+    }
+
+    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+        self.needs("put_if_absent", "committed to")?;
+        // Whether anything was made before an exception, nobody knows.
+        Ok(match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {
+            Ok(true) => Put::Created,
+            Ok(false) => Put::Exists,
+            Err(error) => Put::Unknown(error),
+        })
+    }
+
+    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+        self.needs("delete", "deleted from")?;
+        let delete = |path: &String| match self.call(path, |store| store.call_method1("delete", (path,)).map(|_| ())) {
+            Err(error) if !error.is_not_found() => Some((path.clone(), error)),
+            _ => None,
+        };
+        Ok(paths.iter().filter_map(delete).collect())
     }
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {

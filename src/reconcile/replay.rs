@@ -70,6 +70,14 @@ impl Texts {
         })
     }
 
+    /// Keeps the text of a commit that is known without reading it.
+    pub fn know(&self, version: i64, text: &Bytes) {
+        let mut kept = self.lock();
+        if kept.1 + text.len() as u64 <= Self::LIMIT && kept.0.insert(version, text.clone()).is_none() {
+            kept.1 += text.len() as u64;
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<i64, Bytes>, u64)> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

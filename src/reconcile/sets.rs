@@ -36,6 +36,20 @@ pub struct Sets {
     pub domains: BTreeMap<String, DomainMetadata>,
 }
 
+impl Sets {
+    /// Takes over what newer actions say, the oldest first.
+    pub fn advance(&mut self, singles: &[Single]) {
+        for single in singles {
+            match single {
+                Single::Txn(txn) => _ = self.transactions.insert(txn.app_id.clone(), txn.clone()),
+                Single::Domain(domain) if domain.removed => _ = self.domains.remove(&domain.domain),
+                Single::Domain(domain) => _ = self.domains.insert(domain.domain.clone(), domain.clone()),
+                _ => {}
+            }
+        }
+    }
+}
+
 /// The single actions of each commit, newest commit first, in chunks; `found` ends the walk.
 fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut found: impl FnMut(&CommitFile, Vec<Single>) -> Result<bool>) -> Result<bool> {
     let mut newest: Vec<CommitFile> = commits.iter().rev().cloned().collect();

@@ -5,6 +5,7 @@
 mod actions;
 mod changes;
 mod columns;
+mod lens;
 mod plan;
 mod read;
 mod vectors;
@@ -12,6 +13,7 @@ mod vectors;
 pub use actions::{ActionColumns, actions, partitions, tombstones};
 pub use changes::{ChangeRequest, changes};
 pub use columns::{Leaves, leaves};
+pub use lens::Lens;
 pub use plan::{Plan, PlanBatch, plan};
 pub use read::{MetadataColumn, ScanRequest, count, scan};
 pub use vectors::{deletion_vectors, uri};

@@ -325,6 +325,11 @@ fn verdict(snapshot: &Snapshot, predicate: Option<&(Option<Bound>, Bound)>, leav
     Ok((by_partition as u64, prune::keep(whole, &facts)?))
 }
 
+/// The rows of a batch that may hold rows for which the predicate is true.
+pub(super) fn keep(snapshot: &Snapshot, predicate: &Bound, leaves: &Leaves, batch: &PlanBatch) -> Result<BooleanArray> {
+    prune::keep(predicate, &FileFacts { batch, leaves, partition_names: &snapshot.metadata().partition_columns })
+}
+
 /// Plans a scan. Without a predicate every live file is left.
 ///
 /// # Errors

@@ -1,7 +1,12 @@
-//! Files on local disks, by plain reads of the calling thread.
+//! Files on local disks, by plain reads and writes of the calling thread.
+//!
+//! A commit is made so that a crash at any instant leaves it whole or absent: written under a hidden name beside its place,
+//! synced, linked to its name (which fails if the name is taken), and the directory synced before success is reported.
+//! Where a file system has no links, a rename that refuses to replace does the same.
 
+use std::fmt;
 use std::fs::{self, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,15 +14,40 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
-use super::{ObjectMeta, Pending, Store};
+use super::{ObjectMeta, Pending, Put, Store};
 use crate::error::{Error, Missing, Result};
-use crate::exec::filled;
+use crate::exec::{self, filled};
+
+/// A step of [`Store::put_if_absent`] on a local disk, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The hidden file is about to be written.
+    Write,
+    /// The hidden file is about to be synced.
+    Sync,
+    /// It is about to get its name.
+    Link,
+    /// The directory is about to be synced.
+    SyncDirectory,
+    /// The hidden name is about to go.
+    Unlink,
+}
+
+/// Sees every step before it is done, and may make it fail.
+type Watch = Arc<dyn Fn(Step) -> io::Result<()> + Send + Sync>;
 
 /// A directory as a store.
-#[derive(Debug)]
 pub struct Local {
     root: PathBuf,
     url: String,
+    unsafe_rename: bool,
+    watch: Option<Watch>,
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 impl Local {
@@ -28,11 +58,118 @@ impl Local {
         if !url.ends_with('/') {
             url.push('/');
         }
-        Self { root, url }
+        Self { root, url, unsafe_rename: false, watch: None }
+    }
+
+    /// The same, allowed to rename over its head where the file system has neither links nor renames that refuse to replace:
+    /// two writers at once may then both believe that they have committed.
+    #[must_use]
+    pub fn allow_unsafe_rename(self, allow: bool) -> Self {
+        Self { unsafe_rename: allow, ..self }
+    }
+
+    /// The same, with every step of a commit shown to `watch` first.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn watched(self, watch: impl Fn(Step) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self { watch: Some(Arc::new(watch)), ..self }
+    }
+
+    fn step(&self, step: Step) -> io::Result<()> {
+        self.watch.as_ref().map_or(Ok(()), |watch| watch(step))
+    }
+
+    /// Writes and syncs the hidden file.
+    fn stage(&self, staged: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.step(Step::Write)?;
+        let mut file = fs::File::create_new(staged)?;
+        file.write_all(bytes)?;
+        self.step(Step::Sync)?;
+        file.sync_all()
+    }
+
+    /// Gives the hidden file its name; false if the name is taken.
+    fn name(&self, staged: &Path, target: &Path) -> io::Result<bool> {
+        self.step(Step::Link)?;
+        let taken = |result: io::Result<()>| match result {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        };
+        match taken(fs::hard_link(staged, target)) {
+            Err(error) if has_no_links(&error) => {}
+            settled => return settled,
+        }
+        match taken(rename_no_replace(staged, target)) {
+            Err(error) if has_no_links(&error) && self.unsafe_rename => {
+                if target.try_exists()? {
+                    return Ok(false);
+                }
+                fs::rename(staged, target).map(|()| true)
+            }
+            settled => settled,
+        }
     }
 
     fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
+    }
+}
+
+/// Whether an error says that the file system has no such operation.
+fn has_no_links(error: &io::Error) -> bool {
+    // EPERM is what Linux gives for hard links on file systems without them.
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks | io::ErrorKind::InvalidInput)
+}
+
+/// A rename that fails if the target exists.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let from = std::ffi::CString::new(from.as_os_str().as_bytes())?;
+    let to = std::ffi::CString::new(to.as_os_str().as_bytes())?;
+    // SAFETY: both pointers are to zero-terminated strings that live until the call returns.
+    #[cfg(target_os = "linux")]
+    let result = unsafe { libc::renameat2(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::RENAME_NOREPLACE) };
+    // SAFETY: as above.
+    #[cfg(target_os = "macos")]
+    let result = unsafe { libc::renamex_np(from.as_ptr(), to.as_ptr(), libc::RENAME_EXCL) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn rename_no_replace(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Makes the entries of a directory survive a loss of power.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    // Elsewhere directories cannot be opened, and their changes are journalled.
+    if cfg!(unix) { fs::File::open(directory)?.sync_all() } else { Ok(()) }
+}
+
+/// Makes a directory and its parents, synced.
+fn make_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        make_directory(parent)?;
+    }
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => parent.map_or(Ok(()), sync_directory),
+    }
+}
+
+/// An error of writing, of which it is certain that nothing came.
+fn write_failure(path: &Path, error: &io::Error) -> Error {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::storage(format!("no permission to write {shown}"), false),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::storage(format!("no space left on the disk for {shown}"), false),
+        _ => Error::storage(format!("cannot write {shown}: {error}"), false),
     }
 }
 
@@ -142,7 +279,43 @@ impl Store for Local {
         })
     }
 
+    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+        let target = self.path(path);
+        let directory = target.parent().unwrap_or(&self.root);
+        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        // Looked at first only to spare a write and a sync; the link decides.
+        if fs::symlink_metadata(&target).is_ok() {
+            return Ok(Put::Exists);
+        }
+        make_directory(directory).map_err(|e| write_failure(&target, &e))?;
+        let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
+        let named = self.stage(&staged, &bytes).and_then(|()| self.name(&staged, &target));
+        let outcome = match named {
+            Ok(true) => match self.step(Step::SyncDirectory).and_then(|()| sync_directory(directory)) {
+                Ok(()) => Ok(Put::Created),
+                Err(error) => Ok(Put::Unsynced(write_failure(directory, &error))),
+            },
+            Ok(false) => Ok(Put::Exists),
+            Err(error) if has_no_links(&error) && staged.exists() && error.kind() != io::ErrorKind::PermissionDenied => Err(Error::unsupported(format!(
+                "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
+                target.display()
+            ))),
+            Err(error) => Err(write_failure(&target, &error)),
+        };
+        // Whatever happens to the hidden file now, it means nothing to anybody.
+        let _ = self.step(Step::Unlink).and_then(|()| fs::remove_file(&staged));
+        outcome
+    }
+
+    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+        let delete = |path: &String| match fs::remove_file(self.path(path)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.clone(), write_failure(&self.path(path), &error))),
+            _ => None,
+        };
+        Ok(paths.iter().filter_map(delete).collect())
+    }
+
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(Self::new(PathBuf::from("/"))))
+        Some(Arc::new(Self::new(PathBuf::from("/")).allow_unsafe_rename(self.unsafe_rename)))
     }
 }

@@ -6,6 +6,8 @@
 //!
 //! Paths are relative to the store's root, decoded, with `/` between parts.
 
+#[doc(hidden)]
+pub mod fault;
 mod local;
 mod remote;
 mod resolve;
@@ -16,7 +18,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use local::Local;
+pub use local::{Local, Step};
 pub use resolve::{Foreign, Options, Stores, open};
 
 use crate::error::{Error, Result};
@@ -63,6 +65,19 @@ impl<T> Pending<T> {
     }
 }
 
+/// What came of a [`Store::put_if_absent`].
+#[derive(Debug)]
+pub enum Put {
+    /// The object is there, whole, and survives a crash.
+    Created,
+    /// There was one already. Possibly our own: a client below may have sent the request twice.
+    Exists,
+    /// Nobody knows: the request was sent and its answer is missing or says nothing. The object may still appear.
+    Unknown(Error),
+    /// The object is there for all to see, but whether it survives a loss of power is not known.
+    Unsynced(Error),
+}
+
 /// Where bytes are. Implementations are shared between threads.
 pub trait Store: Debug + Send + Sync {
     /// URL of the root, without credentials, ending in `/`.
@@ -96,6 +111,28 @@ pub trait Store: Debug + Send + Sync {
 
     /// Several ranges of one object. Ranges beyond its end are an error.
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>>;
+
+    /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers at once, one succeeds.
+    /// It is on stable storage before [`Put::Created`] is given.
+    ///
+    /// # Errors
+    /// When it is certain that nothing was made: [`Error::Unsupported`] for a store that cannot do this,
+    /// [`Error::Storage`] for refused access, a full disk and the like. What is uncertain is [`Put::Unknown`].
+    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+        let (_, size) = (path, bytes.len());
+        Err(Error::unsupported(format!(
+            "the store {} cannot make an object of {size} bytes only if there is none, so nothing can be committed to it",
+            self.url()
+        )))
+    }
+
+    /// Deletes these objects; those that are not there count as deleted. Gives what could not be deleted, with the reason.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a store that cannot delete.
+    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+        Err(Error::unsupported(format!("the store {} cannot delete objects ({} asked for)", self.url(), paths.len())))
+    }
 
     /// The same store seen from the root of its disk, bucket or container, where absolute paths begin.
     fn authority_root(&self) -> Option<Arc<dyn Store>> {

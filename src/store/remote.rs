@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 
-use super::{ObjectMeta, Pending, Store};
+use super::{ObjectMeta, Pending, Put, Store};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -30,6 +30,17 @@ impl std::fmt::Debug for Service {
     }
 }
 
+/// Whether and how commits may be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Commits {
+    /// By a conditional request.
+    Conditional,
+    /// By looking first: two writers at once may both believe that they have committed.
+    Unsafe,
+    /// Not at all, for this reason.
+    Refused(String),
+}
+
 /// A prefix of an object store.
 #[derive(Debug, Clone)]
 pub(super) struct Remote {
@@ -37,19 +48,20 @@ pub(super) struct Remote {
     prefix: Path,
     url: String,
     can_list: bool,
+    commits: Commits,
 }
 
 impl Remote {
-    pub(super) fn new(inner: Service, prefix: Path, mut url: String, can_list: bool) -> Self {
+    pub(super) fn new(inner: Service, prefix: Path, mut url: String, can_list: bool, commits: Commits) -> Self {
         if !url.ends_with('/') {
             url.push('/');
         }
-        Self { inner, prefix, url, can_list }
+        Self { inner, prefix, url, can_list, commits }
     }
 
     /// The same store seen from its own root; `url` is that root.
     pub(super) fn at_root(&self, url: String) -> Self {
-        Self::new(self.inner.clone(), Path::default(), url, self.can_list)
+        Self::new(self.inner.clone(), Path::default(), url, self.can_list, self.commits.clone())
     }
 
     fn path(&self, path: &str) -> Result<Path> {
@@ -201,6 +213,70 @@ impl Store for Remote {
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
         // `object_store` joins neighbouring ranges and asks for the rest at once.
         self.begin(path, |service, location| async move { service.store.get_ranges(&location, &ranges).await })
+    }
+
+    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+        use object_store::Error as E;
+        if let Commits::Refused(why) = &self.commits {
+            return Err(Error::unsupported(format!("cannot commit to {}: {why}", self.url)));
+        }
+        let mode = if self.commits == Commits::Unsafe {
+            match self.head(path) {
+                Ok(_) => return Ok(Put::Exists),
+                Err(error) if error.is_not_found() => PutMode::Overwrite,
+                Err(error) => return Err(error),
+            }
+        } else {
+            PutMode::Create
+        };
+        let url = format!("{}{path}", self.url);
+        let put = self.begin(path, |service, location| async move {
+            let options = PutOptions { mode, ..PutOptions::default() };
+            // Settled here and not in the error of the request, which only knows reading.
+            Ok(match service.store.put_opts(&location, bytes.into(), options).await {
+                Ok(_) => Ok(Put::Created),
+                Err(E::AlreadyExists { .. } | E::Precondition { .. } | E::NotModified { .. }) => Ok(Put::Exists),
+                Err(E::NotImplemented { .. } | E::NotSupported { .. }) => Err(Error::unsupported(format!(
+                    "the store of {url} makes no conditional requests, so commits are not safe in it; enable them (`aws_conditional_put=etag`), or, if there is only ever one writer, say so with the option `allow_unsafe_rename`"
+                ))),
+                Err(error) => {
+                    let certain = matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. } | E::InvalidPath { .. } | E::NotFound { .. });
+                    let error = match failure(&url, &error) {
+                        Error::Storage { what, retryable, place } => Error::Storage { what: what.replacen("cannot read", "cannot write", 1), retryable, place },
+                        other => other,
+                    };
+                    if certain { Err(error) } else { Ok(Put::Unknown(error)) }
+                }
+            })
+        });
+        match put.wait() {
+            Ok(settled) => settled,
+            // The task ended early, after its request may have been sent.
+            Err(error @ Error::Internal { .. }) => Ok(Put::Unknown(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+        if let Commits::Refused(why) = &self.commits {
+            return Err(Error::unsupported(format!("cannot delete from {}: {why}", self.url)));
+        }
+        let locations = paths.iter().map(|path| self.path(path)).collect::<Result<Vec<_>>>()?;
+        let (names, url) = (paths.to_vec(), self.url.clone());
+        self.begin("", |service, _| async move {
+            // In the order that was asked for.
+            let results: Vec<object_store::Result<Path>> =
+                service.store.delete_stream(futures::stream::iter(locations.into_iter().map(Ok)).boxed()).collect().await;
+            let failed = names.into_iter().zip(results).filter_map(|(name, result)| match result {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => None,
+                Err(error) => {
+                    let error = failure(&format!("{url}{name}"), &error);
+                    Some((name, error))
+                }
+            });
+            Ok(failed.collect())
+        })
+        .wait()
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {

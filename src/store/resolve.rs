@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
-use super::remote::{Remote, Service};
+use super::remote::{Commits, Remote, Service};
 use super::{File, Local, Store};
 use crate::error::{Error, Result};
 
@@ -27,19 +27,50 @@ pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
     match Url::parse(uri) {
         // One letter before the colon is a drive, not a scheme.
         Ok(url) if url.scheme().len() > 1 && uri.contains(":/") => open_url(&url, options),
-        _ => open_local(PathBuf::from(uri)),
+        _ => open_local(PathBuf::from(uri), options),
     }
 }
 
-fn open_local(path: PathBuf) -> Result<Arc<dyn Store>> {
+/// An option, by any of its names, without case.
+fn option<'a>(options: &'a Options, names: &[&str]) -> Option<&'a str> {
+    options.iter().find(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name))).map(|(_, value)| value.trim())
+}
+
+fn unsafe_rename(options: &Options) -> bool {
+    let names = ["allow_unsafe_rename", "aws_s3_allow_unsafe_rename", "mount_allow_unsafe_rename"];
+    option(options, &names).is_some_and(|text| text.eq_ignore_ascii_case("true") || text == "1")
+}
+
+/// How commits are made in an object store.
+fn commits(url: &Url, options: &Options, environment: impl Fn(&str) -> Option<String>) -> Commits {
+    const LOCKING: &str = "AWS_S3_LOCKING_PROVIDER";
+    if is_plain_http(url) {
+        return Commits::Refused("a table behind a plain HTTP server can only be read".to_owned());
+    }
+    if matches!(url.scheme(), "s3" | "s3a") {
+        let provider = option(options, &[LOCKING, "s3_locking_provider"]).map(str::to_owned).or_else(|| environment(LOCKING)).unwrap_or_default();
+        if !provider.is_empty() && !provider.eq_ignore_ascii_case("none") {
+            return Commits::Refused(format!(
+                "{LOCKING} is `{provider}`, and deltafast has no such lock: writers with and without it would overwrite each other; when every writer of the table uses conditional requests, unset it or set it to `none`"
+            ));
+        }
+        let conditional = option(options, &["aws_conditional_put", "conditional_put"]).map(str::to_owned).or_else(|| environment("AWS_CONDITIONAL_PUT"));
+        if conditional.is_some_and(|text| text.eq_ignore_ascii_case("disabled")) && unsafe_rename(options) {
+            return Commits::Unsafe;
+        }
+    }
+    Commits::Conditional
+}
+
+fn open_local(path: PathBuf, options: &Options) -> Result<Arc<dyn Store>> {
     let root = std::path::absolute(&path).map_err(|e| Error::invalid(format!("not a usable path: {}: {e}", path.display())))?;
-    Ok(Arc::new(Local::new(root)))
+    Ok(Arc::new(Local::new(root).allow_unsafe_rename(unsafe_rename(options))))
 }
 
 fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
     if url.scheme() == "file" {
         return match url.to_file_path() {
-            Ok(path) => open_local(path),
+            Ok(path) => open_local(path, options),
             Err(()) => Err(Error::invalid(format!("not a local path: {url}"))),
         };
     }
@@ -50,7 +81,8 @@ fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
     let _ = shown.set_password(None);
     shown.set_query(None);
     let can_list = !is_plain_http(url);
-    Ok(Arc::new(Remote::new(inner, prefix, shown.to_string(), can_list)))
+    let commits = commits(url, options, |name| std::env::var(name).ok());
+    Ok(Arc::new(Remote::new(inner, prefix, shown.to_string(), can_list, commits)))
 }
 
 fn is_plain_http(url: &Url) -> bool {
@@ -129,7 +161,7 @@ fn plain(store: Arc<dyn object_store::ObjectStore>) -> Service {
 /// Enough for a throttled service, not so much that a wrong address seems to hang.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 fn retries(options: &Options) -> object_store::RetryConfig {
-    let option = |name: &str| options.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
+    let option = |name: &str| option(options, &[name]);
     let seconds = |text: &str| text.trim_end_matches('s').parse::<u64>().ok().map(std::time::Duration::from_secs);
     object_store::RetryConfig {
         max_retries: option("max_retries").and_then(|text| text.parse().ok()).unwrap_or(6),
@@ -305,4 +337,27 @@ fn normalised(path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_not_there_is_refused_and_never_ignored() {
+        let url = Url::parse("s3://b/t").unwrap();
+        let of = |pairs: &[(&str, &str)], env: Option<&str>| {
+            let options: Options = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            commits(&url, &options, |name| env.filter(|_| name == "AWS_S3_LOCKING_PROVIDER").map(str::to_owned))
+        };
+        assert_eq!(of(&[], None), Commits::Conditional);
+        for refused in
+            [of(&[("aws_s3_locking_provider", "dynamodb")], None), of(&[], Some("dynamodb")), of(&[("allow_unsafe_rename", "true")], Some("dynamodb"))]
+        {
+            assert!(matches!(refused, Commits::Refused(why) if why.contains("dynamodb")));
+        }
+        assert_eq!(of(&[("AWS_S3_LOCKING_PROVIDER", "none")], Some("dynamodb")), Commits::Conditional);
+        assert_eq!(of(&[("allow_unsafe_rename", "true")], None), Commits::Conditional);
+        assert_eq!(of(&[("aws_s3_allow_unsafe_rename", "true"), ("conditional_put", "disabled")], None), Commits::Unsafe);
+    }
 }

@@ -47,3 +47,100 @@ fn a_local_directory_lists_sorted_from_a_name() {
     assert!(store.get("d/zzz").wait().unwrap_err().is_not_found());
     std::fs::remove_dir_all(root).unwrap();
 }
+
+/// A folder of its own, gone when dropped.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let root = std::env::temp_dir().join(format!("deltafast-{name}-{}", crate::exec::uuid()));
+        std::fs::create_dir_all(&root).unwrap();
+        Self(root)
+    }
+
+    fn names(&self, dir: &str) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.0.join(dir)).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_commit_is_durable_before_success_is_reported() {
+    let folder = Folder::new("order");
+    let steps = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&steps);
+    let store = Local::new(folder.0.join("new/table")).watched(move |step| {
+        seen.lock().unwrap().push(step);
+        Ok(())
+    });
+    assert!(matches!(store.put_if_absent("_delta_log/0.json", "a".into()).unwrap(), Put::Created));
+    assert_eq!(*steps.lock().unwrap(), [Step::Write, Step::Sync, Step::Link, Step::SyncDirectory, Step::Unlink]);
+    assert!(matches!(store.put_if_absent("_delta_log/0.json", "b".into()).unwrap(), Put::Exists));
+    assert_eq!(store.get("_delta_log/0.json").wait().unwrap().0.as_ref(), b"a");
+    assert_eq!(folder.names("new/table/_delta_log"), ["0.json"]);
+}
+
+#[test]
+fn a_step_that_fails_leaves_nothing_or_the_whole() {
+    for (fails, visible) in [(Step::Write, false), (Step::Sync, false), (Step::Link, false), (Step::SyncDirectory, true)] {
+        let folder = Folder::new("fails");
+        let store = Local::new(folder.0.clone()).watched(move |step| if step == fails { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) });
+        let put = store.put_if_absent("d/x", "abc".into());
+        assert_eq!(folder.names("d"), if visible { vec!["x"] } else { vec![] }, "{fails:?}");
+        match put {
+            Err(error) => assert!(!visible && error.to_string().contains("no space left"), "{error}"),
+            Ok(Put::Unsynced(_)) => assert!(visible),
+            Ok(other) => panic!("{fails:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn of_twenty_writers_at_once_one_succeeds() {
+    let folder = Folder::new("race");
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(Local::new(folder.0.clone())), open("memory://race/t", &Options::new()).unwrap()];
+    for store in stores {
+        for round in 0..20 {
+            let path = format!("_delta_log/{round:020}.json");
+            let outcomes: Vec<(usize, bool)> = std::thread::scope(|scope| {
+                let racers: Vec<_> = (0..20)
+                    .map(|n| {
+                        let (store, path) = (Arc::clone(&store), path.clone());
+                        scope.spawn(move || (n, matches!(store.put_if_absent(&path, format!("{n}").into()).unwrap(), Put::Created)))
+                    })
+                    .collect();
+                racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+            });
+            let winners: Vec<usize> = outcomes.iter().filter(|(_, won)| *won).map(|(n, _)| *n).collect();
+            assert_eq!(winners.len(), 1, "{outcomes:?}");
+            assert_eq!(store.get(&path).wait().unwrap().0.as_ref(), winners[0].to_string().as_bytes());
+        }
+    }
+    assert_eq!(folder.names("_delta_log").len(), 20);
+}
+
+#[test]
+fn deleting_what_is_not_there_is_no_failure() {
+    let folder = Folder::new("delete");
+    for store in [Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>, open("memory://delete/t", &Options::new()).unwrap()] {
+        store.put_if_absent("a", "1".into()).unwrap();
+        store.put_if_absent("d/b", "1".into()).unwrap();
+        assert!(store.delete_batch(&["a".to_owned(), "nothing".to_owned(), "d/b".to_owned()]).unwrap().is_empty());
+        assert!(store.get("a").wait().unwrap_err().is_not_found() && store.get("d/b").wait().unwrap_err().is_not_found());
+    }
+}
+
+#[cfg(feature = "http")]
+#[test]
+fn a_plain_http_server_can_only_be_read() {
+    let store = open("http://localhost:1/t", &Options::new()).unwrap();
+    let error = store.put_if_absent("x", Bytes::new()).unwrap_err();
+    assert!(matches!(&error, Error::Unsupported { .. }) && error.to_string().contains("only be read"), "{error}");
+}

@@ -1,3 +1,6 @@
 //! Tests of the crate from outside, one binary.
 
+mod commit;
 mod fuzz;
+mod schedule;
+mod tables;

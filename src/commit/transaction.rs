@@ -1,0 +1,354 @@
+//! A transaction from its first read to its version.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::committer::{Committer, FileCommitter, Found};
+use super::intent::{Isolation, Operation, canonical};
+use super::machine::{Event, Machine, Outcome, Step};
+use super::prepare::{Draft, Revalidate, prepare};
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, Env, SystemEnv};
+use crate::expr::Bound;
+use crate::log::{CommitFile, Log};
+use crate::protocol::action::{DomainMetadata, Txn};
+use crate::protocol::commit_line::Action;
+use crate::protocol::log_path;
+use crate::scan::Lens;
+use crate::snapshot::{ReadOptions, Snapshot};
+use crate::store::File;
+
+/// Retries after a lost race, unless the caller says otherwise: more than any contention lasts.
+const RETRIES: u32 = 10_000;
+
+/// How to commit.
+#[derive(Debug, Clone)]
+pub struct CommitOptions {
+    /// How often to try again after another writer was first (`max_commit_retries`).
+    pub max_retries: u32,
+    /// An isolation level other than the table's.
+    pub isolation: Option<Isolation>,
+    /// Clock, sleep and randomness.
+    pub env: Arc<dyn Env>,
+    /// Who makes commits; the table's log if none.
+    pub committer: Option<Arc<dyn Committer>>,
+    /// Stops the trying, but never between an attempt and its answer.
+    pub cancel: Cancel,
+}
+
+impl Default for CommitOptions {
+    fn default() -> Self {
+        Self { max_retries: RETRIES, isolation: None, env: Arc::new(SystemEnv), committer: None, cancel: Cancel::default() }
+    }
+}
+
+/// What a transaction starts from.
+#[derive(Debug, Clone)]
+enum Base {
+    Table(Snapshot),
+    Nothing(Log, ReadOptions),
+}
+
+/// Reads and actions that become one version or none. Committing takes it: a finished one cannot be committed again.
+#[derive(Debug, Clone)]
+pub struct Transaction {
+    base: Base,
+    draft: Draft,
+}
+
+/// A version that was made.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// The version.
+    pub version: i64,
+    /// The table as of this version; `None` (and a warning) when it could not be opened right after.
+    pub snapshot: Option<Snapshot>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Commits of others that came in between.
+    pub passed: u32,
+    /// Whether the answer was lost and the commit found by looking.
+    pub was_looked_up: bool,
+    /// Time to check the transaction.
+    pub prepare_time: Duration,
+    /// Time from the first attempt to the answer.
+    pub commit_time: Duration,
+    /// Files added.
+    pub files_added: u64,
+    /// Files removed.
+    pub files_removed: u64,
+    /// Bytes added.
+    pub bytes_added: u64,
+    /// Bytes removed, as far as the removed files say.
+    pub bytes_removed: u64,
+    /// What went wrong after the version was made, which nothing can unmake.
+    pub warnings: Vec<Error>,
+}
+
+impl Transaction {
+    /// A transaction on a version of a table.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot) -> Self {
+        Self { base: Base::Table(snapshot.clone()), draft: Draft::default() }
+    }
+
+    /// A transaction that makes a table where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when there is one; what the store says.
+    pub fn create(log: Log, options: ReadOptions) -> Result<Self> {
+        if log.list(0)?.newest().is_some() {
+            return Err(Error::invalid(format!("there is a table at {} already", log.stores().root().url())));
+        }
+        Ok(Self { base: Base::Nothing(log, options), draft: Draft::default() })
+    }
+
+    /// The version that is read.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        match &self.base {
+            Base::Table(snapshot) => Some(snapshot),
+            Base::Nothing(..) => None,
+        }
+    }
+
+    /// Notes that all rows were read.
+    pub fn read_whole_table(&mut self) {
+        self.draft.reads.whole_table = true;
+    }
+
+    /// Notes that the rows were read for which `predicate`, bound to the snapshot's schema, is true.
+    pub fn read_rows(&mut self, predicate: Bound) {
+        self.draft.reads.predicates.push(predicate);
+    }
+
+    /// Notes that files were read or considered, by their paths in the log.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for something that is no path of a log.
+    pub fn read_files<'a>(&mut self, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        for path in paths {
+            self.draft.reads.files.insert(canonical(path)?);
+        }
+        Ok(())
+    }
+
+    /// The last transaction of an application, and notes that it was read.
+    ///
+    /// # Errors
+    /// What reading the log meets.
+    pub fn read_app(&mut self, app_id: &str) -> Result<Option<Txn>> {
+        self.draft.reads.apps.insert(app_id.to_owned());
+        self.snapshot().map_or(Ok(None), |snapshot| Ok(snapshot.sets()?.transactions.get(app_id).cloned()))
+    }
+
+    /// A domain's configuration, and notes that it was read.
+    ///
+    /// # Errors
+    /// What reading the log meets.
+    pub fn read_domain(&mut self, domain: &str) -> Result<Option<DomainMetadata>> {
+        self.draft.reads.domains.insert(domain.to_owned());
+        self.snapshot().map_or(Ok(None), |snapshot| Ok(snapshot.sets()?.domains.get(domain).cloned()))
+    }
+
+    /// Adds an action.
+    pub fn push(&mut self, action: Action) {
+        self.draft.actions.push(action);
+    }
+
+    /// Adds actions.
+    pub fn extend(&mut self, actions: impl IntoIterator<Item = Action>) {
+        self.draft.actions.extend(actions);
+    }
+
+    /// Sets a domain of a user's.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for names that belong to the protocol.
+    pub fn set_domain(&mut self, domain: &str, configuration: &str) -> Result<()> {
+        self.user_domain(domain)?;
+        self.push(Action::DomainMetadata(DomainMetadata { domain: domain.to_owned(), configuration: configuration.to_owned(), removed: false }));
+        Ok(())
+    }
+
+    /// Removes a domain of a user's; one that is not there is left as it is.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for names that belong to the protocol; what reading the log meets.
+    pub fn remove_domain(&mut self, domain: &str) -> Result<()> {
+        self.user_domain(domain)?;
+        if let Some(last) = self.read_domain(domain)? {
+            self.push(Action::DomainMetadata(DomainMetadata { removed: true, ..last }));
+        }
+        Ok(())
+    }
+
+    fn user_domain(&self, domain: &str) -> Result<()> {
+        if domain.is_empty() || domain.starts_with("delta.") {
+            return Err(Error::invalid(format!("the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's")));
+        }
+        Ok(())
+    }
+
+    /// Has `look` see the table before every attempt that follows other commits; its error ends the transaction. So a
+    /// feature can be dropped while others write: `look` makes sure that none of them used it.
+    pub fn revalidate(&mut self, look: impl Fn(&Snapshot) -> Result<()> + Send + Sync + 'static) {
+        self.draft.revalidate = Some(Revalidate(Arc::new(look)));
+    }
+
+    /// Says what is done, for `commitInfo`.
+    pub fn set_operation(&mut self, operation: Operation) {
+        self.draft.operation = operation;
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// [`Error::CommitFailed`] for a conflict that cannot be resolved, [`Error::CommitUnknown`] when it cannot be found out
+    /// whether the version was made. After any other error nothing was committed.
+    pub fn commit(mut self, options: &CommitOptions) -> Result<Committed> {
+        let started = Instant::now();
+        let env = options.env.as_ref();
+        let log = match &self.base {
+            Base::Table(snapshot) => snapshot.log().clone(),
+            Base::Nothing(log, _) => log.clone(),
+        };
+        let committer: Arc<dyn Committer> = match &options.committer {
+            Some(committer) => Arc::clone(committer),
+            None => Arc::new(FileCommitter::new(Arc::clone(log.stores().root()))),
+        };
+        self.draft.isolation = self.draft.isolation.or(options.isolation);
+        let lens = self.snapshot().filter(|_| !self.draft.reads.predicates.is_empty()).map(|s| Lens::new(s, self.draft.reads.predicates.clone()));
+        let base = self.snapshot().cloned();
+        let revalidate = self.draft.revalidate.clone();
+        let (intent, view) = prepare(self.draft, base.as_ref(), committer.is_catalog(), env, &options.cancel)?;
+        let stats = Stats::of(&intent.actions);
+        let prepare_time = started.elapsed();
+
+        let mut machine = Machine::new(intent, view, lens, options.max_retries, committer.backoff());
+        let mut seen: Vec<Found> = Vec::new();
+        let look = |seen: &[Found]| match (&revalidate, &base) {
+            (Some(Revalidate(look)), Some(base)) => look(&extended(base, seen)?),
+            _ => Ok(()),
+        };
+        let outcome = drive(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
+        let commit_time = started.elapsed().saturating_sub(prepare_time);
+
+        let mut warnings = Vec::new();
+        if let Err(error) = committer.publish(outcome.version) {
+            warnings.push(error);
+        }
+        // From here on nothing may look like a failure: the version is made.
+        let snapshot = after(&self.base, &log, committer.as_ref(), &outcome, seen).map_err(|error| warnings.push(error)).ok();
+        Ok(Committed {
+            version: outcome.version,
+            snapshot,
+            attempts: outcome.attempts,
+            passed: machine.losses(),
+            was_looked_up: outcome.was_looked_up,
+            prepare_time,
+            commit_time,
+            files_added: stats.files_added,
+            files_removed: stats.files_removed,
+            bytes_added: stats.bytes_added,
+            bytes_removed: stats.bytes_removed,
+            warnings,
+        })
+    }
+}
+
+/// Does what the machine says until it is done.
+fn drive(
+    machine: &mut Machine,
+    committer: &dyn Committer,
+    options: &CommitOptions,
+    look: &dyn Fn(&[Found]) -> Result<()>,
+    seen: &mut Vec<Found>,
+) -> Result<Outcome> {
+    let mut event = Event::Start;
+    loop {
+        event = match machine.next(event, options.env.as_ref())? {
+            Step::Done(outcome) => return Ok(outcome),
+            Step::Put { version, text } => {
+                if !machine.was_pending() {
+                    options.cancel.check()?;
+                    if machine.losses() > 0 {
+                        look(seen)?;
+                    }
+                }
+                Event::Put(committer.put(version, &text))
+            }
+            Step::Read(version) => Event::Read(committer.read(version).map(|found| {
+                found.map(|found| {
+                    let event = (found.text.clone(), found.file.modified_ms);
+                    seen.retain(|known| known.file.version != version);
+                    seen.push(found);
+                    event
+                })
+            })),
+            Step::Sleep(time) => {
+                options.env.sleep(time);
+                Event::Slept
+            }
+        };
+    }
+}
+
+/// The snapshot of the version that was made: the one before with the commits that came since, which were all read.
+fn after(base: &Base, log: &Log, committer: &dyn Committer, outcome: &Outcome, mut seen: Vec<Found>) -> Result<Snapshot> {
+    let snapshot = match base {
+        Base::Table(snapshot) => snapshot,
+        Base::Nothing(_, options) => return Snapshot::open(log.clone(), Some(outcome.version), *options),
+    };
+    if !seen.iter().any(|found| found.file.version == outcome.version) {
+        seen.push(match committer.is_catalog().then(|| committer.read(outcome.version)).transpose()?.flatten() {
+            Some(found) => found,
+            None => own(log, outcome),
+        });
+    }
+    extended(snapshot, &seen)
+}
+
+/// The snapshot with commits that were read.
+fn extended(snapshot: &Snapshot, seen: &[Found]) -> Result<Snapshot> {
+    for found in seen {
+        snapshot.keep_commit_text(found.file.version, &found.text);
+    }
+    let mut files: Vec<CommitFile> = seen.iter().map(|found| found.file.clone()).collect();
+    files.sort_by_key(|file| file.version);
+    snapshot.extended(files)
+}
+
+/// The commit that was just written to the log.
+fn own(log: &Log, outcome: &Outcome) -> Found {
+    let path = log_path::commit(outcome.version);
+    let file = File { store: Arc::clone(log.stores().root()), path, size: Some(outcome.text.len() as u64) };
+    Found { text: outcome.text.clone(), file: CommitFile { first: outcome.version, version: outcome.version, file, modified_ms: 0 } }
+}
+
+struct Stats {
+    files_added: u64,
+    files_removed: u64,
+    bytes_added: u64,
+    bytes_removed: u64,
+}
+
+impl Stats {
+    fn of(actions: &[Action]) -> Self {
+        let mut out = Self { files_added: 0, files_removed: 0, bytes_added: 0, bytes_removed: 0 };
+        for action in actions {
+            match action {
+                Action::Add(add) => {
+                    out.files_added += 1;
+                    out.bytes_added += u64::try_from(add.size).unwrap_or(0);
+                }
+                Action::Remove(remove) => {
+                    out.files_removed += 1;
+                    out.bytes_removed += remove.size.and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,40 @@
+//! Clock, sleep and randomness as values, so that tests can bring their own and replay a run.
+
+use std::fmt::Debug;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::random;
+
+/// What code takes from its surroundings.
+pub trait Env: Debug + Send + Sync {
+    /// Milliseconds since the epoch.
+    fn now_ms(&self) -> i64;
+    /// Waits.
+    fn sleep(&self, time: Duration);
+    /// 64 random bits.
+    fn random(&self) -> u64;
+
+    /// A random UUID as text.
+    fn uuid(&self) -> String {
+        random::uuid_of(self.random(), self.random())
+    }
+}
+
+/// The real ones.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemEnv;
+
+impl Env for SystemEnv {
+    fn now_ms(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn random(&self) -> u64 {
+        random::random()
+    }
+}

@@ -1,0 +1,263 @@
+//! What a new or changed schema must satisfy, and the ids and physical names that column mapping gives its fields.
+//!
+//! Protocol: "Column Mapping", "Schema Serialization Format", "Writer Requirements for IcebergCompatV2" (nested ids).
+//! Cost: a walk over the schema.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+use serde_json::{Map, Value};
+
+use super::features::ColumnMapping;
+use super::schema::{ArrayType, DataType, MapType, StructField, StructType};
+use crate::error::{Error, Result, shown};
+
+/// Characters that Parquet writers have trouble with; names with them need column mapping.
+const FORBIDDEN: &[char] = &[' ', ',', ';', '{', '}', '(', ')', '\n', '\t', '='];
+/// Columns of the change data feed.
+const CHANGE_COLUMNS: &[&str] = &["_change_type", "_commit_version", "_commit_timestamp"];
+const ID: &str = "delta.columnMapping.id";
+const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
+const NESTED_IDS: &str = "delta.columnMapping.nested.ids";
+
+/// Calls `visit` for every struct in a type, the outer before the inner, with the path to it.
+fn structs(data_type: &DataType, path: &mut Vec<String>, visit: &mut dyn FnMut(&StructType, &[String]) -> Result<()>) -> Result<()> {
+    match data_type {
+        DataType::Struct(inner) => {
+            visit(inner, path)?;
+            for field in &inner.fields {
+                path.push(field.name.clone());
+                structs(&field.data_type, path, visit)?;
+                path.pop();
+            }
+            Ok(())
+        }
+        DataType::Array(array) => structs(&array.element, path, visit),
+        DataType::Map(map) => {
+            structs(&map.key, path, visit)?;
+            structs(&map.value, path, visit)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Calls `visit` for every field of a schema, nested ones included.
+pub fn for_each_field(schema: &StructType, visit: &mut dyn FnMut(&StructField)) {
+    let whole = DataType::Struct(Arc::new(schema.clone()));
+    // The visitor never fails.
+    let _ = structs(&whole, &mut Vec::new(), &mut |parent, _| {
+        parent.fields.iter().for_each(&mut *visit);
+        Ok(())
+    });
+}
+
+/// Whether any type within the schema satisfies `test`.
+#[must_use]
+pub fn any_type(schema: &StructType, test: &dyn Fn(&DataType) -> bool) -> bool {
+    fn within(data_type: &DataType, test: &dyn Fn(&DataType) -> bool) -> bool {
+        test(data_type)
+            || match data_type {
+                DataType::Struct(inner) => inner.fields.iter().any(|f| within(&f.data_type, test)),
+                DataType::Array(array) => within(&array.element, test),
+                DataType::Map(map) => within(&map.key, test) || within(&map.value, test),
+                _ => false,
+            }
+    }
+    schema.fields.iter().any(|f| within(&f.data_type, test))
+}
+
+/// Checks the schema of a new or changed table.
+///
+/// # Errors
+/// [`Error::Invalid`] names the column and what to do.
+pub fn check(schema: &StructType, partition_columns: &[String], mapping: ColumnMapping, change_feed: bool) -> Result<()> {
+    let whole = DataType::Struct(Arc::new(schema.clone()));
+    structs(&whole, &mut Vec::new(), &mut |parent, path| {
+        let mut seen = FxHashSet::default();
+        for field in &parent.fields {
+            let full = || path.iter().map(String::as_str).chain([field.name.as_str()]).collect::<Vec<_>>().join(".");
+            if field.name.is_empty() {
+                return Err(Error::invalid(format!(
+                    "a column's name is empty{}",
+                    if path.is_empty() { String::new() } else { format!(" in `{}`", path.join(".")) }
+                )));
+            }
+            if !seen.insert(field.name.to_lowercase()) {
+                return Err(Error::invalid(format!("the column `{}` occurs twice; names are compared without case", full())).at_column(full()));
+            }
+            if mapping == ColumnMapping::None
+                && let Some(c) = field.name.chars().find(|c| FORBIDDEN.contains(c))
+            {
+                return Err(Error::invalid(format!(
+                    "the column name `{}` holds {c:?}, which needs column mapping; rename it or set `delta.columnMapping.mode` to `name`",
+                    full()
+                ))
+                .at_column(full()));
+            }
+        }
+        Ok(())
+    })?;
+    if change_feed && let Some(field) = schema.fields.iter().find(|f| CHANGE_COLUMNS.iter().any(|c| c.eq_ignore_ascii_case(&f.name))) {
+        return Err(Error::invalid(format!("a table with a change data feed cannot have a column `{}`; rename it or leave the feed off", field.name)));
+    }
+    check_partitioning(schema, partition_columns)
+}
+
+fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Result<()> {
+    for (n, name) in partition_columns.iter().enumerate() {
+        let Some(field) = schema.fields.iter().find(|f| f.name == *name) else {
+            return Err(Error::invalid(format!("the partition column `{}` is not in the schema", shown(name))).at_column(name));
+        };
+        if partition_columns.iter().take(n).any(|other| other == name) {
+            return Err(Error::invalid(format!("the partition column `{name}` is named twice")).at_column(name));
+        }
+        if !field.data_type.is_primitive() || field.data_type == DataType::Void {
+            return Err(Error::invalid(format!("a table cannot be partitioned by `{name}` of type {}", field.data_type)).at_column(name));
+        }
+    }
+    if !schema.fields.is_empty() && partition_columns.len() == schema.fields.len() {
+        return Err(Error::invalid("a table cannot be partitioned by all of its columns; leave at least one for the data files"));
+    }
+    Ok(())
+}
+
+/// The highest column id in use, those of nested elements included; 0 for none.
+#[must_use]
+pub fn max_column_id(schema: &StructType) -> i64 {
+    let mut max = 0;
+    for_each_field(schema, &mut |field| {
+        let nested = field.metadata.get(NESTED_IDS).and_then(Value::as_object);
+        let ids = field.metadata.get(ID).into_iter().chain(nested.into_iter().flat_map(Map::values));
+        max = ids.filter_map(Value::as_i64).fold(max, i64::max);
+    });
+    max
+}
+
+/// How fields without a column mapping get theirs.
+pub struct Assign<'a> {
+    /// The highest id given so far; raised for each new one.
+    pub max_id: i64,
+    /// Whether the physical name is the logical one: the table has files under that name already.
+    pub keep_names: bool,
+    /// Whether elements of arrays and maps get ids too, as IcebergCompatV2 asks.
+    pub nested: bool,
+    /// Text that is unique in the world.
+    pub unique: &'a mut dyn FnMut() -> String,
+}
+
+impl Assign<'_> {
+    /// The schema with an id and a physical name for every field; those that are there stay.
+    pub fn schema(&mut self, schema: &StructType) -> StructType {
+        StructType { fields: schema.fields.iter().map(|f| self.field(f)).collect() }
+    }
+
+    fn next(&mut self) -> Value {
+        self.max_id += 1;
+        Value::from(self.max_id)
+    }
+
+    fn field(&mut self, field: &StructField) -> StructField {
+        let mut out = field.clone();
+        if !out.metadata.contains_key(ID) {
+            out.metadata.insert(ID.to_owned(), self.next());
+        }
+        if !out.metadata.contains_key(PHYSICAL_NAME) {
+            let name = if self.keep_names { field.name.clone() } else { format!("col-{}", (self.unique)()) };
+            out.metadata.insert(PHYSICAL_NAME.to_owned(), Value::String(name));
+        }
+        out.data_type = self.data_type(&field.data_type);
+        if self.nested {
+            let mut ids = out.metadata.get(NESTED_IDS).and_then(Value::as_object).cloned().unwrap_or_default();
+            let prefix = out.physical_name().to_owned();
+            self.elements(&out.data_type, &prefix, &mut ids);
+            if !ids.is_empty() {
+                out.metadata.insert(NESTED_IDS.to_owned(), Value::Object(ids));
+            }
+        }
+        out
+    }
+
+    fn data_type(&mut self, data_type: &DataType) -> DataType {
+        match data_type {
+            DataType::Struct(inner) => DataType::Struct(Arc::new(self.schema(inner))),
+            DataType::Array(array) => DataType::Array(Arc::new(ArrayType { element: self.data_type(&array.element), contains_null: array.contains_null })),
+            DataType::Map(map) => {
+                let (key, value) = (self.data_type(&map.key), self.data_type(&map.value));
+                DataType::Map(Arc::new(MapType { key, value, value_contains_null: map.value_contains_null }))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Ids of the elements of arrays and maps below the nearest field, by their path in Parquet.
+    fn elements(&mut self, data_type: &DataType, prefix: &str, ids: &mut Map<String, Value>) {
+        let mut part = |this: &mut Self, name: &str, inner: &DataType| {
+            let path = format!("{prefix}.{name}");
+            if !ids.contains_key(&path) {
+                ids.insert(path.clone(), this.next());
+            }
+            this.elements(inner, &path, ids);
+        };
+        match data_type {
+            DataType::Array(array) => part(self, "element", &array.element),
+            DataType::Map(map) => {
+                part(self, "key", &map.key);
+                part(self, "value", &map.value);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(fields: &[(&str, &str)]) -> StructType {
+        StructType { fields: fields.iter().map(|(name, data_type)| StructField::new(*name, DataType::from_name(data_type).unwrap(), true)).collect() }
+    }
+
+    #[test]
+    fn bad_names_and_partitionings_are_refused_by_column() {
+        let check = |fields: &[(&str, &str)], partition: &[&str], mapping| {
+            let partition: Vec<String> = partition.iter().map(ToString::to_string).collect();
+            super::check(&schema(fields), &partition, mapping, true).map_err(|e| e.to_string())
+        };
+        assert!(check(&[("a", "long"), ("p", "date")], &["p"], ColumnMapping::None).is_ok());
+        assert!(check(&[("a b", "long")], &[], ColumnMapping::None).unwrap_err().contains("delta.columnMapping.mode"));
+        assert!(check(&[("a b", "long")], &[], ColumnMapping::Name).is_ok());
+        assert!(check(&[("a", "long"), ("A", "long")], &[], ColumnMapping::Name).unwrap_err().contains("twice"));
+        assert!(check(&[("", "long")], &[], ColumnMapping::Name).unwrap_err().contains("empty"));
+        assert!(check(&[("_Change_Type", "long")], &[], ColumnMapping::None).unwrap_err().contains("_Change_Type"));
+        assert!(check(&[("a", "long")], &["a"], ColumnMapping::None).unwrap_err().contains("all of its columns"));
+        assert!(check(&[("a", "long")], &["b"], ColumnMapping::None).unwrap_err().contains("not in the schema"));
+        assert!(check(&[("a", "long"), ("v", "variant")], &["v"], ColumnMapping::None).unwrap_err().contains("variant"));
+        assert!(check(&[("a", "long"), ("b", "long"), ("c", "long")], &["b", "b"], ColumnMapping::None).unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn ids_only_grow_and_names_stay() {
+        let nested = r#"{"type":"struct","fields":[
+            {"name":"a","type":"long","nullable":true,"metadata":{"delta.columnMapping.id":7,"delta.columnMapping.physicalName":"x"}},
+            {"name":"b","type":{"type":"array","elementType":{"type":"struct","fields":[{"name":"c","type":{"type":"map","keyType":"string","valueType":"long","valueContainsNull":true},"nullable":true,"metadata":{}}]},"containsNull":true},"nullable":true,"metadata":{}}]}"#;
+        let schema = StructType::parse(nested).unwrap();
+        let mut n = 0;
+        let mut unique = || {
+            n += 1;
+            n.to_string()
+        };
+        let mut assign = Assign { max_id: max_column_id(&schema), keep_names: false, nested: true, unique: &mut unique };
+        let assigned = assign.schema(&schema);
+        assert_eq!(assign.max_id, max_column_id(&assigned));
+        assert_eq!((assigned.fields[0].physical_name(), assigned.fields[0].field_id()), ("x", Some(7)));
+        assert_eq!((assigned.fields[1].physical_name(), assigned.fields[1].field_id()), ("col-1", Some(8)));
+        let mut found = Vec::new();
+        for_each_field(&assigned, &mut |f| found.push((f.name.clone(), f.metadata.get(NESTED_IDS).map(ToString::to_string))));
+        assert_eq!(found[1].1.as_deref(), Some(r#"{"col-1.element":12}"#));
+        assert_eq!(found[2].1.as_deref(), Some(r#"{"col-2.key":10,"col-2.value":11}"#));
+        // A second time nothing changes.
+        let mut unique = || unreachable!();
+        let again = Assign { max_id: 12, keep_names: false, nested: true, unique: &mut unique }.schema(&assigned);
+        assert_eq!(again, assigned);
+    }
+}

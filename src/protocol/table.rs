@@ -1,0 +1,405 @@
+//! A table's protocol and metadata as users change them: created, with properties set and unset. Pure.
+//!
+//! Setting a property, using a type or marking a column raises the protocol in the same step by what it needs; nothing ever
+//! lowers it here.
+//!
+//! Protocol: "Table Features for New and Existing Tables", "Protocol Evolution", "Column Mapping".
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::action::{Format, Metadata, Protocol};
+use super::features::{self, ColumnMapping};
+use super::properties::{self, CONSTRAINTS, FEATURE};
+use super::schema::{DataType, StructType};
+use super::schema_change::{self, Assign};
+use crate::error::{Error, Result, shown};
+
+const MODE: &str = "delta.columnMapping.mode";
+const MAX_ID: &str = "delta.columnMapping.maxColumnId";
+const MIN_READER: &str = "delta.minReaderVersion";
+const MIN_WRITER: &str = "delta.minWriterVersion";
+const IGNORE_DEFAULTS: &str = "delta.ignoreProtocolDefaults";
+
+/// A table that is to be made.
+#[derive(Debug, Clone, Default)]
+pub struct NewTable {
+    /// Its schema.
+    pub schema: StructType,
+    /// Names of the partition columns, in order.
+    pub partition_columns: Vec<String>,
+    /// Name given by the user.
+    pub name: Option<String>,
+    /// Description given by the user.
+    pub description: Option<String>,
+    /// Table properties, `delta.feature.*` and `delta.min*Version` among them.
+    pub configuration: BTreeMap<String, String>,
+    /// Features that the caller needs beside, `clustering` for example.
+    pub features: BTreeSet<String>,
+}
+
+/// What a change may use from outside.
+pub struct Context<'a> {
+    /// Whether unknown `delta.` keys may be set.
+    pub allow_unknown: bool,
+    /// Milliseconds since the epoch.
+    pub now_ms: i64,
+    /// Text that is unique in the world.
+    pub unique: &'a mut dyn FnMut() -> String,
+}
+
+/// Features that metadata and schema cannot do without.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a column mapping mode that does not exist.
+pub fn required_features(metadata: &Metadata, schema: &StructType) -> Result<BTreeSet<String>> {
+    let mut out = BTreeSet::new();
+    let configuration = &metadata.configuration;
+    let by_flag = [
+        ("delta.appendOnly", "appendOnly"),
+        ("delta.enableChangeDataFeed", "changeDataFeed"),
+        ("delta.enableChangeDataCapture", "changeDataFeed"),
+        ("delta.enableDeletionVectors", "deletionVectors"),
+        ("delta.enableRowTracking", "rowTracking"),
+        ("delta.enableIcebergCompatV1", "icebergCompatV1"),
+        ("delta.enableIcebergCompatV2", "icebergCompatV2"),
+        ("delta.enableInCommitTimestamps", "inCommitTimestamp"),
+        ("delta.enableTypeWidening", "typeWidening"),
+        ("delta.enableVariantShredding", "variantShredding"),
+        ("delta.enableMaterializePartitionColumnsFeature", "materializePartitionColumns"),
+    ];
+    let mut need = |condition: bool, name: &str| {
+        if condition {
+            out.insert(name.to_owned());
+        }
+    };
+    for (property, name) in by_flag {
+        need(properties::flag(configuration, property), name);
+    }
+    need(configuration.keys().any(|key| key.starts_with(CONSTRAINTS)), "checkConstraints");
+    need(properties::value(configuration, "delta.checkpointPolicy").is_some_and(|v| v.eq_ignore_ascii_case("v2")), "v2Checkpoint");
+    need(mode(metadata)? != ColumnMapping::None, "columnMapping");
+    schema_change::for_each_field(schema, &mut |field| {
+        let has = |key: &str| field.metadata.contains_key(key);
+        need(!field.nullable || has("delta.invariants"), "invariants");
+        need(has("delta.generationExpression"), "generatedColumns");
+        need(has("delta.identity.start"), "identityColumns");
+        need(has("CURRENT_DEFAULT"), "allowColumnDefaults");
+        need(has("delta.typeChanges"), "typeWidening");
+    });
+    need(schema_change::any_type(schema, &|t| *t == DataType::TimestampNtz), "timestampNtz");
+    need(schema_change::any_type(schema, &|t| *t == DataType::Variant), "variantType");
+    Ok(out)
+}
+
+/// Names of features that were in use before they got their final name stand for it.
+fn without_previews(protocol: &Protocol, mut required: BTreeSet<String>) -> BTreeSet<String> {
+    let supported = features::supported(protocol);
+    required.retain(|name| !supported.contains(&format!("{name}-preview")));
+    required
+}
+
+/// The protocol raised to what metadata and schema need.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a column mapping mode that does not exist.
+pub fn sufficient(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<Protocol> {
+    let required = without_previews(protocol, required_features(metadata, schema)?);
+    Ok(features::with_features(protocol, &required))
+}
+
+/// The mode that the properties ask for, whatever the protocol.
+fn mode(metadata: &Metadata) -> Result<ColumnMapping> {
+    let all = Protocol { min_reader_version: 2, min_writer_version: 5, reader_features: None, writer_features: None };
+    features::column_mapping(&all, metadata)
+}
+
+/// The protocol of a plain table.
+#[must_use]
+pub fn base_protocol() -> Protocol {
+    Protocol { min_reader_version: 1, min_writer_version: 2, reader_features: None, writer_features: None }
+}
+
+/// Protocol and metadata of a new table.
+///
+/// # Errors
+/// [`Error::Invalid`] names the column or property that is wrong, [`Error::Unsupported`] what deltafast has not.
+pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+    let metadata = Metadata {
+        id: (context.unique)(),
+        name: table.name.clone(),
+        description: table.description.clone(),
+        format: Format::default(),
+        schema_string: table.schema.to_json().to_string(),
+        partition_columns: table.partition_columns.clone(),
+        configuration: BTreeMap::new(),
+        created_time: Some(context.now_ms),
+    };
+    let (protocol, metadata) = apply(&base_protocol(), metadata, &table.schema, &table.configuration, &table.features, true, context)?;
+    Ok((protocol, metadata))
+}
+
+/// Protocol and metadata of a table with properties newly set.
+///
+/// # Errors
+/// As [`create`].
+pub fn set_properties(protocol: &Protocol, metadata: &Metadata, changes: &BTreeMap<String, String>, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+    let schema = StructType::parse(&metadata.schema_string)?;
+    apply(protocol, metadata.clone(), &schema, changes, &BTreeSet::new(), false, context)
+}
+
+/// Metadata of a table with another schema: column mapping given to new fields, `maxColumnId` raised.
+///
+/// # Errors
+/// As [`create`].
+pub fn set_schema(protocol: &Protocol, metadata: &Metadata, schema: &StructType, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+    apply(protocol, metadata.clone(), schema, &BTreeMap::new(), &BTreeSet::new(), false, context)
+}
+
+/// Metadata of a table without these properties. Features stay.
+///
+/// # Errors
+/// [`Error::Invalid`] for a property that is not set (unless `if_exists`) or that cannot be unset.
+pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -> Result<Metadata> {
+    let mut out = metadata.clone();
+    for key in keys {
+        let key = properties::property(key).map_or(key.as_str(), |p| p.key);
+        if properties::property(key).is_some_and(|p| !p.settable) || key == MODE {
+            return Err(Error::invalid(format!("the property `{}` cannot be unset", shown(key))));
+        }
+        if out.configuration.remove(key).is_none() && !if_exists {
+            return Err(Error::invalid(format!("the table has no property `{}` to unset", shown(key))));
+        }
+    }
+    Ok(out)
+}
+
+/// Columns that row tracking writes beside the table's own.
+const ROW_TRACKING_COLUMNS: [(&str, &str); 2] = [
+    ("delta.rowTracking.materializedRowIdColumnName", "_row-id-col-"),
+    ("delta.rowTracking.materializedRowCommitVersionColumnName", "_row-commit-version-col-"),
+];
+
+#[allow(clippy::too_many_arguments)]
+fn apply(
+    protocol: &Protocol,
+    mut metadata: Metadata,
+    schema: &StructType,
+    changes: &BTreeMap<String, String>,
+    features: &BTreeSet<String>,
+    is_new: bool,
+    context: &mut Context<'_>,
+) -> Result<(Protocol, Metadata)> {
+    let before = mode(&metadata)?;
+    let mut asked = features.clone();
+    let (mut min_reader, mut min_writer) = (None, None);
+    for (key, value) in changes {
+        let lower = key.to_ascii_lowercase();
+        if lower.starts_with(FEATURE) {
+            asked.insert(named_feature(key.get(FEATURE.len()..).unwrap_or_default(), value)?);
+            continue;
+        }
+        // A value that is there already is no news: tables hold keys that no user may set.
+        if metadata.configuration.get(key) == Some(value) {
+            continue;
+        }
+        let key = properties::checked(key, value, context.allow_unknown)?;
+        match key.as_str() {
+            MIN_READER => min_reader = value.trim().parse().ok(),
+            MIN_WRITER => min_writer = value.trim().parse().ok(),
+            IGNORE_DEFAULTS => {}
+            _ => {
+                if metadata.configuration.keys().any(|k| k != &key && k.eq_ignore_ascii_case(&key)) && key.starts_with(CONSTRAINTS) {
+                    return Err(Error::invalid(format!("the constraint `{}` is there already; names are compared without case", shown(&key))));
+                }
+                metadata.configuration.insert(key, value.clone());
+            }
+        }
+    }
+    let on = |metadata: &Metadata, key: &str| properties::flag(&metadata.configuration, key);
+    let iceberg = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"].map(|key| on(&metadata, key));
+    if iceberg == [true, true] {
+        return Err(Error::invalid("`delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` cannot both be true"));
+    }
+    let has_mode = metadata.configuration.contains_key(MODE);
+    if iceberg.contains(&true) && !has_mode {
+        metadata.configuration.insert(MODE.to_owned(), "name".to_owned());
+    }
+    let after = mode(&metadata)?;
+    if iceberg.contains(&true) && after == ColumnMapping::None {
+        return Err(Error::invalid("Iceberg compatibility needs `delta.columnMapping.mode` to be `name` or `id`"));
+    }
+    if !is_new && before != after && (before, after) != (ColumnMapping::None, ColumnMapping::Name) {
+        let text = |mode| match mode {
+            ColumnMapping::None => "none",
+            ColumnMapping::Name => "name",
+            ColumnMapping::Id => "id",
+        };
+        return Err(Error::invalid(format!("`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table", text(before), text(after))));
+    }
+    let mut schema = schema.clone();
+    if after != ColumnMapping::None {
+        let known = metadata.configuration.get(MAX_ID).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        let max_id = known.max(schema_change::max_column_id(&schema));
+        let keep_names = !is_new && before == ColumnMapping::None;
+        let mut assign = Assign { max_id, keep_names, nested: iceberg[1], unique: &mut *context.unique };
+        schema = assign.schema(&schema);
+        metadata.configuration.insert(MAX_ID.to_owned(), assign.max_id.to_string());
+    }
+    if on(&metadata, "delta.enableRowTracking") {
+        for (key, prefix) in ROW_TRACKING_COLUMNS {
+            let name = format!("{prefix}{}", (context.unique)());
+            metadata.configuration.entry(key.to_owned()).or_insert(name);
+        }
+    }
+    let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
+    schema_change::check(&schema, &metadata.partition_columns, after, change_feed)?;
+    metadata.schema_string = schema.to_json().to_string();
+
+    let raised = features::with_versions(protocol, min_reader, min_writer)?;
+    asked.extend(without_previews(&raised, required_features(&metadata, &schema)?));
+    let protocol = features::with_features(&raised, &asked);
+    if features::supported(&protocol).contains("clustering") && asked.contains("clustering") && !metadata.partition_columns.is_empty() {
+        return Err(Error::invalid("a table cannot be both partitioned and clustered"));
+    }
+    features::check_writable(&protocol)?;
+    Ok((protocol, metadata))
+}
+
+/// The feature of `delta.feature.name = supported`.
+fn named_feature(name: &str, value: &str) -> Result<String> {
+    if !matches!(value.to_ascii_lowercase().as_str(), "supported" | "enabled") {
+        return Err(Error::invalid(format!("`{FEATURE}{}` can only be set to `supported`, not to `{}`", shown(name), shown(value))));
+    }
+    match features::feature(name) {
+        Some(feature) => Ok(feature.name.to_owned()),
+        None => {
+            Err(Error::unsupported_feature(name, format!("there is no table feature `{}` that deltafast {} writes", shown(name), env!("CARGO_PKG_VERSION"))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::schema::StructField;
+
+    fn table(fields: &[(&str, &str)], configuration: &[(&str, &str)]) -> NewTable {
+        NewTable {
+            schema: StructType { fields: fields.iter().map(|(n, t)| StructField::new(*n, DataType::from_name(t).unwrap(), true)).collect() },
+            configuration: configuration.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            ..NewTable::default()
+        }
+    }
+
+    fn with_context<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+        let mut n = 0;
+        let mut unique = || {
+            n += 1;
+            format!("u{n}")
+        };
+        work(&mut Context { allow_unknown: false, now_ms: 5, unique: &mut unique })
+    }
+
+    fn made(table: &NewTable) -> Result<(Protocol, Metadata)> {
+        with_context(|context| create(table, context))
+    }
+
+    #[test]
+    fn a_plain_table_has_the_lowest_protocol() {
+        let (protocol, metadata) = made(&table(&[("a", "long")], &[])).unwrap();
+        assert_eq!(protocol, base_protocol());
+        assert_eq!((metadata.id.as_str(), metadata.created_time, metadata.configuration.len()), ("u1", Some(5), 0));
+    }
+
+    #[test]
+    fn every_switch_brings_its_feature_and_what_that_needs() {
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+        let cases: &[Case<'_>] = &[
+            (&[("delta.enableRowTracking", "true")], &["rowTracking", "domainMetadata"]),
+            (&[("delta.enableDeletionVectors", "true")], &["deletionVectors"]),
+            (&[("delta.enableIcebergCompatV2", "true")], &["icebergCompatV2", "columnMapping"]),
+            (&[("delta.feature.catalogManaged", "supported")], &["catalogManaged", "inCommitTimestamp"]),
+            (&[("delta.checkpointPolicy", "v2")], &["v2Checkpoint"]),
+            (&[("delta.constraints.c", "a > 0")], &["checkConstraints"]),
+            (&[("delta.columnMapping.mode", "id")], &["columnMapping"]),
+            (&[("delta.feature.CLUSTERING", "supported")], &["clustering", "domainMetadata"]),
+            (&[("delta.minWriterVersion", "7")], &["appendOnly", "invariants"]),
+        ];
+        for (configuration, expected) in cases {
+            let (protocol, metadata) = made(&table(&[("a", "long"), ("b", "string")], configuration)).unwrap();
+            let supported = features::supported(&protocol);
+            assert!(expected.iter().all(|name| supported.contains(*name)), "{configuration:?}: {supported:?}");
+            assert!(!metadata.configuration.keys().any(|key| key.starts_with(FEATURE) || key == MIN_WRITER), "{metadata:?}");
+        }
+        for (data_type, expected) in [("timestamp_ntz", "timestampNtz"), ("variant", "variantType")] {
+            let (protocol, _) = made(&table(&[("a", data_type)], &[])).unwrap();
+            assert!(protocol.has_reader_feature(expected) && protocol.has_writer_feature(expected) && protocol.has_writer_feature("appendOnly"));
+        }
+    }
+
+    #[test]
+    fn column_mapping_is_given_on_creation_and_kept_names_on_enabling() {
+        let (_, metadata) = made(&table(&[("a b", "long")], &[(MODE, "name")])).unwrap();
+        let schema = StructType::parse(&metadata.schema_string).unwrap();
+        assert_eq!((schema.fields[0].physical_name(), schema.fields[0].field_id(), metadata.configuration[MAX_ID].as_str()), ("col-u2", Some(1), "1"));
+
+        let (protocol, metadata) = made(&table(&[("a", "long")], &[])).unwrap();
+        let on: BTreeMap<String, String> = [(MODE.to_owned(), "name".to_owned())].into();
+        let (protocol, metadata) = with_context(|c| set_properties(&protocol, &metadata, &on, c)).unwrap();
+        assert_eq!((protocol.min_reader_version, protocol.min_writer_version), (2, 5));
+        let schema = StructType::parse(&metadata.schema_string).unwrap();
+        assert_eq!((schema.fields[0].physical_name(), schema.fields[0].field_id()), ("a", Some(1)));
+        let off: BTreeMap<String, String> = [(MODE.to_owned(), "none".to_owned())].into();
+        assert!(with_context(|c| set_properties(&protocol, &metadata, &off, c)).unwrap_err().to_string().contains("from `name` to `none`"));
+
+        // A new column gets the next id, even after the one with the highest id was dropped.
+        let mut metadata = metadata;
+        metadata.configuration.insert(MAX_ID.to_owned(), "9".to_owned());
+        let mut wider = schema.clone();
+        wider.fields.push(StructField::new("c", DataType::Long, true));
+        let (_, metadata) = with_context(|c| set_schema(&protocol, &metadata, &wider, c)).unwrap();
+        let schema = StructType::parse(&metadata.schema_string).unwrap();
+        assert_eq!((schema.fields[1].physical_name(), schema.fields[1].field_id()), ("col-u1", Some(10)));
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_when_new_and_kept_when_there() {
+        let error = made(&table(&[("a", "long")], &[("delta.future", "1")])).unwrap_err();
+        assert!(error.to_string().contains("`delta.future`"), "{error}");
+        let (protocol, mut metadata) = made(&table(&[("a", "long")], &[])).unwrap();
+        metadata.configuration.insert("delta.future".to_owned(), "1".to_owned());
+        let same: BTreeMap<String, String> = [("delta.future".to_owned(), "1".to_owned()), ("delta.appendOnly".to_owned(), "true".to_owned())].into();
+        let (_, changed) = with_context(|c| set_properties(&protocol, &metadata, &same, c)).unwrap();
+        assert_eq!(changed.configuration["delta.future"], "1");
+        let other: BTreeMap<String, String> = [("delta.future".to_owned(), "2".to_owned())].into();
+        assert!(with_context(|c| set_properties(&protocol, &metadata, &other, c)).is_err());
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let cases: &[&[(&str, &str)]] = &[
+            &[("delta.enableIcebergCompatV1", "true"), ("delta.enableIcebergCompatV2", "true")],
+            &[("delta.enableIcebergCompatV2", "true"), (MODE, "none")],
+            &[("delta.feature.nothing", "supported")],
+            &[("delta.feature.clustering", "on")],
+            &[("delta.minReaderVersion", "4")],
+        ];
+        for configuration in cases {
+            assert!(made(&table(&[("a", "long")], configuration)).is_err(), "{configuration:?}");
+        }
+        let mut both = table(&[("a", "long"), ("b", "long")], &[]);
+        both.partition_columns = vec!["a".into()];
+        both.features = ["clustering".to_owned()].into();
+        assert!(made(&both).unwrap_err().to_string().contains("clustered"));
+    }
+
+    #[test]
+    fn unsetting_leaves_features_and_internal_keys() {
+        let (_, metadata) = made(&table(&[("a", "long")], &[("delta.appendOnly", "true"), (MODE, "name"), ("owner", "me")])).unwrap();
+        let keys = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(unset_properties(&metadata, &keys(&["delta.appendonly", "owner"]), false).unwrap().configuration.len() == 2);
+        assert!(unset_properties(&metadata, &keys(&["nothing"]), false).is_err());
+        assert!(unset_properties(&metadata, &keys(&["nothing"]), true).is_ok());
+        assert!(unset_properties(&metadata, &keys(&[MAX_ID]), true).is_err());
+    }
+}

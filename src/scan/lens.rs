@@ -1,0 +1,51 @@
+//! Predicates looked at files with that no plan knows: the adds of another writer's commit.
+
+use super::columns::{Leaves, leaves};
+use super::plan::{PlanBatch, keep, wanted};
+use crate::error::Result;
+use crate::expr::Bound;
+use crate::parse::{FileBatch, Wanted};
+use crate::snapshot::Snapshot;
+
+/// Predicates over a table's columns, as a snapshot knows these.
+#[derive(Debug, Clone)]
+pub struct Lens {
+    snapshot: Snapshot,
+    predicates: Vec<Bound>,
+    leaves: Leaves,
+}
+
+impl Lens {
+    /// The predicates, which are bound to the snapshot's schema.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, predicates: Vec<Bound>) -> Self {
+        let columns: Vec<Vec<String>> = predicates.iter().flat_map(Bound::columns).map(<[String]>::to_vec).collect();
+        let leaves = leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
+        Self { snapshot: snapshot.clone(), predicates, leaves }
+    }
+
+    /// The columns of file actions that [`Lens::first_match`] needs.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        wanted(&self.snapshot, &self.leaves, self.with_stats())
+    }
+
+    fn with_stats(&self) -> bool {
+        !self.leaves.logical.is_empty()
+    }
+
+    /// The first of these files that may hold a row for which one of the predicates is true.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Corrupt`] for partition values that are none.
+    pub fn first_match(&self, files: &FileBatch) -> Result<Option<usize>> {
+        let batch = PlanBatch::new(&self.snapshot, files.clone(), &self.leaves, self.with_stats())?;
+        let mut first: Option<usize> = None;
+        for predicate in &self.predicates {
+            let kept = keep(&self.snapshot, predicate, &self.leaves, &batch)?;
+            let found = kept.values().set_indices().next();
+            first = [first, found].into_iter().flatten().min();
+        }
+        Ok(first)
+    }
+}

@@ -1,0 +1,234 @@
+//! A store that fails on demand, for tests: what networks and services do, at a chosen call.
+//!
+//! Wraps any store. A plan is asked before every call and may name a [`Fault`] for it; the call log lets a test fail "at call
+//! n, for every n". Nothing outside of tests makes one.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{ObjectMeta, Pending, Put, Store};
+use crate::error::{Error, Result};
+
+/// What a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// [`Store::list_from`]
+    List,
+    /// [`Store::head`]
+    Head,
+    /// [`Store::get`]
+    Get,
+    /// [`Store::get_ranges`]
+    GetRanges,
+    /// [`Store::put_if_absent`]
+    PutIfAbsent,
+    /// [`Store::delete_batch`]
+    Delete,
+}
+
+/// A call that is about to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Its number, from 0.
+    pub number: usize,
+    /// What it is.
+    pub operation: Operation,
+    /// Its path.
+    pub path: String,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The request never arrives.
+    ErrorBefore,
+    /// The request is done, and its answer says that it failed.
+    ErrorAfter,
+    /// The request is done, and the connection breaks before the answer.
+    LostAnswer,
+    /// The service answers with this status (429, 503) and does nothing.
+    Status(u16),
+    /// Reads give half of the bytes, under the right size.
+    TornRead,
+    /// Reads give half of the bytes, and say that this is all.
+    ShortBody,
+    /// A byte in the middle of what is read is another one.
+    CorruptByte,
+    /// Listings lack their newest entry; an object that was made a moment ago is not found.
+    Stale,
+    /// Listings come in reverse order.
+    Reordered,
+    /// The call takes this long, then goes well.
+    Delay(Duration),
+}
+
+type Plan = dyn FnMut(&Call) -> Option<Fault> + Send;
+
+/// See the module's text.
+pub struct FaultStore {
+    inner: Arc<dyn Store>,
+    plan: Mutex<Box<Plan>>,
+    calls: AtomicUsize,
+    log: Mutex<Vec<Call>>,
+}
+
+impl fmt::Debug for FaultStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultStore").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl FaultStore {
+    /// `inner`, failing as `plan` says.
+    pub fn new(inner: Arc<dyn Store>, plan: impl FnMut(&Call) -> Option<Fault> + Send + 'static) -> Self {
+        Self { inner, plan: Mutex::new(Box::new(plan)), calls: AtomicUsize::new(0), log: Mutex::default() }
+    }
+
+    /// `inner`, failing at call `n` only.
+    pub fn at_call(inner: Arc<dyn Store>, n: usize, fault: Fault) -> Self {
+        Self::new(inner, move |call| (call.number == n).then_some(fault))
+    }
+
+    /// The calls so far.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Call> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn fault(&self, operation: Operation, path: &str) -> Option<Fault> {
+        let call = Call { number: self.calls.fetch_add(1, Ordering::SeqCst), operation, path: path.to_owned() };
+        let fault = (self.plan.lock().unwrap_or_else(PoisonError::into_inner))(&call);
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        if let Some(Fault::Delay(time)) = fault {
+            std::thread::sleep(time);
+        }
+        fault
+    }
+}
+
+fn error(fault: Fault, path: &str) -> Error {
+    let what = match fault {
+        Fault::Status(status) => format!("the service answered {status} for {path}"),
+        Fault::LostAnswer => format!("the connection broke while waiting for the answer about {path}"),
+        _ => format!("the request for {path} failed"),
+    };
+    Error::storage(what, true)
+}
+
+/// What happens to the bytes of a read.
+fn damage(fault: Option<Fault>, bytes: Bytes) -> Bytes {
+    match fault {
+        Some(Fault::TornRead | Fault::ShortBody) => bytes.slice(..bytes.len() / 2),
+        Some(Fault::CorruptByte) => {
+            let mut damaged = bytes.to_vec();
+            let middle = damaged.len() / 2;
+            if let Some(byte) = damaged.get_mut(middle) {
+                *byte ^= 0x80;
+            }
+            damaged.into()
+        }
+        _ => bytes,
+    }
+}
+
+/// The faults of a read that end it.
+fn ends_read(fault: Option<Fault>) -> Option<Fault> {
+    fault.filter(|f| matches!(f, Fault::ErrorBefore | Fault::ErrorAfter | Fault::LostAnswer | Fault::Status(_)))
+}
+
+impl Store for FaultStore {
+    fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    fn can_list(&self) -> bool {
+        self.inner.can_list()
+    }
+
+    fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
+        let fault = self.fault(Operation::List, dir);
+        if let Some(fault) = ends_read(fault) {
+            return Err(error(fault, dir));
+        }
+        let mut listed = self.inner.list_from(dir, after)?;
+        match fault {
+            Some(Fault::Stale) => _ = listed.pop(),
+            Some(Fault::Reordered) => listed.reverse(),
+            _ => {}
+        }
+        Ok(listed)
+    }
+
+    fn head(&self, path: &str) -> Result<ObjectMeta> {
+        let fault = self.fault(Operation::Head, path);
+        match ends_read(fault) {
+            Some(fault) => Err(error(fault, path)),
+            None if fault == Some(Fault::Stale) => Err(Error::not_found(crate::error::Missing::Object, format!("no such object: {path}"))),
+            None => self.inner.head(path),
+        }
+    }
+
+    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+        let fault = self.fault(Operation::Get, path);
+        let path = path.to_owned();
+        if let Some(fault) = ends_read(fault) {
+            return Pending::lazy(move || Err(error(fault, &path)));
+        }
+        if fault == Some(Fault::Stale) {
+            return Pending::lazy(move || Err(Error::not_found(crate::error::Missing::Object, format!("no such object: {path}"))));
+        }
+        let read = self.inner.get(&path);
+        Pending::lazy(move || {
+            let (bytes, mut meta) = read.wait()?;
+            let bytes = damage(fault, bytes);
+            if fault == Some(Fault::ShortBody) {
+                meta.size = bytes.len() as u64;
+            }
+            Ok((bytes, meta))
+        })
+    }
+
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+        let fault = self.fault(Operation::GetRanges, path);
+        let path = path.to_owned();
+        if let Some(fault) = ends_read(fault) {
+            return Pending::lazy(move || Err(error(fault, &path)));
+        }
+        let read = self.inner.get_ranges(&path, ranges);
+        Pending::lazy(move || Ok(read.wait()?.into_iter().map(|bytes| damage(fault, bytes)).collect()))
+    }
+
+    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+        match self.fault(Operation::PutIfAbsent, path) {
+            // From here a request that never arrived looks like one that did.
+            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => Ok(Put::Unknown(error(fault, path))),
+            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer)) => {
+                self.inner.put_if_absent(path, bytes)?;
+                Ok(Put::Unknown(error(fault, path)))
+            }
+            _ => self.inner.put_if_absent(path, bytes),
+        }
+    }
+
+    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+        let first = paths.first().map_or("", String::as_str);
+        let fault = self.fault(Operation::Delete, first);
+        if let Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) = fault {
+            return Err(error(fault, first));
+        }
+        let failed = self.inner.delete_batch(paths)?;
+        match fault {
+            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer)) => Err(error(fault, first)),
+            _ => Ok(failed),
+        }
+    }
+
+    fn authority_root(&self) -> Option<Arc<dyn Store>> {
+        self.inner.authority_root()
+    }
+}
