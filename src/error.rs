@@ -166,7 +166,8 @@ impl Conflict {
     }
 }
 
-/// Everything that can go wrong, by what the caller can do about it.
+/// Everything that can go wrong, by what the caller can do about it. `what` is the message, `place` says where.
+#[allow(missing_docs, reason = "a variant's fields say by their names what they hold")]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
@@ -366,10 +367,19 @@ impl std::error::Error for Error {}
 /// Adds a place to an error on its way up.
 pub trait ResultExt<T> {
     /// See [`Error::at_file`].
+    ///
+    /// # Errors
+    /// The same, with its place.
     fn at_file(self, file: &str) -> Result<T>;
     /// See [`Error::at_version`].
+    ///
+    /// # Errors
+    /// The same, with its place.
     fn at_version(self, version: i64) -> Result<T>;
     /// See [`Error::at_column`].
+    ///
+    /// # Errors
+    /// The same, with its place.
     fn at_column(self, column: &str) -> Result<T>;
 }
 

@@ -165,7 +165,7 @@ impl Function {
             (F::Year | F::Month | F::Day | F::Quarter | F::DayOfWeek | F::Weekday | F::DayOfYear | F::WeekOfYear, [a]) => is_time(a) && gives(T::Integer),
             (F::Hour | F::Minute | F::Second, [T::Timestamp | T::TimestampNtz]) => gives(T::Integer),
             (F::DateTrunc, [T::String, a]) => matches!(a, T::Timestamp | T::TimestampNtz) && result == *a,
-            (F::Trunc, [T::Date, T::String]) | (F::NextDay, [T::Date, T::String]) | (F::LastDay, [T::Date]) => gives(T::Date),
+            (F::Trunc | F::NextDay, [T::Date, T::String]) | (F::LastDay, [T::Date]) => gives(T::Date),
             (F::DateAdd | F::DateSub | F::AddMonths, [T::Date, n]) => (int(n) || matches!(n, T::Short | T::Byte)) && gives(T::Date),
             (F::MonthsBetween, [T::Timestamp, T::Timestamp] | [T::Timestamp, T::Timestamp, T::Boolean]) => gives(T::Double),
             (F::DateDiff, [T::Date, T::Date]) => gives(T::Integer),

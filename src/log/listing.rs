@@ -88,7 +88,7 @@ impl Log {
         } else {
             self.probe(from, hint)?
         };
-        listing.url = self.store().url().to_owned();
+        self.store().url().clone_into(&mut listing.url);
         self.add_tail(&mut listing)?;
         Ok(listing)
     }

@@ -307,8 +307,8 @@ impl Planner<'_> {
                 Ok(Plan::List(Box::new(element)))
             }
             (DataType::Map(to), Arrow::Map(entries, _)) => {
-                let Arrow::Struct(entries) = entries.data_type() else { return Err(self.mismatch(&DataType::Map(Arc::clone(to)), from, path)) };
-                let [key, value] = entries.as_ref() else { return Err(self.mismatch(&DataType::Map(Arc::clone(to)), from, path)) };
+                let Arrow::Struct(entries) = entries.data_type() else { return Err(Self::mismatch(&DataType::Map(Arc::clone(to)), from, path)) };
+                let [key, value] = entries.as_ref() else { return Err(Self::mismatch(&DataType::Map(Arc::clone(to)), from, path)) };
                 let second = leaf + leaf_count(key.data_type());
                 let key = path.within("key", |path| self.plan(&to.key, key.data_type(), leaf, mapping, path))?;
                 let values = leaf_count(value.data_type());
@@ -319,7 +319,7 @@ impl Planner<'_> {
             (DataType::Variant, Arrow::Struct(fields)) => {
                 let has = |name: &str| fields.iter().any(|field| field.name() == name && *field.data_type() == Arrow::BinaryView);
                 if !has("metadata") || !(has("value") || fields.iter().any(|field| field.name() == "typed_value")) {
-                    return Err(self.mismatch(to, from, path));
+                    return Err(Self::mismatch(to, from, path));
                 }
                 self.keep(leaf, leaf_count(from));
                 Ok(Plan::Variant)
@@ -329,14 +329,14 @@ impl Planner<'_> {
                 Ok(Plan::Absent)
             }
             _ => {
-                let how = self.leaf(to, from, leaf).ok_or_else(|| self.mismatch(to, from, path))?;
+                let how = self.leaf(to, from, leaf).ok_or_else(|| Self::mismatch(to, from, path))?;
                 self.keep(leaf, 1);
                 Ok(Plan::Leaf(how))
             }
         }
     }
 
-    fn mismatch(&self, to: &DataType, from: &Arrow, path: &Path<'_>) -> Error {
+    fn mismatch(to: &DataType, from: &Arrow, path: &Path<'_>) -> Error {
         let found = DataType::from_arrow(from).map_or_else(|| from.to_string().to_lowercase(), |found| found.to_string());
         Error::schema_mismatch("a data file does not fit the table's schema", to.to_string(), found).at_column(path.text())
     }

@@ -77,7 +77,7 @@ pub fn open_raw(file: &File) -> Result<RawFile> {
     Ok(RawFile { file: file.clone(), footer, end: Arc::new(end) })
 }
 
-impl<'a> RawGroup<'a> {
+impl RawGroup<'_> {
     /// Rows in it.
     #[must_use]
     pub fn num_rows(&self) -> u64 {
@@ -139,6 +139,7 @@ impl RawFile {
     }
 
     /// The row groups, in order.
+    #[must_use]
     pub fn row_groups(&self) -> impl ExactSizeIterator<Item = RawGroup<'_>> {
         self.footer.metadata.row_groups().iter().map(|metadata| RawGroup { metadata })
     }

@@ -22,6 +22,7 @@ use arrow_schema::{DataType as Arrow, Field, Schema};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
 use parquet::arrow::arrow_reader::RowSelection;
+use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::calendar::Legacy;
 use super::chunks::{Fetch, Pages, Wish, chunk_range, fetch};
@@ -462,7 +463,7 @@ impl Open {
             Some((first, settled)) => Some(pieces(settled, *first, rows)),
             None => keep(spec, rows),
         };
-        if let Some(kept) = kept.filter(|kept| kept.has_false()) {
+        if let Some(kept) = kept.filter(BooleanBuffer::has_false) {
             batch = filter(&batch, kept)?;
         }
         let is_full = current.is_full;
@@ -584,7 +585,9 @@ fn pieces(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffe
         return part(range);
     }
     let mut out = BooleanBufferBuilder::new(0);
-    rows.iter().for_each(|range| out.append_buffer(&part(range)));
+    for range in rows {
+        out.append_buffer(&part(range));
+    }
     out.build()
 }
 
@@ -654,8 +657,9 @@ fn narrow(spec: &FileSpec, selector: &Selector<'_>, end: Option<&End>, leaves: &
 /// Whether decoding `first` alone before the rest of `leaves` may save something worth having.
 fn decodes_first(footer: &Footer, first: &[usize], leaves: &[usize], groups: &VecDeque<Chosen>) -> bool {
     let size = |leaf: &usize| -> i64 {
-        let of =
-            |chosen: &Chosen| footer.metadata.row_groups().get(chosen.index).and_then(|group| group.columns().get(*leaf)).map_or(0, |c| c.uncompressed_size());
+        let of = |chosen: &Chosen| {
+            footer.metadata.row_groups().get(chosen.index).and_then(|group| group.columns().get(*leaf)).map_or(0, ColumnChunkMetaData::uncompressed_size)
+        };
         groups.iter().map(of).sum()
     };
     let rest: i64 = leaves.iter().filter(|leaf| !first.contains(leaf)).map(size).sum();

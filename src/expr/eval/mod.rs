@@ -174,7 +174,7 @@ impl Rows {
         }
         canonical(&array, data_type).map_err(|fault| match fault {
             Fault::Error(error) => Fault::Error(error.at_column(path.join("."))),
-            other => other,
+            value @ Fault::Value(_) => value,
         })
     }
 }
