@@ -166,7 +166,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::Invalid`] for names that belong to the protocol.
     pub fn set_domain(&mut self, domain: &str, configuration: &str) -> Result<()> {
-        self.user_domain(domain)?;
+        user_domain(domain)?;
         self.push(Action::DomainMetadata(DomainMetadata { domain: domain.to_owned(), configuration: configuration.to_owned(), removed: false }));
         Ok(())
     }
@@ -176,16 +176,9 @@ impl Transaction {
     /// # Errors
     /// [`Error::Invalid`] for names that belong to the protocol; what reading the log meets.
     pub fn remove_domain(&mut self, domain: &str) -> Result<()> {
-        self.user_domain(domain)?;
+        user_domain(domain)?;
         if let Some(last) = self.read_domain(domain)? {
             self.push(Action::DomainMetadata(DomainMetadata { removed: true, ..last }));
-        }
-        Ok(())
-    }
-
-    fn user_domain(&self, domain: &str) -> Result<()> {
-        if domain.is_empty() || domain.starts_with("delta.") {
-            return Err(Error::invalid(format!("the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's")));
         }
         Ok(())
     }
@@ -351,4 +344,12 @@ impl Stats {
         }
         out
     }
+}
+
+/// Refuses the protocol's own domains.
+fn user_domain(domain: &str) -> Result<()> {
+    if domain.is_empty() || domain.starts_with("delta.") {
+        return Err(Error::invalid(format!("the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's")));
+    }
+    Ok(())
 }

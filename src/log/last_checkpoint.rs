@@ -28,10 +28,16 @@ pub struct V2Hint {
     pub path: String,
 }
 
+/// Bytes that a hint may have: the actions that some writers put into it come to kilobytes.
+const LONGEST: usize = 16 << 20;
+
 impl Hint {
-    /// Parses the file. A file that is damaged, has a wrong checksum or duplicate keys says nothing.
+    /// Parses the file. A file that is damaged or beyond reason, has a wrong checksum or duplicate keys says nothing.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > LONGEST {
+            return None;
+        }
         let text = std::str::from_utf8(bytes).ok()?;
         let hint: Self = serde_json::from_str(text).ok()?;
         let computed = canonical_json::checksum(text)?;

@@ -157,7 +157,7 @@ fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn group<const W: usize>(window: &[u8], eight: &mut [u32]) {
     let mask = u64::MAX >> (64 - W);
     for (n, value) in eight.iter_mut().enumerate() {

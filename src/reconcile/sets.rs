@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::replay::Texts;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::map_all;
@@ -59,12 +61,11 @@ fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut fou
         let jobs: Vec<Vec<CommitFile>> = newest.chunks(JOB).map(<[_]>::to_vec).collect();
         let (texts, take) = (Arc::clone(texts), take.clone());
         let parsed = map_all(jobs, move |commits| {
-            let singles = |commit: CommitFile| {
-                let text = texts.get(&commit)?;
-                let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
-                Ok((commit, singles))
+            let singles = |(commit, text): (&CommitFile, Result<Bytes>)| {
+                let singles = commit::singles(&text?, &take).at_file(&commit.file.path).at_version(commit.version)?;
+                Ok((commit.clone(), singles))
             };
-            Ok(commits.into_iter().map(singles).collect::<Vec<Result<_>>>())
+            Ok(commits.iter().zip(texts.get_all(&commits)).map(singles).collect::<Vec<Result<_>>>())
         })?;
         // What is wrong with an older commit does not matter once a newer one has everything.
         for parsed in parsed.into_iter().flatten() {
