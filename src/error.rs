@@ -181,6 +181,8 @@ pub enum Error {
     Invalid { what: String, place: Box<Place> },
     /// Data and schema do not fit.
     SchemaMismatch { what: String, expected: String, found: String, place: Box<Place> },
+    /// A row breaks a constraint of the table: `constraint` names it.
+    ConstraintViolated { constraint: String, what: String, place: Box<Place> },
     /// Rows were asked for that the change feed did not record.
     NotRecorded { what: String, place: Box<Place> },
     /// Another writer's commit came first and this one cannot follow it. Nothing was committed; the operation may be run again.
@@ -231,6 +233,11 @@ impl Error {
         Self::SchemaMismatch { what: what.into(), expected: expected.into(), found: found.into(), place: Box::default() }
     }
 
+    /// [`Error::ConstraintViolated`].
+    pub fn constraint_violated(constraint: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::ConstraintViolated { constraint: constraint.into(), what: what.into(), place: Box::default() }
+    }
+
     /// [`Error::NotRecorded`].
     pub fn not_recorded(what: impl Into<String>) -> Self {
         Self::NotRecorded { what: what.into(), place: Box::default() }
@@ -263,6 +270,7 @@ impl Error {
             | Self::Unsupported { place, .. }
             | Self::Invalid { place, .. }
             | Self::SchemaMismatch { place, .. }
+            | Self::ConstraintViolated { place, .. }
             | Self::NotRecorded { place, .. }
             | Self::CommitFailed { place, .. }
             | Self::CommitUnknown { place, .. }
@@ -314,6 +322,7 @@ impl Error {
             | Self::Unsupported { place, .. }
             | Self::Invalid { place, .. }
             | Self::SchemaMismatch { place, .. }
+            | Self::ConstraintViolated { place, .. }
             | Self::NotRecorded { place, .. }
             | Self::CommitFailed { place, .. }
             | Self::CommitUnknown { place, .. }
@@ -343,6 +352,7 @@ impl fmt::Display for Error {
             | Self::Corrupt { what, .. }
             | Self::Unsupported { what, .. }
             | Self::Invalid { what, .. }
+            | Self::ConstraintViolated { what, .. }
             | Self::NotRecorded { what, .. }
             | Self::CommitFailed { what, .. }
             | Self::CommitUnknown { what, .. }

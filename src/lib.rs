@@ -15,7 +15,12 @@
 //!
 //! # The way of the data, writing
 //!
+//! [`write`](mod@write) casts and checks batches, splits them by partition and has [`pq`] encode them, column beside column, into new
+//! data files with their statistics.
+//!
 //! [`commit`] makes a version out of what a transaction read and wants: a new file in the log, if nobody was there first.
+//!
+//! What a version needs to be read is kept short by [`checkpoint`]: checkpoints, version checksums, log compaction, cleanup.
 //!
 //! Beside the way: [`protocol`] has the nouns of the format and does no input or output; [`exec`] has the threads;
 //! [`error`] the only error type. `py` is the Python extension and decides nothing.
@@ -31,6 +36,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+pub mod checkpoint;
 pub mod commit;
 pub mod dv;
 pub mod error;
@@ -46,6 +52,7 @@ pub mod reconcile;
 pub mod scan;
 pub mod snapshot;
 pub mod store;
+pub mod write;
 
 #[cfg(feature = "python")]
 mod py;

@@ -274,6 +274,25 @@ def _(clock: Clock, job: Job) -> Facts:
         shutil.rmtree(copy, ignore_errors=True)
 
 
+@does("checkpoint", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    table_class = _delta(job)
+    copy = Path(job["copy"])
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(job["table"], copy, copy_function=lambda old, new: Path(new).hardlink_to(old))
+    try:
+        if job.get("new_commit"):
+            version = table_class(str(copy)).version() + 1
+            (copy / "_delta_log" / f"{version:020}.json").write_text(_commit(version))
+        with clock.phase("checkpoint"):
+            table_class(str(copy)).create_checkpoint()
+        hint = json.loads((copy / "_delta_log" / "_last_checkpoint").read_text())
+        written = copy / "_delta_log" / f"{hint['version']:020}.checkpoint.parquet"
+        return {"added": hint["numOfAddFiles"], "checkpoint_mb": written.stat().st_size / 1e6}
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+
+
 def _refresh(clock: Clock, job: Job, table_class: Any, copy: Path) -> Facts:
     table = table_class(str(copy))
     day = "date = '2025-01-01'"

@@ -107,8 +107,8 @@ class Runner:
             **options_for(scenario, table),
             **contender.options,
         }
-        if scenario.work == "refresh":
-            job["copy"] = str(self.cache.resolve() / f".refresh.{os.getpid()}")
+        if scenario.work in {"refresh", "checkpoint"}:
+            job["copy"] = str(self.cache.resolve() / f".{scenario.work}.{os.getpid()}")
         if scenario.work == "vectors":
             quarters = [path for path in sorted(table.path.iterdir()) if (path / "_delta_log").is_dir()]
             job["tables"] = [str(path.resolve()) for path in quarters or [table.path]]
@@ -291,6 +291,9 @@ def wrong_answers(scenario: Scenario, tables: dict[str, Table], samples: dict[st
             for key, value in wanted.items()
             if facts[key] != value
         ]
+        files = tables[name].facts.get("files", 0) + int(scenario.options.get("new_commit", False))
+        if "added" in facts and facts["added"] != files:
+            out.append(f"{scenario.name}, {name}: the checkpoint has {facts['added']} files, not {files}")
         if facts.get("id_sum") is not None and tables[name].name == scenario.table:
             sums[name] = facts["id_sum"]
     if len(set(sums.values())) > 1:

@@ -13,9 +13,14 @@ __all__ = [
     "ArrowStream",
     "Snapshot",
     "build_profile",
+    "cleanup_metadata",
+    "compact_logs",
+    "create_checkpoint",
     "evaluate",
     "is_deltatable",
     "version",
+    "write_checksum",
+    "write_files",
 ]
 
 class ArrowStreamExportable(Protocol):
@@ -121,7 +126,24 @@ class Snapshot:
     ) -> ArrowStream: ...
     def plan_json(self, predicate: str | None = None) -> str: ...
 
+def create_checkpoint(snapshot: Snapshot, options_json: str) -> str: ...
+def write_checksum(snapshot: Snapshot) -> bool: ...
+def cleanup_metadata(snapshot: Snapshot, options_json: str) -> str: ...
+def compact_logs(snapshot: Snapshot, starting_version: int, ending_version: int) -> str: ...
 def is_deltatable(uri: str, storage_options: dict[str, str] | None = None) -> bool: ...
 def version() -> str: ...
 def build_profile() -> str: ...
 def evaluate(tree: str, stream: ArrowStreamExportable) -> ArrowStream: ...
+def write_files(
+    uri: str,
+    schema: str,
+    data: ArrowStreamExportable,
+    options: str = "{}",
+    storage_options: dict[str, str] | None = None,
+) -> str:
+    """Write batches as data files of the table at `uri` and return what came of it; the log is not touched.
+
+    `schema` is the table's `schemaString`. `options` is a JSON object, see `src/py/write.rs`. The
+    answer is one too: `files` (path, partitionValues, size, modificationTime, numRecords, stats),
+    `rows` and `identities` (column to last value given out). On an error no file is left.
+    """

@@ -15,6 +15,7 @@ from typing import Any
 __all__ = [
     "ChangeDataNotRecordedError",
     "CommitFailedError",
+    "ConstraintViolatedError",
     "CorruptDataError",
     "CorruptLogError",
     "DataFileNotFoundError",
@@ -29,7 +30,7 @@ __all__ = [
     "VersionNotFoundError",
 ]
 
-_PLACE = ("file", "version", "line", "column", "feature", "path")
+_PLACE = ("file", "version", "line", "column", "feature", "path", "constraint")
 
 
 class DeltaError(Exception):
@@ -43,6 +44,7 @@ class DeltaError(Exception):
         column: The table column in question.
         feature: The table feature in question.
         path: The table or path that was asked for.
+        constraint: The constraint that a row breaks.
     """
 
     file: str | None
@@ -51,6 +53,7 @@ class DeltaError(Exception):
     column: str | None
     feature: str | None
     path: str | None
+    constraint: str | None
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class DeltaError(Exception):
         column: str | None = None,
         feature: str | None = None,
         path: str | None = None,
+        constraint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.file = file
@@ -70,6 +74,7 @@ class DeltaError(Exception):
         self.column = column
         self.feature = feature
         self.path = path
+        self.constraint = constraint
 
     @property
     def message(self) -> str:
@@ -125,6 +130,10 @@ class InvalidArgumentError(DeltaError, ValueError):
 
 class SchemaMismatchError(DeltaError, ValueError):
     """Data and table schema do not fit together."""
+
+
+class ConstraintViolatedError(DeltaError, ValueError):
+    """A row breaks a constraint of the table: NOT NULL, CHECK, or a generated column's expression."""
 
 
 class StorageError(DeltaError, OSError):

@@ -24,6 +24,7 @@ from deltafast.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import timedelta
 
     import duckdb
     import pandas as pd
@@ -664,6 +665,82 @@ class DeltaTable:
     def __arrow_c_schema__(self) -> object:
         """The Arrow PyCapsule interface."""
         return self._snapshot.arrow_schema().__arrow_c_schema__()
+
+    # --- upkeep of the log -----------------------------------------------------------------------
+
+    def create_checkpoint(
+        self,
+        *,
+        form: Literal["auto", "v1", "v2"] = "auto",
+        parts: int = 1,
+        manifest: Literal["json", "parquet"] = "json",
+        sidecars: bool = True,
+        classic_name: bool = False,
+    ) -> None:
+        """Write a checkpoint of this handle's version, from which readers begin.
+
+        Args:
+            form: `v1`, which every reader knows; `v2`, where the table has the feature `v2Checkpoint`; `auto`
+                goes by the table's `delta.checkpointPolicy`.
+            parts: Write a V1 checkpoint in so many files. Deprecated by the protocol, and forbidden with
+                `v2Checkpoint`.
+            manifest: What the top file of a V2 checkpoint is.
+            sidecars: Whether the files of a V2 checkpoint are listed in files of their own, or in the manifest.
+            classic_name: Give a V2 checkpoint the name of a V1 one: readers without V2 find it and say what
+                they lack.
+
+        Raises:
+            DeltaProtocolError: This release cannot write the table, or its protocol lacks the form.
+            InvalidArgumentError: The version is not published, or the arguments do not fit together.
+            StorageError: The store failed.
+        """
+        options = {
+            "form": form,
+            "parts": parts,
+            "json": manifest == "json",
+            "sidecars": sidecars,
+            "classic_name": classic_name,
+        }
+        _core.create_checkpoint(self._snapshot, json.dumps(options))
+
+    def cleanup_metadata(self, *, retention: timedelta | None = None, dry_run: bool = False) -> list[str]:
+        """Delete commits, checkpoints and checksums that have expired.
+
+        The newest checkpoint that is old enough stays, with everything after it: versions from there on remain
+        readable, older ones do not.
+
+        Args:
+            retention: How long commits are kept; the table's `delta.logRetentionDuration` (30 days where it is not
+                set) if None. Counted from midnight (UTC).
+            dry_run: Only say what would be deleted.
+
+        Returns:
+            Paths below the table, in the order in which they are deleted.
+
+        Raises:
+            DeltaProtocolError: This release cannot write the table, or a catalog manages it.
+            StorageError: The store failed.
+        """
+        options: dict[str, Any] = {"dry_run": dry_run}
+        if retention is not None:
+            options["retention_ms"] = int(retention.total_seconds() * 1000)
+        # The newest version decides, wherever this handle points.
+        newest = self._snapshot.update()
+        return cast("list[str]", json.loads(_core.cleanup_metadata(newest, json.dumps(options)))["files"])
+
+    def compact_logs(self, starting_version: int, ending_version: int) -> None:
+        """Write one file that stands for the commits of a range, so that readers open fewer.
+
+        Args:
+            starting_version: The first version.
+            ending_version: The last version; included.
+
+        Raises:
+            InvalidArgumentError: The range is none, or not all of its commits are there.
+            DeltaProtocolError: This release cannot write the table.
+            StorageError: The store failed.
+        """
+        _core.compact_logs(self._snapshot, starting_version, ending_version)
 
     # --- predicates ------------------------------------------------------------------------------
 

@@ -8,13 +8,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
 use crate::protocol::schema::StructType;
 
 /// The parts of a version checksum that reading uses.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checksum {
     /// Sum of the sizes of all live files.

@@ -13,6 +13,9 @@ pub struct Hint {
     /// Number of parts of a multi-part checkpoint.
     #[serde(default)]
     pub parts: Option<u32>,
+    /// Bytes of all its files.
+    #[serde(default)]
+    pub size_in_bytes: Option<u64>,
     /// The MD5 of the file's canonical form.
     #[serde(default)]
     checksum: Option<String>,

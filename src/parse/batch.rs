@@ -13,6 +13,8 @@ pub struct Wanted {
     pub partition: Vec<String>,
     /// Statistics, as text or as the checkpoint's struct.
     pub stats: bool,
+    /// Statistics as text wherever there is text, even where the checkpoint's struct is there too.
+    pub stats_text: bool,
     /// Physical paths of the leaves whose statistics are wanted; of the checkpoint's struct only these are read.
     pub leaves: Vec<Vec<String>>,
     /// `tags`, as JSON text.

@@ -73,23 +73,13 @@ impl OpenCheckpoint {
         let mut out = Self { version: checkpoint.version, json: None, own: Vec::new(), sidecars: Vec::new() };
         let mut sidecars: Vec<Sidecar> = Vec::new();
         if checkpoint.kind == CheckpointKind::UuidJson {
-            let [file] = checkpoint.files.as_slice() else { return Err(Error::internal("a JSON checkpoint has one file")) };
-            let (bytes, _) = file.store.get(&file.path).wait()?;
-            let take = Take { sidecars: true, ..Take::default() };
-            for single in commit::parse(&bytes, 0..bytes.len(), &take, &[]).at_file(&file.path)?.singles {
-                if let Single::Sidecar(sidecar) = single {
-                    sidecars.push(sidecar);
-                }
-            }
-            out.json = Some((bytes, file.path.clone()));
+            let (bytes, path) = manifest(checkpoint)?;
+            sidecars = sidecars_of_json(&bytes, &path)?;
+            out.json = Some((bytes, path));
         } else {
             out.own = map_all(checkpoint.files.clone(), |file| as_log(open_raw(&file).map(Arc::new)))?;
             if files && checkpoint.kind != CheckpointKind::MultiPart {
-                for raw in &out.own {
-                    for json in rows_as_json(raw, "sidecar", "path")? {
-                        sidecars.push(serde_json::from_value(json).map_err(|e| Error::corrupt(format!("a sidecar action is malformed: {e}")))?);
-                    }
-                }
+                sidecars = sidecars_of_parquet(&out.own)?;
             }
         }
         if files {
@@ -127,7 +117,7 @@ impl OpenCheckpoint {
     /// Whether it has statistics of live files as text only.
     #[must_use]
     pub fn has_text_only(&self) -> bool {
-        self.own.iter().chain(&self.sidecars).all(|raw| raw.row_groups().all(|group| !stats_are_parsed(&group, FileKind::Adds)))
+        self.own.iter().chain(&self.sidecars).all(|raw| raw.row_groups().all(|group| !stats_are_parsed(&group, FileKind::Adds, false)))
     }
 
     /// Actions that stand alone, of the kinds that `take` names.
@@ -201,12 +191,83 @@ impl OpenCheckpoint {
                     continue;
                 }
                 let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));
-                let parsed_stats = stats_are_parsed(&group, kind);
+                let parsed_stats = stats_are_parsed(&group, kind, wanted.stats_text);
                 out.push(Box::new(Lazy::new(move || group_batches(&raw, index, kind, &wanted, parsed_stats))));
             }
         }
         out
     }
+}
+
+/// A sidecar on its own.
+#[derive(Debug, Clone)]
+pub struct OpenSidecar {
+    /// The action that names it.
+    pub action: Sidecar,
+    /// The file.
+    pub raw: Arc<RawFile>,
+    version: i64,
+}
+
+impl OpenSidecar {
+    /// Opens the sidecars of a checkpoint; none where it holds its file actions itself.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
+    pub fn open_all(checkpoint: &Checkpoint, store: &Arc<dyn Store>) -> Result<Vec<Self>> {
+        if checkpoint.kind == CheckpointKind::MultiPart {
+            return Ok(Vec::new());
+        }
+        let files = sidecars_of(checkpoint)?.into_iter().map(|action| Ok((sidecar_file(&action, store)?, action))).collect::<Result<Vec<_>>>()?;
+        let version = checkpoint.version;
+        map_all(files, move |(file, action)| Ok(Self { action, raw: as_log(open_raw(&file).map(Arc::new))?, version }))
+    }
+
+    /// Its file actions, a source for each piece that can be decoded on its own.
+    pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
+        let alone = OpenCheckpoint { version: self.version, json: None, own: Vec::new(), sidecars: vec![Arc::clone(&self.raw)] };
+        alone.files(kind, wanted)
+    }
+}
+
+/// The names of a checkpoint's sidecars, which are not looked at.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
+pub fn sidecar_names(checkpoint: &Checkpoint) -> Result<Vec<String>> {
+    sidecars_of(checkpoint)?.iter().map(sidecar_name).collect()
+}
+
+fn sidecars_of(checkpoint: &Checkpoint) -> Result<Vec<Sidecar>> {
+    if checkpoint.kind == CheckpointKind::UuidJson {
+        let (bytes, path) = manifest(checkpoint)?;
+        return sidecars_of_json(&bytes, &path);
+    }
+    let own = checkpoint.files.iter().map(|file| as_log(open_raw(file).map(Arc::new))).collect::<Result<Vec<_>>>()?;
+    sidecars_of_parquet(&own)
+}
+
+/// A JSON manifest and its path.
+fn manifest(checkpoint: &Checkpoint) -> Result<(Bytes, String)> {
+    let [file] = checkpoint.files.as_slice() else { return Err(Error::internal("a JSON checkpoint has one file")) };
+    let (bytes, _) = file.store.get(&file.path).wait()?;
+    Ok((bytes, file.path.clone()))
+}
+
+fn sidecars_of_json(bytes: &Bytes, path: &str) -> Result<Vec<Sidecar>> {
+    let take = Take { sidecars: true, ..Take::default() };
+    let singles = commit::parse(bytes, 0..bytes.len(), &take, &[]).at_file(path)?.singles;
+    Ok(singles.into_iter().filter_map(|single| if let Single::Sidecar(sidecar) = single { Some(sidecar) } else { None }).collect())
+}
+
+fn sidecars_of_parquet(files: &[Arc<RawFile>]) -> Result<Vec<Sidecar>> {
+    let mut out = Vec::new();
+    for raw in files {
+        for json in rows_as_json(raw, "sidecar", "path")? {
+            out.push(serde_json::from_value(json).map_err(|e| Error::corrupt(format!("a sidecar action is malformed: {e}")))?);
+        }
+    }
+    Ok(out)
 }
 
 /// Damage to a checkpoint is damage to the log.
@@ -218,20 +279,27 @@ fn as_log<T>(result: Result<T>) -> Result<T> {
     })
 }
 
-fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
+/// Sidecars are always in their own folder, whatever else a full URI says.
+fn sidecar_name(sidecar: &Sidecar) -> Result<String> {
     let path = data_path::canonical(&sidecar.path)?;
-    // Sidecars are always in their own folder, whatever else a full URI says.
-    let name = path.rsplit('/').next().filter(|name| !name.is_empty() && *name != "..").ok_or_else(|| Error::corrupt(format!("`{path}` names no sidecar")))?;
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty() && *name != "..");
+    name.map(ToOwned::to_owned).ok_or_else(|| Error::corrupt(format!("`{path}` names no sidecar")))
+}
+
+fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
+    let name = sidecar_name(sidecar)?;
     Ok(File { store: Arc::clone(store), path: format!("{SIDECAR_DIR}/{name}"), size: u64::try_from(sidecar.size_in_bytes).ok() })
 }
 
-/// Whether `stats_parsed` knows of every file of a row group of which the text knows.
-fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind) -> bool {
+/// Whether `stats_parsed` knows of every file of a row group of which the text knows; with `text_first`, whether it knows of
+/// one of which the text does not.
+fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind, text_first: bool) -> bool {
     let nulls = |path: &[&str]| group.statistics(path).map(|s| s.null_count);
     let parsed = nulls(&[kind.column(), "stats_parsed", "numRecords"]);
     match (parsed, nulls(&[kind.column(), "stats"])) {
         (None, _) => false,
         (Some(_), None) => true,
+        (Some(Some(parsed)), Some(Some(text))) if text_first => parsed < text,
         (Some(Some(parsed)), Some(Some(text))) => parsed <= text,
         (Some(None), Some(_)) | (Some(Some(_)), Some(None)) => false,
     }
@@ -480,7 +548,8 @@ fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
 }
 
 /// A value as JSON; nulls inside of structs are left out.
-fn json_value(array: &ArrayRef, row: usize) -> Value {
+#[must_use]
+pub fn json_value(array: &ArrayRef, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
     }

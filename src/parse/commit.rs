@@ -493,6 +493,7 @@ mod tests {
         let files = Some(Wanted {
             partition: vec!["p".into(), "q".into()],
             stats: true,
+            stats_text: false,
             leaves: vec![],
             tags: true,
             time: true,

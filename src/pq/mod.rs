@@ -1,7 +1,7 @@
 //! Parquet bytes: the crate's only user of the `parquet` crate.
 //!
 //! [`read`] turns one data file into batches of exactly the table's logical schema; [`RawFile`] gives a file (a checkpoint)
-//! as it is. Both share the way from bytes to arrays: [`footer`] (metadata within limits, cached), `chunks` (bytes of column
+//! as it is. [`encode`] makes new files. Both readers share the way from bytes to arrays: [`footer`] (metadata within limits, cached), `chunks` (bytes of column
 //! chunks, fetched whole or by windows, every page header checked before it is believed), `shape` (which columns of the
 //! file, as a pruned Parquet schema of their own), then `flat` for flat columns and arrow-rs' array readers for others.
 //!
@@ -18,15 +18,19 @@ mod calendar;
 mod chunks;
 mod columns;
 mod convert;
+pub mod encode;
+mod facts;
 mod flat;
 pub mod footer;
 mod hybrid;
+mod options;
 mod raw;
 mod read;
 #[cfg(test)]
 mod read_tests;
 mod select;
 mod shape;
+mod sink;
 mod text;
 mod thrift;
 
@@ -37,9 +41,13 @@ use std::sync::Once;
 use parquet::errors::ParquetError;
 
 pub use columns::Mapping;
+pub use encode::{EncodedFile, Encoders, FileEncoder, Format};
+pub use facts::{LeafFacts, Wanted};
 pub use footer::{Footer, FooterCache};
+pub use options::{BloomFilterProperties, Codec, ColumnProperties, WriterProperties};
 pub use raw::{LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw};
 pub use read::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
+pub use sink::{EncodedGroup, Encoder, Sink, SinkCodec};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::panic_text;

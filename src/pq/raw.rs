@@ -132,6 +132,19 @@ impl RawFile {
         &self.file.path
     }
 
+    /// Whether this is the file's schema, names and types.
+    pub(super) fn has_schema(&self, schema: &parquet::schema::types::Type) -> bool {
+        let own = self.footer.metadata.file_metadata().schema_descr();
+        let columns = |descriptor: &parquet::schema::types::SchemaDescriptor| -> Vec<_> {
+            let shape = |column: &parquet::schema::types::ColumnDescPtr| {
+                let length = if column.physical_type() == parquet::basic::Type::FIXED_LEN_BYTE_ARRAY { column.type_length() } else { 0 };
+                (column.path().clone(), column.physical_type(), column.logical_type_ref().cloned(), column.max_def_level(), column.max_rep_level(), length)
+            };
+            descriptor.columns().iter().map(shape).collect()
+        };
+        columns(own) == columns(&parquet::schema::types::SchemaDescriptor::new(std::sync::Arc::new(schema.clone())))
+    }
+
     /// The file's size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {

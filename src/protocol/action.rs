@@ -131,6 +131,9 @@ pub struct Sidecar {
     pub path: String,
     /// Size in bytes.
     pub size_in_bytes: i64,
+    /// Time of its making, milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modification_time: Option<i64>,
 }
 
 /// What time travel and the change feed need of `commitInfo`.

@@ -245,6 +245,28 @@ pub const READER_FEATURES: &[&str] = &[
     "variantType-preview",
 ];
 
+/// Writer features that deltafast writes, beside those of readers.
+pub const WRITER_FEATURES: &[&str] = &[
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "checkpointProtection",
+    "clustering",
+    "collations",
+    "collations-preview",
+    "domainMetadata",
+    "generatedColumns",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "identityColumns",
+    "inCommitTimestamp",
+    "inCommitTimestamp-preview",
+    "invariants",
+    "materializePartitionColumns",
+    "rowTracking",
+];
+
 /// The newest reader version there is.
 pub const MAX_READER_VERSION: i32 = 3;
 /// The newest writer version there is.
@@ -408,6 +430,22 @@ mod tests {
         assert!(check_writable(&writers(&["rowTracking"])).unwrap_err().to_string().contains("`domainMetadata`"));
         assert!(check_writable(&protocol(1, 7, None)).unwrap_err().is_corrupt());
         assert!(check_writable(&protocol(1, 8, None)).unwrap_err().to_string().contains("writer version 8"));
+    }
+
+    #[test]
+    fn unknown_writer_features_stop_writing_but_not_reading() {
+        let writer = |version, features: &[&str]| Protocol {
+            min_reader_version: 1,
+            min_writer_version: version,
+            reader_features: None,
+            writer_features: (version == 7).then(|| features.iter().map(ToString::to_string).collect()),
+        };
+        assert!(check_writable(&writer(7, WRITER_FEATURES)).is_ok());
+        assert!(check_writable(&writer(6, &[])).is_ok());
+        let unknown = writer(7, &["appendOnly", "someFutureFeature"]);
+        assert!(check_readable(&unknown).is_ok());
+        assert!(check_writable(&unknown).unwrap_err().to_string().contains("`someFutureFeature`"));
+        assert!(check_writable(&writer(8, &[])).unwrap_err().to_string().contains("writer version 8"));
     }
 
     #[test]

@@ -78,6 +78,30 @@ pub fn checksum(version: i64) -> String {
     format!("{LOG_DIR}/{version:020}.crc")
 }
 
+/// `n.checkpoint.parquet`, below the table's root.
+#[must_use]
+pub fn classic_checkpoint(version: i64) -> String {
+    format!("{LOG_DIR}/{version:020}.checkpoint.parquet")
+}
+
+/// `n.checkpoint.o.p.parquet`: part `part` (from 1) of `of`, below the table's root.
+#[must_use]
+pub fn checkpoint_part(version: i64, part: u32, of: u32) -> String {
+    format!("{LOG_DIR}/{version:020}.checkpoint.{part:010}.{of:010}.parquet")
+}
+
+/// `n.checkpoint.uuid.json` or `.parquet`, below the table's root.
+#[must_use]
+pub fn uuid_checkpoint(version: i64, uuid: &str, json: bool) -> String {
+    format!("{LOG_DIR}/{version:020}.checkpoint.{uuid}.{}", if json { "json" } else { "parquet" })
+}
+
+/// `x.y.compacted.json`, below the table's root.
+#[must_use]
+pub fn compaction(first: i64, last: i64) -> String {
+    format!("{LOG_DIR}/{first:020}.{last:020}.compacted.json")
+}
+
 /// The version in a commit's path: published (`…/n.json`) or staged (`…/_staged_commits/n.uuid.json`).
 #[must_use]
 pub fn commit_version(path: &str) -> Option<i64> {

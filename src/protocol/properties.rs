@@ -352,4 +352,14 @@ mod tests {
             assert_eq!(duration_ms(text), None, "{text}");
         }
     }
+
+    #[test]
+    fn lists_of_columns_are_split_outside_of_quotes() {
+        let list = |text: &str| columns(text).map(|all| all.iter().map(|path| path.join("|")).collect::<Vec<_>>());
+        assert_eq!(list("a, b.c ,`d.e`.f").unwrap(), ["a", "b|c", "d.e|f"]);
+        assert_eq!(list("`a``,b`").unwrap(), ["a`,b"]);
+        for text in ["", "a,,b", "a.", "`a", "a`b`", "`a`b"] {
+            assert_eq!(list(text), None, "{text}");
+        }
+    }
 }

@@ -219,7 +219,7 @@ impl ArrowSchemaExport {
 }
 
 /// Takes over the stream of anything that has `__arrow_c_stream__`.
-fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = object.call_method0("__arrow_c_stream__")?;
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
     // SAFETY: the capsule has the name that the interface gives to a valid `ArrowArrayStream`; `from_raw` moves it out and

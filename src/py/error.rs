@@ -16,6 +16,7 @@ fn class(error: &Error) -> &'static str {
         Error::Unsupported { .. } => "DeltaProtocolError",
         Error::Invalid { .. } => "InvalidArgumentError",
         Error::SchemaMismatch { .. } => "SchemaMismatchError",
+        Error::ConstraintViolated { .. } => "ConstraintViolatedError",
         Error::NotRecorded { .. } => "ChangeDataNotRecordedError",
         Error::CommitFailed { .. } | Error::CommitUnknown { .. } => "CommitFailedError",
         Error::Storage { .. } => "StorageError",
@@ -38,6 +39,9 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         }
         if let Error::Unsupported { feature, .. } = error {
             attributes.set_item("feature", feature.as_deref())?;
+        }
+        if let Error::ConstraintViolated { constraint, .. } = error {
+            attributes.set_item("constraint", constraint)?;
         }
         let class = py.import("deltafast.exceptions")?.getattr(class(error))?;
         Ok(PyErr::from_value(class.call((error.to_string(),), Some(&attributes))?))

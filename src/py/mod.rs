@@ -3,10 +3,12 @@
 //! Nothing here decides anything about Delta. Every call that can take long goes through [`runtime::wait`].
 
 mod arrow;
+mod checkpoint;
 mod error;
 mod runtime;
 mod snapshot;
 mod store;
+mod write;
 
 use pyo3::prelude::*;
 
@@ -26,6 +28,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrowSchemaExport>()?;
     module.add_function(wrap_pyfunction!(snapshot::is_deltatable, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::evaluate, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::create_checkpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::write_checksum, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::cleanup_metadata, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint::compact_logs, module)?)?;
+    module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(build_profile, module)?)?;
     Ok(())

@@ -62,6 +62,11 @@ impl Snapshot {
         Ok(done)
     }
 
+    /// The core's snapshot.
+    pub(super) fn core(&self) -> &Core {
+        &self.core
+    }
+
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         for text in self.core.take_warnings() {
             py.import("deltafast.exceptions")?.call_method1("warn", (text,))?;

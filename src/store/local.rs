@@ -14,7 +14,8 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
-use super::{ObjectMeta, Pending, Put, Store};
+use super::upload::LocalUpload;
+use super::{ObjectMeta, Pending, Put, PutMode, Store, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{self, filled};
 
@@ -173,13 +174,72 @@ fn write_failure(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-fn failure(path: &Path, error: &io::Error) -> Error {
+pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display().to_string();
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::not_found(Missing::Object, format!("no such file: {shown}")),
         io::ErrorKind::PermissionDenied => Error::storage(format!("permission denied: {shown}"), false),
         io::ErrorKind::UnexpectedEof => Error::corrupt_data(format!("the file is shorter than the log says: {shown}")),
         _ => Error::storage(format!("cannot read {shown}: {error}"), false),
+    }
+}
+
+/// A file under a hidden name that takes its own when it is whole.
+struct Temporary {
+    path: String,
+    file: fs::File,
+    at: PathBuf,
+    target: PathBuf,
+}
+
+impl Temporary {
+    fn create(path: &str, target: PathBuf) -> Result<Self> {
+        let failed = |error: io::Error| write_failure(&target, &error);
+        let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let at = target.with_file_name(format!(".{name}.{}.tmp", exec::uuid()));
+        let create = || fs::OpenOptions::new().write(true).create_new(true).open(&at);
+        let file = match create() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                at.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+                create()
+            }
+            made => made,
+        };
+        Ok(Self { path: path.to_owned(), file: file.map_err(failed)?, at, target })
+    }
+
+    /// Takes the target's name; false where [`PutMode::Create`] finds it taken.
+    fn publish(&self, mode: PutMode) -> Result<bool> {
+        let done = match mode {
+            PutMode::Overwrite => fs::rename(&self.at, &self.target).map(|()| true),
+            // A link, unlike a rename, never replaces.
+            PutMode::Create => match fs::hard_link(&self.at, &self.target) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                linked => linked.map(|()| true),
+            },
+        };
+        done.map_err(|error| write_failure(&self.target, &error))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename nothing is there any more.
+        let _ = fs::remove_file(&self.at);
+    }
+}
+
+impl Upload for Temporary {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|error| write_failure(&self.target, &error))
+    }
+
+    fn finish(self: Box<Self>) -> Pending<ObjectMeta> {
+        Pending::lazy(move || {
+            let metadata = self.file.metadata().map_err(|error| write_failure(&self.target, &error))?;
+            let meta = object_meta(&self.path, &self.target, &metadata)?;
+            self.publish(PutMode::Overwrite).map(|_| meta)
+        })
     }
 }
 
@@ -191,7 +251,7 @@ fn modified_ms(metadata: &Metadata) -> i64 {
     }
 }
 
-fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Result<ObjectMeta> {
+pub(super) fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Result<ObjectMeta> {
     if !metadata.is_file() {
         return Err(Error::storage(format!("is no regular file: {}", file.display()), false));
     }
@@ -305,6 +365,20 @@ impl Store for Local {
         // Whatever happens to the hidden file now, it means nothing to anybody.
         let _ = self.step(Step::Unlink).and_then(|()| fs::remove_file(&staged));
         outcome
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn Upload>> {
+        Ok(Box::new(LocalUpload::new(path, self.path(path), &self.root)?))
+    }
+
+    fn put(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<bool> {
+        let mut file = Temporary::create(path, self.path(path))?;
+        file.write(&bytes)?;
+        file.publish(mode)
+    }
+
+    fn replace(&self, path: &str) -> Result<Box<dyn Upload>> {
+        Ok(Box::new(Temporary::create(path, self.path(path))?))
     }
 
     fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {

@@ -1,4 +1,4 @@
-//! Bytes: where a table lives. Paths in, ranges of bytes and listings out.
+//! Bytes: where a table lives. Paths in, ranges of bytes and listings out; new objects in.
 //!
 //! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and what must overlap
 //! (remote reads) returns a [`Pending`] that is already under way. Files on local disks are read by the calling thread
@@ -11,6 +11,7 @@ pub mod fault;
 mod local;
 mod remote;
 mod resolve;
+mod upload;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -20,6 +21,7 @@ use bytes::Bytes;
 
 pub use local::{Local, Step};
 pub use resolve::{Foreign, Options, Stores, open};
+pub use upload::Upload;
 
 use crate::error::{Error, Result};
 use crate::exec;
@@ -78,6 +80,15 @@ pub enum Put {
     Unsynced(Error),
 }
 
+/// What writing does where there is an object already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutMode {
+    /// Replaces it.
+    Overwrite,
+    /// Leaves it and writes nothing.
+    Create,
+}
+
 /// Where bytes are. Implementations are shared between threads.
 pub trait Store: Debug + Send + Sync {
     /// URL of the root, without credentials, ending in `/`.
@@ -126,6 +137,34 @@ pub trait Store: Debug + Send + Sync {
         )))
     }
 
+    /// Begins a new object, which appears under its name, whole and durable, when its [`Upload`] is finished.
+    ///
+    /// The name must be one that nobody else uses: a local file is never replaced, other stores cannot promise that.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for stores that are only read, [`Error::Storage`].
+    fn create(&self, path: &str) -> Result<Box<dyn Upload>> {
+        Err(Error::unsupported(format!("this kind of store is only read, `{path}` cannot be written to it")))
+    }
+
+    /// Writes a small object, visible whole or not at all; false where [`PutMode::Create`] found one there. Not synced to
+    /// disk: for what can be made again.
+    ///
+    /// # Errors
+    /// [`Error::Storage`]; [`Error::Unsupported`] for a store that can only be read.
+    fn put(&self, path: &str, _bytes: Bytes, _mode: PutMode) -> Result<bool> {
+        Err(read_only(self.url(), path))
+    }
+
+    /// Begins a large object, which replaces what is there once it is finished. Not synced to disk: for what can be made
+    /// again.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    fn replace(&self, path: &str) -> Result<Box<dyn Upload>> {
+        Err(read_only(self.url(), path))
+    }
+
     /// Deletes these objects; those that are not there count as deleted. Gives what could not be deleted, with the reason.
     ///
     /// # Errors
@@ -138,6 +177,10 @@ pub trait Store: Debug + Send + Sync {
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         None
     }
+}
+
+fn read_only(url: &str, path: &str) -> Error {
+    Error::unsupported(format!("{url} can only be read here; {path} cannot be changed"))
 }
 
 /// One object of a store.

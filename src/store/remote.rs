@@ -10,9 +10,11 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use object_store::{ObjectStore, ObjectStoreExt, PutOptions, WriteMultipart};
+use tokio::runtime::Runtime;
 
-use super::{ObjectMeta, Pending, Put, Store};
+use super::upload::RemoteUpload;
+use super::{ObjectMeta, Pending, Put, PutMode, Store, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -72,7 +74,12 @@ impl Remote {
 }
 
 /// One line for an `object_store` error. Its text can hold request URLs (redacted when shown) but never keys.
-fn failure(path: &str, error: &object_store::Error) -> Error {
+pub(super) fn failure(path: &str, error: &object_store::Error) -> Error {
+    failed("read", path, error)
+}
+
+/// The same for whatever is done to `path`.
+pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error {
     use object_store::Error as E;
     if let E::NotFound { .. } = error {
         return Error::not_found(Missing::Object, format!("no such object: {path}"));
@@ -88,9 +95,9 @@ fn failure(path: &str, error: &object_store::Error) -> Error {
         return Error::storage(format!("access denied to {path}: {}; check the credentials in `storage_options` or the environment", brief(&text)), false);
     }
     if text.contains("builder error") && text.contains(" http://") {
-        return Error::storage(format!("cannot read {path}: its endpoint is plain HTTP, which needs the storage option `allow_http`"), false);
+        return Error::storage(format!("cannot {to} {path}: its endpoint is plain HTTP, which needs the storage option `allow_http`"), false);
     }
-    Error::storage(format!("cannot read {path}: {}", brief(&text)), true)
+    Error::storage(format!("cannot {to} {path}: {}", brief(&text)), true)
 }
 
 /// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code that a service gives there.
@@ -223,11 +230,11 @@ impl Store for Remote {
         let mode = if self.commits == Commits::Unsafe {
             match self.head(path) {
                 Ok(_) => return Ok(Put::Exists),
-                Err(error) if error.is_not_found() => PutMode::Overwrite,
+                Err(error) if error.is_not_found() => object_store::PutMode::Overwrite,
                 Err(error) => return Err(error),
             }
         } else {
-            PutMode::Create
+            object_store::PutMode::Create
         };
         let url = format!("{}{path}", self.url);
         let put = self.begin(path, |service, location| async move {
@@ -279,9 +286,82 @@ impl Store for Remote {
         .wait()
     }
 
+    fn create(&self, path: &str) -> Result<Box<dyn Upload>> {
+        Ok(Box::new(RemoteUpload::new(path, format!("{}{path}", self.url), Arc::clone(&self.inner.store), self.path(path)?)))
+    }
+
+    fn put(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<bool> {
+        let mode = match mode {
+            PutMode::Overwrite => object_store::PutMode::Overwrite,
+            PutMode::Create => object_store::PutMode::Create,
+        };
+        self.begin(path, |service, location| async move {
+            match service.store.put_opts(&location, bytes.into(), PutOptions::from(mode)).await {
+                Ok(_) => Ok(true),
+                Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+        .wait()
+    }
+
+    fn replace(&self, path: &str) -> Result<Box<dyn Upload>> {
+        let upload = self.begin(path, |service, location| async move { service.store.put_multipart(&location).await }).wait()?;
+        let parts = WriteMultipart::new_with_chunk_size(upload, PART);
+        Ok(Box::new(Parts { path: path.to_owned(), parts: Some(parts), size: 0, runtime: exec::runtime()?, url: format!("{}{path}", self.url) }))
+    }
+
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         let url = url::Url::parse(&self.url).ok()?;
         let root = format!("{}://{}/", url.scheme(), &url[url::Position::BeforeUsername..url::Position::AfterPort]);
         Some(Arc::new(self.at_root(root)))
+    }
+}
+
+/// Bytes of a part of an upload.
+const PART: usize = 8 << 20;
+/// Parts on their way at once.
+const PARTS_AHEAD: usize = 4;
+
+/// An upload in parts.
+struct Parts {
+    path: String,
+    parts: Option<WriteMultipart>,
+    size: u64,
+    runtime: Arc<Runtime>,
+    url: String,
+}
+
+impl Upload for Parts {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(parts) = &mut self.parts else { return Ok(()) };
+        self.size += bytes.len() as u64;
+        // Parts are sent by tasks of the runtime, which must be entered to start them.
+        let _entered = self.runtime.enter();
+        futures::executor::block_on(parts.wait_for_capacity(PARTS_AHEAD)).map_err(|e| failure(&self.url, &e))?;
+        parts.write(bytes);
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+        let runtime = Arc::clone(&self.runtime);
+        Pending::task(runtime.spawn(async move {
+            if let Some(parts) = self.parts.take() {
+                parts.finish().await.map_err(|e| failure(&self.url, &e))?;
+            }
+            // The service's own clock would cost another request.
+            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: 0 })
+        }))
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            // What was sent is charged for until it is thrown away; a store that cannot be reached does so by its own rules.
+            self.runtime.spawn(async move {
+                let _ = parts.abort().await;
+            });
+        }
     }
 }

@@ -144,3 +144,49 @@ fn a_plain_http_server_can_only_be_read() {
     let error = store.put_if_absent("x", Bytes::new()).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { .. }) && error.to_string().contains("only be read"), "{error}");
 }
+
+#[test]
+fn a_new_file_appears_when_it_is_finished_and_is_never_replaced() {
+    let root = std::env::temp_dir().join(format!("deltafast-upload-{}", std::process::id()));
+    let store = Local::new(root.clone());
+    let mut upload = store.create("a/b/x.bin").unwrap();
+    upload.write(b"one").unwrap();
+    upload.write(b"two").unwrap();
+    assert!(store.head("a/b/x.bin").unwrap_err().is_not_found());
+    let meta = upload.finish().wait().unwrap();
+    assert_eq!((meta.path.as_str(), meta.size), ("a/b/x.bin", 6));
+    assert_eq!(store.get("a/b/x.bin").wait().unwrap().0.as_ref(), b"onetwo");
+
+    let mut again = store.create("a/b/x.bin").unwrap();
+    again.write(b"three").unwrap();
+    let error = again.finish().wait().unwrap_err();
+    assert!(error.to_string().contains("never replaced"), "{error}");
+    assert_eq!(store.get("a/b/x.bin").wait().unwrap().0.as_ref(), b"onetwo");
+
+    drop(store.create("a/b/y.bin").unwrap());
+    let left: Vec<_> = std::fs::read_dir(root.join("a/b")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["x.bin"], "nothing of what failed or was dropped stays");
+    for _ in 0..2 {
+        assert!(store.delete_batch(&["a/b/x.bin".to_owned()]).unwrap().is_empty());
+    }
+    assert!(store.head("a/b/x.bin").unwrap_err().is_not_found());
+    std::fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn large_objects_go_in_parts_and_small_ones_whole() {
+    let store = open("memory:///upload-parts", &Options::default()).unwrap();
+    for size in [0, 5, (8 << 20) - 1, 8 << 20, (8 << 20) + 1, 45 << 20] {
+        let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+        let mut upload = store.create("o").unwrap();
+        for piece in bytes.chunks(3_000_001) {
+            upload.write(piece).unwrap();
+        }
+        assert_eq!(upload.finish().wait().unwrap().size, size as u64);
+        assert!(store.get("o").wait().unwrap().0.as_ref() == bytes, "{size}");
+    }
+    for _ in 0..2 {
+        assert!(store.delete_batch(&["o".to_owned()]).unwrap().is_empty());
+    }
+    assert!(store.head("o").unwrap_err().is_not_found());
+}

@@ -228,7 +228,7 @@ def _unique_id(dv: dict[str, Any]) -> str:
     return dv["storageType"] + dv["pathOrInlineDv"] + ("" if offset is None else f"@{offset}")
 
 
-def _files_digest(files: Files) -> str:
+def files_digest(files: Files) -> str:
     """Return the corpus' digest of a file list."""
     keys = sorted((p, d or "") for p, d in zip(files.path, files.dv_unique_id, strict=True))
     return "sha256:" + hashlib.sha256("\n".join(f"{p}\t{d}" for p, d in keys).encode()).hexdigest()
@@ -257,7 +257,7 @@ def check_snapshot(facts: Facts, case: dict[str, Any]) -> None:
     assert len(files.path) == want["num_files"]
     assert sum(files.size) == want["total_size"]
     if "files_digest" in want:
-        assert _files_digest(files) == want["files_digest"]
+        assert files_digest(files) == want["files_digest"]
     wanted = {t["appId"]: {k: v for k, v in t.items() if k != "appId"} for t in want.get("set_transactions", [])}
     got = {app: _present(t) for app, t in facts.transactions.items()}
     assert {app: {k: v for k, v in t.items() if k != "appId"} for app, t in got.items()} == wanted

@@ -163,7 +163,19 @@ def test_z85_and_the_hint_checksum_match_the_published_examples():
 @pytest.mark.slow
 def test_scenarios_run_and_their_answers_are_right(cache, tmp_path):
     out = tmp_path / "results.json"
-    names = ["open", "files-json", "files-v2", "files-commits", "plan", "refresh", "scan-point", "scan-dv10", "vectors"]
+    names = [
+        "open",
+        "files-json",
+        "files-v2",
+        "files-commits",
+        "plan",
+        "refresh",
+        "checkpoint",
+        "checkpoint-again",
+        "scan-point",
+        "scan-dv10",
+        "vectors",
+    ]
     chosen = [word for name in names for word in ("--only", name)]
     sizes = ["--scale", str(SCALE), "--samples", "1", "--without-duckdb"]
     assert run.main(["--cache", str(cache), *sizes, "--out", str(out), *chosen]) == 0

@@ -12,6 +12,7 @@ from deltafast.exceptions import DeltaError
 BUILTINS = {
     "ChangeDataNotRecordedError": ValueError,
     "CommitFailedError": Exception,
+    "ConstraintViolatedError": ValueError,
     "CorruptDataError": ValueError,
     "CorruptLogError": ValueError,
     "DataFileNotFoundError": FileNotFoundError,
@@ -24,7 +25,15 @@ BUILTINS = {
     "TableNotFoundError": FileNotFoundError,
     "VersionNotFoundError": ValueError,
 }
-PLACE = {"file": "00.json", "version": 3, "line": 4, "column": "a.b", "feature": "deletionVectors", "path": "/t"}
+PLACE = {
+    "file": "00.json",
+    "version": 3,
+    "line": 4,
+    "column": "a.b",
+    "feature": "deletionVectors",
+    "path": "/t",
+    "constraint": "c",
+}
 
 
 @pytest.mark.parametrize("name", sorted({*exceptions.__all__} - {"DeltaWarning"}))

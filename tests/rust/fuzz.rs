@@ -165,6 +165,7 @@ fn wanted() -> Wanted {
     Wanted {
         partition,
         stats: true,
+        stats_text: false,
         leaves: leaves().into_iter().map(|leaf| leaf.path).collect(),
         tags: true,
         time: true,

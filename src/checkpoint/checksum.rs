@@ -1,0 +1,459 @@
+//! `n.crc`: what a version comes to, computed from all of it or from the version before and one commit.
+//!
+//! The short way is only taken where it cannot differ from the long one: it gives up on a commit that may name files again
+//! that are live already (statistics or row ids filled in later), on removes that do not say how large their file was, and
+//! on a checksum of other writers in which numbers are missing that cannot be caught up on.
+//!
+//! The file size histogram bears the protocol's name; `histogramOpt`, as older releases of delta-spark call it, is read too.
+//!
+//! Protocol: "Version Checksum File". Cost: the commit's text; or one pass over the version's files.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::check;
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::Cancel;
+use crate::log::Checksum;
+use crate::parse::checkpoint::FileKind;
+use crate::parse::commit::{self, Single, Take};
+use crate::parse::{FileBatch, Wanted};
+use crate::protocol::action::{Metadata, Protocol};
+use crate::protocol::log_path;
+use crate::snapshot::Snapshot;
+use crate::store::PutMode;
+
+/// Transactions are listed up to this number, as delta-spark does.
+const MOST_TRANSACTIONS: usize = 100;
+
+/// Where the bins of the file size histogram begin, in bytes: delta-spark's.
+const BINS: [i64; 95] = {
+    const KB: i64 = 1 << 10;
+    const MB: i64 = 1 << 20;
+    const GB: i64 = 1 << 30;
+    [
+        0,
+        8 * KB,
+        16 * KB,
+        32 * KB,
+        64 * KB,
+        128 * KB,
+        256 * KB,
+        512 * KB,
+        MB,
+        2 * MB,
+        4 * MB,
+        8 * MB,
+        12 * MB,
+        16 * MB,
+        20 * MB,
+        24 * MB,
+        28 * MB,
+        32 * MB,
+        36 * MB,
+        40 * MB,
+        48 * MB,
+        56 * MB,
+        64 * MB,
+        72 * MB,
+        80 * MB,
+        88 * MB,
+        96 * MB,
+        104 * MB,
+        112 * MB,
+        120 * MB,
+        124 * MB,
+        128 * MB,
+        132 * MB,
+        136 * MB,
+        140 * MB,
+        144 * MB,
+        160 * MB,
+        176 * MB,
+        192 * MB,
+        208 * MB,
+        224 * MB,
+        240 * MB,
+        256 * MB,
+        272 * MB,
+        288 * MB,
+        304 * MB,
+        320 * MB,
+        336 * MB,
+        352 * MB,
+        368 * MB,
+        384 * MB,
+        400 * MB,
+        416 * MB,
+        432 * MB,
+        448 * MB,
+        464 * MB,
+        480 * MB,
+        496 * MB,
+        512 * MB,
+        528 * MB,
+        544 * MB,
+        560 * MB,
+        576 * MB,
+        640 * MB,
+        704 * MB,
+        768 * MB,
+        832 * MB,
+        896 * MB,
+        960 * MB,
+        GB,
+        1088 * MB,
+        1152 * MB,
+        1216 * MB,
+        1280 * MB,
+        1344 * MB,
+        1408 * MB,
+        1536 * MB,
+        1664 * MB,
+        1792 * MB,
+        1920 * MB,
+        2 * GB,
+        2304 * MB,
+        2560 * MB,
+        2816 * MB,
+        3 * GB,
+        3328 * MB,
+        3584 * MB,
+        3840 * MB,
+        4 * GB,
+        8 * GB,
+        16 * GB,
+        32 * GB,
+        64 * GB,
+        128 * GB,
+        256 * GB,
+    ]
+};
+
+/// `fileSizeHistogram`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileSizeHistogram {
+    sorted_bin_boundaries: Vec<i64>,
+    file_counts: Vec<i64>,
+    total_bytes: Vec<i64>,
+}
+
+impl FileSizeHistogram {
+    fn empty() -> Self {
+        Self { sorted_bin_boundaries: BINS.to_vec(), file_counts: vec![0; BINS.len()], total_bytes: vec![0; BINS.len()] }
+    }
+
+    fn is_sound(&self) -> bool {
+        let bins = self.sorted_bin_boundaries.len();
+        self.sorted_bin_boundaries.first() == Some(&0)
+            && self.sorted_bin_boundaries.is_sorted()
+            && self.file_counts.len() == bins
+            && self.total_bytes.len() == bins
+    }
+
+    /// Counts a file of this size, `sign` times.
+    fn count(&mut self, size: i64, sign: i64) {
+        let bin = self.sorted_bin_boundaries.partition_point(|start| *start <= size).saturating_sub(1);
+        if let (Some(count), Some(bytes)) = (self.file_counts.get_mut(bin), self.total_bytes.get_mut(bin)) {
+            *count += sign;
+            *bytes += sign * size;
+        }
+    }
+}
+
+/// `deletedRecordCountsHistogramOpt`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedRecordCountsHistogram {
+    deleted_record_counts: Vec<i64>,
+}
+
+impl DeletedRecordCountsHistogram {
+    const BINS: usize = 10;
+
+    fn of_files(without_vectors: i64) -> Self {
+        let mut counts = vec![0; Self::BINS];
+        if let Some(first) = counts.first_mut() {
+            *first = without_vectors;
+        }
+        Self { deleted_record_counts: counts }
+    }
+
+    /// Counts a file with so many deleted rows, `sign` times.
+    fn count(&mut self, deleted: i64, sign: i64) {
+        let bin = match deleted {
+            ..=0 => 0,
+            1..=9 => 1,
+            10..=99 => 2,
+            100..=999 => 3,
+            1000..=9999 => 4,
+            10_000..=99_999 => 5,
+            100_000..=999_999 => 6,
+            1_000_000..=9_999_999 => 7,
+            10_000_000..=2_147_483_646 => 8,
+            _ => 9,
+        };
+        if let Some(count) = self.deleted_record_counts.get_mut(bin) {
+            *count += sign;
+        }
+    }
+}
+
+/// A version checksum with every field that deltafast writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionChecksum {
+    /// Identifier of the commit's transaction.
+    #[serde(default)]
+    pub txn_id: Option<String>,
+    /// Number of metadata actions: one.
+    pub num_metadata: i64,
+    /// Number of protocol actions: one.
+    pub num_protocol: i64,
+    /// How large the live files are.
+    #[serde(default, alias = "histogramOpt")]
+    pub file_size_histogram: Option<FileSizeHistogram>,
+    /// How many rows deletion vectors delete of the live files, where the table has the feature.
+    #[serde(default)]
+    pub deleted_record_counts_histogram_opt: Option<DeletedRecordCountsHistogram>,
+    /// What readers use.
+    #[serde(flatten)]
+    pub facts: Checksum,
+}
+
+fn has_vectors(protocol: &Protocol) -> bool {
+    protocol.has_reader_feature("deletionVectors")
+}
+
+/// Transactions that expire depend on the clock, so they are in no checksum.
+fn expires(metadata: &Metadata) -> bool {
+    metadata.configuration.contains_key("delta.setTransactionRetentionDuration")
+}
+
+impl VersionChecksum {
+    /// Parses the file; a damaged one says nothing.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let parsed: Self = serde_json::from_slice(bytes).ok()?;
+        let sound = parsed.file_size_histogram.as_ref().is_none_or(FileSizeHistogram::is_sound)
+            && parsed.deleted_record_counts_histogram_opt.as_ref().is_none_or(|h| h.deleted_record_counts.len() == DeletedRecordCountsHistogram::BINS);
+        sound.then_some(parsed)
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    /// [`Error::Internal`].
+    pub fn to_json(&self) -> Result<String> {
+        let mut json = serde_json::to_value(self).map_err(|e| Error::internal(format!("a checksum is no JSON: {e}")))?;
+        if let Some(json) = json.as_object_mut() {
+            json.retain(|_, value| !value.is_null());
+        }
+        Ok(json.to_string())
+    }
+
+    /// Counts the files of a batch, `sign` times; false if one does not say its size.
+    fn count(&mut self, files: &FileBatch, sign: i64) -> bool {
+        let facts = &mut self.facts;
+        for row in 0..files.len() {
+            let Some(size) = files.size.iter().nth(row).flatten() else { return false };
+            facts.table_size_bytes += sign * size;
+            facts.num_files += sign;
+            if let Some(histogram) = &mut self.file_size_histogram {
+                histogram.count(size, sign);
+            }
+            let deleted = files.dv.as_ref().filter(|dv| dv.present.value(row)).map(|dv| dv.cardinality.value(row));
+            if let (Some(count), Some(_)) = (&mut facts.num_deletion_vectors_opt, deleted) {
+                *count += sign;
+            }
+            if let (Some(count), Some(deleted)) = (&mut facts.num_deleted_records_opt, deleted) {
+                *count += sign * deleted;
+            }
+            if let Some(histogram) = &mut self.deleted_record_counts_histogram_opt {
+                histogram.count(deleted.unwrap_or(0), sign);
+            }
+        }
+        true
+    }
+
+    /// Begins to count rows that vectors delete: so far no file can have one.
+    fn count_vectors(&mut self) {
+        self.facts.num_deletion_vectors_opt = Some(0);
+        self.facts.num_deleted_records_opt = Some(0);
+        self.deleted_record_counts_histogram_opt = Some(DeletedRecordCountsHistogram::of_files(self.facts.num_files));
+    }
+}
+
+/// What a checksum takes from `commitInfo`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Info {
+    #[serde(default)]
+    txn_id: Option<String>,
+    #[serde(default)]
+    operation: Option<String>,
+    #[serde(default)]
+    in_commit_timestamp: Option<i64>,
+}
+
+/// The checksum of a version, from all of its files.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::NotFound`] name the file of the log.
+pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> {
+    let (protocol, metadata) = (snapshot.protocol().clone(), snapshot.metadata().clone());
+    let sets = snapshot.sets()?;
+    let in_commit_timestamp_opt = snapshot.in_commit_timestamps_since().map(|_| snapshot.timestamp_ms()).transpose()?;
+    let transactions = (!expires(&metadata) && sets.transactions.len() <= MOST_TRANSACTIONS).then(|| sets.transactions.values().cloned().collect());
+    let info = commit_info(snapshot)?;
+    let mut out = VersionChecksum {
+        txn_id: info.txn_id,
+        num_metadata: 1,
+        num_protocol: 1,
+        file_size_histogram: Some(FileSizeHistogram::empty()),
+        deleted_record_counts_histogram_opt: None,
+        facts: Checksum {
+            table_size_bytes: 0,
+            num_files: 0,
+            metadata,
+            protocol,
+            num_deletion_vectors_opt: None,
+            num_deleted_records_opt: None,
+            in_commit_timestamp_opt,
+            set_transactions: transactions,
+            domain_metadata: Some(sets.domains.values().cloned().collect()),
+        },
+    };
+    if has_vectors(&out.facts.protocol) {
+        out.count_vectors();
+    }
+    for files in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
+        cancel.check()?;
+        if !out.count(&files?, 1) {
+            return Err(Error::corrupt("a live file does not say its size").at_version(snapshot.version()));
+        }
+    }
+    Ok(out)
+}
+
+/// The `commitInfo` of a snapshot's own commit.
+fn commit_info(snapshot: &Snapshot) -> Result<Info> {
+    let segment = snapshot.segment();
+    let Some(commit) = &segment.last_commit else { return Ok(Info::default()) };
+    let text = snapshot.commit_text(commit)?;
+    let take = Take { info: true, ..Take::default() };
+    let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
+    let info = singles.iter().find_map(|single| if let Single::CommitInfo(info) = single { serde_json::from_str(info).ok() } else { None });
+    Ok(info.unwrap_or_default())
+}
+
+/// The checksum of the version that `commit` makes of the one that `previous` is about; `None` where only [`compute`] can
+/// tell.
+///
+/// # Errors
+/// [`Error::Corrupt`] with the line.
+pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<VersionChecksum>> {
+    let take = Take {
+        adds: Some(Wanted { data_change: true, ..Wanted::default() }),
+        removes: Some(Wanted::default()),
+        table: true,
+        sets: true,
+        info: true,
+        ..Take::default()
+    };
+    let parsed = commit::parse(commit, 0..commit.len(), &take, &[])?;
+    let mut out = previous.clone();
+    let mut info = Info::default();
+    let expired = expires(&previous.facts.metadata);
+    for single in parsed.singles {
+        match single {
+            Single::Protocol(protocol) => out.facts.protocol = protocol,
+            Single::Metadata(metadata) => out.facts.metadata = *metadata,
+            Single::CommitInfo(json) => info = serde_json::from_str(&json).unwrap_or_default(),
+            Single::Txn(txn) => {
+                if let Some(all) = &mut out.facts.set_transactions {
+                    all.retain(|known| known.app_id != txn.app_id);
+                    all.push(txn);
+                }
+            }
+            Single::Domain(domain) => {
+                if let Some(all) = &mut out.facts.domain_metadata {
+                    all.retain(|known| known.domain != domain.domain);
+                    if !domain.removed {
+                        all.push(domain);
+                    }
+                }
+            }
+            Single::Sidecar(_) => {}
+        }
+    }
+    // Files that are named again, to fill in what they lacked, are no new files.
+    let again = parsed.removes.is_empty() && parsed.adds.data_change.as_ref().is_some_and(|flags| flags.false_count() > 0);
+    let filled_in = info.operation.as_deref().is_some_and(|name| matches!(name, "COMPUTE STATS" | "ROW TRACKING BACKFILL" | "Manual Update"));
+    if again || filled_in {
+        return Ok(None);
+    }
+    if has_vectors(&out.facts.protocol) {
+        if !has_vectors(&previous.facts.protocol) {
+            out.count_vectors();
+        }
+    } else {
+        out.facts.num_deletion_vectors_opt = None;
+        out.facts.num_deleted_records_opt = None;
+        out.deleted_record_counts_histogram_opt = None;
+    }
+    if !out.count(&parsed.adds, 1) || !out.count(&parsed.removes, -1) || out.facts.num_files < 0 || out.facts.table_size_bytes < 0 {
+        return Ok(None);
+    }
+    if let Some(all) = &mut out.facts.set_transactions {
+        all.sort_by(|a, b| a.app_id.cmp(&b.app_id));
+    }
+    if let Some(all) = &mut out.facts.domain_metadata {
+        all.sort_by(|a, b| a.domain.cmp(&b.domain));
+    }
+    match (expired, expires(&out.facts.metadata)) {
+        // What has expired so far is not known.
+        (true, false) => return Ok(None),
+        (_, true) => out.facts.set_transactions = None,
+        (false, false) => out.facts.set_transactions = out.facts.set_transactions.filter(|all| all.len() <= MOST_TRANSACTIONS),
+    }
+    let facts = &mut out.facts;
+    let timed = facts.protocol.has_writer_feature("inCommitTimestamp") && facts.metadata.flag("delta.enableInCommitTimestamps");
+    facts.in_commit_timestamp_opt = info.in_commit_timestamp.filter(|_| timed);
+    out.txn_id = info.txn_id;
+    Ok(Some(out))
+}
+
+/// Writes the checksum of a snapshot's version, from the one before where there is one, else from all files; false where
+/// there is a checksum already, which stays.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a table that this release cannot write; [`Error::Corrupt`], [`Error::NotFound`],
+/// [`Error::Storage`].
+pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+    check(snapshot)?;
+    let (store, version) = (snapshot.stores().root(), snapshot.version());
+    let path = log_path::checksum(version);
+    match store.head(&path) {
+        Ok(_) => return Ok(false),
+        Err(error) if error.is_not_found() => {}
+        Err(error) => return Err(error),
+    }
+    let checksum = match from_previous(snapshot)? {
+        Some(checksum) => checksum,
+        None => compute(snapshot, cancel)?,
+    };
+    store.put(&path, Bytes::from(checksum.to_json()?), PutMode::Create)
+}
+
+fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {
+    let segment = snapshot.segment();
+    let Some(commit) = segment.last_commit.as_ref().filter(|commit| commit.version > 0) else { return Ok(None) };
+    let read = snapshot.stores().root().get(&log_path::checksum(commit.version - 1)).wait();
+    let Some(previous) = read.ok().and_then(|(bytes, _)| VersionChecksum::parse(&bytes)) else { return Ok(None) };
+    let text = snapshot.commit_text(commit)?;
+    let next = next(&previous, &text).at_file(&commit.file.path).at_version(commit.version)?;
+    // The snapshot's own protocol and metadata were read from the log; a checksum that disagrees was wrong before.
+    Ok(next.filter(|next| next.facts.protocol == *snapshot.protocol() && next.facts.metadata == *snapshot.metadata()))
+}

@@ -1,0 +1,147 @@
+//! Log cleanup: planned from a listing, then done; a dry run is the plan.
+//!
+//! What stays: the newest checkpoint that can be read at or before the newest commit that has expired, and everything after
+//! it. Nothing that stays needs what goes, so a crash between any two deletions leaves every version that stays readable;
+//! commits go before checkpoints all the same, for readers that are on their way through old versions.
+//!
+//! Protocol: "Metadata Cleanup", "Checkpoint Protection". Cost: two listings and the manifests of the checkpoints that stay.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::write::classic_copy;
+use super::{DAY, check, duration, now_ms};
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, map_all};
+use crate::history::{self, Search};
+use crate::log::{Checkpoint, CheckpointKind};
+use crate::parse::checkpoint::{self, OpenCheckpoint};
+use crate::parse::commit::{Single, Take};
+use crate::protocol::log_path::{LOG_DIR, LogFile, SIDECAR_DIR};
+use crate::snapshot::Snapshot;
+
+/// Deletions between two looks at the caller's wish to stop.
+const CHUNK: usize = 1000;
+
+/// What a caller decides of a cleanup.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CleanupOptions {
+    /// Only plan.
+    pub dry_run: bool,
+    /// How long commits are kept, in milliseconds; `delta.logRetentionDuration` (30 days where unset) if `None`.
+    pub retention_ms: Option<i64>,
+    /// The time it is, in milliseconds since the epoch; the clock's if `None`.
+    pub now_ms: Option<i64>,
+    /// Do nothing where the table says `delta.enableExpiredLogCleanup=false`: for cleanups that nobody asked for.
+    pub automatic: bool,
+}
+
+/// What a cleanup deletes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// The oldest version that stays readable; `None` where nothing is deleted.
+    pub kept_from: Option<i64>,
+    /// Paths below the table's root, in the order in which they go.
+    pub files: Vec<String>,
+}
+
+/// Midnight (UTC) of the day of a time.
+fn midnight(ms: i64) -> i64 {
+    ms.div_euclid(DAY).saturating_mul(DAY)
+}
+
+/// Plans the cleanup of a table's log, seen from its newest version.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a table that this release cannot write or that a catalog manages; [`Error::Storage`].
+pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
+    check(snapshot)?;
+    if snapshot.protocol().has_writer_feature("catalogManaged") {
+        return Err(Error::unsupported_feature("catalogManaged", "the log of a table with the feature `catalogManaged` is cleaned up by its catalog"));
+    }
+    let property = |name: &str| snapshot.metadata().configuration.get(name);
+    if options.automatic && property("delta.enableExpiredLogCleanup").is_some_and(|value| value.eq_ignore_ascii_case("false")) {
+        return Ok(Plan::default());
+    }
+    let now = options.now_ms.unwrap_or_else(now_ms);
+    let retention = options.retention_ms.unwrap_or_else(|| duration(snapshot, "delta.logRetentionDuration", 30 * DAY));
+    let cutoff = match history::version_at(snapshot, midnight(now.saturating_sub(retention)), Search::AtOrBefore) {
+        Ok(version) => version,
+        Err(error) if error.is_not_found() => return Ok(Plan::default()),
+        Err(error) => return Err(error),
+    };
+    cancel.check()?;
+    let listing = snapshot.log().list(0)?;
+    // Readers begin where the hint says: what it names stays.
+    let hinted = snapshot.log().hint()?.map(|hint| hint.version).filter(|version| listing.checkpoints.iter().any(|c| c.version == *version));
+    let newest = cutoff.min(hinted.unwrap_or(cutoff));
+    let Some(kept) = listing.checkpoints.iter().rev().filter(|c| c.version <= newest).find(|c| is_readable(snapshot, c)) else { return Ok(Plan::default()) };
+    let kept = kept.version;
+    let protected = property("delta.requireCheckpointProtectionBeforeVersion").and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(0);
+    if snapshot.protocol().has_writer_feature("checkpointProtection") && kept < protected {
+        return Ok(Plan::default());
+    }
+    let mut files: [Vec<String>; 4] = Default::default();
+    let [compactions, commits, checksums, checkpoints] = &mut files;
+    for object in snapshot.stores().root().list_from(LOG_DIR, "")? {
+        let Some(file) = object.path.rsplit('/').next().and_then(LogFile::parse) else { continue };
+        let before = file.version() < kept;
+        match file {
+            LogFile::Compacted(first, _) if first <= kept => compactions.push(object.path),
+            LogFile::Commit(_) if before => commits.push(object.path),
+            LogFile::Checksum(_) if before => checksums.push(object.path),
+            LogFile::Classic(_) | LogFile::Part(..) | LogFile::Uuid(..) if before => checkpoints.push(object.path),
+            _ => {}
+        }
+    }
+    let mut files: Vec<String> = files.into_iter().flatten().collect();
+    if !files.is_empty() || snapshot.protocol().has_writer_feature("v2Checkpoint") {
+        let staying: Vec<Checkpoint> = listing.checkpoints.iter().filter(|c| c.version >= kept).cloned().collect();
+        files.extend(unnamed_sidecars(snapshot, staying, midnight(now.saturating_sub(DAY)))?);
+    }
+    if files.is_empty() { Ok(Plan::default()) } else { Ok(Plan { kept_from: Some(kept), files }) }
+}
+
+/// Whether a checkpoint has what a version needs: protocol, metadata, and files whose ends can be read.
+fn is_readable(snapshot: &Snapshot, checkpoint: &Checkpoint) -> bool {
+    let Ok(open) = OpenCheckpoint::open(checkpoint, snapshot.stores().root(), true) else { return false };
+    let Ok(singles) = open.singles(&Take { table: true, ..Take::default() }) else { return false };
+    singles.iter().any(|single| matches!(single, Single::Protocol(_))) && singles.iter().any(|single| matches!(single, Single::Metadata(_)))
+}
+
+/// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot be read.
+fn unnamed_sidecars(snapshot: &Snapshot, staying: Vec<Checkpoint>, before: i64) -> Result<Vec<String>> {
+    // A store that does not tell times gives 0.
+    let old = |modified: i64| modified > 0 && modified < before;
+    let mut sidecars = snapshot.stores().root().list_from(SIDECAR_DIR, "")?;
+    sidecars.retain(|object| object.path.ends_with(".parquet") && old(object.modified_ms));
+    if sidecars.is_empty() {
+        return Ok(Vec::new());
+    }
+    let with_sidecars = staying.into_iter().filter(|c| c.kind != CheckpointKind::MultiPart);
+    let Ok(named) = map_all(with_sidecars, |checkpoint| checkpoint::sidecar_names(&checkpoint)) else { return Ok(Vec::new()) };
+    let named: HashSet<String> = named.into_iter().flatten().collect();
+    Ok(sidecars.into_iter().map(|object| object.path).filter(|path| path.rsplit('/').next().is_some_and(|name| !named.contains(name))).collect())
+}
+
+/// Cleans up the log as [`plan`] says; gives the plan.
+///
+/// # Errors
+/// As [`plan`]. What was deleted before an error stays deleted, which harms no version that is kept.
+pub fn cleanup(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
+    let plan = plan(snapshot, options, cancel)?;
+    let Some(kept) = plan.kept_from.filter(|_| !options.dry_run) else { return Ok(plan) };
+    if snapshot.protocol().has_writer_feature("v2Checkpoint") {
+        classic_copy(snapshot, kept, cancel)?;
+    }
+    for chunk in plan.files.chunks(CHUNK) {
+        cancel.check()?;
+        if let Some((_, error)) = snapshot.stores().root().delete_batch(chunk)?.into_iter().next() {
+            return Err(error);
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,85 @@
+//! `_last_checkpoint`: what was written -> where readers begin.
+//!
+//! Protocol: "Last Checkpoint File", "Last Checkpoint File Schema", "JSON checksum".
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::now_ms;
+use super::write::CheckpointInfo;
+use crate::error::{Error, Result};
+use crate::protocol::canonical_json;
+use crate::protocol::log_path::LAST_CHECKPOINT;
+use crate::protocol::schema::StructType;
+use crate::snapshot::Snapshot;
+use crate::store::PutMode;
+
+/// A schema whose text is longer is left out, as delta-spark does.
+const LONGEST_SCHEMA: usize = 16 * 1024;
+/// More actions than these are not repeated in the hint, as delta-spark does.
+const MOST_ACTIONS: usize = 30;
+
+/// The hint for a checkpoint.
+pub(super) fn of(info: &CheckpointInfo) -> Value {
+    let mut hint = json!({
+        "version": info.version,
+        "size": info.num_actions,
+        "sizeInBytes": info.size_in_bytes,
+        "numOfAddFiles": info.num_add_files,
+    });
+    if let (Some(parts), Some(hint)) = (info.parts, hint.as_object_mut()) {
+        hint.insert("parts".to_owned(), parts.into());
+    }
+    hint
+}
+
+/// The schema as JSON, unless it is too long to be repeated.
+pub(super) fn small_schema(schema: &StructType) -> Option<Value> {
+    let json = schema.to_json();
+    (json.to_string().len() <= LONGEST_SCHEMA).then_some(json)
+}
+
+/// Says what columns the checkpoint has.
+pub(super) fn add_schema(hint: &mut Value, schema: &StructType) {
+    if let (Some(schema), Some(hint)) = (small_schema(schema), hint.as_object_mut()) {
+        hint.insert("checkpointSchema".to_owned(), schema);
+    }
+}
+
+/// Names the manifest of a V2 checkpoint, `bytes` long, and what is in it where that is little.
+pub(super) fn add_v2(hint: &mut Value, info: &CheckpointInfo, bytes: u64, non_file: Vec<Value>) {
+    let name = info.files.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let mut v2 = json!({"path": name, "sizeInBytes": bytes, "modificationTime": now_ms()});
+    if let Some(v2) = v2.as_object_mut() {
+        if non_file.len() <= MOST_ACTIONS {
+            v2.insert("nonFileActions".to_owned(), non_file.into());
+        }
+        if info.sidecars.len() <= MOST_ACTIONS {
+            v2.insert("sidecarFiles".to_owned(), info.sidecars.clone().into());
+        }
+    }
+    if let Some(hint) = hint.as_object_mut() {
+        hint.insert("v2Checkpoint".to_owned(), v2);
+    }
+}
+
+/// Writes the hint with its checksum, unless a newer checkpoint is there; false then.
+///
+/// # Errors
+/// [`Error::Storage`].
+pub(super) fn write(snapshot: &Snapshot, hint: &Value) -> Result<bool> {
+    let version = hint.get("version").and_then(Value::as_i64).unwrap_or(0);
+    if let Some(known) = snapshot.log().hint()?.filter(|known| known.version > version) {
+        // A hint that points at nothing is no reason to keep it.
+        if snapshot.log().list(known.version)?.checkpoints.iter().any(|checkpoint| checkpoint.version >= known.version) {
+            return Ok(false);
+        }
+    }
+    let text = hint.to_string();
+    let checksum = canonical_json::checksum(&text).ok_or_else(|| Error::internal("a hint without a canonical form"))?;
+    let mut hint = hint.clone();
+    if let Some(hint) = hint.as_object_mut() {
+        hint.insert("checksum".to_owned(), checksum.into());
+    }
+    snapshot.stores().root().put(LAST_CHECKPOINT, Bytes::from(hint.to_string()), PutMode::Overwrite)
+}

@@ -1,0 +1,136 @@
+//! Sidecars of the last checkpoint that still say what they must: they are named again instead of written again.
+//!
+//! A sidecar stays if no later commit touched one of its files, none of its tombstones has expired, it has the columns that
+//! a new one would have, and it is not so small that many of its kind would pile up. Only paths and deletion vectors are
+//! read to know that. What is left of the others is written with what the commits added.
+//!
+//! Protocol: "Sidecar Files". Cost: the key columns of all sidecars, every column of those that change.
+
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+
+use super::rows::Layout;
+use crate::error::Result;
+use crate::exec::{Cancel, Source, lanes, map_all, parallelism};
+use crate::log::Segment;
+use crate::parse::checkpoint::{FileKind, OpenSidecar};
+use crate::parse::{FileBatch, Wanted};
+use crate::pq::Encoder;
+use crate::protocol::action::Sidecar;
+use crate::reconcile::{self, Request, Seen, Texts};
+use crate::snapshot::Snapshot;
+
+/// Files of a version, those of kept sidecars left out.
+pub(super) type Files = Box<dyn Iterator<Item = Result<FileBatch>> + Send>;
+
+/// What the last checkpoint's sidecars spare.
+pub(super) struct Reuse {
+    /// Those that stay.
+    pub(super) kept: Vec<Sidecar>,
+    /// Bytes of them.
+    pub(super) bytes: u64,
+    /// Live files in them.
+    pub(super) adds: u64,
+    /// Tombstones in them.
+    pub(super) removes: u64,
+    segment: Segment,
+    rest: Vec<OpenSidecar>,
+    seen: Arc<Seen>,
+}
+
+/// What a sidecar holds, if it can stay.
+struct Kept {
+    adds: u64,
+    removes: u64,
+}
+
+/// Looks for sidecars that can stay; `None` where there are none, or where something is not as it should be: then the whole
+/// version is read, which knows how to do without.
+pub(super) fn find(snapshot: &Snapshot, encoder: &Encoder, least_rows: u64, oldest: i64, cancel: &Cancel) -> Option<Reuse> {
+    let segment = snapshot.segment();
+    let checkpoint = segment.checkpoint.as_ref()?;
+    let store = snapshot.stores().root();
+    let sidecars = OpenSidecar::open_all(checkpoint, store).ok().filter(|all| !all.is_empty())?;
+    // The keys that commits since then touched; there are none when they are read as the segment without its checkpoint.
+    let newer = Segment { checkpoint: None, checksum: None, ..segment.as_ref().clone() };
+    let mut stream = reconcile::files(&newer, &Arc::new(Texts::default()), store, request(FileKind::Adds, Wanted::default(), cancel)).ok()?;
+    for batch in stream.by_ref() {
+        batch.ok()?;
+    }
+    let seen = Arc::new(stream.into_seen());
+    let (encoder, keys) = (encoder.clone(), Arc::clone(&seen));
+    let looked_at = map_all(sidecars, move |sidecar| {
+        let fits = sidecar.raw.num_rows() >= least_rows && encoder.is_like(&sidecar.raw);
+        let kept = if fits { untouched(&sidecar, &keys, oldest)? } else { None };
+        Ok((sidecar, kept))
+    })
+    .ok()?;
+    cancel.check().ok()?;
+    let mut out = Reuse { kept: Vec::new(), bytes: 0, adds: 0, removes: 0, segment: newer, rest: Vec::new(), seen };
+    for (sidecar, kept) in looked_at {
+        match kept {
+            Some(kept) => {
+                out.adds += kept.adds;
+                out.removes += kept.removes;
+                out.bytes += sidecar.raw.size();
+                out.kept.push(sidecar.action);
+            }
+            None => out.rest.push(sidecar),
+        }
+    }
+    (!out.kept.is_empty()).then_some(out)
+}
+
+fn request(kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Request {
+    Request { kind, wanted: Arc::new(wanted), cancel: cancel.clone() }
+}
+
+/// Counts a sidecar's actions; `None` if one of them is not what it was.
+fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<Kept>> {
+    let mut kept = Kept { adds: 0, removes: 0 };
+    for kind in [FileKind::Adds, FileKind::Removes] {
+        let wanted = Arc::new(Wanted { time: kind == FileKind::Removes, ..Wanted::default() });
+        for batch in sidecar.files(kind, &wanted).into_iter().flatten() {
+            let batch = batch?;
+            for row in 0..batch.len() {
+                if seen.contains(seen.key(&batch, row)?) {
+                    return Ok(None);
+                }
+            }
+            if let Some(times) = batch.time.as_ref().filter(|_| kind == FileKind::Removes)
+                && times.iter().any(|time| time.is_none_or(|time| time <= oldest))
+            {
+                return Ok(None);
+            }
+            match kind {
+                FileKind::Adds => kept.adds += batch.len() as u64,
+                FileKind::Removes => kept.removes += batch.len() as u64,
+            }
+        }
+    }
+    Ok(Some(kept))
+}
+
+impl Reuse {
+    /// Live files or tombstones that are in none of the sidecars that stay.
+    pub(super) fn files(&self, snapshot: &Snapshot, kind: FileKind, layout: &Layout, cancel: &Cancel) -> Result<Files> {
+        let wanted = match kind {
+            FileKind::Adds => layout.wanted_of_adds(),
+            FileKind::Removes => layout.wanted_of_removes(),
+        };
+        let shared = Arc::new(wanted.clone());
+        let commits = reconcile::files(&self.segment, &Arc::new(Texts::default()), snapshot.stores().root(), request(kind, wanted, cancel))?;
+        let sources: Vec<Source<FileBatch>> = self.rest.iter().flat_map(|sidecar| sidecar.files(kind, &shared)).collect();
+        let seen = Arc::clone(&self.seen);
+        let unseen = sources.into_iter().map(move |source| {
+            let seen = Arc::clone(&seen);
+            Box::new(source.map(move |batch| {
+                let batch = batch?;
+                let keep = (0..batch.len()).map(|row| seen.key(&batch, row).map(|key| !seen.contains(key))).collect::<Result<Vec<bool>>>()?;
+                batch.filter(&BooleanArray::from(keep))
+            })) as Source<FileBatch>
+        });
+        Ok(Box::new(commits.chain(lanes(unseen, parallelism() + 1, 2, cancel))))
+    }
+}

@@ -1,0 +1,618 @@
+//! A version's checkpoint: which form it takes, the streams that fill it, the files that come of it.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, BooleanArray, RecordBatch, UInt32Array};
+use arrow_select::take::take_record_batch;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::hint;
+use super::parts::{part_of_singles, parts_of};
+use super::reuse::{self, Files, Reuse};
+use super::rows::{Kinds, Layout, repeats};
+use super::{DAY, check, duration, now_ms};
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::{Cancel, Source, lanes, parallelism, uuid};
+use crate::log::{Checkpoint, CheckpointKind};
+use crate::parse::checkpoint::{FileKind, json_value};
+use crate::parse::{FileBatch, StatsColumn};
+use crate::pq::{EncodedGroup, Encoder, Sink, SinkCodec};
+use crate::protocol::log_path::{self, SIDECAR_DIR};
+use crate::snapshot::Snapshot;
+use crate::store::{PutMode, Store};
+
+/// Rows of a row group at most.
+const GROUP_ROWS: usize = 64 * 1024;
+/// Text of a row group at most.
+const GROUP_BYTES: u64 = 24 << 20;
+/// File actions in a sidecar, unless the caller says otherwise.
+const SIDECAR_ROWS: u64 = 100_000;
+/// The most parts that a checkpoint may have: each has a file open while all are written.
+const MOST_PARTS: u32 = 1000;
+
+/// Which specification a checkpoint follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// V2 where the table's `delta.checkpointPolicy` says so and its protocol allows it, else V1.
+    #[default]
+    Auto,
+    /// V1, which every reader knows.
+    V1,
+    /// V2; only with the table feature `v2Checkpoint`.
+    V2,
+}
+
+/// What a caller decides of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointOptions {
+    /// Its specification.
+    pub form: Form,
+    /// Number of files of a V1 checkpoint; more than one only where nobody may use V2.
+    pub parts: u32,
+    /// Whether a V2 manifest is JSON, as delta-spark writes it, or Parquet.
+    pub json: bool,
+    /// Whether the file actions of a V2 checkpoint are in sidecars, or all in the manifest.
+    pub sidecars: bool,
+    /// Whether a V2 checkpoint takes the name of a V1 one, so that readers without V2 find it and say what they lack.
+    pub classic_name: bool,
+    /// File actions of a sidecar, about.
+    pub sidecar_rows: u64,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        Self { form: Form::Auto, parts: 1, json: true, sidecars: true, classic_name: false, sidecar_rows: SIDECAR_ROWS }
+    }
+}
+
+/// A checkpoint that was written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckpointInfo {
+    /// The version that it holds.
+    pub version: i64,
+    /// Its files, below the table's root: the manifest, or all parts in order.
+    pub files: Vec<String>,
+    /// Number of parts, of a multi-part one.
+    pub parts: Option<u32>,
+    /// Live files in it.
+    pub num_add_files: u64,
+    /// Tombstones in it.
+    pub num_remove_files: u64,
+    /// Actions in it, those of its sidecars included.
+    pub num_actions: u64,
+    /// Bytes of all its files, sidecars included.
+    pub size_in_bytes: u64,
+    /// Its sidecars, as their actions say.
+    pub sidecars: Vec<Value>,
+    /// Whether `_last_checkpoint` points at it: not where a newer one was there.
+    pub is_last: bool,
+}
+
+/// Writes the checkpoint of a snapshot's version, then `_last_checkpoint`.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a table that this release cannot write, or a form that its protocol lacks; [`Error::Invalid`]
+/// for a version that is not published; [`Error::Storage`].
+pub fn write(snapshot: &Snapshot, options: &CheckpointOptions, cancel: &Cancel) -> Result<CheckpointInfo> {
+    check(snapshot)?;
+    let is_v2 = is_v2(snapshot, options)?;
+    published(snapshot)?;
+    let task = Task {
+        snapshot,
+        store: snapshot.stores().root(),
+        version: snapshot.version(),
+        oldest: now_ms().saturating_sub(duration(snapshot, "delta.deletedFileRetentionDuration", 7 * DAY)),
+        cancel,
+    };
+    let (mut info, hint) = if is_v2 { task.v2(options)? } else { task.v1(options.parts)? };
+    info.is_last = hint::write(snapshot, &hint)?;
+    Ok(info)
+}
+
+fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
+    let has_v2 = snapshot.protocol().has_writer_feature("v2Checkpoint");
+    let is_v2 = match options.form {
+        Form::V2 if !has_v2 => {
+            return Err(Error::unsupported_feature("v2Checkpoint", "a V2 checkpoint needs the table feature `v2Checkpoint`, which this table does not have"));
+        }
+        Form::V2 => true,
+        Form::V1 => false,
+        Form::Auto => has_v2 && snapshot.metadata().configuration.get("delta.checkpointPolicy").is_some_and(|policy| policy.eq_ignore_ascii_case("v2")),
+    };
+    if options.parts > 1 && has_v2 {
+        return Err(Error::invalid("a table with the feature `v2Checkpoint` must not have checkpoints in several parts; use `form=\"v2\"` with sidecars"));
+    }
+    if options.parts == 0 || options.parts > MOST_PARTS {
+        return Err(Error::invalid(format!("`parts` must be from 1 to {MOST_PARTS}, not {}", options.parts)));
+    }
+    if options.sidecar_rows == 0 {
+        return Err(Error::invalid("`sidecar_rows` must be positive"));
+    }
+    if !is_v2 && options.classic_name {
+        return Err(Error::invalid("`classic_name` is for V2 checkpoints; those of V1 have that name"));
+    }
+    Ok(is_v2)
+}
+
+/// A checkpoint follows its commit, which must be where everybody finds it.
+fn published(snapshot: &Snapshot) -> Result<()> {
+    let version = snapshot.version();
+    match snapshot.stores().root().head(&log_path::commit(version)) {
+        Ok(_) => Ok(()),
+        // The commit may be cleaned up where a checkpoint holds its version.
+        Err(error) if error.is_not_found() && snapshot.segment().checkpoint.as_ref().is_some_and(|c| c.version == version) => Ok(()),
+        Err(error) if error.is_not_found() => {
+            Err(Error::invalid(format!("version {version} is not published: `{}` is not there; publish it before its checkpoint", log_path::commit(version))))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What a job turns into a row group.
+enum Piece {
+    Singles(Vec<Value>),
+    Adds(FileBatch),
+    Removes(FileBatch),
+}
+
+impl Piece {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Singles(actions) => actions.len(),
+            Self::Adds(files) | Self::Removes(files) => files.len(),
+        }
+    }
+
+    /// About how much text it has.
+    fn bytes(&self) -> u64 {
+        // The lowest quarter of a view is its length.
+        #[allow(clippy::cast_possible_truncation)]
+        let text = |array: &arrow_array::StringViewArray| array.views().iter().map(|view| u64::from(*view as u32)).sum::<u64>();
+        match self {
+            Self::Singles(_) => 0,
+            Self::Adds(files) | Self::Removes(files) => {
+                text(&files.path)
+                    + match &files.stats {
+                        Some(StatsColumn::Json(stats) | StatsColumn::EscapedJson(stats)) => text(stats),
+                        Some(StatsColumn::Parsed(stats)) => stats.get_buffer_memory_size() as u64,
+                        None => 0,
+                    }
+            }
+        }
+    }
+}
+
+/// A row group, or one for each part, and what is in it.
+struct Encoded {
+    groups: Vec<(u32, EncodedGroup)>,
+    adds: u64,
+    removes: u64,
+    rows: u64,
+}
+
+/// Sums of what was encoded.
+#[derive(Default)]
+struct Counts {
+    adds: u64,
+    removes: u64,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Counts {
+    fn add(&mut self, encoded: &Encoded) {
+        self.adds += encoded.adds;
+        self.removes += encoded.removes;
+        self.rows += encoded.rows;
+    }
+}
+
+/// How a row group is made.
+struct Maker {
+    layout: Layout,
+    encoder: Encoder,
+    parts: u32,
+}
+
+impl Maker {
+    fn new(layout: Layout, parts: u32) -> Result<Arc<Self>> {
+        let encoder = Encoder::new(Arc::clone(&layout.schema), SinkCodec::Snappy, repeats)?;
+        Ok(Arc::new(Self { layout, encoder, parts }))
+    }
+
+    fn batch(&self, piece: &Piece) -> Result<RecordBatch> {
+        match piece {
+            Piece::Singles(actions) => self.layout.singles(actions),
+            Piece::Adds(files) => self.layout.adds(files),
+            Piece::Removes(files) => self.layout.removes(files),
+        }
+    }
+
+    fn encode(&self, pieces: Vec<Piece>) -> Result<Encoded> {
+        let mut out = Encoded { groups: Vec::new(), adds: 0, removes: 0, rows: 0 };
+        let mut batches: Vec<Vec<RecordBatch>> = (0..self.parts).map(|_| Vec::new()).collect();
+        for piece in pieces {
+            let rows = piece.rows() as u64;
+            out.rows += rows;
+            match &piece {
+                Piece::Adds(_) => out.adds += rows,
+                Piece::Removes(_) => out.removes += rows,
+                Piece::Singles(_) => {}
+            }
+            let batch = self.batch(&piece)?;
+            if self.parts == 1 {
+                batches.iter_mut().for_each(|part| part.push(batch.clone()));
+                continue;
+            }
+            let part_of: UInt32Array = match &piece {
+                Piece::Singles(actions) => vec![part_of_singles(self.parts); actions.len()].into(),
+                Piece::Adds(files) | Piece::Removes(files) => parts_of(&files.path, self.parts),
+            };
+            for (part, batches) in (0..).zip(&mut batches) {
+                let rows: UInt32Array = (0..).zip(part_of.values()).filter(|(_, of)| **of == part).map(|(row, _)| row).collect();
+                if !rows.is_empty() {
+                    batches.push(take_record_batch(&batch, &rows)?);
+                }
+            }
+        }
+        for (part, batches) in (0..).zip(&batches) {
+            if !batches.is_empty() {
+                out.groups.push((part, self.encoder.encode(batches)?));
+            }
+        }
+        Ok(out)
+    }
+}
+
+type Pieces = Box<dyn Iterator<Item = Result<Piece>> + Send>;
+
+struct Task<'a> {
+    snapshot: &'a Snapshot,
+    store: &'a Arc<dyn Store>,
+    version: i64,
+    /// Tombstones up to this time have expired.
+    oldest: i64,
+    cancel: &'a Cancel,
+}
+
+impl Task<'_> {
+    /// The actions that stand alone.
+    fn singles(&self) -> Result<Vec<Value>> {
+        let value = |value: serde_json::Result<Value>| value.map_err(|e| Error::internal(format!("an action is no JSON: {e}")));
+        let mut protocol = self.snapshot.protocol().clone();
+        // There is a list exactly where the versions have one.
+        let list = |wanted: bool, list: Option<Vec<String>>| if wanted { Some(list.unwrap_or_default()) } else { None };
+        protocol.reader_features = list(protocol.min_reader_version >= 3, protocol.reader_features);
+        protocol.writer_features = list(protocol.min_writer_version >= 7, protocol.writer_features);
+        let sets = self.snapshot.sets()?;
+        let mut out =
+            vec![json!({"protocol": value(serde_json::to_value(protocol))?}), json!({"metaData": value(serde_json::to_value(self.snapshot.metadata()))?})];
+        for txn in sets.transactions.values() {
+            out.push(json!({"txn": value(serde_json::to_value(txn))?}));
+        }
+        for domain in sets.domains.values() {
+            out.push(json!({"domainMetadata": value(serde_json::to_value(domain))?}));
+        }
+        Ok(out)
+    }
+
+    /// The version's actions: `singles`, tombstones, live files; those in sidecars that stay left out.
+    fn pieces(&self, layout: &Layout, singles: Vec<Value>, reuse: Option<&Arc<Reuse>>) -> Pieces {
+        let stream = |kind: FileKind| {
+            let (snapshot, cancel, layout, reuse) = (self.snapshot.clone(), self.cancel.clone(), layout.clone(), reuse.cloned());
+            let open = move || -> Result<Files> {
+                match (&reuse, kind) {
+                    (Some(reuse), _) => reuse.files(&snapshot, kind, &layout, &cancel),
+                    (None, FileKind::Adds) => Ok(Box::new(snapshot.files(kind, layout.wanted_of_adds(), &cancel)?)),
+                    (None, FileKind::Removes) => Ok(Box::new(snapshot.files(kind, layout.wanted_of_removes(), &cancel)?)),
+                }
+            };
+            // Opened when the one before has ended: each holds the keys of its own.
+            std::iter::once_with(open).flat_map(|opened| opened.unwrap_or_else(|error| Box::new(std::iter::once(Err(error)))))
+        };
+        let oldest = self.oldest;
+        let removes = stream(FileKind::Removes).map(move |files| {
+            let files = files?;
+            let kept: BooleanArray = match &files.time {
+                Some(times) => times.iter().map(|time| Some(time.is_some_and(|time| time > oldest))).collect(),
+                None => BooleanArray::from(vec![false; files.len()]),
+            };
+            files.filter(&kept).map(Piece::Removes)
+        });
+        let adds = stream(FileKind::Adds).map(|files| files.map(Piece::Adds));
+        let all = std::iter::once(Ok(Piece::Singles(singles))).chain(removes).chain(adds);
+        Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
+    }
+
+    /// Row groups of `pieces`, made on all cores, in order.
+    fn encoded(&self, maker: &Arc<Maker>, pieces: Pieces) -> impl Iterator<Item = Result<Encoded>> + use<> {
+        let maker = Arc::clone(maker);
+        let jobs = grouped(pieces).map(move |group| {
+            let maker = Arc::clone(&maker);
+            Box::new(std::iter::once_with(move || maker.encode(group?))) as Source<Encoded>
+        });
+        lanes(jobs, parallelism() + 1, 1, self.cancel)
+    }
+
+    fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value)> {
+        let layout = Layout::new(self.snapshot, Kinds::V1);
+        let maker = Maker::new(layout, parts)?;
+        let files: Vec<String> = match parts {
+            1 => vec![log_path::classic_checkpoint(self.version)],
+            _ => (1..=parts).map(|part| log_path::checkpoint_part(self.version, part, parts)).collect(),
+        };
+        let counts = self.fill(&maker, self.pieces(&maker.layout, self.singles()?, None), &files)?;
+        let parts = (parts > 1).then_some(parts);
+        let info = self.info(files, parts, &counts);
+        let mut hint = hint::of(&info);
+        hint::add_schema(&mut hint, &maker.layout.delta);
+        Ok((info, hint))
+    }
+
+    fn info(&self, files: Vec<String>, parts: Option<u32>, counts: &Counts) -> CheckpointInfo {
+        CheckpointInfo {
+            version: self.version,
+            files,
+            parts,
+            num_add_files: counts.adds,
+            num_remove_files: counts.removes,
+            num_actions: counts.rows,
+            size_in_bytes: counts.bytes,
+            sidecars: Vec::new(),
+            is_last: false,
+        }
+    }
+
+    /// Writes actions into files, one for each part.
+    fn fill(&self, maker: &Arc<Maker>, pieces: Pieces, files: &[String]) -> Result<Counts> {
+        let open = |file: &String| Sink::new(&maker.encoder, self.store.replace(file)?).at_file(file);
+        let mut sinks = files.iter().map(open).collect::<Result<Vec<Sink>>>()?;
+        let mut counts = Counts::default();
+        for encoded in self.encoded(maker, pieces) {
+            let encoded = encoded?;
+            counts.add(&encoded);
+            for (part, group) in encoded.groups {
+                let sink = usize::try_from(part).ok().and_then(|part| sinks.get_mut(part)).ok_or_else(|| Error::internal("a part without a file"))?;
+                sink.append(group)?;
+            }
+        }
+        for sink in sinks {
+            counts.bytes += sink.finish()?;
+        }
+        Ok(counts)
+    }
+
+    fn v2(&self, options: &CheckpointOptions) -> Result<(CheckpointInfo, Value)> {
+        let json = options.json && !options.classic_name;
+        let path = if options.classic_name { log_path::classic_checkpoint(self.version) } else { log_path::uuid_checkpoint(self.version, &uuid(), json) };
+        let mut singles = self.singles()?;
+        let manifest = Layout::new(self.snapshot, Kinds::V2);
+        let (mut counts, mut sidecars, mut tags) = (Counts::default(), Vec::new(), json!({}));
+        if options.sidecars {
+            let maker = Maker::new(Layout::new(self.snapshot, Kinds::Sidecar), 1)?;
+            (counts, sidecars) = self.sidecars(&maker, options.sidecar_rows)?;
+            tags = json!({
+                "sidecarNumActions": counts.rows.to_string(),
+                "sidecarSizeInBytes": counts.bytes.to_string(),
+                "numOfAddFiles": counts.adds.to_string(),
+            });
+            if let Some(schema) = hint::small_schema(&maker.layout.delta) {
+                set(&mut tags, "sidecarFileSchema", schema.to_string().into());
+            }
+        }
+        let metadata = json!({"checkpointMetadata": {"version": self.version, "tags": tags}});
+        let mut non_file = singles.clone();
+        non_file.push(metadata.clone());
+        singles.insert(0, metadata);
+        singles.extend(sidecars.iter().map(|sidecar| json!({"sidecar": sidecar})));
+        let pieces: Pieces = match options.sidecars {
+            true => Box::new(std::iter::once(Ok(Piece::Singles(singles)))),
+            false => self.pieces(&manifest, singles, None),
+        };
+        let in_sidecars = counts.bytes;
+        let maker = Maker::new(manifest, 1)?;
+        let top = if json { self.lines(&maker, pieces, &path)? } else { self.fill(&maker, pieces, std::slice::from_ref(&path))? };
+        counts.adds += top.adds;
+        counts.removes += top.removes;
+        counts.rows += top.rows;
+        counts.bytes += top.bytes;
+        let mut info = self.info(vec![path], None, &counts);
+        info.sidecars = sidecars;
+        let mut hint = hint::of(&info);
+        if !options.classic_name {
+            hint::add_v2(&mut hint, &info, counts.bytes - in_sidecars, non_file);
+        }
+        if !json {
+            hint::add_schema(&mut hint, &maker.layout.delta);
+        }
+        Ok((info, hint))
+    }
+
+    /// Writes the version's file actions into sidecars; gives their actions.
+    fn sidecars(&self, maker: &Arc<Maker>, most_rows: u64) -> Result<(Counts, Vec<Value>)> {
+        let (mut counts, mut out) = (Counts::default(), Vec::new());
+        let mut open: Option<(String, Sink, u64)> = None;
+        let mut finish = |(name, sink, _): (String, Sink, u64), counts: &mut Counts| -> Result<()> {
+            let size = sink.finish()?;
+            counts.bytes += size;
+            out.push(json!({"path": name, "sizeInBytes": size, "modificationTime": now_ms(), "tags": {}}));
+            Ok(())
+        };
+        // Smaller ones are joined with what is new, so that their number does not grow with that of checkpoints.
+        let reuse = reuse::find(self.snapshot, &maker.encoder, most_rows.div_ceil(2), self.oldest, self.cancel).map(Arc::new);
+        for encoded in self.encoded(maker, self.pieces(&maker.layout, Vec::new(), reuse.as_ref())) {
+            let encoded = encoded?;
+            counts.add(&encoded);
+            let (name, mut sink, rows) = match open.take() {
+                Some(open) => open,
+                None => {
+                    let name = format!("{}.parquet", uuid());
+                    let path = format!("{SIDECAR_DIR}/{name}");
+                    (name, Sink::new(&maker.encoder, self.store.replace(&path)?).at_file(&path)?, 0)
+                }
+            };
+            for (_, group) in encoded.groups {
+                sink.append(group)?;
+            }
+            let rows = rows + encoded.rows;
+            if rows >= most_rows {
+                finish((name, sink, rows), &mut counts)?;
+            } else {
+                open = Some((name, sink, rows));
+            }
+        }
+        if let Some(open) = open {
+            finish(open, &mut counts)?;
+        }
+        if let Some(reuse) = reuse {
+            counts.adds += reuse.adds;
+            counts.removes += reuse.removes;
+            counts.rows += reuse.adds + reuse.removes;
+            counts.bytes += reuse.bytes;
+            for sidecar in &reuse.kept {
+                out.push(json!({
+                    "path": sidecar.path,
+                    "sizeInBytes": sidecar.size_in_bytes,
+                    "modificationTime": sidecar.modification_time.unwrap_or_else(now_ms),
+                    "tags": {},
+                }));
+            }
+        }
+        Ok((counts, out))
+    }
+
+    /// Writes actions as JSON lines.
+    fn lines(&self, maker: &Maker, pieces: Pieces, path: &str) -> Result<Counts> {
+        let mut counts = Counts::default();
+        let mut upload = self.store.replace(path)?;
+        for piece in pieces {
+            let piece = piece?;
+            let mut text = String::new();
+            match &piece {
+                Piece::Singles(actions) => actions.iter().for_each(|action| line(action, &mut text)),
+                Piece::Adds(files) => {
+                    counts.adds += files.len() as u64;
+                    file_lines("add", &maker.layout.adds(files)?, &mut text);
+                }
+                Piece::Removes(files) => {
+                    counts.removes += files.len() as u64;
+                    file_lines("remove", &maker.layout.removes(files)?, &mut text);
+                }
+            }
+            counts.rows += piece.rows() as u64;
+            counts.bytes += text.len() as u64;
+            upload.write(text.as_bytes())?;
+        }
+        upload.finish().wait()?;
+        Ok(counts)
+    }
+}
+
+fn line(action: &Value, out: &mut String) {
+    out.push_str(&action.to_string());
+    out.push('\n');
+}
+
+fn file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
+    let Some(actions) = batch.column_by_name(name) else { return };
+    for row in 0..actions.len() {
+        let mut action = json_value(actions, row);
+        if let Some(action) = action.as_object_mut() {
+            // What JSON has as text is not there a second time.
+            action.retain(|name, _| !name.ends_with("_parsed"));
+            let stats = actions.as_struct().column_by_name("stats_parsed").filter(|_| !action.contains_key("stats"));
+            if let Some(parsed) = stats.filter(|parsed| parsed.is_valid(row)) {
+                action.insert("stats".to_owned(), super::stats::row_text(parsed.as_struct(), row).into());
+            }
+        }
+        line(&json!({ name: action }), out);
+    }
+}
+
+fn set(object: &mut Value, key: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(key.to_owned(), value);
+    }
+}
+
+/// Joins pieces until they are worth a row group.
+fn grouped(mut pieces: Pieces) -> impl Iterator<Item = Result<Vec<Piece>>> + Send {
+    let mut held: Option<Piece> = None;
+    std::iter::from_fn(move || {
+        let (mut group, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        while let Some(piece) = held.take().map(Ok).or_else(|| pieces.next()) {
+            let piece = match piece {
+                Ok(piece) => piece,
+                Err(error) => return Some(Err(error)),
+            };
+            (rows, bytes) = (rows + piece.rows(), bytes + piece.bytes());
+            if !group.is_empty() && (rows > GROUP_ROWS || bytes > GROUP_BYTES) {
+                held = Some(piece);
+                break;
+            }
+            group.push(piece);
+        }
+        (!group.is_empty()).then_some(Ok(group))
+    })
+}
+
+/// Gives the checkpoint of `version`, if it is a V2 one named by UUID and has no twin, a copy under the name of a V1 one:
+/// readers that do not know V2 find that and say which feature they lack, where the first commit has gone.
+///
+/// # Errors
+/// As [`write`].
+pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -> Result<()> {
+    let listing = snapshot.log().list(version)?;
+    let all: Vec<_> = listing.checkpoints.iter().filter(|c| c.version == version).collect();
+    let is_classic = |c: &&Checkpoint| matches!(c.kind, CheckpointKind::Classic | CheckpointKind::MultiPart);
+    let Some(file) = all.first().and_then(|c| c.files.first()).filter(|_| !all.iter().any(is_classic)) else { return Ok(()) };
+    let (bytes, _) = file.store.get(&file.path).wait()?;
+    let (store, path) = (snapshot.stores().root(), log_path::classic_checkpoint(version));
+    if !file.path.ends_with(".json") {
+        return store.put(&path, bytes, PutMode::Create).map(|_| ());
+    }
+    let parse = |line: &[u8]| serde_json::from_slice::<Value>(line).map_err(|e| Error::corrupt(format!("not a JSON action: {e}")).at_file(&file.path));
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let actions = lines.map(parse).collect::<Result<Vec<Value>>>()?;
+    if actions.iter().any(|action| action.get("add").is_some() || action.get("remove").is_some()) {
+        let options = CheckpointOptions { form: Form::V2, classic_name: true, sidecars: false, ..CheckpointOptions::default() };
+        return write(&snapshot.at(Some(version))?, &options, cancel).map(|_| ());
+    }
+    let maker = Maker::new(Layout::new(snapshot, Kinds::V2), 1)?;
+    let group = maker.encoder.encode(&[maker.layout.singles(&actions)?])?;
+    let mut sink = Sink::new(&maker.encoder, store.replace(&path)?)?;
+    sink.append(group)?;
+    sink.finish().map(|_| ())
+}
+
+/// Whether a checkpoint is due after the commit of a snapshot's version: at every `delta.checkpointInterval`th version.
+///
+/// Where the table does not say, that is every tenth; then, while the commits since the last checkpoint are less than a
+/// twentieth of it and fewer than a hundred, reading them costs less than writing it again.
+///
+/// # Errors
+/// [`Error::Storage`].
+pub fn due(snapshot: &Snapshot) -> Result<bool> {
+    const INTERVAL: i64 = 10;
+    const MOST_COMMITS: usize = 100;
+    let version = snapshot.version();
+    let interval = snapshot.metadata().configuration.get("delta.checkpointInterval").and_then(|text| text.trim().parse::<i64>().ok()).filter(|n| *n > 0);
+    if version <= 0 || version % interval.unwrap_or(INTERVAL) != 0 {
+        return Ok(false);
+    }
+    let segment = snapshot.segment();
+    let Some(last) = segment.checkpoint.as_ref().filter(|_| interval.is_none()) else { return Ok(true) };
+    let mut size: u64 = last.files.iter().map(|file| file.size.unwrap_or(0)).sum();
+    if matches!(last.kind, CheckpointKind::UuidJson | CheckpointKind::UuidParquet) {
+        // The files of a manifest are counted by the hint.
+        let hint = snapshot.log().hint()?;
+        size = size.max(hint.filter(|hint| hint.version == last.version).and_then(|hint| hint.size_in_bytes).unwrap_or(0));
+    }
+    let commits: u64 = segment.commits.iter().map(|commit| commit.file.size.unwrap_or(0)).sum();
+    Ok(segment.commits.len() >= MOST_COMMITS || commits.saturating_mul(20) >= size)
+}

@@ -1,0 +1,139 @@
+//! Data files from anything that has `__arrow_c_stream__`.
+//!
+//! The stream is pulled by the call's own thread and never with the GIL held, so that it may be made in Python itself.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::arrow::import_stream;
+use super::error::to_python;
+use super::runtime::wait;
+use crate::error::{Error, Result};
+use crate::expr::Bound as BoundExpr;
+use crate::pq::{Mapping, WriterProperties};
+use crate::protocol::schema::StructType;
+use crate::store;
+use crate::write::rules::{Check, Computed, Identity, Rules};
+use crate::write::{NewFile, WriteRequest, Written, write};
+
+/// What the caller may ask for; everything may be absent. Expressions are bound trees.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+struct Options {
+    partition_by: Vec<String>,
+    /// `none`, `name` or `id`.
+    column_mapping: Option<String>,
+    properties: BTreeMap<String, String>,
+    materialize_partition_columns: bool,
+    writer_properties: WriterProperties,
+    target_file_size: Option<u64>,
+    max_open_files: Option<usize>,
+    memory: Option<u64>,
+    /// Where timestamps without a zone are read; an empty text refuses them.
+    time_zone: Option<String>,
+    change_data: bool,
+    checks: Vec<CheckOption>,
+    defaults: Vec<(String, Value)>,
+    generated: Vec<(String, Value)>,
+    identities: Vec<IdentityOption>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckOption {
+    name: String,
+    sql: String,
+    tree: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IdentityOption {
+    column: String,
+    next: i64,
+    step: i64,
+    #[serde(default)]
+    allow_explicit: bool,
+}
+
+impl Options {
+    fn request(self, schema: StructType) -> Result<WriteRequest> {
+        let computed = |list: Vec<(String, Value)>| {
+            list.into_iter().map(|(column, tree)| Ok(Computed { column, expr: BoundExpr::from_json(&tree.to_string())? })).collect::<Result<Vec<_>>>()
+        };
+        let checks = self.checks.into_iter().map(|check| Ok(Check { expr: BoundExpr::from_json(&check.tree.to_string())?, name: check.name, sql: check.sql }));
+        let identities = self.identities.into_iter().map(|i| Identity { column: i.column, next: i.next, step: i.step, allow_explicit: i.allow_explicit });
+        let rules = Rules {
+            checks: checks.collect::<Result<_>>()?,
+            defaults: computed(self.defaults)?,
+            generated: computed(self.generated)?,
+            identities: identities.collect(),
+        };
+        let usual = WriteRequest::new(schema);
+        Ok(WriteRequest {
+            partition_columns: self.partition_by,
+            mapping: match self.column_mapping.as_deref() {
+                None | Some("none") => Mapping::None,
+                Some("name") => Mapping::Name,
+                Some("id") => Mapping::Id,
+                Some(other) => return Err(Error::invalid(format!("`column_mapping` is `{other}`; it can be none, name or id"))),
+            },
+            properties: self.properties,
+            materialize_partition_columns: self.materialize_partition_columns,
+            writer_properties: self.writer_properties,
+            target_file_size: self.target_file_size.unwrap_or(usual.target_file_size),
+            max_open_files: self.max_open_files.unwrap_or(usual.max_open_files),
+            memory: self.memory.unwrap_or(usual.memory),
+            zone: match self.time_zone.as_deref() {
+                None => usual.zone,
+                Some("") => None,
+                Some(name) => Some(crate::protocol::calendar::Zone::parse(name)?),
+            },
+            change_data: self.change_data,
+            rules,
+            ..usual
+        })
+    }
+}
+
+fn file_json(file: NewFile) -> Value {
+    let values: Map<String, Value> = file.partition_values.into_iter().map(|(name, value)| (name, value.map_or(Value::Null, Value::from))).collect();
+    json!({
+        "path": file.path, "partitionValues": values, "size": file.size, "modificationTime": file.modified_ms, "numRecords": file.num_records, "stats": file.stats,
+    })
+}
+
+fn answer(written: Written) -> String {
+    let files: Vec<Value> = written.files.into_iter().map(file_json).collect();
+    let identities: Map<String, Value> = written.identities.into_iter().map(|(column, last)| (column, last.into())).collect();
+    json!({"files": files, "rows": written.rows, "identities": identities}).to_string()
+}
+
+/// Writes batches as data files of a table.
+#[pyfunction]
+#[pyo3(signature = (uri, schema, data, options="{}", storage_options=None))]
+pub(super) fn write_files(
+    py: Python<'_>,
+    uri: &str,
+    schema: &str,
+    data: &Bound<'_, PyAny>,
+    options: &str,
+    storage_options: Option<HashMap<String, String>>,
+) -> PyResult<String> {
+    let prepare = || -> Result<_> {
+        let options: Options = serde_json::from_str(options).map_err(|e| Error::invalid(format!("`options`: {e}")))?;
+        let request = options.request(StructType::parse(schema)?)?;
+        Ok((store::open(uri, &storage_options.unwrap_or_default())?, request))
+    };
+    let (store, mut request) = prepare().map_err(|e| to_python(py, &e))?;
+    let stream = import_stream(data)?;
+    wait(py, move |cancel| {
+        request.cancel = cancel.clone();
+        let batches = stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}"))));
+        write(&store, &request, batches).map(answer)
+    })
+}

@@ -1,0 +1,248 @@
+//! New objects, written as a stream: bytes in, an object under its name when all is well, nothing under it otherwise.
+//!
+//! Local files are written beside their place under another name, synced, linked to their own name (which fails where there
+//! is a file already), and the directories that changed are synced: after [`Upload::finish`] a power cut cannot take them
+//! back. Elsewhere an object is put whole when it is small and in parts, some at once, when it is not.
+//!
+//! The other name does not begin with a dot or an underscore: what a killed process leaves behind is for vacuum to find.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::local::object_meta;
+use super::remote::failed;
+use super::{ObjectMeta, Pending};
+use crate::error::{Error, Result};
+use crate::exec;
+
+/// A new object on its way. Dropping it unfinished leaves nothing behind, as far as that can be had.
+pub trait Upload: Send {
+    /// Appends bytes; waits when too many are on their way.
+    ///
+    /// # Errors
+    /// [`Error::Storage`], perhaps of bytes given before.
+    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Makes the object durable and visible. The work is under way when this returns.
+    fn finish(self: Box<Self>) -> Pending<ObjectMeta>;
+}
+
+/// What an error of writing a local file means.
+pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Error::storage(format!("permission denied: {shown}"), false),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::storage(format!("the disk is full: cannot write {shown}"), false),
+        _ => Error::storage(format!("cannot write {shown}: {error}"), false),
+    }
+}
+
+/// Bytes of a local file after which the system is told to begin writing them to the disk, so that the sync at the end
+/// finds little to do.
+const SYNC_AHEAD: u64 = 32 << 20;
+
+/// A new local file.
+pub(super) struct LocalUpload {
+    path: String,
+    target: PathBuf,
+    /// Present until the file has its name.
+    staged: Option<PathBuf>,
+    /// Directories to sync: the file's, and those above it that were made for it.
+    changed: Vec<PathBuf>,
+    file: fs::File,
+    unsynced: u64,
+    syncing: Option<JoinHandle<()>>,
+}
+
+impl LocalUpload {
+    pub(super) fn new(path: &str, target: PathBuf, root: &Path) -> Result<Self> {
+        let parent = target.parent().unwrap_or(root).to_owned();
+        let mut changed = vec![parent.clone()];
+        for above in parent.ancestors().take_while(|above| !above.exists()) {
+            changed.extend(above.parent().map(Path::to_owned));
+        }
+        fs::create_dir_all(&parent).map_err(|e| failure(&parent, &e))?;
+        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let staged = parent.join(format!("{name}.{:016x}.tmp", exec::random()));
+        let file = fs::File::options().write(true).create_new(true).open(&staged).map_err(|e| failure(&staged, &e))?;
+        Ok(Self { path: path.to_owned(), target, staged: Some(staged), changed, file, unsynced: 0, syncing: None })
+    }
+
+    fn publish(&mut self) -> Result<ObjectMeta> {
+        let Some(staged) = self.staged.clone() else { return Err(Error::internal("a file was finished twice")) };
+        self.file.sync_all().map_err(|e| failure(&staged, &e))?;
+        let meta = self.file.metadata().map_err(|e| failure(&staged, &e))?;
+        match fs::hard_link(&staged, &self.target) {
+            Ok(()) => {
+                // The file has its name: what cannot be removed here is only in the way of nobody.
+                let _ = fs::remove_file(&staged);
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) && !self.target.exists() => {
+                // A file system without links. Names are not used twice, so nothing can come in between.
+                fs::rename(&staged, &self.target).map_err(|e| failure(&self.target, &e))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(Error::storage(format!("there is a file already, which is never replaced: {}", self.target.display()), false));
+            }
+            Err(error) => return Err(failure(&self.target, &error)),
+        }
+        self.staged = None;
+        for directory in &self.changed {
+            sync_directory(directory)?;
+        }
+        object_meta(&self.path, &self.target, &meta)
+    }
+}
+
+/// Makes the names in a directory durable, where the system knows how.
+fn sync_directory(directory: &Path) -> Result<()> {
+    if cfg!(windows) {
+        return Ok(());
+    }
+    fs::File::open(directory).and_then(|file| file.sync_all()).map_err(|e| failure(directory, &e))
+}
+
+impl Upload for LocalUpload {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|e| failure(&self.target, &e))?;
+        self.unsynced += bytes.len() as u64;
+        if self.unsynced >= SYNC_AHEAD && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.unsynced = 0;
+            let file = self.file.try_clone().map_err(|e| failure(&self.target, &e))?;
+            // An error shows again at the end.
+            self.syncing = Some(exec::runtime()?.spawn_blocking(move || drop(file.sync_data())));
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+        match exec::runtime() {
+            Ok(runtime) => Pending::task(runtime.spawn_blocking(move || self.publish())),
+            Err(error) => Pending::lazy(move || Err(error)),
+        }
+    }
+}
+
+impl Drop for LocalUpload {
+    fn drop(&mut self) {
+        if let Some(staged) = self.staged.take() {
+            // Nothing can be done about a file that stays; it is not part of any table.
+            let _ = fs::remove_file(staged);
+        }
+    }
+}
+
+/// Bytes of a part. Some services want all parts but the last to be equally large.
+const PART: usize = 8 << 20;
+/// Parts on their way at once.
+const PARTS_AT_ONCE: usize = 4;
+
+/// A new object of a remote store.
+pub(super) struct RemoteUpload {
+    path: String,
+    url: String,
+    store: Arc<dyn ObjectStore>,
+    location: object_store::path::Path,
+    size: u64,
+    buffer: Vec<u8>,
+    parts: Option<Parts>,
+}
+
+struct Parts {
+    upload: Box<dyn MultipartUpload>,
+    sending: JoinSet<object_store::Result<()>>,
+}
+
+impl RemoteUpload {
+    pub(super) fn new(path: &str, url: String, store: Arc<dyn ObjectStore>, location: object_store::path::Path) -> Self {
+        Self { path: path.to_owned(), url, store, location, size: 0, buffer: Vec::new(), parts: None }
+    }
+
+    /// Sends the buffer as a part.
+    fn send(&mut self) -> Result<()> {
+        let runtime = exec::runtime()?;
+        let url = &self.url;
+        if self.parts.is_none() {
+            let (store, location) = (Arc::clone(&self.store), self.location.clone());
+            let upload = Pending::task(runtime.spawn(async move { store.put_multipart(&location).await.map_err(|e| failed("write", location.as_ref(), &e)) }));
+            self.parts = Some(Parts { upload: upload.wait()?, sending: JoinSet::new() });
+        }
+        let Some(parts) = self.parts.as_mut() else { return Ok(()) };
+        while parts.sending.len() >= PARTS_AT_ONCE {
+            if let Some(sent) = futures::executor::block_on(parts.sending.join_next()) {
+                arrived(sent, url)?;
+            }
+        }
+        let part = parts.upload.put_part(PutPayload::from(Bytes::from(std::mem::replace(&mut self.buffer, Vec::with_capacity(PART)))));
+        parts.sending.spawn_on(part, runtime.handle());
+        Ok(())
+    }
+}
+
+fn arrived(sent: std::result::Result<object_store::Result<()>, tokio::task::JoinError>, url: &str) -> Result<()> {
+    sent.map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?.map_err(|e| failed("write", url, &e))
+}
+
+impl Upload for RemoteUpload {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.size += bytes.len() as u64;
+        while !bytes.is_empty() {
+            // A full buffer is sent when more comes: the last part is never empty.
+            if self.buffer.len() >= PART {
+                self.send()?;
+            }
+            let (head, tail) = bytes.split_at(bytes.len().min(PART - self.buffer.len()));
+            self.buffer.extend_from_slice(head);
+            bytes = tail;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+        let begun = if self.parts.is_some() { self.send() } else { Ok(()) };
+        let runtime = match begun.and_then(|()| exec::runtime()) {
+            Ok(runtime) => runtime,
+            Err(error) => return Pending::lazy(move || Err(error)),
+        };
+        Pending::task(runtime.spawn(async move {
+            let fault = |e: &object_store::Error| failed("write", &self.url, e);
+            match self.parts.as_mut() {
+                None => {
+                    let payload = PutPayload::from(Bytes::from(std::mem::take(&mut self.buffer)));
+                    self.store.put(&self.location, payload).await.map_err(|e| fault(&e))?;
+                }
+                Some(parts) => {
+                    while let Some(sent) = parts.sending.join_next().await {
+                        arrived(sent, &self.url)?;
+                    }
+                    parts.upload.complete().await.map_err(|e| fault(&e))?;
+                }
+            }
+            self.parts = None;
+            // The service's own clock would cost another request.
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: i64::try_from(now).unwrap_or(0) })
+        }))
+    }
+}
+
+impl Drop for RemoteUpload {
+    fn drop(&mut self) {
+        if let Some(Parts { mut upload, mut sending }) = self.parts.take()
+            && let Ok(runtime) = exec::runtime()
+        {
+            runtime.spawn(async move {
+                sending.shutdown().await;
+                // Services also forget unfinished uploads by themselves, when told to.
+                let _ = upload.abort().await;
+            });
+        }
+    }
+}

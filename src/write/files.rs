@@ -1,0 +1,208 @@
+//! Prepared rows -> the right file of the right partition, within bounds of size, number and memory.
+
+use arrow_array::ArrayRef;
+use rustc_hash::FxHashMap;
+
+use super::partition::{Partitions, directory};
+use super::{Prepared, WriteRequest, layout};
+use crate::error::Result;
+use crate::exec;
+use crate::pq::encode::size_of;
+use crate::pq::{Codec, EncodedFile, Encoders, FileEncoder};
+
+/// Rows that are worth encoding at once; fewer wait for more of their partition.
+const ROWS: usize = 8 << 10;
+/// Bytes that are worth it.
+const BYTES: u64 = 1 << 20;
+/// Characters of a random prefix, unless the table says otherwise.
+const PREFIX: usize = 2;
+
+/// The rows of one partition that have not been written.
+#[derive(Default)]
+struct Part {
+    /// Rows that wait to be encoded.
+    pieces: Vec<Vec<ArrayRef>>,
+    rows: usize,
+    bytes: u64,
+    file: Option<FileEncoder>,
+    /// When it was last given rows.
+    used: u64,
+}
+
+/// All files of a write.
+pub(super) struct Files<'a> {
+    request: &'a WriteRequest,
+    encoders: Encoders,
+    codec: Codec,
+    partitions: &'a Partitions,
+    /// Names of the partition columns in directories.
+    names: Vec<String>,
+    parts: FxHashMap<usize, Part>,
+    /// Which partition a file belongs to.
+    owners: FxHashMap<u64, usize>,
+    open: usize,
+    /// Bytes of rows that wait.
+    waiting: u64,
+    clock: u64,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new(request: &'a WriteRequest, encoders: Encoders, codec: Codec, partitions: &'a Partitions) -> Self {
+        let names = request.partition_columns.iter().filter_map(|name| request.schema.field(name)).map(|f| layout::file_name(f, request.mapping).to_owned());
+        Self {
+            request,
+            encoders,
+            codec,
+            partitions,
+            names: names.collect(),
+            parts: FxHashMap::default(),
+            owners: FxHashMap::default(),
+            open: 0,
+            waiting: 0,
+            clock: 0,
+        }
+    }
+
+    /// Gives every row to its partition.
+    pub(super) fn take(&mut self, prepared: Prepared) -> Result<()> {
+        let whole = prepared.runs.len() == 1;
+        for run in &prepared.runs {
+            let piece: Vec<ArrayRef> =
+                if whole { prepared.columns.clone() } else { prepared.columns.iter().map(|array| array.slice(run.start, run.length)).collect() };
+            let bytes: u64 = piece.iter().map(size_of).sum();
+            self.clock += 1;
+            let part = self.parts.entry(run.partition).or_default();
+            part.pieces.push(piece);
+            part.rows += run.length;
+            part.bytes += bytes;
+            part.used = self.clock;
+            self.waiting += bytes;
+            if part.rows >= ROWS || part.bytes >= BYTES.min(self.request.target_file_size) {
+                self.encode(run.partition)?;
+            }
+        }
+        self.relieve()
+    }
+
+    /// Encodes the rows of a partition that wait.
+    fn encode(&mut self, partition: usize) -> Result<()> {
+        if self.parts.get(&partition).is_some_and(|part| part.file.is_none()) {
+            while self.open >= self.request.max_open_files.max(1) && self.end_idle()? {}
+            let file = self.create(partition)?;
+            if let Some(part) = self.parts.get_mut(&partition) {
+                part.file = Some(file);
+            }
+        }
+        let Some(part) = self.parts.get_mut(&partition) else { return Ok(()) };
+        let Some(file) = part.file.as_mut() else { return Ok(()) };
+        // How large a file is shows only once its rows are encoded.
+        let ahead = self.request.target_file_size / 4;
+        let in_flight = self.request.memory / 8;
+        self.encoders.wait(|encoders| file.queued() <= ahead && (encoders.queued() <= in_flight || file.queued() == 0))?;
+        file.push(&part.pieces)?;
+        self.waiting -= part.bytes;
+        part.pieces.clear();
+        (part.rows, part.bytes) = (0, 0);
+        if file.bytes() >= self.request.target_file_size {
+            self.close(partition)?;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, partition: usize) -> Result<FileEncoder> {
+        let (id, codec) = (self.encoders.next_id(), self.codec.suffix);
+        let kind = if self.request.change_data { "cdc" } else { "part" };
+        let name = format!("{kind}-{id:05}-{}-c000{codec}.parquet", exec::uuid());
+        let flag = self.request.properties.get("delta.randomizeFilePrefixes").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let directory = if flag {
+            let length = self.request.properties.get("delta.randomPrefixLength").and_then(|text| text.trim().parse().ok()).unwrap_or(PREFIX);
+            random_directory(length)
+        } else {
+            directory(&self.names, &self.partitions.values(partition))
+        };
+        let root = if self.request.change_data { "_change_data/" } else { "" };
+        let file = self.encoders.open(format!("{root}{directory}{name}"))?;
+        self.owners.insert(id, partition);
+        self.open += 1;
+        Ok(file)
+    }
+
+    fn close(&mut self, partition: usize) -> Result<()> {
+        let Some(file) = self.parts.get_mut(&partition).and_then(|part| part.file.take()) else { return Ok(()) };
+        self.open -= 1;
+        file.close()
+    }
+
+    /// Ends the file that was idle longest.
+    fn end_idle(&mut self) -> Result<bool> {
+        let idle = self.parts.iter().filter(|(_, part)| part.file.is_some()).min_by_key(|(_, part)| part.used).map(|(partition, _)| *partition);
+        let Some(partition) = idle else { return Ok(false) };
+        self.close(partition)?;
+        Ok(true)
+    }
+
+    /// Sets memory free when there is too little: rows that wait are encoded, most first, then large row groups are ended.
+    fn relieve(&mut self) -> Result<()> {
+        let memory = self.request.memory;
+        while self.waiting > memory / 4 {
+            let Some((partition, bytes)) = self.parts.iter().map(|(n, part)| (*n, part.bytes)).max_by_key(|(_, bytes)| *bytes) else { break };
+            if bytes == 0 {
+                break;
+            }
+            self.encode(partition)?;
+        }
+        if self.encoders.memory() <= memory / 2 {
+            return Ok(());
+        }
+        self.end_large()?;
+        self.encoders.wait(|encoders| encoders.memory() <= memory || encoders.queued() == 0)?;
+        if self.encoders.memory() > memory {
+            // What was queued has become part of row groups, of which some are too large by now.
+            self.end_large()?;
+            self.encoders.wait(|encoders| encoders.memory() <= memory)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the largest row groups, until the others take no more than half of the memory.
+    fn end_large(&mut self) -> Result<()> {
+        let mut sizes: Vec<(u64, usize)> = self.parts.iter().filter_map(|(n, part)| Some((part.file.as_ref()?.memory(), *n))).collect();
+        sizes.sort_unstable();
+        let mut held: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
+        while held > self.request.memory / 2
+            && let Some((bytes, partition)) = sizes.pop()
+        {
+            if let Some(file) = self.parts.get_mut(&partition).and_then(|part| part.file.as_mut()) {
+                file.end_group()?;
+            }
+            held -= bytes;
+        }
+        Ok(())
+    }
+
+    /// Encodes what is left and waits for all files; each with its partition.
+    pub(super) fn finish(mut self) -> Result<Vec<(EncodedFile, usize)>> {
+        let mut left: Vec<(u64, usize)> = self.parts.iter().map(|(partition, part)| (part.used, *partition)).collect();
+        left.sort_unstable();
+        for (_, partition) in left {
+            if self.parts.get(&partition).is_some_and(|part| part.rows > 0) {
+                self.encode(partition)?;
+            }
+            self.close(partition)?;
+        }
+        let Self { encoders, owners, .. } = self;
+        let files = encoders.finish()?;
+        Ok(files.into_iter().map(|file| (owners.get(&file.id).copied().unwrap_or_default(), file)).map(|(partition, file)| (file, partition)).collect())
+    }
+}
+
+/// A directory of random letters and digits, which spreads files over the partitions of an object store.
+fn random_directory(length: usize) -> String {
+    const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut out: String =
+        (0..length.min(32)).filter_map(|_| LETTERS.get((exec::random() % LETTERS.len() as u64) as usize)).map(|letter| char::from(*letter)).collect();
+    if !out.is_empty() {
+        out.push('/');
+    }
+    out
+}

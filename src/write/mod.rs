@@ -1,0 +1,359 @@
+//! WRITE: batches -> data files, and the facts for their `add` actions. The log is not touched.
+//!
+//! The input is never collected. Batches are cut into slices; each slice is cast to the table's types ([`cast`]), filled and
+//! checked ([`rules`]) and split by partition ([`partition`]) on the pool; the calling thread takes the results in order and
+//! hands them to one encoder a partition (`files`), whose columns are encoded in parallel (`pq::encode`). Files end at the
+//! target size, which is measured on encoded bytes; when too many are open the one that was idle longest is ended, and when
+//! they take too much memory the row group of the largest. Statistics ([`stats`]) are learned while encoding.
+//!
+//! A write that fails or is cancelled deletes what it wrote; a process that dies leaves files that no log names.
+//!
+//! Protocol: "Add File and Remove File", "Data Files", "Per-file Statistics", "Partition Value Serialization".
+//! Cost: one pass; memory is [`WriteRequest::memory`] and what the slices in flight take.
+
+pub mod cast;
+mod files;
+mod layout;
+pub mod partition;
+pub mod rules;
+pub mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take;
+
+use self::cast::Columns;
+use self::files::Files;
+use self::partition::{Partitions, Run, log_path};
+use self::rules::{Rules, advance};
+use self::stats::StatsPlan;
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
+use crate::pq::encode::size_of;
+use crate::pq::{Codec, Encoders, Format, Mapping, WriterProperties};
+use crate::protocol::calendar::Zone;
+use crate::protocol::schema::{DataType, StructType};
+use crate::store::Store;
+
+/// What to write and how.
+#[derive(Debug, Clone)]
+pub struct WriteRequest {
+    /// The table's schema, partition columns included.
+    pub schema: StructType,
+    /// The partition columns, by their logical names.
+    pub partition_columns: Vec<String>,
+    /// How columns are named in files and in the log.
+    pub mapping: Mapping,
+    /// The table's properties.
+    pub properties: BTreeMap<String, String>,
+    /// Whether files hold the partition columns, too.
+    pub materialize_partition_columns: bool,
+    /// How files are encoded.
+    pub writer_properties: WriterProperties,
+    /// Bytes of a file after which a new one is begun.
+    pub target_file_size: u64,
+    /// Files that are written at the same time at most.
+    pub max_open_files: usize,
+    /// Bytes of memory for rows that are not written yet.
+    pub memory: u64,
+    /// Where timestamps without a zone are read when the column is an instant; `None` refuses them.
+    pub zone: Option<Zone>,
+    /// Whether the files are change data: other directory and names, and no statistics.
+    pub change_data: bool,
+    /// What the table demands of its rows.
+    pub rules: Rules,
+    /// Stops the work.
+    pub cancel: Cancel,
+    /// Counts rows that are written.
+    pub progress: Progress,
+}
+
+/// Bytes of a file after which a new one is begun, unless asked otherwise: as the `deltalake` package has it.
+pub const TARGET_FILE_SIZE: u64 = 100 << 20;
+/// Memory of a write, unless asked otherwise.
+const MEMORY: u64 = 1 << 30;
+/// Files open at once, unless asked otherwise.
+const OPEN_FILES: usize = 256;
+
+impl WriteRequest {
+    /// A write of rows of `schema`, everything else as usual.
+    #[must_use]
+    pub fn new(schema: StructType) -> Self {
+        Self {
+            schema,
+            partition_columns: Vec::new(),
+            mapping: Mapping::None,
+            properties: BTreeMap::new(),
+            materialize_partition_columns: false,
+            writer_properties: WriterProperties::default(),
+            target_file_size: TARGET_FILE_SIZE,
+            max_open_files: OPEN_FILES,
+            memory: MEMORY,
+            zone: Some(Zone::UTC),
+            change_data: false,
+            rules: Rules::default(),
+            cancel: Cancel::default(),
+            progress: Progress::default(),
+        }
+    }
+}
+
+/// A data file that was written, as its `add` action needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewFile {
+    /// Path relative to the table, URI-encoded as in the log.
+    pub path: String,
+    /// Values of the partition columns by their names in the log, in their order; `None` is null.
+    pub partition_values: Vec<(String, Option<String>)>,
+    /// Bytes.
+    pub size: u64,
+    /// Milliseconds since the epoch.
+    pub modified_ms: i64,
+    /// Rows.
+    pub num_records: u64,
+    /// Statistics as JSON text; none of change data.
+    pub stats: Option<String>,
+}
+
+/// What came of a write.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Written {
+    /// The files, in the order in which they were begun.
+    pub files: Vec<NewFile>,
+    /// Rows in all.
+    pub rows: u64,
+    /// For each identity column whose values were given out the last one of them.
+    pub identities: Vec<(String, i64)>,
+}
+
+/// What the jobs of one write share.
+struct Plan {
+    schema: StructType,
+    rules: Rules,
+    zone: Option<Zone>,
+    /// Places of the partition columns in the schema.
+    partition_places: Vec<usize>,
+    /// Places of the columns that files hold.
+    written_places: Vec<usize>,
+    partitions: Partitions,
+}
+
+/// Rows ready to be encoded.
+struct Prepared {
+    /// Columns of the file, rows in the order of the runs.
+    columns: Vec<ArrayRef>,
+    runs: Vec<Run>,
+    rows: usize,
+}
+
+/// Rows of a slice at most.
+const SLICE_ROWS: usize = 64 << 10;
+/// The same where they are split by partition, so that each gets some.
+const SPLIT_ROWS: usize = 256 << 10;
+/// Bytes of a slice, about.
+const SLICE_BYTES: u64 = 16 << 20;
+
+/// Writes `source` as data files of the table in `store`.
+///
+/// Called on a thread of its own, never on the pool: it pulls the source and waits for the encoders.
+///
+/// # Errors
+/// [`Error::SchemaMismatch`] and [`Error::Invalid`] for data that does not fit, [`Error::ConstraintViolated`],
+/// [`Error::Storage`], [`Error::Cancelled`], whatever the source gives. No file is left behind then, as far as that can be had.
+pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<Written> {
+    let (plan, stats, format, codec) = plan(request)?;
+    let plan = Arc::new(plan);
+    let encoders = Encoders::start(format, Arc::clone(store), &request.cancel, &request.progress)?;
+    let mut files = Files::new(request, encoders, codec, &plan.partitions);
+    let slices = Slices {
+        source,
+        plan: Arc::clone(&plan),
+        identities: plan.rules.identities.clone(),
+        columns: None,
+        waiting: None,
+        row: 0,
+        slice_rows: if request.partition_columns.is_empty() { SLICE_ROWS } else { SPLIT_ROWS },
+        slice_bytes: SLICE_BYTES.min(request.target_file_size / 8).max(1),
+        marks: Arc::default(),
+    };
+    let marks = Arc::clone(&slices.marks);
+    let mut rows = 0;
+    for prepared in lanes(slices, parallelism() + 1, 1, &request.cancel) {
+        let prepared = prepared?;
+        rows += prepared.rows as u64;
+        files.take(prepared)?;
+    }
+    let encoded = files.finish()?;
+    let names: Vec<String> = plan.partition_names(request.mapping);
+    let new_file = |(file, partition): (crate::pq::EncodedFile, usize)| NewFile {
+        path: log_path(&file.meta.path),
+        partition_values: names.iter().cloned().zip(plan.partitions.values(partition).iter().cloned()).collect(),
+        size: file.meta.size,
+        modified_ms: file.meta.modified_ms,
+        num_records: file.rows,
+        stats: (!request.change_data).then(|| stats.json(file.rows, &file.facts)),
+    };
+    let identities = marks.lock().map(|marks| marks.clone()).unwrap_or_default();
+    Ok(Written { files: encoded.into_iter().map(new_file).collect(), rows, identities: identities.into_iter().collect() })
+}
+
+fn plan(request: &WriteRequest) -> Result<(Plan, StatsPlan, Format, Codec)> {
+    let schema = &request.schema;
+    let partition_places = request
+        .partition_columns
+        .iter()
+        .map(|name| {
+            let place = schema.fields.iter().position(|field| field.name == *name);
+            place.ok_or_else(|| Error::invalid("a partition column is not in the schema").at_column(name))
+        })
+        .collect::<Result<Vec<usize>>>()?;
+    if let Some(field) = partition_places.iter().filter_map(|n| schema.fields.get(*n)).find(|f| !f.data_type.is_primitive() || f.data_type == DataType::Void) {
+        return Err(Error::invalid(format!("a column of type {} cannot be a partition column", field.data_type)).at_column(&field.name));
+    }
+    let written_places: Vec<usize> = (0..schema.fields.len())
+        .filter(|n| request.materialize_partition_columns || !partition_places.contains(n))
+        .filter(|n| schema.fields.get(*n).is_some_and(|field| field.data_type != DataType::Void))
+        .collect();
+    let written = StructType { fields: written_places.iter().filter_map(|n| schema.fields.get(*n).cloned()).collect() };
+    let file_schema = layout::file_schema(&written, request.mapping)?;
+    let mut stats = StatsPlan::new(&written, &request.partition_columns, &request.properties, |field| layout::file_name(field, request.mapping).to_owned())?;
+    if request.change_data {
+        stats = stats.nothing();
+    }
+    let compression = request.writer_properties.compression.as_deref().or(request.properties.get("delta.parquet.compression.codec").map(String::as_str));
+    let codec = Codec::parse(compression.unwrap_or("zstd"))?;
+    let named = |name: &str| layout::find(schema, name, request.mapping);
+    let format = Format::new(file_schema, &request.writer_properties, codec, &stats.wanted(), named, stats.text_bytes())?;
+    let plan =
+        Plan { schema: schema.clone(), rules: request.rules.clone(), zone: request.zone, partition_places, written_places, partitions: Partitions::default() };
+    Ok((plan, stats, format, codec))
+}
+
+impl Plan {
+    /// The names of the partition columns in the log and in directories.
+    fn partition_names(&self, mapping: Mapping) -> Vec<String> {
+        self.partition_places.iter().filter_map(|n| self.schema.fields.get(*n)).map(|field| layout::file_name(field, mapping).to_owned()).collect()
+    }
+
+    /// Casts, fills, checks and splits the rows of a slice.
+    fn prepare(&self, batch: &RecordBatch, columns: &Columns, starts: &[Option<i64>], first_row: u64) -> Result<Prepared> {
+        let rows = batch.num_rows();
+        let arrays = columns.cast(batch, &self.schema, self.zone)?;
+        let arrays = self.rules.apply(&self.schema, arrays, rows, starts, first_row)?;
+        let keys: Vec<_> = self.partition_places.iter().filter_map(|n| Some((self.schema.fields.get(*n)?, Arc::clone(arrays.get(*n)?)))).collect();
+        let (order, runs) = self.partitions.split(&keys, rows)?;
+        let columns = self
+            .written_places
+            .iter()
+            .filter_map(|n| Some((arrays.get(*n)?, self.schema.fields.get(*n)?)))
+            .map(|(array, field)| column(array, &field.data_type, order.as_ref()))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Prepared { columns, runs, rows })
+    }
+}
+
+/// A column as files hold it, rows in `order`.
+fn column(array: &ArrayRef, data_type: &DataType, order: Option<&UInt32Array>) -> Result<ArrayRef> {
+    let array = cast::without_voids(array, data_type)?;
+    match order {
+        None => Ok(array),
+        // Rows wait for others of their partition: views would keep the whole input alive.
+        Some(order) => cast::without_views(&take(&array, order, None)?),
+    }
+}
+
+/// The input in slices, each as the work that prepares it. Pulled by the writing call, one after the other.
+struct Slices<I> {
+    source: I,
+    plan: Arc<Plan>,
+    identities: Vec<rules::Identity>,
+    /// The schema of the last batch and where the table's columns are in it.
+    columns: Option<(SchemaRef, Arc<Columns>)>,
+    /// What is left of a batch.
+    waiting: Option<RecordBatch>,
+    row: u64,
+    slice_rows: usize,
+    slice_bytes: u64,
+    /// Last values given out for identity columns.
+    marks: Arc<std::sync::Mutex<BTreeMap<String, i64>>>,
+}
+
+/// Where the columns are, first values of identity columns, the slice, the position of its first row.
+type Slice = (Arc<Columns>, Vec<Option<i64>>, RecordBatch, u64);
+
+impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
+    fn slice(&mut self) -> Result<Option<Slice>> {
+        let batch = loop {
+            match self.waiting.take().map_or_else(|| self.source.next().transpose(), |batch| Ok(Some(batch)))? {
+                Some(batch) if batch.num_rows() == 0 => {
+                    self.columns(&batch)?;
+                }
+                Some(batch) => break batch,
+                None => return Ok(None),
+            }
+        };
+        let columns = self.columns(&batch)?;
+        let mut length = batch.num_rows().min(self.slice_rows);
+        // A guess by the first rows: what is cut is about as large as was asked for.
+        let bytes: u64 = batch.slice(0, length).columns().iter().map(size_of).sum();
+        if bytes > self.slice_bytes {
+            let fits = u128::from(self.slice_bytes) * length as u128 / u128::from(bytes);
+            length = usize::try_from(fits).unwrap_or(length).clamp(1, length);
+        }
+        let rest = batch.num_rows() - length;
+        if rest > 0 {
+            self.waiting = Some(batch.slice(length, rest));
+        }
+        let mut starts = Vec::with_capacity(self.identities.len());
+        for identity in &mut self.identities {
+            let place = self.plan.schema.fields.iter().position(|field| field.name == identity.column);
+            let given = place.and_then(|n| columns.places.get(n)).is_some_and(Option::is_some);
+            if given {
+                starts.push(None);
+                continue;
+            }
+            starts.push(Some(advance(identity, length)?));
+            if let Ok(mut marks) = self.marks.lock() {
+                marks.insert(identity.column.clone(), identity.next.wrapping_sub(identity.step));
+            }
+        }
+        let first_row = self.row;
+        self.row += length as u64;
+        Ok(Some((columns, starts, batch.slice(0, length), first_row)))
+    }
+
+    fn columns(&mut self, batch: &RecordBatch) -> Result<Arc<Columns>> {
+        let schema = batch.schema();
+        if let Some((known, columns)) = &self.columns
+            && (Arc::ptr_eq(known, &schema) || *known == schema)
+        {
+            return Ok(Arc::clone(columns));
+        }
+        let columns = Columns::find(&schema, &self.plan.schema)?;
+        self.plan.rules.prepare(&self.plan.schema, &columns)?;
+        let columns = Arc::new(columns);
+        self.columns = Some((schema, Arc::clone(&columns)));
+        Ok(columns)
+    }
+}
+
+impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for Slices<I> {
+    type Item = Source<Prepared>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let work: Box<dyn FnOnce() -> Result<Prepared> + Send> = match self.slice() {
+            Ok(None) => return None,
+            Ok(Some((columns, starts, batch, first_row))) => {
+                let plan = Arc::clone(&self.plan);
+                Box::new(move || plan.prepare(&batch, &columns, &starts, first_row))
+            }
+            Err(error) => Box::new(move || Err(error)),
+        };
+        Some(Box::new(std::iter::once_with(work)))
+    }
+}

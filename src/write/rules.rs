@@ -1,0 +1,304 @@
+//! What a table demands of its rows: NOT NULL at every depth, CHECK constraints, generated columns, defaults, identities.
+//!
+//! Runs batch by batch on the pool, before encoding; the first row that breaks a rule ends the write with an error that
+//! names it. Null is a violation of a CHECK like false is; a generated column that is given must be `<=>` its expression.
+//!
+//! Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns", "Identity Columns".
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_buffer::NullBuffer;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::{Field, Schema};
+
+use super::cast::Columns;
+use crate::error::{Error, Result};
+use crate::expr::{Bound, Expr, Function};
+use crate::protocol::schema::{DataType, StructType, TextLayout};
+
+/// A CHECK constraint or invariant.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// The expression as the table has it.
+    pub sql: String,
+    /// The expression.
+    pub expr: Bound,
+}
+
+/// A column whose missing values are computed.
+#[derive(Debug, Clone)]
+pub struct Computed {
+    /// The column.
+    pub column: String,
+    /// Its values, of exactly the column's type.
+    pub expr: Bound,
+}
+
+/// A column that counts.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The column, a long.
+    pub column: String,
+    /// The next value to give.
+    pub next: i64,
+    /// The distance between values, not 0.
+    pub step: i64,
+    /// Whether the data may give values of its own.
+    pub allow_explicit: bool,
+}
+
+/// The rules of one write.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Constraints, checked last.
+    pub checks: Vec<Check>,
+    /// Values of columns that the data lacks.
+    pub defaults: Vec<Computed>,
+    /// Generated columns: computed where the data lacks them, compared where it has them.
+    pub generated: Vec<Computed>,
+    /// Columns that count.
+    pub identities: Vec<Identity>,
+}
+
+impl Rules {
+    /// Checks that the rules fit the table, and that data with `columns` can become rows of it.
+    ///
+    /// # Errors
+    /// [`Error::SchemaMismatch`] for a NOT NULL column that is missing, [`Error::Invalid`] for values of an identity column
+    /// that only the table may give and for rules that name no column or have another type.
+    pub fn prepare(&self, table: &StructType, columns: &Columns) -> Result<()> {
+        let of = |name: &str| {
+            let place = table.fields.iter().position(|field| field.name == name);
+            let field = place.and_then(|n| table.fields.get(n));
+            field.ok_or_else(|| Error::invalid("a rule names a column that the table does not have").at_column(name))
+        };
+        for rule in self.defaults.iter().chain(&self.generated) {
+            let field = of(&rule.column)?;
+            if field.data_type != *rule.expr.data_type() && !matches!(rule.expr.data_type(), DataType::Void) {
+                return Err(Error::schema_mismatch(
+                    "an expression does not have its column's type",
+                    field.data_type.to_string(),
+                    rule.expr.data_type().to_string(),
+                )
+                .at_column(&rule.column));
+            }
+        }
+        for identity in &self.identities {
+            if of(&identity.column)?.data_type != DataType::Long || identity.step == 0 {
+                return Err(Error::invalid("an identity column must be a long with a step other than 0").at_column(&identity.column));
+            }
+        }
+        for (field, place) in table.fields.iter().zip(&columns.places) {
+            let name = &field.name;
+            let identity = self.identities.iter().find(|identity| identity.column == *name);
+            if place.is_some() && identity.is_some_and(|identity| !identity.allow_explicit) {
+                return Err(Error::invalid("the data gives values for an identity column that is GENERATED ALWAYS; leave the column out").at_column(name));
+            }
+            let filled = identity.is_some() || self.defaults.iter().chain(&self.generated).any(|rule| rule.column == *name);
+            if place.is_none() && !filled && !field.nullable {
+                return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills what is missing and checks everything. `starts` are the first values of the identity columns for these rows, where
+    /// the data lacks them; `first_row` is the position of the first row in the data, for messages.
+    ///
+    /// # Errors
+    /// [`Error::ConstraintViolated`] names the rule and the row; whatever an expression raises.
+    pub fn apply(&self, table: &StructType, columns: Vec<Option<ArrayRef>>, rows: usize, starts: &[Option<i64>], first_row: u64) -> Result<Vec<ArrayRef>> {
+        let mut columns = columns;
+        self.fill(table, &mut columns, &self.defaults, rows)?;
+        for (identity, start) in self.identities.iter().zip(starts) {
+            if let (Some(start), Some(slot)) = (start, slot(table, &mut columns, &identity.column)) {
+                *slot = Some(Arc::new((0..rows).map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64))).collect::<Int64Array>()));
+            }
+        }
+        let given: Vec<bool> = self.generated.iter().map(|rule| slot(table, &mut columns, &rule.column).is_some_and(|slot| slot.is_some())).collect();
+        self.fill(table, &mut columns, &self.generated, rows)?;
+        let columns: Vec<ArrayRef> = table
+            .fields
+            .iter()
+            .zip(columns)
+            .map(|(field, array)| array.unwrap_or_else(|| new_null_array(&field.data_type.to_arrow(TextLayout::Plain), rows)))
+            .collect();
+        for (field, array) in table.fields.iter().zip(&columns) {
+            let at = |row: usize| row;
+            not_null(array, &field.data_type, field.nullable, &field.name, None, &at, first_row)?;
+        }
+        if !self.checks.is_empty() || given.contains(&true) {
+            let batch = batch_of(table, columns.iter().map(Some), rows)?;
+            for (rule, _) in self.generated.iter().zip(&given).filter(|(_, given)| **given) {
+                check_generated(rule, &batch, first_row)?;
+            }
+            for check in &self.checks {
+                let held = check.expr.filter_mask(&batch)?;
+                if let Some(row) = first_false(&held) {
+                    let what = format!(
+                        "the CHECK constraint `{}` ({}) does not hold for row {}: {}",
+                        check.name,
+                        check.sql,
+                        first_row + row as u64 + 1,
+                        values(&check.expr, &batch, row)
+                    );
+                    return Err(Error::constraint_violated(&check.name, what));
+                }
+            }
+        }
+        Ok(columns)
+    }
+
+    /// Computes the columns of `computed` that are missing, in order.
+    fn fill(&self, table: &StructType, columns: &mut [Option<ArrayRef>], computed: &[Computed], rows: usize) -> Result<()> {
+        for rule in computed {
+            if slot(table, columns, &rule.column).is_none_or(|slot| slot.is_some()) {
+                continue;
+            }
+            let batch = batch_of(table, columns.iter().map(Option::as_ref), rows)?;
+            let value = rule.expr.evaluate(&batch).map_err(|e| e.at_column(&rule.column))?;
+            if let Some(slot) = slot(table, columns, &rule.column) {
+                // The type of a bare NULL is left to the column.
+                let void = matches!(rule.expr.data_type(), DataType::Void);
+                *slot = (!void).then_some(value);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn slot<'a>(table: &StructType, columns: &'a mut [Option<ArrayRef>], name: &str) -> Option<&'a mut Option<ArrayRef>> {
+    let place = table.fields.iter().position(|field| field.name == name)?;
+    columns.get_mut(place)
+}
+
+/// The columns that there are, by their logical names.
+fn batch_of<'a>(table: &StructType, columns: impl Iterator<Item = Option<&'a ArrayRef>>, rows: usize) -> Result<RecordBatch> {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = table
+        .fields
+        .iter()
+        .zip(columns)
+        .filter_map(|(field, array)| array.map(|array| (Field::new(&field.name, array.data_type().clone(), true), Arc::clone(array))))
+        .unzip();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
+}
+
+fn check_generated(rule: &Computed, batch: &RecordBatch, first_row: u64) -> Result<()> {
+    let column = Expr::Column { path: vec![rule.column.clone()], data_type: rule.expr.data_type().clone() };
+    let equal = Expr::call(Function::EqualNullSafe, vec![column, rule.expr.expr.clone()], DataType::Boolean)?;
+    let held = rule.expr.with(equal).filter_mask(batch)?;
+    let Some(row) = first_false(&held) else { return Ok(()) };
+    let given = batch.column_by_name(&rule.column).map_or_else(String::new, |array| shown_value(array, row));
+    let what = format!(
+        "the generated column `{}` is {given} in row {} where `{}` gives another value: {}",
+        rule.column,
+        first_row + row as u64 + 1,
+        rule.expr,
+        values(&rule.expr, batch, row)
+    );
+    Err(Error::constraint_violated(&rule.column, what).at_column(&rule.column))
+}
+
+fn first_false(held: &BooleanArray) -> Option<usize> {
+    (held.true_count() < held.len()).then(|| held.values().iter().position(|held| !held)).flatten()
+}
+
+/// The row's values of the columns that an expression reads.
+fn values(expr: &Bound, batch: &RecordBatch, row: usize) -> String {
+    let shown: Vec<String> =
+        expr.column_names().into_iter().filter_map(|name| batch.column_by_name(name).map(|array| format!("{name} = {}", shown_value(array, row)))).collect();
+    shown.join(", ")
+}
+
+fn shown_value(array: &ArrayRef, row: usize) -> String {
+    let options = FormatOptions::new().with_null("NULL").with_display_error(true);
+    ArrayFormatter::try_new(array.as_ref(), &options).map_or_else(|_| "a value".to_owned(), |formatter| formatter.value(row).to_string())
+}
+
+/// Looks for nulls where the schema has none. `parent` is what is valid above; `row_of` gives the row of an element.
+fn not_null(
+    array: &ArrayRef,
+    data_type: &DataType,
+    nullable: bool,
+    path: &str,
+    parent: Option<&NullBuffer>,
+    row_of: &dyn Fn(usize) -> usize,
+    first_row: u64,
+) -> Result<()> {
+    if !nullable && array.logical_null_count() > 0 {
+        let nulls = array.logical_nulls();
+        let broken = nulls.as_ref().and_then(|nulls| (0..array.len()).find(|n| nulls.is_null(*n) && parent.is_none_or(|parent| parent.is_valid(*n))));
+        if let Some(element) = broken {
+            let row = first_row + row_of(element) as u64 + 1;
+            return Err(Error::constraint_violated("NOT NULL", format!("the column `{path}` is NOT NULL and null in row {row}")).at_column(path));
+        }
+    }
+    match data_type {
+        DataType::Struct(fields) if has_demands(data_type) => {
+            let Some(array) = array.as_struct_opt() else { return Ok(()) };
+            let valid = NullBuffer::union(parent, array.nulls());
+            for (field, child) in fields.fields.iter().zip(array.columns()) {
+                not_null(child, &field.data_type, field.nullable, &format!("{path}.{}", field.name), valid.as_ref(), row_of, first_row)?;
+            }
+            Ok(())
+        }
+        DataType::Array(of) if has_demands(data_type) => {
+            let Some(array) = array.as_list_opt::<i32>() else { return Ok(()) };
+            let valid = NullBuffer::union(parent, array.nulls());
+            let (above, owner) = elements(array.offsets(), array.values().len(), valid.as_ref());
+            let row = |element: usize| row_of(owner(element));
+            not_null(array.values(), &of.element, of.contains_null, &format!("{path}.element"), above.as_ref(), &row, first_row)
+        }
+        DataType::Map(of) if has_demands(data_type) => {
+            let Some(array) = array.as_map_opt() else { return Ok(()) };
+            let valid = NullBuffer::union(parent, array.nulls());
+            let (above, owner) = elements(array.offsets(), array.keys().len(), valid.as_ref());
+            let row = |element: usize| row_of(owner(element));
+            not_null(array.keys(), &of.key, false, &format!("{path}.key"), above.as_ref(), &row, first_row)?;
+            not_null(array.values(), &of.value, of.value_contains_null, &format!("{path}.value"), above.as_ref(), &row, first_row)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether something inside of a type may not be null.
+fn has_demands(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => fields.fields.iter().any(|field| !field.nullable || has_demands(&field.data_type)),
+        DataType::Array(of) => !of.contains_null || has_demands(&of.element),
+        DataType::Map(of) => !of.value_contains_null || has_demands(&of.key) || has_demands(&of.value),
+        _ => false,
+    }
+}
+
+/// Which of `count` elements belong to a list that is valid, and to which list an element belongs.
+fn elements<'a>(offsets: &'a arrow_buffer::OffsetBuffer<i32>, count: usize, valid: Option<&NullBuffer>) -> (Option<NullBuffer>, impl Fn(usize) -> usize + 'a) {
+    let at = |n: usize| usize::try_from(offsets.get(n).copied().unwrap_or(0)).unwrap_or(0);
+    let lists = offsets.len().saturating_sub(1);
+    let (first, last) = (at(0), at(lists));
+    let mut seen = arrow_buffer::BooleanBufferBuilder::new(count);
+    seen.append_n(first, false);
+    for list in 0..lists {
+        seen.append_n(at(list + 1) - at(list), valid.is_none_or(|valid| valid.is_valid(list)));
+    }
+    seen.append_n(count.saturating_sub(last), false);
+    let all = valid.is_none_or(|valid| valid.null_count() == 0) && first == 0 && last == count;
+    let above = (!all).then(|| NullBuffer::new(seen.finish()));
+    (above, move |element| offsets.partition_point(|offset| usize::try_from(*offset).unwrap_or(0) <= element).saturating_sub(1))
+}
+
+/// The last value of each identity column whose values were given out: `rows` of them from `next` on.
+///
+/// # Errors
+/// [`Error::Invalid`] when a long cannot count that far.
+pub fn advance(identity: &mut Identity, rows: usize) -> Result<i64> {
+    let start = identity.next;
+    let next = i64::try_from(rows).ok().and_then(|rows| identity.step.checked_mul(rows)).and_then(|way| start.checked_add(way));
+    identity.next = next.ok_or_else(|| Error::invalid("the identity column has come to the end of its numbers").at_column(&identity.column))?;
+    Ok(start)
+}

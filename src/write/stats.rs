@@ -1,0 +1,447 @@
+//! Statistics of a new file: what the encoder learned -> the JSON text of `add.stats`.
+//!
+//! Leaves are the first `delta.dataSkippingNumIndexedCols` (32), or those that `delta.dataSkippingStatsColumns` names, without
+//! partition and `void` columns; lists, maps and variants count as leaves and have a null count only. Text is cut at 32
+//! characters, the upper bound then ends in a character that makes it one; timestamps are rounded outwards to milliseconds.
+//! Bounds that a text cannot say are left out, which is always right.
+//!
+//! Protocol: "Per-file Statistics".
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::error::{Error, Result, shown};
+use crate::expr::Scalar;
+use crate::expr::text::{datetime, number};
+use crate::parse::stats::has_bounds;
+use crate::pq::{LeafFacts, Wanted};
+use crate::protocol::schema::{DataType, StructField, StructType};
+
+/// Leaves that have statistics, unless the table says otherwise.
+const INDEXED: i64 = 32;
+/// Characters of text that bounds keep, unless the table says otherwise.
+const PREFIX: usize = 32;
+
+/// A field of the file, as its statistics see it.
+#[derive(Debug, Clone)]
+enum Node {
+    Struct(String, Vec<Node>),
+    Leaf(String, DataType, Wanted),
+}
+
+/// Which statistics a table's files have.
+#[derive(Debug, Clone)]
+pub struct StatsPlan {
+    nodes: Vec<Node>,
+    prefix: usize,
+}
+
+impl StatsPlan {
+    /// The plan for files with the columns `written`, of which `partitions` are partition columns. `physical` gives the name
+    /// of a field in the file.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for properties that cannot be read.
+    pub fn new(written: &StructType, partitions: &[String], properties: &BTreeMap<String, String>, physical: impl Fn(&StructField) -> String) -> Result<Self> {
+        let whole = |key: &str, default: i64| match properties.get(key) {
+            None => Ok(default),
+            Some(text) => {
+                text.trim().parse::<i64>().map_err(|_| Error::invalid(format!("the table property `{key}` is `{}`, which is no whole number", shown(text))))
+            }
+        };
+        let named = match properties.get("delta.dataSkippingStatsColumns") {
+            None => None,
+            Some(text) => Some(columns(text).ok_or_else(|| {
+                Error::invalid(format!("the table property `delta.dataSkippingStatsColumns` is `{}`, which is no list of columns", shown(text)))
+            })?),
+        };
+        let count = whole("delta.dataSkippingNumIndexedCols", INDEXED)?;
+        let left = if count < 0 { usize::MAX } else { usize::try_from(count).unwrap_or(usize::MAX) };
+        let prefix = usize::try_from(whole("delta.dataSkippingStringPrefixLength", PREFIX as i64)?).unwrap_or(PREFIX);
+        let mut planner = Planner { named, left, physical: &physical };
+        let nodes = written
+            .fields
+            .iter()
+            .map(|field| {
+                let partition = partitions.contains(&field.name);
+                planner.node(field, &mut Vec::new(), partition)
+            })
+            .collect();
+        Ok(Self { nodes, prefix })
+    }
+
+    /// The same files without any statistics.
+    #[must_use]
+    pub fn nothing(self) -> Self {
+        fn walk(nodes: Vec<Node>) -> Vec<Node> {
+            let node = |node| match node {
+                Node::Struct(name, children) => Node::Struct(name, walk(children)),
+                Node::Leaf(name, data_type, _) => Node::Leaf(name, data_type, Wanted::Nothing),
+            };
+            nodes.into_iter().map(node).collect()
+        }
+        Self { nodes: walk(self.nodes), ..self }
+    }
+
+    /// What the encoder shall learn of each leaf, in order.
+    #[must_use]
+    pub fn wanted(&self) -> Vec<Wanted> {
+        fn walk(nodes: &[Node], out: &mut Vec<Wanted>) {
+            for node in nodes {
+                match node {
+                    Node::Struct(_, children) => walk(children, out),
+                    Node::Leaf(_, _, wanted) => out.push(*wanted),
+                }
+            }
+        }
+        let mut out = Vec::new();
+        walk(&self.nodes, &mut out);
+        out
+    }
+
+    /// Bytes of text that the encoder's bounds must keep, so that ours can be made of them.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        // A tie-breaker is looked for among as many characters again, each of at most four bytes.
+        self.prefix.saturating_mul(8).clamp(64, 1 << 20)
+    }
+
+    /// The JSON text for a file of `rows` rows.
+    #[must_use]
+    pub fn json(&self, rows: u64, facts: &[LeafFacts]) -> String {
+        let mut out = format!("{{\"numRecords\":{rows}");
+        let min = |data_type: &DataType, facts: &LeafFacts| value(data_type, facts.min.as_ref()?, Side::Min, self.prefix);
+        let max = |data_type: &DataType, facts: &LeafFacts| value(data_type, facts.max.as_ref()?, Side::Max, self.prefix);
+        let bounded = |pick: &dyn Fn(&DataType, &LeafFacts) -> Option<String>, wanted: Wanted, data_type: &DataType, facts: &LeafFacts| {
+            (wanted == Wanted::Bounds).then(|| pick(data_type, facts)).flatten()
+        };
+        object(&mut out, "minValues", &self.nodes, facts, &|data_type, wanted, facts| bounded(&min, wanted, data_type, facts));
+        object(&mut out, "maxValues", &self.nodes, facts, &|data_type, wanted, facts| bounded(&max, wanted, data_type, facts));
+        object(&mut out, "nullCount", &self.nodes, facts, &|_, wanted, facts| (wanted != Wanted::Nothing).then(|| facts.nulls.to_string()));
+        out.push_str(",\"tightBounds\":true}");
+        out
+    }
+}
+
+/// How one leaf's value is written, if it has one.
+type Pick<'a> = &'a dyn Fn(&DataType, Wanted, &LeafFacts) -> Option<String>;
+
+fn object(out: &mut String, name: &str, nodes: &[Node], facts: &[LeafFacts], pick: Pick<'_>) {
+    fn walk(nodes: &[Node], facts: &mut std::slice::Iter<'_, LeafFacts>, pick: Pick<'_>) -> String {
+        let mut out = String::new();
+        for node in nodes {
+            let (name, text) = match node {
+                Node::Struct(name, children) => {
+                    let inner = walk(children, facts, pick);
+                    (name, (!inner.is_empty()).then(|| format!("{{{inner}}}")))
+                }
+                Node::Leaf(name, data_type, wanted) => (name, facts.next().and_then(|facts| pick(data_type, *wanted, facts))),
+            };
+            if let Some(text) = text {
+                let comma = if out.is_empty() { "" } else { "," };
+                let _ = write!(out, "{comma}{}:{text}", quoted(name));
+            }
+        }
+        out
+    }
+    let inner = walk(nodes, &mut facts.iter(), pick);
+    let _ = write!(out, ",{}:{{{inner}}}", quoted(name));
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+struct Planner<'a> {
+    named: Option<Vec<Vec<String>>>,
+    left: usize,
+    physical: &'a dyn Fn(&StructField) -> String,
+}
+
+impl Planner<'_> {
+    fn node(&mut self, field: &StructField, path: &mut Vec<String>, excluded: bool) -> Node {
+        let name = (self.physical)(field);
+        path.push(field.name.to_lowercase());
+        let node = if let DataType::Struct(inner) = &field.data_type {
+            let written = inner.fields.iter().filter(|field| !matches!(field.data_type, DataType::Void));
+            Node::Struct(name, written.map(|field| self.node(field, path, excluded)).collect())
+        } else {
+            let indexed = !excluded
+                && match &self.named {
+                    Some(named) => named.iter().any(|column| path.starts_with(column)),
+                    None => self.left > 0,
+                };
+            if !excluded {
+                self.left = self.left.saturating_sub(1);
+            }
+            let bounds = has_bounds(&field.data_type) && !matches!(field.data_type, DataType::Boolean) && !field.is_collated();
+            let wanted = match (indexed, bounds) {
+                (false, _) => Wanted::Nothing,
+                (true, false) => Wanted::Nulls,
+                (true, true) => Wanted::Bounds,
+            };
+            Node::Leaf(name, field.data_type.clone(), wanted)
+        };
+        path.pop();
+        node
+    }
+}
+
+/// Reads `a, b.c, ``odd, name``.d`: names in lower case, part by part. `None` for text that is no such list.
+fn columns(text: &str) -> Option<Vec<Vec<String>>> {
+    let mut out = Vec::new();
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Some(out);
+    }
+    loop {
+        let mut parts = Vec::new();
+        loop {
+            let (part, after) = part(rest)?;
+            parts.push(part.to_lowercase());
+            rest = after.trim_start();
+            match rest.strip_prefix('.') {
+                Some(after) => rest = after.trim_start(),
+                None => break,
+            }
+        }
+        out.push(parts);
+        if rest.is_empty() {
+            return Some(out);
+        }
+        rest = rest.strip_prefix(',')?.trim_start();
+    }
+}
+
+/// One part of a name, and what follows.
+fn part(text: &str) -> Option<(String, &str)> {
+    let Some(mut rest) = text.strip_prefix('`') else {
+        let end = text.find(|c: char| c == ',' || c == '.' || c == '`').unwrap_or(text.len());
+        let (name, rest) = text.split_at(end);
+        let name = name.trim_end();
+        return (!name.is_empty()).then(|| (name.to_owned(), rest));
+    };
+    let mut name = String::new();
+    loop {
+        let (before, after) = rest.split_once('`')?;
+        name.push_str(before);
+        match after.strip_prefix('`') {
+            Some(after) => {
+                name.push('`');
+                rest = after;
+            }
+            None => return Some((name, after)),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Min,
+    Max,
+}
+
+/// A bound as JSON text.
+fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Option<String> {
+    let mut out = String::new();
+    match (data_type, value) {
+        (DataType::Byte | DataType::Short | DataType::Integer | DataType::Long, Scalar::Long(v)) => out = v.to_string(),
+        (DataType::Float, Scalar::Double(v)) => {
+            number::write_float(&mut out, *v as f32);
+            return Some(if v.is_finite() { out } else { quoted(&out) });
+        }
+        (DataType::Double, Scalar::Double(v)) => {
+            number::write_double(&mut out, *v);
+            return Some(if v.is_finite() { out } else { quoted(&out) });
+        }
+        (DataType::Decimal(_, scale), Scalar::Decimal(v)) => number::write_decimal(&mut out, *v, *scale),
+        (DataType::Date, Scalar::Long(days)) => {
+            // Years of other than four digits are read differently by different readers.
+            if !FOUR_DIGIT_DAYS.contains(days) {
+                return None;
+            }
+            datetime::write_date(&mut out, *days);
+            return Some(quoted(&out));
+        }
+        (DataType::Timestamp | DataType::TimestampNtz, Scalar::Long(micros)) => {
+            let ms = if side == Side::Min { micros.div_euclid(1000) } else { micros.div_euclid(1000) + i64::from(micros.rem_euclid(1000) != 0) };
+            let (days, of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
+            if !FOUR_DIGIT_DAYS.contains(&days) {
+                return None;
+            }
+            datetime::write_date(&mut out, days);
+            let (seconds, fraction) = (of_day / 1000, of_day % 1000);
+            let _ = write!(out, "T{:02}:{:02}:{:02}.{fraction:03}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+            if matches!(data_type, DataType::Timestamp) {
+                out.push('Z');
+            }
+            return Some(quoted(&out));
+        }
+        (DataType::String, Scalar::Text(text)) => return bound_text(text, side, prefix).map(|text| quoted(&text)),
+        _ => return None,
+    }
+    Some(out)
+}
+
+/// From the first day of the year 1 to the last of the year 9999.
+const FOUR_DIGIT_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
+
+/// A prefix of text that is a bound of it.
+fn bound_text(text: &str, side: Side, prefix: usize) -> Option<String> {
+    let Some((end, _)) = text.char_indices().nth(prefix) else { return Some(text.to_owned()) };
+    let (head, tail) = text.split_at(end);
+    if side == Side::Min {
+        return Some(head.to_owned());
+    }
+    // The character put in place of the rest must be greater than the first one that it replaces. An ASCII one will do where
+    // it can; of characters that none is greater than, some more are kept.
+    let mut out = head.to_owned();
+    for (n, c) in tail.chars().enumerate() {
+        if n >= prefix {
+            return None;
+        }
+        if c < '\u{7f}' {
+            out.push('\u{7f}');
+            return Some(out);
+        }
+        if c < char::MAX {
+            out.push(char::MAX);
+            return Some(out);
+        }
+        out.push(c);
+    }
+    // Nothing but greatest characters: the text is its own bound.
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::StatsColumn;
+    use crate::parse::stats::{Leaf, parse};
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Date32Type, Decimal128Type, Float64Type, TimestampMicrosecondType};
+    use proptest::prelude::*;
+
+    fn field(name: &str, data_type: &str) -> StructField {
+        StructField::new(name, DataType::from_name(data_type).unwrap(), true)
+    }
+
+    fn plan(fields: Vec<StructField>, properties: &[(&str, &str)]) -> StatsPlan {
+        let properties = properties.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        StatsPlan::new(&StructType { fields }, &["p".to_owned()], &properties, |field| field.physical_name().to_owned()).unwrap()
+    }
+
+    fn facts(nulls: u64, min: Scalar, max: Scalar) -> LeafFacts {
+        let mut facts = LeafFacts::default();
+        (facts.nulls, facts.min, facts.max) = (nulls, Some(min), Some(max));
+        facts
+    }
+
+    #[test]
+    fn the_text_is_as_spark_writes_it_and_our_reader_reads_it() {
+        let inner = StructType { fields: vec![field("d", "decimal(9,2)"), field("v", "void"), field("day", "date")] };
+        let fields = vec![
+            field("f", "double"),
+            StructField::new("n", DataType::Struct(inner.into()), true),
+            field("p", "integer"),
+            field("t", "timestamp"),
+            field("b", "binary"),
+            field("y", "boolean"),
+        ];
+        let plan = plan(fields, &[]);
+        assert_eq!(plan.wanted().len(), 7);
+        let none = LeafFacts::default();
+        let facts = [
+            facts(1, Scalar::Double(-0.0), Scalar::Double(f64::NAN)),
+            facts(2, Scalar::Decimal(-150), Scalar::Decimal(12_345)),
+            facts(0, Scalar::Long(0), Scalar::Long(19_000)),
+            none.clone(),
+            facts(0, Scalar::Long(-1), Scalar::Long(1_000_001)),
+            none.clone(),
+            none,
+        ];
+        let text = plan.json(9, &facts);
+        assert_eq!(
+            text,
+            concat!(
+                r#"{"numRecords":9,"minValues":{"f":-0.0,"n":{"d":-1.50,"day":"1970-01-01"},"t":"1969-12-31T23:59:59.999Z"},"#,
+                r#""maxValues":{"f":"NaN","n":{"d":123.45,"day":"2022-01-08"},"t":"1970-01-01T00:00:01.001Z"},"#,
+                r#""nullCount":{"f":1,"n":{"d":2,"day":0},"t":0,"b":0,"y":0},"tightBounds":true}"#
+            )
+        );
+        let leaf = |path: &[&str], name: &str| Leaf {
+            path: path.iter().map(ToString::to_string).collect(),
+            data_type: DataType::from_name(name).unwrap(),
+            bounds: true,
+        };
+        let leaves = [leaf(&["f"], "double"), leaf(&["n", "d"], "decimal(9,2)"), leaf(&["n", "day"], "date"), leaf(&["t"], "timestamp")];
+        let read = parse(&StatsColumn::Json(std::iter::once(Some(text)).collect()), &leaves, crate::protocol::calendar::Zone::UTC).unwrap();
+        assert_eq!(read.num_records.value(0), 9);
+        assert!(read.leaves[0].max.as_ref().unwrap().as_primitive::<Float64Type>().value(0).is_nan());
+        assert_eq!(read.leaves[1].min.as_ref().unwrap().as_primitive::<Decimal128Type>().value(0), -150);
+        assert_eq!(read.leaves[2].max.as_ref().unwrap().as_primitive::<Date32Type>().value(0), 19_000);
+        assert_eq!(read.leaves[3].min.as_ref().unwrap().as_primitive::<TimestampMicrosecondType>().value(0), -1000);
+        assert_eq!(read.leaves[3].max.as_ref().unwrap().as_primitive::<TimestampMicrosecondType>().value(0), 1_001_000);
+    }
+
+    #[test]
+    fn leaves_are_counted_or_named() {
+        let inner = StructType { fields: vec![field("x", "long"), field("y", "long")] };
+        let fields =
+            || vec![field("p", "long"), field("a", "long"), StructField::new("S", DataType::Struct(inner.clone().into()), true), field("odd, name", "long")];
+        let wanted = |properties: &[(&str, &str)]| plan(fields(), properties).wanted().iter().map(|w| *w != Wanted::Nothing).collect::<Vec<_>>();
+        assert_eq!(wanted(&[]), [false, true, true, true, true]);
+        assert_eq!(wanted(&[("delta.dataSkippingNumIndexedCols", "2")]), [false, true, true, false, false]);
+        assert_eq!(wanted(&[("delta.dataSkippingNumIndexedCols", "0")]), [false; 5]);
+        assert_eq!(wanted(&[("delta.dataSkippingNumIndexedCols", "-1")]), [false, true, true, true, true]);
+        let named = |text: &str| wanted(&[("delta.dataSkippingStatsColumns", text), ("delta.dataSkippingNumIndexedCols", "1")]);
+        assert_eq!(named("s.y, `odd, name`"), [false, false, false, true, true]);
+        assert_eq!(named("s"), [false, false, true, true, false]);
+        assert_eq!(named(""), [false; 5]);
+        assert_eq!(columns("`a``b`.C , d"), Some(vec![vec!["a`b".to_owned(), "c".to_owned()], vec!["d".to_owned()]]));
+        for bad in ["a,", "a b`", "`a", ".a", "a..b"] {
+            assert_eq!(columns(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn collated_columns_have_no_bounds() {
+        let mut collated = field("s", "string");
+        collated.metadata.insert("__COLLATIONS".to_owned(), serde_json::json!({"s": "icu.UNICODE"}));
+        assert_eq!(plan(vec![collated, field("t", "string")], &[]).wanted(), [Wanted::Nulls, Wanted::Bounds]);
+    }
+
+    #[test]
+    fn years_beyond_four_digits_have_no_bounds() {
+        for days in [-719_163, 2_932_897] {
+            assert_eq!(value(&DataType::Date, &Scalar::Long(days), Side::Min, 32), None);
+        }
+        assert_eq!(value(&DataType::Date, &Scalar::Long(2_932_896), Side::Max, 32).unwrap(), "\"9999-12-31\"");
+        assert_eq!(value(&DataType::Timestamp, &Scalar::Long(i64::MAX), Side::Max, 32), None);
+    }
+
+    #[test]
+    fn an_upper_bound_of_text_is_one_for_every_character() {
+        let top = char::MAX.to_string();
+        assert_eq!(bound_text(&"a".repeat(32), Side::Max, 32).unwrap(), "a".repeat(32));
+        assert_eq!(bound_text(&"a".repeat(33), Side::Max, 32).unwrap(), "a".repeat(32) + "\u{7f}");
+        assert_eq!(bound_text(&"é".repeat(33), Side::Max, 32).unwrap(), "é".repeat(32) + &top);
+        assert_eq!(bound_text(&("a".repeat(32) + "\u{7f}b"), Side::Max, 32).unwrap(), "a".repeat(32) + &top);
+        assert_eq!(bound_text(&("a".repeat(32) + &top + "b"), Side::Max, 32).unwrap(), "a".repeat(32) + &top + "\u{7f}");
+        assert_eq!(bound_text(&("a".repeat(32) + &top.repeat(2)), Side::Max, 32).unwrap(), "a".repeat(32) + &top.repeat(2));
+        assert_eq!(bound_text(&top.repeat(80), Side::Max, 32), None);
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_of_text_hold(text in "([ab\u{7f}é\u{fffd}\u{10000}\u{10ffff}]{0,9}|\\PC{0,80})", prefix in 0_usize..40) {
+            let min = bound_text(&text, Side::Min, prefix).unwrap();
+            prop_assert!(min <= text && min.chars().count() <= prefix.max(text.chars().count().min(prefix)));
+            if let Some(max) = bound_text(&text, Side::Max, prefix) {
+                prop_assert!(max >= text);
+                prop_assert!(max.chars().count() <= 2 * prefix + 1);
+            }
+        }
+    }
+}
