@@ -138,6 +138,28 @@ pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, 
     Ok((protocol, metadata))
 }
 
+/// Properties that a table keeps when everything else about it is replaced.
+const KEPT: &[&str] = &[MAX_ID, ROW_TRACKING_COLUMNS[0].0, ROW_TRACKING_COLUMNS[1].0];
+
+/// Protocol and metadata of a table that takes the place of another: its id stays, column ids go on growing, and what the
+/// protocol supported it supports on.
+///
+/// # Errors
+/// As [`create`].
+pub fn replace(protocol: &Protocol, metadata: &Metadata, table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+    let kept = metadata.configuration.iter().filter(|(key, _)| KEPT.contains(&key.as_str()));
+    let metadata = Metadata {
+        name: table.name.clone(),
+        description: table.description.clone(),
+        schema_string: table.schema.to_json().to_string(),
+        partition_columns: table.partition_columns.clone(),
+        configuration: kept.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        created_time: Some(context.now_ms),
+        ..metadata.clone()
+    };
+    apply(protocol, metadata, &table.schema, &table.configuration, &table.features, true, context)
+}
+
 /// Protocol and metadata of a table with properties newly set.
 ///
 /// # Errors

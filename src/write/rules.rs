@@ -18,16 +18,19 @@ use crate::error::{Error, Result};
 use crate::expr::{Bound, Expr, Function};
 use crate::protocol::schema::{DataType, StructType, TextLayout};
 
-/// A CHECK constraint or invariant.
+/// A CHECK constraint or invariant, or what a write says of its rows.
 #[derive(Debug, Clone)]
 pub struct Check {
-    /// Its name.
+    /// Its name; that of [`REPLACED`] is no constraint's.
     pub name: String,
     /// The expression as the table has it.
     pub sql: String,
     /// The expression.
     pub expr: Bound,
 }
+
+/// The name of the check that rows fall into what they replace.
+pub const REPLACED: &str = "predicate";
 
 /// A column whose missing values are computed.
 #[derive(Debug, Clone)]
@@ -139,13 +142,12 @@ impl Rules {
             for check in &self.checks {
                 let held = check.expr.filter_mask(&batch)?;
                 if let Some(row) = first_false(&held) {
-                    let what = format!(
-                        "the CHECK constraint `{}` ({}) does not hold for row {}: {}",
-                        check.name,
-                        check.sql,
-                        first_row + row as u64 + 1,
-                        values(&check.expr, &batch, row)
-                    );
+                    let (number, values) = (first_row + row as u64 + 1, values(&check.expr, &batch, row));
+                    let what = if check.name == REPLACED {
+                        format!("row {number} of the data does not match the predicate whose rows it replaces ({}): {values}", check.sql)
+                    } else {
+                        format!("the CHECK constraint `{}` ({}) does not hold for row {number}: {values}", check.name, check.sql)
+                    };
                     return Err(Error::constraint_violated(&check.name, what));
                 }
             }
