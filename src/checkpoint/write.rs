@@ -246,7 +246,9 @@ impl Maker {
             }
             let batch = self.batch(&piece)?;
             if self.parts == 1 {
-                batches.iter_mut().for_each(|part| part.push(batch.clone()));
+                if let Some(only) = batches.first_mut() {
+                    only.push(batch);
+                }
                 continue;
             }
             let part_of: UInt32Array = match &piece {
@@ -410,10 +412,7 @@ impl Task<'_> {
         non_file.push(metadata.clone());
         singles.insert(0, metadata);
         singles.extend(sidecars.iter().map(|sidecar| json!({"sidecar": sidecar})));
-        let pieces: Pieces = match options.sidecars {
-            true => Box::new(std::iter::once(Ok(Piece::Singles(singles)))),
-            false => self.pieces(&manifest, singles, None),
-        };
+        let pieces: Pieces = if options.sidecars { Box::new(std::iter::once(Ok(Piece::Singles(singles)))) } else { self.pieces(&manifest, singles, None) };
         let in_sidecars = counts.bytes;
         let maker = Maker::new(manifest, 1)?;
         let top = if json { self.lines(&maker, pieces, &path)? } else { self.fill(&maker, pieces, std::slice::from_ref(&path))? };

@@ -94,8 +94,8 @@ pub fn find(table: &StructType, name: &str, mapping: Mapping) -> Option<Vec<Stri
     if let Some(field) = table.field(name) {
         return Some(vec![file_name(field, mapping).to_owned()]);
     }
-    let cuts = name.char_indices().filter(|(_, c)| *c == '.').map(|(n, _)| n);
-    cuts.filter_map(|n| {
+    let mut cuts = name.char_indices().filter(|(_, c)| *c == '.').map(|(n, _)| n);
+    cuts.find_map(|n| {
         let (head, rest) = (name.get(..n)?, name.get(n + 1..)?);
         let field = table.field(head)?;
         let DataType::Struct(inner) = &field.data_type else { return None };
@@ -103,7 +103,6 @@ pub fn find(table: &StructType, name: &str, mapping: Mapping) -> Option<Vec<Stri
         path.insert(0, file_name(field, mapping).to_owned());
         Some(path)
     })
-    .next()
 }
 
 #[cfg(test)]

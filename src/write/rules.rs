@@ -116,14 +116,14 @@ impl Rules {
     /// [`Error::ConstraintViolated`] names the rule and the row; whatever an expression raises.
     pub fn apply(&self, table: &StructType, columns: Vec<Option<ArrayRef>>, rows: usize, starts: &[Option<i64>], first_row: u64) -> Result<Vec<ArrayRef>> {
         let mut columns = columns;
-        self.fill(table, &mut columns, &self.defaults, rows)?;
+        fill(table, &mut columns, &self.defaults, rows)?;
         for (identity, start) in self.identities.iter().zip(starts) {
             if let (Some(start), Some(slot)) = (start, slot(table, &mut columns, &identity.column)) {
                 *slot = Some(Arc::new((0..rows).map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64))).collect::<Int64Array>()));
             }
         }
         let given: Vec<bool> = self.generated.iter().map(|rule| slot(table, &mut columns, &rule.column).is_some_and(|slot| slot.is_some())).collect();
-        self.fill(table, &mut columns, &self.generated, rows)?;
+        fill(table, &mut columns, &self.generated, rows)?;
         let columns: Vec<ArrayRef> = table
             .fields
             .iter()
@@ -154,23 +154,23 @@ impl Rules {
         }
         Ok(columns)
     }
+}
 
-    /// Computes the columns of `computed` that are missing, in order.
-    fn fill(&self, table: &StructType, columns: &mut [Option<ArrayRef>], computed: &[Computed], rows: usize) -> Result<()> {
-        for rule in computed {
-            if slot(table, columns, &rule.column).is_none_or(|slot| slot.is_some()) {
-                continue;
-            }
-            let batch = batch_of(table, columns.iter().map(Option::as_ref), rows)?;
-            let value = rule.expr.evaluate(&batch).map_err(|e| e.at_column(&rule.column))?;
-            if let Some(slot) = slot(table, columns, &rule.column) {
-                // The type of a bare NULL is left to the column.
-                let void = matches!(rule.expr.data_type(), DataType::Void);
-                *slot = (!void).then_some(value);
-            }
+/// Computes the columns of `computed` that are missing, in order.
+fn fill(table: &StructType, columns: &mut [Option<ArrayRef>], computed: &[Computed], rows: usize) -> Result<()> {
+    for rule in computed {
+        if slot(table, columns, &rule.column).is_none_or(|slot| slot.is_some()) {
+            continue;
         }
-        Ok(())
+        let batch = batch_of(table, columns.iter().map(Option::as_ref), rows)?;
+        let value = rule.expr.evaluate(&batch).map_err(|e| e.at_column(&rule.column))?;
+        if let Some(slot) = slot(table, columns, &rule.column) {
+            // The type of a bare NULL is left to the column.
+            let void = matches!(rule.expr.data_type(), DataType::Void);
+            *slot = (!void).then_some(value);
+        }
     }
+    Ok(())
 }
 
 fn slot<'a>(table: &StructType, columns: &'a mut [Option<ArrayRef>], name: &str) -> Option<&'a mut Option<ArrayRef>> {
