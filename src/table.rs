@@ -8,6 +8,7 @@
 //! Protocol: "Requirements for Writers" and the sections that the modules name. Cost: that of the files, one commit, and a
 //! checkpoint now and then.
 
+mod alter;
 mod create;
 mod files;
 mod predicate;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub use alter::{Change, alter};
 pub use create::{CreateOptions, create};
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
+    from deltafast.alter import TableAlterer, TableFeatures
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
@@ -93,6 +94,8 @@ __all__ = [
     "SchemaMismatchError",
     "StorageError",
     "StructType",
+    "TableAlterer",
+    "TableFeatures",
     "TableNotFoundError",
     "Transaction",
     "VariantType",
@@ -118,6 +121,7 @@ _HOME = {
         "transaction",
     ),
     **dict.fromkeys(["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"], "writer"),
+    **dict.fromkeys(["TableAlterer", "TableFeatures"], "alter"),
     "QueryBuilder": "query",
     "RecordBatchReader": "reader",
     "build_profile": "_core",

@@ -13,12 +13,14 @@ __all__ = [
     "ArrowStream",
     "Snapshot",
     "TableWrite",
+    "alter",
     "build_profile",
     "cleanup_metadata",
     "compact_logs",
     "create_checkpoint",
     "create_table",
     "demands",
+    "demands_of",
     "evaluate",
     "is_deltatable",
     "version",
@@ -167,6 +169,12 @@ def create_table(
     open_options: dict[str, str] | None = None,
 ) -> tuple[Snapshot | None, str]:
     """Make a table without rows; options are those of `CreateOptions` in `src/table`."""
+
+def demands_of(snapshot: Snapshot) -> str:
+    """What the table demands of its rows, as JSON; defaults are left out."""
+
+def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
+    """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""
 
 def demands(schema: str, configuration: str) -> str:
     """What rows of a new table with this schema and these properties must satisfy, as JSON."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
     import pyarrow.fs as pafs
 
+    from deltafast.alter import TableAlterer
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
     from deltafast.schema import ArrowSchemaExportable
@@ -256,6 +257,13 @@ class DeltaTable:
         """Point at the version that an operation made, or at the newest where that could not be opened."""
         with self._lock:
             self._snapshot = self._snapshot.update() if snapshot is None else snapshot
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changes of what the table is: columns, constraints, properties, features."""
+        from deltafast.alter import TableAlterer
+
+        return TableAlterer(self)
 
     def create_write_transaction(
         self,

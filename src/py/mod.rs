@@ -37,6 +37,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::TableWrite>()?;
     module.add_function(wrap_pyfunction!(table::create_table, module)?)?;
     module.add_function(wrap_pyfunction!(table::demands, module)?)?;
+    module.add_function(wrap_pyfunction!(table::demands_of, module)?)?;
+    module.add_function(wrap_pyfunction!(table::alter, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(build_profile, module)?)?;
     Ok(())

@@ -20,7 +20,7 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::schema::StructType;
 use crate::store::Store;
-use crate::table::{self, CreateOptions, Done, Place, Write, WriteOptions};
+use crate::table::{self, Change, Choices, CreateOptions, Done, Place, Write, WriteOptions};
 use crate::write::bindings::Demands;
 
 fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
@@ -102,6 +102,27 @@ pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyRe
         text(&Demands::of_new(&schema, parsed("configuration", configuration)?)?)
     };
     found().map_err(|e| to_python(py, &e))
+}
+
+/// What a table demands of its rows now, as JSON of `Demands`.
+#[pyfunction]
+pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
+    let core = snapshot.core();
+    let found = Demands::of(core.protocol(), core.metadata(), core.schema(), |_| false).and_then(|demands| text(&demands));
+    found.map_err(|e| to_python(py, &e))
+}
+
+/// Changes what a table is; `bound` are its demands, each with a tree.
+#[pyfunction]
+pub(super) fn alter(py: Python<'_>, snapshot: &Snapshot, change: String, bound: String, choices: String) -> PyResult<Answer> {
+    let (uri, python_store) = snapshot.origin();
+    let core = snapshot.core().clone();
+    let done = wait_settled(py, move |cancel| {
+        let change: Change = parsed("change", &change)?;
+        let choices: Choices = parsed("choices", &choices)?;
+        table::alter(&core, &change, &parsed("demands", &bound)?, &choices, cancel)
+    })?;
+    answer(py, done, &uri, python_store)
 }
 
 /// Rows, or files that hold them.

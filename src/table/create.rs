@@ -89,7 +89,7 @@ pub(super) fn spelled(schema: &StructType, name: &str) -> String {
 const MOST_CLUSTERING: usize = 4;
 
 /// Clustering columns must have statistics in every file.
-fn check_clustering(schema: &StructType, columns: &[String], metadata: &Metadata) -> Result<()> {
+pub(super) fn check_clustering(schema: &StructType, columns: &[String], metadata: &Metadata) -> Result<()> {
     fn leaves(schema: &StructType, prefix: &str, out: &mut Vec<(String, DataType)>) {
         for field in &schema.fields {
             let name = format!("{prefix}{}", field.name);

@@ -36,7 +36,11 @@ impl Demand {
         Self { name: name.into(), sql: sql.into(), tree: None }
     }
 
-    fn bound(&self) -> Result<Bound> {
+    /// The expression.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for one that the core does not have, [`Error::Internal`] where it was not bound.
+    pub fn bound(&self) -> Result<Bound> {
         let tree = self.tree.as_ref().ok_or_else(|| Error::internal(format!("the expression of `{}` was not bound", self.name)))?;
         Bound::from_json(&tree.to_string())
     }

@@ -217,6 +217,14 @@ fn values(expr: &Bound, batch: &RecordBatch, row: usize) -> String {
     shown.join(", ")
 }
 
+/// A row's values, for messages.
+#[must_use]
+pub fn row_text(batch: &RecordBatch, row: usize) -> String {
+    let schema = batch.schema();
+    let shown: Vec<String> = schema.fields().iter().zip(batch.columns()).map(|(field, array)| format!("{} = {}", field.name(), shown_value(array, row))).collect();
+    shown.join(", ")
+}
+
 fn shown_value(array: &ArrayRef, row: usize) -> String {
     let options = FormatOptions::new().with_null("NULL").with_display_error(true);
     ArrayFormatter::try_new(array.as_ref(), &options).map_or_else(|_| "a value".to_owned(), |formatter| formatter.value(row).to_string())
