@@ -84,8 +84,14 @@ fn data_type(of: &DataType, mapping: Mapping, path: &str, nested: Option<&Map<St
             let entries: Fields = vec![part("key", &of.key, false)?, part("value", &of.value, of.value_contains_null)?].into();
             Arrow::Map(Arc::new(Field::new("key_value", Arrow::Struct(entries), false)), false)
         }
+        DataType::Variant => Arrow::Struct(variant_fields()),
         other => other.to_arrow(TextLayout::Plain),
     })
+}
+
+/// The parts of a variant that is not shredded: both are there wherever the variant is, which delta-spark insists on.
+pub(super) fn variant_fields() -> Fields {
+    vec![Field::new("metadata", Arrow::Binary, false), Field::new("value", Arrow::Binary, false)].into()
 }
 
 /// The way to a column in the files: `a.b` or the name of a column that has dots itself.
