@@ -35,7 +35,7 @@ use super::facts::{LeafFacts, Observer, Wanted};
 use super::options::{Codec, WriterProperties};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Progress, panic_text, spawn};
-use crate::store::{ObjectMeta, Pending, Store, Upload};
+use crate::store::{ObjectMeta, Pending, Role, Store, Upload};
 
 /// What all files of a write have in common: columns, encodings, what is to be learned on the way.
 pub struct Format {
@@ -811,7 +811,7 @@ fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: D
     let writer = match &mut file.writer {
         Some(writer) => writer,
         none => {
-            let sink = Sink(store.create(&file.path)?);
+            let sink = Sink(store.upload(&file.path, Role::Essential)?);
             let made = SerializedFileWriter::new(sink, Arc::clone(&format.root), Arc::clone(&format.properties)).map_err(|e| encode_error(&e))?;
             none.insert(made)
         }
