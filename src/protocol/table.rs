@@ -129,7 +129,7 @@ pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, 
         name: table.name.clone(),
         description: table.description.clone(),
         format: Format::default(),
-        schema_string: table.schema.to_json().to_string(),
+        schema_string: table.schema.to_text(),
         partition_columns: table.partition_columns.clone(),
         configuration: BTreeMap::new(),
         created_time: Some(context.now_ms),
@@ -151,7 +151,7 @@ pub fn replace(protocol: &Protocol, metadata: &Metadata, table: &NewTable, conte
     let metadata = Metadata {
         name: table.name.clone(),
         description: table.description.clone(),
-        schema_string: table.schema.to_json().to_string(),
+        schema_string: table.schema.to_text(),
         partition_columns: table.partition_columns.clone(),
         configuration: kept.map(|(key, value)| (key.clone(), value.clone())).collect(),
         created_time: Some(context.now_ms),
@@ -275,7 +275,10 @@ fn apply(
     }
     let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
     schema_change::check(&schema, &metadata.partition_columns, after, change_feed)?;
-    metadata.schema_string = schema.to_json().to_string();
+    // A schema that stays is kept to the letter.
+    if StructType::parse(&metadata.schema_string)? != schema {
+        metadata.schema_string = schema.to_text();
+    }
 
     let raised = features::with_versions(protocol, min_reader, min_writer)?;
     asked.extend(without_previews(&raised, required_features(&metadata, &schema)?));

@@ -231,7 +231,7 @@ impl Write {
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
             let mut moved = self.metadata.clone();
-            moved.schema_string = bindings::with_marks(&self.schema, &written.identities).to_json().to_string();
+            moved.schema_string = bindings::with_marks(&self.schema, &written.identities).to_text();
             metadata = Some(moved);
         }
         operation.row_ids_preserved = (!change.ended.is_empty()).then(|| self.tracks_rows() || change.partial.is_empty());
