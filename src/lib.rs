@@ -22,6 +22,8 @@
 //!
 //! What a version needs to be read is kept short by [`checkpoint`]: checkpoints, version checksums, log compaction, cleanup.
 //!
+//! [`table`] has the operations end to end: what a caller asks for -> files, a version, and the upkeep that is due after it.
+//!
 //! Beside the way: [`protocol`] has the nouns of the format and does no input or output; [`exec`] has the threads;
 //! [`error`] the only error type. `py` is the Python extension and decides nothing.
 //!
@@ -52,6 +54,7 @@ pub mod reconcile;
 pub mod scan;
 pub mod snapshot;
 pub mod store;
+pub mod table;
 pub mod write;
 
 #[cfg(feature = "python")]

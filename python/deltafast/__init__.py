@@ -15,9 +15,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
+    from deltafast.alter import TableAlterer, TableFeatures
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
+        CommitUnknownError,
+        ConcurrentAppendError,
+        ConcurrentDeleteDeleteError,
+        ConcurrentDeleteReadError,
+        ConcurrentTransactionError,
+        ConcurrentWriteError,
+        ConstraintViolatedError,
         CorruptDataError,
         CorruptLogError,
         DataFileNotFoundError,
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
         DeltaWarning,
         InternalError,
         InvalidArgumentError,
+        MetadataChangedError,
+        ProtocolChangedError,
         SchemaMismatchError,
         StorageError,
         TableNotFoundError,
@@ -35,13 +45,30 @@ if TYPE_CHECKING:
     from deltafast.reader import RecordBatchReader
     from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
     from deltafast.table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
+    from deltafast.transaction import (
+        CommitProperties,
+        PostCommitHookProperties,
+        Transaction,
+        create_table_with_add_actions,
+    )
+    from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
 
     __version__: str
 
 __all__ = [
     "ArrayType",
+    "BloomFilterProperties",
     "ChangeDataNotRecordedError",
+    "ColumnProperties",
     "CommitFailedError",
+    "CommitProperties",
+    "CommitUnknownError",
+    "ConcurrentAppendError",
+    "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteReadError",
+    "ConcurrentTransactionError",
+    "ConcurrentWriteError",
+    "ConstraintViolatedError",
     "CorruptDataError",
     "CorruptLogError",
     "DataFileNotFoundError",
@@ -56,7 +83,10 @@ __all__ = [
     "InvalidArgumentError",
     "MapType",
     "Metadata",
+    "MetadataChangedError",
+    "PostCommitHookProperties",
     "PrimitiveType",
+    "ProtocolChangedError",
     "ProtocolVersions",
     "QueryBuilder",
     "RecordBatchReader",
@@ -64,12 +94,18 @@ __all__ = [
     "SchemaMismatchError",
     "StorageError",
     "StructType",
+    "TableAlterer",
+    "TableFeatures",
     "TableNotFoundError",
+    "Transaction",
     "VariantType",
     "VersionNotFoundError",
+    "WriterProperties",
     "__version__",
     "build_profile",
+    "create_table_with_add_actions",
     "rust_core_version",
+    "write_deltalake",
 ]
 
 #: The module of each public name, and what it is called there if not the same.
@@ -80,6 +116,12 @@ _HOME = {
         "schema",
     ),
     **dict.fromkeys(["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"], "table"),
+    **dict.fromkeys(
+        ["CommitProperties", "PostCommitHookProperties", "Transaction", "create_table_with_add_actions"],
+        "transaction",
+    ),
+    **dict.fromkeys(["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"], "writer"),
+    **dict.fromkeys(["TableAlterer", "TableFeatures"], "alter"),
     "QueryBuilder": "query",
     "RecordBatchReader": "reader",
     "build_profile": "_core",

@@ -12,10 +12,15 @@ __all__ = [
     "ArrowSchemaExport",
     "ArrowStream",
     "Snapshot",
+    "TableWrite",
+    "alter",
     "build_profile",
     "cleanup_metadata",
     "compact_logs",
     "create_checkpoint",
+    "create_table",
+    "demands",
+    "demands_of",
     "evaluate",
     "is_deltatable",
     "version",
@@ -127,6 +132,54 @@ class Snapshot:
         allow_out_of_range: bool = False,
     ) -> ArrowStream: ...
     def plan_json(self, predicate: str | None = None) -> str: ...
+
+@final
+class TableWrite:
+    """A write that was found sound and waits for its expressions; options are those of `WriteOptions` in `src/table`."""
+
+    @staticmethod
+    def plan(
+        uri: str,
+        options: str,
+        data: ArrowStreamExportable | None = None,
+        actions: str | None = None,
+        schema: str | None = None,
+        snapshot: Snapshot | None = None,
+        storage_options: dict[str, str] | None = None,
+        store: object | None = None,
+        open_options: dict[str, str] | None = None,
+    ) -> TableWrite | None:
+        """Settle what the table will be; None where there is nothing to do.
+
+        Rows come as `data`, or in files that are there as JSON lines of `actions`, with their `schema`.
+        """
+    @property
+    def demands(self) -> str:
+        """What is to be bound: JSON of `checks`, `generated`, `defaults` (lists of `name` and `sql`)."""
+    @property
+    def schema(self) -> str:
+        """The table's schema after the write, against which it is bound."""
+    def run(self, bound: str) -> tuple[Snapshot | None, str]:
+        """Write and commit: the demands with a `tree` at each. Gives the new version, and a report as JSON."""
+
+def create_table(
+    uri: str,
+    schema: str,
+    options: str,
+    storage_options: dict[str, str] | None = None,
+    store: object | None = None,
+    open_options: dict[str, str] | None = None,
+) -> tuple[Snapshot | None, str]:
+    """Make a table without rows; options are those of `CreateOptions` in `src/table`."""
+
+def demands_of(snapshot: Snapshot) -> str:
+    """What the table demands of its rows, as JSON; defaults are left out."""
+
+def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
+    """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""
+
+def demands(schema: str, configuration: str) -> str:
+    """What rows of a new table with this schema and these properties must satisfy, as JSON."""
 
 def create_checkpoint(snapshot: Snapshot, options_json: str) -> str: ...
 def write_checksum(snapshot: Snapshot) -> bool: ...

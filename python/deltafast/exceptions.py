@@ -15,6 +15,12 @@ from typing import Any
 __all__ = [
     "ChangeDataNotRecordedError",
     "CommitFailedError",
+    "CommitUnknownError",
+    "ConcurrentAppendError",
+    "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteReadError",
+    "ConcurrentTransactionError",
+    "ConcurrentWriteError",
     "ConstraintViolatedError",
     "CorruptDataError",
     "CorruptLogError",
@@ -24,6 +30,8 @@ __all__ = [
     "DeltaWarning",
     "InternalError",
     "InvalidArgumentError",
+    "MetadataChangedError",
+    "ProtocolChangedError",
     "SchemaMismatchError",
     "StorageError",
     "TableNotFoundError",
@@ -141,7 +149,42 @@ class StorageError(DeltaError, OSError):
 
 
 class CommitFailedError(DeltaError):
-    """A commit could not be made."""
+    """Another writer's commit came first and this one cannot follow it. Nothing was committed; run it again.
+
+    The subclasses say why; `version` is that of the other commit.
+    """
+
+
+class ConcurrentAppendError(CommitFailedError):
+    """The other commit added files that this transaction should have read."""
+
+
+class ConcurrentDeleteReadError(CommitFailedError):
+    """The other commit removed files that this transaction read."""
+
+
+class ConcurrentDeleteDeleteError(CommitFailedError):
+    """The other commit removed files that this transaction removes, too."""
+
+
+class ConcurrentTransactionError(CommitFailedError):
+    """The other commit wrote an application's transaction, or a metadata domain, on which this one depends."""
+
+
+class MetadataChangedError(CommitFailedError):
+    """The other commit changed the table's metadata: its schema or properties."""
+
+
+class ProtocolChangedError(CommitFailedError):
+    """The other commit changed the table's protocol."""
+
+
+class ConcurrentWriteError(CommitFailedError):
+    """Other writers were first as often as `max_commit_retries` allows."""
+
+
+class CommitUnknownError(DeltaError, OSError):
+    """Whether the commit was made cannot be found out: look at the table before running the operation again."""
 
 
 class ChangeDataNotRecordedError(DeltaError, ValueError):

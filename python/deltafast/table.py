@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
     import pyarrow.fs as pafs
 
+    from deltafast.alter import TableAlterer
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
+    from deltafast.schema import ArrowSchemaExportable
+    from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
 
 __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"]
 
@@ -171,6 +174,127 @@ class DeltaTable:
             storage_options: As for `DeltaTable`.
         """
         return _core.is_deltatable(os.fspath(table_uri), text_options(storage_options))
+
+    @classmethod
+    def create(
+        cls,
+        table_uri: str | os.PathLike[str],
+        schema: Schema | ArrowSchemaExportable,
+        mode: Mode = "error",
+        partition_by: Sequence[str] | str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        configuration: Mapping[str, str | None] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        raise_if_key_not_exists: bool = True,
+        *,
+        cluster_by: Sequence[str] | str | None = None,
+        store: object | None = None,
+        time_zone: str = "UTC",
+    ) -> DeltaTable:
+        """Make a table without rows.
+
+        The schema's field metadata is the protocol's: `delta.generationExpression`, `CURRENT_DEFAULT`,
+        `delta.identity.start` and the like make generated columns, defaults and identity columns. Properties are checked
+        and bring the table features along that they need; `delta.feature.NAME` set to `supported` adds one by name.
+
+        Args:
+            table_uri: Path or URL.
+            schema: Its schema.
+            mode: What to do where there is a table: `error`, put this one in its place (`overwrite`: its rows end,
+                its history stays), or `ignore`.
+            partition_by: Partition columns.
+            name: Its name.
+            description: Its description.
+            configuration: Its properties; those that are None are left out.
+            storage_options: As for `DeltaTable`.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+            raise_if_key_not_exists: Whether unknown `delta.` properties are refused.
+            cluster_by: Columns by which it is clustered (liquid clustering), nested ones with dots.
+            store: A Python store, see `DeltaTable`.
+            time_zone: As for `DeltaTable`.
+
+        Returns:
+            A handle on the new table.
+
+        Raises:
+            InvalidArgumentError: There is a table already, or schema, properties or expressions are wrong.
+            DeltaProtocolError: It would need a feature that this release does not have.
+            StorageError: The store failed.
+        """
+        from deltafast.expr.demands import bind_demands
+        from deltafast.transaction import choices, names
+
+        text = (schema if isinstance(schema, Schema) else Schema.from_arrow(schema)).to_json()
+        uri, properties = os.fspath(table_uri), dict(configuration or {})
+        given = {key: value for key, value in properties.items() if value is not None}
+        # A table whose expressions nobody can evaluate would take no rows.
+        bind_demands(_core.demands(text, json.dumps(given)), text, zone=time_zone)
+        options = {
+            "mode": mode,
+            "partition_by": names(partition_by) or [],
+            "cluster_by": names(cluster_by) or [],
+            "name": name,
+            "description": description,
+            "configuration": properties,
+            "allow_unknown": not raise_if_key_not_exists,
+            "choices": choices(commit_properties, post_commithook_properties),
+        }
+        _core.create_table(
+            uri,
+            text,
+            json.dumps(options),
+            storage_options=text_options(storage_options),
+            store=None if store is None else _adapted(store, uri),
+            open_options=_core_options(time_zone, None, False),
+        )
+        return cls(uri, storage_options=storage_options, store=store, time_zone=time_zone)
+
+    def _move(self, snapshot: _core.Snapshot | None) -> None:
+        """Point at the version that an operation made, or at the newest where that could not be opened."""
+        with self._lock:
+            self._snapshot = self._snapshot.update() if snapshot is None else snapshot
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changes of what the table is: columns, constraints, properties, features."""
+        from deltafast.alter import TableAlterer
+
+        return TableAlterer(self)
+
+    def create_write_transaction(
+        self,
+        actions: Sequence[AddAction | RemoveAction],
+        mode: str,
+        schema: Schema | ArrowSchemaExportable,
+        partition_by: list[str] | str | None = None,
+        partition_filters: FilterType | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Commit data files that are there already. Their rows are not checked against the schema.
+
+        Args:
+            actions: The files that are added, and those that end.
+            mode: `append`, or `overwrite`: the files that were there end.
+            schema: The schema of the files; with `overwrite` it becomes the table's.
+            partition_by: Partition columns; with `overwrite` they become the table's.
+            partition_filters: With `overwrite`, only files of these partitions end.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+
+        Raises:
+            InvalidArgumentError: An action or the filter is wrong.
+            SchemaMismatchError: The schema does not fit the table's.
+            CommitFailedError: Another writer's commit came in between.
+        """
+        from deltafast.transaction import choices, commit_actions
+
+        properties = choices(commit_properties, post_commithook_properties)
+        self._move(commit_actions(self, actions, mode, schema, partition_by, partition_filters, properties))
 
     @property
     def table_uri(self) -> str:

@@ -21,7 +21,7 @@ use crate::parse::{FileBatch, Wanted};
 use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
-use crate::store::PutMode;
+use crate::store::make;
 
 /// Transactions are listed up to this number, as delta-spark does.
 const MOST_TRANSACTIONS: usize = 100;
@@ -444,7 +444,7 @@ pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
         Some(checksum) => checksum,
         None => compute(snapshot, cancel)?,
     };
-    store.put(&path, Bytes::from(checksum.to_json()?), PutMode::Create)
+    make(store.as_ref(), &path, Bytes::from(checksum.to_json()?))
 }
 
 fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {

@@ -17,7 +17,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, map_all};
 use crate::protocol::{data_path, log_path};
 use crate::snapshot::Snapshot;
-use crate::store::PutMode;
+use crate::store::make;
 
 /// A commit's line; actions that a compaction drops are not named.
 #[derive(Deserialize)]
@@ -145,7 +145,7 @@ pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> R
     cancel.check()?;
     let path = log_path::compaction(first, last);
     // Whoever wrote this range before wrote the same.
-    snapshot.stores().root().put(&path, Bytes::from(reconciled(&texts)?), PutMode::Create)?;
+    make(snapshot.stores().root().as_ref(), &path, Bytes::from(reconciled(&texts)?))?;
     Ok(path)
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Protocol: "Last Checkpoint File", "Last Checkpoint File Schema", "JSON checksum".
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::now_ms;
@@ -12,7 +11,7 @@ use crate::protocol::canonical_json;
 use crate::protocol::log_path::LAST_CHECKPOINT;
 use crate::protocol::schema::StructType;
 use crate::snapshot::Snapshot;
-use crate::store::PutMode;
+use crate::store::replace;
 
 /// A schema whose text is longer is left out, as delta-spark does.
 const LONGEST_SCHEMA: usize = 16 * 1024;
@@ -81,5 +80,6 @@ pub(super) fn write(snapshot: &Snapshot, hint: &Value) -> Result<bool> {
     if let Some(hint) = hint.as_object_mut() {
         hint.insert("checksum".to_owned(), checksum.into());
     }
-    snapshot.stores().root().put(LAST_CHECKPOINT, Bytes::from(hint.to_string()), PutMode::Overwrite)
+    replace(snapshot.stores().root().as_ref(), LAST_CHECKPOINT, hint.to_string().as_bytes())?;
+    Ok(true)
 }

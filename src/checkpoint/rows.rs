@@ -395,17 +395,17 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
         }
         Arrow::Int32 => {
             let mut out = Int32Builder::new();
-            values.iter().for_each(|value| out.append_option(value.and_then(Value::as_i64).and_then(|v| i32::try_from(v).ok())));
+            out.extend(values.iter().map(|value| value.and_then(Value::as_i64).and_then(|v| i32::try_from(v).ok())));
             Arc::new(out.finish())
         }
         Arrow::Int64 => {
             let mut out = Int64Builder::new();
-            values.iter().for_each(|value| out.append_option(value.and_then(Value::as_i64)));
+            out.extend(values.iter().map(|value| value.and_then(Value::as_i64)));
             Arc::new(out.finish())
         }
         Arrow::Boolean => {
             let mut out = BooleanBuilder::new();
-            values.iter().for_each(|value| out.append_option(value.and_then(Value::as_bool)));
+            out.extend(values.iter().map(|value| value.and_then(Value::as_bool)));
             Arc::new(out.finish())
         }
         Arrow::List(item) => {

@@ -192,7 +192,8 @@ fn build(nodes: &[Node], data_type: &Arrow, stats: &Stats, nulls: Option<&NullBu
 }
 
 /// `stats` of a batch.
-pub(super) fn text(column: Option<&StatsColumn>, rows: usize) -> StringViewArray {
+#[must_use]
+pub fn text(column: Option<&StatsColumn>, rows: usize) -> StringViewArray {
     match column {
         None => StringViewArray::new_null(rows),
         Some(StatsColumn::Json(text)) => text.clone(),

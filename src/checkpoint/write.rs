@@ -21,7 +21,7 @@ use crate::parse::{FileBatch, StatsColumn};
 use crate::pq::{EncodedGroup, Encoder, Sink, SinkCodec};
 use crate::protocol::log_path::{self, SIDECAR_DIR};
 use crate::snapshot::Snapshot;
-use crate::store::{PutMode, Store};
+use crate::store::{Role, Store, make};
 
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 64 * 1024;
@@ -246,7 +246,9 @@ impl Maker {
             }
             let batch = self.batch(&piece)?;
             if self.parts == 1 {
-                batches.iter_mut().for_each(|part| part.push(batch.clone()));
+                if let Some(only) = batches.first_mut() {
+                    only.push(batch);
+                }
                 continue;
             }
             let part_of: UInt32Array = match &piece {
@@ -370,7 +372,7 @@ impl Task<'_> {
 
     /// Writes actions into files, one for each part.
     fn fill(&self, maker: &Arc<Maker>, pieces: Pieces, files: &[String]) -> Result<Counts> {
-        let open = |file: &String| Sink::new(&maker.encoder, self.store.replace(file)?).at_file(file);
+        let open = |file: &String| Sink::new(&maker.encoder, self.store.upload(file, Role::Derived)?).at_file(file);
         let mut sinks = files.iter().map(open).collect::<Result<Vec<Sink>>>()?;
         let mut counts = Counts::default();
         for encoded in self.encoded(maker, pieces) {
@@ -410,10 +412,7 @@ impl Task<'_> {
         non_file.push(metadata.clone());
         singles.insert(0, metadata);
         singles.extend(sidecars.iter().map(|sidecar| json!({"sidecar": sidecar})));
-        let pieces: Pieces = match options.sidecars {
-            true => Box::new(std::iter::once(Ok(Piece::Singles(singles)))),
-            false => self.pieces(&manifest, singles, None),
-        };
+        let pieces: Pieces = if options.sidecars { Box::new(std::iter::once(Ok(Piece::Singles(singles)))) } else { self.pieces(&manifest, singles, None) };
         let in_sidecars = counts.bytes;
         let maker = Maker::new(manifest, 1)?;
         let top = if json { self.lines(&maker, pieces, &path)? } else { self.fill(&maker, pieces, std::slice::from_ref(&path))? };
@@ -453,7 +452,7 @@ impl Task<'_> {
                 None => {
                     let name = format!("{}.parquet", uuid());
                     let path = format!("{SIDECAR_DIR}/{name}");
-                    (name, Sink::new(&maker.encoder, self.store.replace(&path)?).at_file(&path)?, 0)
+                    (name, Sink::new(&maker.encoder, self.store.upload(&path, Role::Derived)?).at_file(&path)?, 0)
                 }
             };
             for (_, group) in encoded.groups {
@@ -489,7 +488,7 @@ impl Task<'_> {
     /// Writes actions as JSON lines.
     fn lines(&self, maker: &Maker, pieces: Pieces, path: &str) -> Result<Counts> {
         let mut counts = Counts::default();
-        let mut upload = self.store.replace(path)?;
+        let mut upload = self.store.upload(path, Role::Derived)?;
         for piece in pieces {
             let piece = piece?;
             let mut text = String::new();
@@ -574,7 +573,7 @@ pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -
     let (bytes, _) = file.store.get(&file.path).wait()?;
     let (store, path) = (snapshot.stores().root(), log_path::classic_checkpoint(version));
     if !file.path.ends_with(".json") {
-        return store.put(&path, bytes, PutMode::Create).map(|_| ());
+        return make(store.as_ref(), &path, bytes).map(|_| ());
     }
     let parse = |line: &[u8]| serde_json::from_slice::<Value>(line).map_err(|e| Error::corrupt(format!("not a JSON action: {e}")).at_file(&file.path));
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
@@ -585,7 +584,7 @@ pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -
     }
     let maker = Maker::new(Layout::new(snapshot, Kinds::V2), 1)?;
     let group = maker.encoder.encode(&[maker.layout.singles(&actions)?])?;
-    let mut sink = Sink::new(&maker.encoder, store.replace(&path)?)?;
+    let mut sink = Sink::new(&maker.encoder, store.upload(&path, Role::Derived)?)?;
     sink.append(group)?;
     sink.finish().map(|_| ())
 }

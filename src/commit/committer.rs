@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::exec::Env;
 use crate::log::{CommitFile, TailCommit};
 use crate::protocol::log_path::{self, LOG_DIR};
-use crate::store::{File, Put, Store};
+use crate::store::{File, Put, Role, Store};
 
 /// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl FileCommitter {
 
 impl Committer for FileCommitter {
     fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
-        self.store.put_if_absent(&log_path::commit(version), text.clone())
+        self.store.put_if_absent(&log_path::commit(version), text.clone(), Role::Essential)
     }
 
     fn read(&self, version: i64) -> Result<Option<Found>> {
@@ -176,7 +176,7 @@ impl Committer for CatalogCommitter {
     fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
         let name = format!("{version:020}.{}.json", self.env.uuid());
         let commit = TailCommit { version, path: name, size: Some(text.len() as u64) };
-        match self.store.put_if_absent(&Self::staged_path(&commit), text.clone())? {
+        match self.store.put_if_absent(&Self::staged_path(&commit), text.clone(), Role::Essential)? {
             Put::Created => self.catalog.ratify(&commit),
             // Nobody knows the file's name but us, and the catalog was not asked: nothing was committed.
             Put::Exists => Err(Error::internal(format!("a staged commit named {} was there already", commit.path))),
@@ -198,7 +198,7 @@ impl Committer for CatalogCommitter {
     fn publish(&self, version: i64) -> Result<()> {
         for commit in self.catalog.unpublished()?.into_iter().filter(|commit| commit.version <= version) {
             let (text, _) = self.store.get(&Self::staged_path(&commit)).wait()?;
-            match self.store.put_if_absent(&log_path::commit(commit.version), text)? {
+            match self.store.put_if_absent(&log_path::commit(commit.version), text, Role::Essential)? {
                 Put::Created | Put::Exists => self.catalog.published(commit.version)?,
                 Put::Unknown(error) | Put::Unsynced(error) => return Err(error),
             }

@@ -3,10 +3,15 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringArray,
     TimestampMicrosecondArray, new_null_array,
 };
+use arrow_schema::{DataType as Arrow, TimeUnit};
 use serde_json::Value;
 
 use crate::error::{Error, Result, shown};
@@ -39,6 +44,29 @@ pub fn compare_doubles(a: f64, b: f64) -> Ordering {
 }
 
 impl Scalar {
+    /// A value of an array in one of the plain layouts; `None` for types that are no scalars.
+    #[must_use]
+    pub fn of(array: &ArrayRef, row: usize) -> Option<Self> {
+        if array.is_null(row) {
+            return Some(Self::Null);
+        }
+        Some(match array.data_type() {
+            Arrow::Boolean => Self::Boolean(array.as_boolean().value(row)),
+            Arrow::Int8 => Self::Long(array.as_primitive::<Int8Type>().value(row).into()),
+            Arrow::Int16 => Self::Long(array.as_primitive::<Int16Type>().value(row).into()),
+            Arrow::Int32 => Self::Long(array.as_primitive::<Int32Type>().value(row).into()),
+            Arrow::Int64 => Self::Long(array.as_primitive::<Int64Type>().value(row)),
+            Arrow::Float32 => Self::Double(array.as_primitive::<Float32Type>().value(row).into()),
+            Arrow::Float64 => Self::Double(array.as_primitive::<Float64Type>().value(row)),
+            Arrow::Decimal128(..) => Self::Decimal(array.as_primitive::<Decimal128Type>().value(row)),
+            Arrow::Date32 => Self::Long(array.as_primitive::<Date32Type>().value(row).into()),
+            Arrow::Timestamp(TimeUnit::Microsecond, _) => Self::Long(array.as_primitive::<TimestampMicrosecondType>().value(row)),
+            Arrow::Utf8 => Self::Text(array.as_string::<i32>().value(row).into()),
+            Arrow::Binary => Self::Bytes(array.as_binary::<i32>().value(row).into()),
+            _ => return None,
+        })
+    }
+
     /// Whether it is null.
     #[must_use]
     pub fn is_null(&self) -> bool {

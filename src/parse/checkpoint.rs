@@ -224,6 +224,7 @@ impl OpenSidecar {
     }
 
     /// Its file actions, a source for each piece that can be decoded on its own.
+    #[must_use]
     pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
         let alone = OpenCheckpoint { version: self.version, json: None, own: Vec::new(), sidecars: vec![Arc::clone(&self.raw)] };
         alone.files(kind, wanted)

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{FieldRef, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parquet::arrow::ArrowSchemaConverter;
@@ -35,7 +35,7 @@ use super::facts::{LeafFacts, Observer, Wanted};
 use super::options::{Codec, WriterProperties};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Progress, panic_text, spawn};
-use crate::store::{ObjectMeta, Pending, Store, Upload};
+use crate::store::{ObjectMeta, Pending, Role, Store, Upload};
 
 /// What all files of a write have in common: columns, encodings, what is to be learned on the way.
 pub struct Format {
@@ -65,7 +65,8 @@ impl Format {
         named: impl Fn(&str) -> Option<Vec<String>>,
         text_bytes: usize,
     ) -> Result<Self> {
-        let descriptor = ArrowSchemaConverter::new().schema_root("table").convert(&schema).map_err(|e| encode_error(&e))?;
+        let unmarked = unmarked(&schema);
+        let descriptor = ArrowSchemaConverter::new().schema_root("table").convert(&unmarked).map_err(|e| encode_error(&e))?;
         let mut wanted = wanted.iter().copied();
         let observers: Vec<Observer> = schema.fields().iter().map(|field| Observer::new(field, &mut wanted)).collect();
         let paths: Vec<ColumnPath> = descriptor.columns().iter().map(|column| column.path().clone()).collect();
@@ -88,6 +89,21 @@ impl Format {
     pub fn group_rows(&self) -> usize {
         self.group_rows
     }
+}
+
+/// The schema without the extensions of its fields, at any depth: Spark does not know Parquet's annotation of variants.
+fn unmarked(schema: &Schema) -> Schema {
+    fn field(of: &FieldRef) -> FieldRef {
+        let inner = match of.data_type() {
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+            DataType::List(element) => DataType::List(field(element)),
+            DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
+            other => other.clone(),
+        };
+        let metadata = of.metadata().iter().filter(|(key, _)| !key.starts_with("ARROW:extension:")).map(|(key, value)| (key.clone(), value.clone()));
+        Arc::new(of.as_ref().clone().with_data_type(inner).with_metadata(metadata.collect::<std::collections::HashMap<String, String>>()))
+    }
+    Schema::new(schema.fields().iter().map(field).collect::<Fields>())
 }
 
 /// What the encoder says: our own error if one is inside, else a defect, since what it is given has been checked.
@@ -795,7 +811,7 @@ fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: D
     let writer = match &mut file.writer {
         Some(writer) => writer,
         none => {
-            let sink = Sink(store.create(&file.path)?);
+            let sink = Sink(store.upload(&file.path, Role::Essential)?);
             let made = SerializedFileWriter::new(sink, Arc::clone(&format.root), Arc::clone(&format.properties)).map_err(|e| encode_error(&e))?;
             none.insert(made)
         }

@@ -48,7 +48,7 @@ impl LeafFacts {
     }
 
     fn see(&mut self, min: Option<Scalar>, max: Option<Scalar>) {
-        self.min = first(self.min.take(), min, |a, b| lower(a, b));
+        self.min = first(self.min.take(), min, lower);
         self.max = first(self.max.take(), max, |a, b| lower(b, a));
         if self.unknown {
             (self.min, self.max) = (None, None);

@@ -202,6 +202,7 @@ mod tests {
 
     use bytes::Bytes;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::file::metadata::RowGroupMetaData;
 
     use super::*;
     use crate::pq::tests::ints;
@@ -244,7 +245,7 @@ mod tests {
         let (bytes, finished) = memory.bytes.lock().unwrap().clone();
         assert!(finished && bytes.len() as u64 == size);
         let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).unwrap();
-        let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|g| g.num_rows()).collect();
+        let groups: Vec<i64> = reader.metadata().row_groups().iter().map(RowGroupMetaData::num_rows).collect();
         assert_eq!(groups, [10, 1010, 2010]);
         let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(rows, 3030);

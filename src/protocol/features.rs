@@ -245,28 +245,6 @@ pub const READER_FEATURES: &[&str] = &[
     "variantType-preview",
 ];
 
-/// Writer features that deltafast writes, beside those of readers.
-pub const WRITER_FEATURES: &[&str] = &[
-    "allowColumnDefaults",
-    "appendOnly",
-    "changeDataFeed",
-    "checkConstraints",
-    "checkpointProtection",
-    "clustering",
-    "collations",
-    "collations-preview",
-    "domainMetadata",
-    "generatedColumns",
-    "icebergCompatV1",
-    "icebergCompatV2",
-    "identityColumns",
-    "inCommitTimestamp",
-    "inCommitTimestamp-preview",
-    "invariants",
-    "materializePartitionColumns",
-    "rowTracking",
-];
-
 /// The newest reader version there is.
 pub const MAX_READER_VERSION: i32 = 3;
 /// The newest writer version there is.
@@ -440,8 +418,11 @@ mod tests {
             reader_features: None,
             writer_features: (version == 7).then(|| features.iter().map(ToString::to_string).collect()),
         };
-        assert!(check_writable(&writer(7, WRITER_FEATURES)).is_ok());
+        let all: Vec<&str> = FEATURES.iter().map(|f| f.name).collect();
+        assert!(check_writable(&writer(7, &all)).is_ok());
         assert!(check_writable(&writer(6, &[])).is_ok());
+        let of_readers: BTreeSet<&str> = FEATURES.iter().filter(|f| f.reader > 0).map(|f| f.name).collect();
+        assert_eq!(of_readers, READER_FEATURES.iter().copied().collect());
         let unknown = writer(7, &["appendOnly", "someFutureFeature"]);
         assert!(check_readable(&unknown).is_ok());
         assert!(check_writable(&unknown).unwrap_err().to_string().contains("`someFutureFeature`"));

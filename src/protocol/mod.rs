@@ -7,6 +7,7 @@ pub mod calendar;
 pub mod canonical_json;
 pub mod commit_line;
 pub mod data_path;
+pub mod evolution;
 pub mod features;
 pub mod log_path;
 pub mod partition_value;

@@ -358,7 +358,9 @@ mod tests {
         let list = |text: &str| columns(text).map(|all| all.iter().map(|path| path.join("|")).collect::<Vec<_>>());
         assert_eq!(list("a, b.c ,`d.e`.f").unwrap(), ["a", "b|c", "d.e|f"]);
         assert_eq!(list("`a``,b`").unwrap(), ["a`,b"]);
-        for text in ["", "a,,b", "a.", "`a", "a`b`", "`a`b"] {
+        // As the reference has it, no name at all is a list too.
+        assert_eq!(list(" ").unwrap(), [""; 0]);
+        for text in ["a,,b", "a.", "`a", "a`b`", "`a`b"] {
             assert_eq!(list(text), None, "{text}");
         }
     }

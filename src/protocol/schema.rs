@@ -320,6 +320,28 @@ impl DataType {
             primitive => Value::String(primitive.to_string()),
         }
     }
+
+    fn push_text(&self, out: &mut String) {
+        let flag = |out: &mut String, name: &str, value: bool| {
+            let _ = std::fmt::Write::write_fmt(out, format_args!(",\"{name}\":{value}}}"));
+        };
+        match self {
+            Self::Struct(inner) => inner.push_text(out),
+            Self::Array(array) => {
+                out.push_str("{\"type\":\"array\",\"elementType\":");
+                array.element.push_text(out);
+                flag(out, "containsNull", array.contains_null);
+            }
+            Self::Map(map) => {
+                out.push_str("{\"type\":\"map\",\"keyType\":");
+                map.key.push_text(out);
+                out.push_str(",\"valueType\":");
+                map.value.push_text(out);
+                flag(out, "valueContainsNull", map.value_contains_null);
+            }
+            primitive => out.push_str(&Value::String(primitive.to_string()).to_string()),
+        }
+    }
 }
 
 impl fmt::Display for DataType {
@@ -422,6 +444,31 @@ impl StructType {
         serde_json::json!({"type": "struct", "fields": fields})
     }
 
+    /// The schema as `schemaString` has it, keys in the order of every other writer.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        self.push_text(&mut out);
+        out
+    }
+
+    fn push_text(&self, out: &mut String) {
+        out.push_str("{\"type\":\"struct\",\"fields\":[");
+        for (n, field) in self.fields.iter().enumerate() {
+            if n > 0 {
+                out.push(',');
+            }
+            out.push_str("{\"name\":");
+            out.push_str(&Value::from(field.name.as_str()).to_string());
+            out.push_str(",\"type\":");
+            field.data_type.push_text(out);
+            out.push_str(if field.nullable { ",\"nullable\":true,\"metadata\":" } else { ",\"nullable\":false,\"metadata\":" });
+            out.push_str(&Value::Object(field.metadata.clone()).to_string());
+            out.push('}');
+        }
+        out.push_str("]}");
+    }
+
     /// The field of this logical name; exact case first, then without case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&StructField> {
@@ -457,6 +504,7 @@ mod tests {
     fn a_schema_survives_the_round_trip() {
         let schema = StructType::parse(NESTED).unwrap();
         assert_eq!(StructType::parse(&schema.to_json().to_string()).unwrap(), schema);
+        assert_eq!(StructType::parse(&schema.to_text()).unwrap(), schema);
         assert_eq!(schema.fields[0].physical_name(), "col-1");
         assert_eq!(schema.fields[0].field_id(), Some(4));
         assert_eq!(schema.field("B").unwrap().data_type.to_string(), "array<struct<d:decimal(12,3)>>");

@@ -129,13 +129,35 @@ pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, 
         name: table.name.clone(),
         description: table.description.clone(),
         format: Format::default(),
-        schema_string: table.schema.to_json().to_string(),
+        schema_string: table.schema.to_text(),
         partition_columns: table.partition_columns.clone(),
         configuration: BTreeMap::new(),
         created_time: Some(context.now_ms),
     };
     let (protocol, metadata) = apply(&base_protocol(), metadata, &table.schema, &table.configuration, &table.features, true, context)?;
     Ok((protocol, metadata))
+}
+
+/// Properties that a table keeps when everything else about it is replaced.
+const KEPT: &[&str] = &[MAX_ID, ROW_TRACKING_COLUMNS[0].0, ROW_TRACKING_COLUMNS[1].0];
+
+/// Protocol and metadata of a table that takes the place of another: its id stays, column ids go on growing, and what the
+/// protocol supported it supports on.
+///
+/// # Errors
+/// As [`create`].
+pub fn replace(protocol: &Protocol, metadata: &Metadata, table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+    let kept = metadata.configuration.iter().filter(|(key, _)| KEPT.contains(&key.as_str()));
+    let metadata = Metadata {
+        name: table.name.clone(),
+        description: table.description.clone(),
+        schema_string: table.schema.to_text(),
+        partition_columns: table.partition_columns.clone(),
+        configuration: kept.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        created_time: Some(context.now_ms),
+        ..metadata.clone()
+    };
+    apply(protocol, metadata, &table.schema, &table.configuration, &table.features, true, context)
 }
 
 /// Protocol and metadata of a table with properties newly set.
@@ -253,7 +275,10 @@ fn apply(
     }
     let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
     schema_change::check(&schema, &metadata.partition_columns, after, change_feed)?;
-    metadata.schema_string = schema.to_json().to_string();
+    // A schema that stays is kept to the letter.
+    if StructType::parse(&metadata.schema_string)? != schema {
+        metadata.schema_string = schema.to_text();
+    }
 
     let raised = features::with_versions(protocol, min_reader, min_writer)?;
     asked.extend(without_previews(&raised, required_features(&metadata, &schema)?));

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{Damaged, Error, Missing};
+use crate::error::{Conflict, Damaged, Error, Missing};
 
 fn class(error: &Error) -> &'static str {
     match error {
@@ -18,7 +18,16 @@ fn class(error: &Error) -> &'static str {
         Error::SchemaMismatch { .. } => "SchemaMismatchError",
         Error::ConstraintViolated { .. } => "ConstraintViolatedError",
         Error::NotRecorded { .. } => "ChangeDataNotRecordedError",
-        Error::CommitFailed { .. } | Error::CommitUnknown { .. } => "CommitFailedError",
+        Error::CommitFailed { conflict, .. } => match conflict {
+            Conflict::ConcurrentAppend => "ConcurrentAppendError",
+            Conflict::ConcurrentDeleteRead => "ConcurrentDeleteReadError",
+            Conflict::ConcurrentDeleteDelete => "ConcurrentDeleteDeleteError",
+            Conflict::ConcurrentTransaction => "ConcurrentTransactionError",
+            Conflict::MetadataChanged => "MetadataChangedError",
+            Conflict::ProtocolChanged => "ProtocolChangedError",
+            Conflict::ConcurrentWrite => "ConcurrentWriteError",
+        },
+        Error::CommitUnknown { .. } => "CommitUnknownError",
         Error::Storage { .. } => "StorageError",
         Error::Cancelled | Error::Internal { .. } => "InternalError",
     }

@@ -8,6 +8,7 @@ mod error;
 mod runtime;
 mod snapshot;
 mod store;
+mod table;
 mod write;
 
 use pyo3::prelude::*;
@@ -33,6 +34,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(checkpoint::cleanup_metadata, module)?)?;
     module.add_function(wrap_pyfunction!(checkpoint::compact_logs, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
+    module.add_class::<table::TableWrite>()?;
+    module.add_function(wrap_pyfunction!(table::create_table, module)?)?;
+    module.add_function(wrap_pyfunction!(table::demands, module)?)?;
+    module.add_function(wrap_pyfunction!(table::demands_of, module)?)?;
+    module.add_function(wrap_pyfunction!(table::alter, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(build_profile, module)?)?;
     Ok(())

@@ -62,6 +62,16 @@ fn start(job: Job) -> std::io::Result<()> {
 /// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work is cancelled and left
 /// behind, so that a silent socket cannot hold the interpreter.
 pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+    run(py, false, work)
+}
+
+/// The same for work that commits: after Ctrl-C it is waited for until it has stopped, so that nobody is left to guess
+/// whether a version was made. A second Ctrl-C leaves it behind.
+pub(super) fn wait_settled<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+    run(py, true, work)
+}
+
+fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
     let cancel = Cancel::default();
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
@@ -72,13 +82,28 @@ pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel)
         let _ = sender.send(result);
     }))
     .map_err(|e| to_python(py, &Error::internal(format!("cannot start a thread: {e}"))))?;
+    let mut interrupted: Option<PyErr> = None;
     loop {
         match py.detach(|| receiver.recv_timeout(TICK)) {
-            Ok(result) => return result.map_err(|error| to_python(py, &error)),
+            Ok(result) => {
+                return match (result, interrupted) {
+                    (result, None) => result.map_err(|error| to_python(py, &error)),
+                    (Err(Error::Cancelled), Some(interrupt)) => Err(interrupt),
+                    (Err(error), Some(_)) => Err(to_python(py, &error)),
+                    (Ok(_), Some(interrupt)) => {
+                        let note = "the operation could not be stopped any more: its version was committed";
+                        interrupt.value(py).call_method1("add_note", (note,))?;
+                        Err(interrupt)
+                    }
+                };
+            }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(interrupt) = py.check_signals() {
                     cancel.cancel();
-                    return Err(interrupt);
+                    if !settles || interrupted.is_some() {
+                        return Err(interrupt);
+                    }
+                    interrupted = Some(interrupt);
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return Err(to_python(py, &Error::internal("a call ended without a result"))),

@@ -39,12 +39,12 @@ fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
     predicate.map(|json| BoundExpr::from_json(&json)).transpose()
 }
 
-fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
+pub(super) fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
     let zone = options.get("time_zone").map(|name| Zone::parse(name)).transpose()?.unwrap_or_default();
     Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
 }
 
-fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
+pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
     let root = match store {
         Some(store) => store,
         None => store::open(uri, &storage)?,
@@ -60,6 +60,16 @@ impl Snapshot {
         let done = wait(py, move |cancel| work(core, cancel))?;
         self.warn(py)?;
         Ok(done)
+    }
+
+    /// Another version of the same table.
+    pub(super) fn new(core: Core, uri: String, python_store: bool) -> Self {
+        Self { core, uri, python_store }
+    }
+
+    /// What else a handle on the same table needs to know.
+    pub(super) fn origin(&self) -> (String, bool) {
+        (self.uri.clone(), self.python_store)
     }
 
     /// The core's snapshot.

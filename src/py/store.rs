@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyPermissionError};
 use pyo3::prelude::*;
 
 use crate::error::{Error, Missing, Result};
-use crate::store::{ObjectMeta, Pending, Put, Store};
+use crate::store::{ObjectMeta, Pending, Put, Role, Store};
 
 /// A Python object with `list_from`, `get_range` and `size`, and for writing `put_if_absent` and `delete`.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Store for PyStore {
         })
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
         self.needs("put_if_absent", "committed to")?;
         // Whether anything was made before an exception, nobody knows.
         Ok(match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {

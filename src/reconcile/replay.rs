@@ -306,6 +306,7 @@ impl FileStream {
             }
         }
         self.ready = Some(batches.into_iter());
+        self.rest = None;
         Ok(self)
     }
 

@@ -1,5 +1,7 @@
 //! Predicates looked at files with that no plan knows: the adds of another writer's commit.
 
+use arrow_array::BooleanArray;
+
 use super::columns::{Leaves, leaves};
 use super::plan::{PlanBatch, keep, wanted};
 use crate::error::Result;
@@ -32,6 +34,16 @@ impl Lens {
 
     fn with_stats(&self) -> bool {
         !self.leaves.logical.is_empty()
+    }
+
+    /// Which of these files may hold a row for which the first predicate is true; all where there is none.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Corrupt`] for partition values that are none.
+    pub fn matching(&self, files: &FileBatch) -> Result<BooleanArray> {
+        let Some(predicate) = self.predicates.first() else { return Ok(BooleanArray::from(vec![true; files.len()])) };
+        let batch = PlanBatch::new(&self.snapshot, files.clone(), &self.leaves, self.with_stats())?;
+        keep(&self.snapshot, predicate, &self.leaves, &batch)
     }
 
     /// The first of these files that may hold a row for which one of the predicates is true.

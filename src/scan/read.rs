@@ -6,6 +6,7 @@
 //!
 //! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader Requirements for Deletion Vectors".
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -522,11 +523,12 @@ const MOST_PIECES: u64 = 256;
 
 /// The files of a plan, large ones in pieces.
 fn tasks(plan: &Plan, only: Option<&[String]>) -> Vec<FileTask> {
+    let only: Option<HashSet<&str>> = only.map(|only| only.iter().map(String::as_str).collect());
     let none = Arc::new(Vec::new());
     let mut out = Vec::new();
     for (batch, keep) in &plan.batches {
         for row in (0..keep.len()).filter(|row| keep.value(*row)) {
-            if only.is_some_and(|only| !only.iter().any(|path| path == batch.files.path.value(row))) {
+            if only.as_ref().is_some_and(|only| !only.contains(batch.files.path.value(row))) {
                 continue;
             }
             let size = if batch.files.size.is_valid(row) { u64::try_from(batch.files.size.value(row)).unwrap_or(0) } else { 0 };

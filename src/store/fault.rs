@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{ObjectMeta, Pending, Put, Store};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
 use crate::error::{Error, Result};
 
 /// What a call is.
@@ -27,6 +27,10 @@ pub enum Operation {
     GetRanges,
     /// [`Store::put_if_absent`]
     PutIfAbsent,
+    /// [`Store::upload`]
+    Upload,
+    /// [`Upload::finish`]
+    Finish,
     /// [`Store::delete_batch`]
     Delete,
 }
@@ -164,6 +168,20 @@ impl Store for FaultStore {
         Ok(listed)
     }
 
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+        let fault = self.fault(Operation::List, dir);
+        if let Some(fault) = ends_read(fault) {
+            return Err(error(fault, dir));
+        }
+        let mut listed = self.inner.list_folder(dir, take)?;
+        match fault {
+            Some(Fault::Stale) => _ = listed.objects.pop(),
+            Some(Fault::Reordered) => listed.objects.reverse(),
+            _ => {}
+        }
+        Ok(listed)
+    }
+
     fn head(&self, path: &str) -> Result<ObjectMeta> {
         let fault = self.fault(Operation::Head, path);
         match ends_read(fault) {
@@ -203,15 +221,26 @@ impl Store for FaultStore {
         Pending::lazy(move || Ok(read.wait()?.into_iter().map(|bytes| damage(fault, bytes)).collect()))
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
         match self.fault(Operation::PutIfAbsent, path) {
             // From here a request that never arrived looks like one that did.
             Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => Ok(Put::Unknown(error(fault, path))),
             Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer)) => {
-                self.inner.put_if_absent(path, bytes)?;
+                self.inner.put_if_absent(path, bytes, role)?;
                 Ok(Put::Unknown(error(fault, path)))
             }
-            _ => self.inner.put_if_absent(path, bytes),
+            _ => self.inner.put_if_absent(path, bytes, role),
+        }
+    }
+
+    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+        match ends_read(self.fault(Operation::Upload, path)) {
+            Some(fault) => Err(error(fault, path)),
+            None => {
+                // What goes wrong at the end is known at the beginning; only then there is something to go wrong with.
+                let end = ends_read(self.fault(Operation::Finish, path));
+                Ok(Box::new(FaultUpload { inner: self.inner.upload(path, role)?, end, path: path.to_owned() }))
+            }
         }
     }
 
@@ -230,5 +259,30 @@ impl Store for FaultStore {
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         self.inner.authority_root()
+    }
+}
+
+/// An upload that fails at its end.
+struct FaultUpload {
+    inner: Box<dyn Upload>,
+    end: Option<Fault>,
+    path: String,
+}
+
+impl Upload for FaultUpload {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.inner.write(bytes)
+    }
+
+    fn finish(self: Box<Self>) -> Pending<ObjectMeta> {
+        let Self { inner, end, path } = *self;
+        match end {
+            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => Pending::lazy(move || Err(error(fault, &path))),
+            Some(fault) => Pending::lazy(move || {
+                inner.finish().wait()?;
+                Err(error(fault, &path))
+            }),
+            None => inner.finish(),
+        }
     }
 }

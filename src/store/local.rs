@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 
 use super::upload::LocalUpload;
-use super::{ObjectMeta, Pending, Put, PutMode, Store, Upload};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{self, filled};
 
@@ -80,13 +80,27 @@ impl Local {
         self.watch.as_ref().map_or(Ok(()), |watch| watch(step))
     }
 
-    /// Writes and syncs the hidden file.
-    fn stage(&self, staged: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Writes the hidden file, and syncs it where it must last.
+    fn stage(&self, staged: &Path, bytes: &[u8], role: Role) -> io::Result<()> {
         self.step(Step::Write)?;
         let mut file = fs::File::create_new(staged)?;
         file.write_all(bytes)?;
+        if role == Role::Derived {
+            return Ok(());
+        }
         self.step(Step::Sync)?;
         file.sync_all()
+    }
+
+    /// What a file that has its name has come to.
+    fn settled(&self, directory: &Path, role: Role) -> Put {
+        if role == Role::Derived {
+            return Put::Created;
+        }
+        match self.step(Step::SyncDirectory).and_then(|()| sync_directory(directory)) {
+            Ok(()) => Put::Created,
+            Err(error) => Put::Unsynced(write_failure(directory, &error)),
+        }
     }
 
     /// Gives the hidden file its name; false if the name is taken.
@@ -118,7 +132,7 @@ impl Local {
 }
 
 /// Whether an error says that the file system has no such operation.
-fn has_no_links(error: &io::Error) -> bool {
+pub(super) fn has_no_links(error: &io::Error) -> bool {
     // EPERM is what Linux gives for hard links on file systems without them.
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks | io::ErrorKind::InvalidInput)
 }
@@ -144,7 +158,7 @@ fn rename_no_replace(_: &Path, _: &Path) -> io::Result<()> {
 }
 
 /// Makes the entries of a directory survive a loss of power.
-fn sync_directory(directory: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     // Elsewhere directories cannot be opened, and their changes are journalled.
     if cfg!(unix) { fs::File::open(directory)?.sync_all() } else { Ok(()) }
 }
@@ -165,7 +179,7 @@ fn make_directory(directory: &Path) -> io::Result<()> {
 }
 
 /// An error of writing, of which it is certain that nothing came.
-fn write_failure(path: &Path, error: &io::Error) -> Error {
+pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::storage(format!("no permission to write {shown}"), false),
@@ -181,65 +195,6 @@ pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied => Error::storage(format!("permission denied: {shown}"), false),
         io::ErrorKind::UnexpectedEof => Error::corrupt_data(format!("the file is shorter than the log says: {shown}")),
         _ => Error::storage(format!("cannot read {shown}: {error}"), false),
-    }
-}
-
-/// A file under a hidden name that takes its own when it is whole.
-struct Temporary {
-    path: String,
-    file: fs::File,
-    at: PathBuf,
-    target: PathBuf,
-}
-
-impl Temporary {
-    fn create(path: &str, target: PathBuf) -> Result<Self> {
-        let failed = |error: io::Error| write_failure(&target, &error);
-        let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let at = target.with_file_name(format!(".{name}.{}.tmp", exec::uuid()));
-        let create = || fs::OpenOptions::new().write(true).create_new(true).open(&at);
-        let file = match create() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                at.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-                create()
-            }
-            made => made,
-        };
-        Ok(Self { path: path.to_owned(), file: file.map_err(failed)?, at, target })
-    }
-
-    /// Takes the target's name; false where [`PutMode::Create`] finds it taken.
-    fn publish(&self, mode: PutMode) -> Result<bool> {
-        let done = match mode {
-            PutMode::Overwrite => fs::rename(&self.at, &self.target).map(|()| true),
-            // A link, unlike a rename, never replaces.
-            PutMode::Create => match fs::hard_link(&self.at, &self.target) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-                linked => linked.map(|()| true),
-            },
-        };
-        done.map_err(|error| write_failure(&self.target, &error))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // After a rename nothing is there any more.
-        let _ = fs::remove_file(&self.at);
-    }
-}
-
-impl Upload for Temporary {
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|error| write_failure(&self.target, &error))
-    }
-
-    fn finish(self: Box<Self>) -> Pending<ObjectMeta> {
-        Pending::lazy(move || {
-            let metadata = self.file.metadata().map_err(|error| write_failure(&self.target, &error))?;
-            let meta = object_meta(&self.path, &self.target, &metadata)?;
-            self.publish(PutMode::Overwrite).map(|_| meta)
-        })
     }
 }
 
@@ -311,6 +266,35 @@ impl Store for Local {
         Ok(out)
     }
 
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+        let folder = self.path(dir);
+        let mut out = Folder::default();
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(out),
+            Err(error) => return Err(failure(&folder, &error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(|e| failure(&folder, &e))?;
+            // A name that is no text is none of the table's, whose names are all text.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
+            let kind = entry.file_type().map_err(|e| failure(&folder, &e))?;
+            if kind.is_dir() {
+                out.folders.push(path);
+            } else if (kind.is_file() || kind.is_symlink()) && take(&name) {
+                // Of a link this is the link itself, not what it leads to.
+                match entry.metadata() {
+                    Ok(metadata) => out.objects.push(ObjectMeta { path, size: metadata.len(), modified_ms: modified_ms(&metadata) }),
+                    // Gone since it was listed.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(failure(&entry.path(), &error)),
+                }
+            }
+        }
+        Ok(out)
+    }
+
     fn head(&self, path: &str) -> Result<ObjectMeta> {
         let file = self.path(path);
         let metadata = fs::metadata(&file).map_err(|e| failure(&file, &e))?;
@@ -339,7 +323,7 @@ impl Store for Local {
         })
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
         let target = self.path(path);
         let directory = target.parent().unwrap_or(&self.root);
         let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -349,12 +333,9 @@ impl Store for Local {
         }
         make_directory(directory).map_err(|e| write_failure(&target, &e))?;
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
-        let named = self.stage(&staged, &bytes).and_then(|()| self.name(&staged, &target));
+        let named = self.stage(&staged, &bytes, role).and_then(|()| self.name(&staged, &target));
         let outcome = match named {
-            Ok(true) => match self.step(Step::SyncDirectory).and_then(|()| sync_directory(directory)) {
-                Ok(()) => Ok(Put::Created),
-                Err(error) => Ok(Put::Unsynced(write_failure(directory, &error))),
-            },
+            Ok(true) => Ok(self.settled(directory, role)),
             Ok(false) => Ok(Put::Exists),
             Err(error) if has_no_links(&error) && staged.exists() && error.kind() != io::ErrorKind::PermissionDenied => Err(Error::unsupported(format!(
                 "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
@@ -367,18 +348,8 @@ impl Store for Local {
         outcome
     }
 
-    fn create(&self, path: &str) -> Result<Box<dyn Upload>> {
-        Ok(Box::new(LocalUpload::new(path, self.path(path), &self.root)?))
-    }
-
-    fn put(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<bool> {
-        let mut file = Temporary::create(path, self.path(path))?;
-        file.write(&bytes)?;
-        file.publish(mode)
-    }
-
-    fn replace(&self, path: &str) -> Result<Box<dyn Upload>> {
-        Ok(Box::new(Temporary::create(path, self.path(path))?))
+    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+        Ok(Box::new(LocalUpload::new(path, self.path(path), &self.root, role)?))
     }
 
     fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {

@@ -80,13 +80,22 @@ pub enum Put {
     Unsynced(Error),
 }
 
-/// What writing does where there is an object already.
+/// What an object is to its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PutMode {
-    /// Replaces it.
-    Overwrite,
-    /// Leaves it and writes nothing.
-    Create,
+pub enum Role {
+    /// The table is not right without it: commits, data files, deletion vectors. On stable storage before it is said to be there.
+    Essential,
+    /// It can be made again from the rest, and readers do without it: checkpoints, hints, checksums. Not synced to disk.
+    Derived,
+}
+
+/// What lies directly in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Folder {
+    /// Objects.
+    pub objects: Vec<ObjectMeta>,
+    /// Paths of the folders in it.
+    pub folders: Vec<String>,
 }
 
 /// Where bytes are. Implementations are shared between threads.
@@ -100,6 +109,16 @@ pub trait Store: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Storage`].
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>>;
+
+    /// What lies directly in directory `dir`, in no order. Objects whose name `take` does not want are left out, and cost
+    /// less than those that it wants. Links to directories are no folders: what they lead to is not the table's.
+    ///
+    /// # Errors
+    /// [`Error::Storage`]; [`Error::Unsupported`] for a store that cannot list folders.
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+        let (_, _) = (dir, take);
+        Err(Error::unsupported(format!("the folders of {} cannot be listed here", self.url())))
+    }
 
     /// Whether [`Store::list_from`] works; a plain HTTP server cannot list.
     fn can_list(&self) -> bool {
@@ -124,44 +143,24 @@ pub trait Store: Debug + Send + Sync {
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>>;
 
     /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers at once, one succeeds.
-    /// It is on stable storage before [`Put::Created`] is given.
     ///
     /// # Errors
     /// When it is certain that nothing was made: [`Error::Unsupported`] for a store that cannot do this,
     /// [`Error::Storage`] for refused access, a full disk and the like. What is uncertain is [`Put::Unknown`].
-    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
-        let (_, size) = (path, bytes.len());
-        Err(Error::unsupported(format!(
-            "the store {} cannot make an object of {size} bytes only if there is none, so nothing can be committed to it",
-            self.url()
-        )))
-    }
-
-    /// Begins a new object, which appears under its name, whole and durable, when its [`Upload`] is finished.
-    ///
-    /// The name must be one that nobody else uses: a local file is never replaced, other stores cannot promise that.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for stores that are only read, [`Error::Storage`].
-    fn create(&self, path: &str) -> Result<Box<dyn Upload>> {
-        Err(Error::unsupported(format!("this kind of store is only read, `{path}` cannot be written to it")))
-    }
-
-    /// Writes a small object, visible whole or not at all; false where [`PutMode::Create`] found one there. Not synced to
-    /// disk: for what can be made again.
-    ///
-    /// # Errors
-    /// [`Error::Storage`]; [`Error::Unsupported`] for a store that can only be read.
-    fn put(&self, path: &str, _bytes: Bytes, _mode: PutMode) -> Result<bool> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
+        let _ = (bytes, role);
         Err(read_only(self.url(), path))
     }
 
-    /// Begins a large object, which replaces what is there once it is finished. Not synced to disk: for what can be made
-    /// again.
+    /// Begins a new object, which appears under its name, whole or not at all, when its [`Upload`] is finished.
+    ///
+    /// The name of an essential one must be one that nobody else uses: a local file is never replaced, other stores cannot
+    /// promise that. A derived one replaces what is there.
     ///
     /// # Errors
-    /// As [`Store::put`].
-    fn replace(&self, path: &str) -> Result<Box<dyn Upload>> {
+    /// [`Error::Unsupported`] for stores that are only read, [`Error::Storage`].
+    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+        let _ = role;
         Err(read_only(self.url(), path))
     }
 
@@ -170,12 +169,34 @@ pub trait Store: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Unsupported`] for a store that cannot delete.
     fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
-        Err(Error::unsupported(format!("the store {} cannot delete objects ({} asked for)", self.url(), paths.len())))
+        paths.first().map_or(Ok(Vec::new()), |path| Err(read_only(self.url(), path)))
     }
 
     /// The same store seen from the root of its disk, bucket or container, where absolute paths begin.
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         None
+    }
+}
+
+/// Writes a derived object over what is there.
+///
+/// # Errors
+/// As [`Store::upload`].
+pub fn replace(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<()> {
+    let mut upload = store.upload(path, Role::Derived)?;
+    upload.write(bytes)?;
+    upload.finish().wait().map(|_| ())
+}
+
+/// Makes a derived object where there is none; false where there is one.
+///
+/// # Errors
+/// As [`Store::put_if_absent`], and whatever leaves it open whether it was made.
+pub fn make(store: &dyn Store, path: &str, bytes: Bytes) -> Result<bool> {
+    match store.put_if_absent(path, bytes, Role::Derived)? {
+        Put::Created | Put::Unsynced(_) => Ok(true),
+        Put::Exists => Ok(false),
+        Put::Unknown(error) => Err(error),
     }
 }
 

@@ -10,11 +10,10 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutOptions, WriteMultipart};
-use tokio::runtime::Runtime;
+use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
 use super::upload::RemoteUpload;
-use super::{ObjectMeta, Pending, Put, PutMode, Store, Upload};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -203,6 +202,19 @@ impl Store for Remote {
         true
     }
 
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+        let listed = self.begin(dir, |service, prefix| async move { service.store.list_with_delimiter(Some(&prefix)).await }).wait()?;
+        let below = |location: &Path| -> Option<String> {
+            let relative: Path = location.prefix_match(&self.prefix)?.collect();
+            Some(relative.to_string()).filter(|path| !path.is_empty())
+        };
+        let wanted = listed.objects.iter().filter(|meta| meta.location.filename().is_some_and(take));
+        Ok(Folder {
+            objects: wanted.filter_map(|meta| Some(object_meta(below(&meta.location)?, meta))).collect(),
+            folders: listed.common_prefixes.iter().filter_map(below).collect(),
+        })
+    }
+
     fn head(&self, path: &str) -> Result<ObjectMeta> {
         let meta = self.begin(path, |service, location| async move { service.store.head(&location).await }).wait()?;
         Ok(object_meta(path.to_owned(), &meta))
@@ -222,7 +234,7 @@ impl Store for Remote {
         self.begin(path, |service, location| async move { service.store.get_ranges(&location, &ranges).await })
     }
 
-    fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<Put> {
+    fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
         use object_store::Error as E;
         if let Commits::Refused(why) = &self.commits {
             return Err(Error::unsupported(format!("cannot commit to {}: {why}", self.url)));
@@ -286,82 +298,16 @@ impl Store for Remote {
         .wait()
     }
 
-    fn create(&self, path: &str) -> Result<Box<dyn Upload>> {
+    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+        if let (Commits::Refused(why), Role::Essential) = (&self.commits, role) {
+            return Err(Error::unsupported(format!("cannot write to {}: {why}", self.url)));
+        }
         Ok(Box::new(RemoteUpload::new(path, format!("{}{path}", self.url), Arc::clone(&self.inner.store), self.path(path)?)))
-    }
-
-    fn put(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<bool> {
-        let mode = match mode {
-            PutMode::Overwrite => object_store::PutMode::Overwrite,
-            PutMode::Create => object_store::PutMode::Create,
-        };
-        self.begin(path, |service, location| async move {
-            match service.store.put_opts(&location, bytes.into(), PutOptions::from(mode)).await {
-                Ok(_) => Ok(true),
-                Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
-                Err(error) => Err(error),
-            }
-        })
-        .wait()
-    }
-
-    fn replace(&self, path: &str) -> Result<Box<dyn Upload>> {
-        let upload = self.begin(path, |service, location| async move { service.store.put_multipart(&location).await }).wait()?;
-        let parts = WriteMultipart::new_with_chunk_size(upload, PART);
-        Ok(Box::new(Parts { path: path.to_owned(), parts: Some(parts), size: 0, runtime: exec::runtime()?, url: format!("{}{path}", self.url) }))
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         let url = url::Url::parse(&self.url).ok()?;
         let root = format!("{}://{}/", url.scheme(), &url[url::Position::BeforeUsername..url::Position::AfterPort]);
         Some(Arc::new(self.at_root(root)))
-    }
-}
-
-/// Bytes of a part of an upload.
-const PART: usize = 8 << 20;
-/// Parts on their way at once.
-const PARTS_AHEAD: usize = 4;
-
-/// An upload in parts.
-struct Parts {
-    path: String,
-    parts: Option<WriteMultipart>,
-    size: u64,
-    runtime: Arc<Runtime>,
-    url: String,
-}
-
-impl Upload for Parts {
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let Some(parts) = &mut self.parts else { return Ok(()) };
-        self.size += bytes.len() as u64;
-        // Parts are sent by tasks of the runtime, which must be entered to start them.
-        let _entered = self.runtime.enter();
-        futures::executor::block_on(parts.wait_for_capacity(PARTS_AHEAD)).map_err(|e| failure(&self.url, &e))?;
-        parts.write(bytes);
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
-        let runtime = Arc::clone(&self.runtime);
-        Pending::task(runtime.spawn(async move {
-            if let Some(parts) = self.parts.take() {
-                parts.finish().await.map_err(|e| failure(&self.url, &e))?;
-            }
-            // The service's own clock would cost another request.
-            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: 0 })
-        }))
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        if let Some(parts) = self.parts.take() {
-            // What was sent is charged for until it is thrown away; a store that cannot be reached does so by its own rules.
-            self.runtime.spawn(async move {
-                let _ = parts.abort().await;
-            });
-        }
     }
 }

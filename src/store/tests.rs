@@ -80,9 +80,9 @@ fn a_commit_is_durable_before_success_is_reported() {
         seen.lock().unwrap().push(step);
         Ok(())
     });
-    assert!(matches!(store.put_if_absent("_delta_log/0.json", "a".into()).unwrap(), Put::Created));
+    assert!(matches!(store.put_if_absent("_delta_log/0.json", "a".into(), Role::Essential).unwrap(), Put::Created));
     assert_eq!(*steps.lock().unwrap(), [Step::Write, Step::Sync, Step::Link, Step::SyncDirectory, Step::Unlink]);
-    assert!(matches!(store.put_if_absent("_delta_log/0.json", "b".into()).unwrap(), Put::Exists));
+    assert!(matches!(store.put_if_absent("_delta_log/0.json", "b".into(), Role::Essential).unwrap(), Put::Exists));
     assert_eq!(store.get("_delta_log/0.json").wait().unwrap().0.as_ref(), b"a");
     assert_eq!(folder.names("new/table/_delta_log"), ["0.json"]);
 }
@@ -92,7 +92,7 @@ fn a_step_that_fails_leaves_nothing_or_the_whole() {
     for (fails, visible) in [(Step::Write, false), (Step::Sync, false), (Step::Link, false), (Step::SyncDirectory, true)] {
         let folder = Folder::new("fails");
         let store = Local::new(folder.0.clone()).watched(move |step| if step == fails { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) });
-        let put = store.put_if_absent("d/x", "abc".into());
+        let put = store.put_if_absent("d/x", "abc".into(), Role::Essential);
         assert_eq!(folder.names("d"), if visible { vec!["x"] } else { vec![] }, "{fails:?}");
         match put {
             Err(error) => assert!(!visible && error.to_string().contains("no space left"), "{error}"),
@@ -113,7 +113,7 @@ fn of_twenty_writers_at_once_one_succeeds() {
                 let racers: Vec<_> = (0..20)
                     .map(|n| {
                         let (store, path) = (Arc::clone(&store), path.clone());
-                        scope.spawn(move || (n, matches!(store.put_if_absent(&path, format!("{n}").into()).unwrap(), Put::Created)))
+                        scope.spawn(move || (n, matches!(store.put_if_absent(&path, format!("{n}").into(), Role::Essential).unwrap(), Put::Created)))
                     })
                     .collect();
                 racers.into_iter().map(|racer| racer.join().unwrap()).collect()
@@ -130,8 +130,8 @@ fn of_twenty_writers_at_once_one_succeeds() {
 fn deleting_what_is_not_there_is_no_failure() {
     let folder = Folder::new("delete");
     for store in [Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>, open("memory://delete/t", &Options::new()).unwrap()] {
-        store.put_if_absent("a", "1".into()).unwrap();
-        store.put_if_absent("d/b", "1".into()).unwrap();
+        store.put_if_absent("a", "1".into(), Role::Essential).unwrap();
+        store.put_if_absent("d/b", "1".into(), Role::Essential).unwrap();
         assert!(store.delete_batch(&["a".to_owned(), "nothing".to_owned(), "d/b".to_owned()]).unwrap().is_empty());
         assert!(store.get("a").wait().unwrap_err().is_not_found() && store.get("d/b").wait().unwrap_err().is_not_found());
     }
@@ -141,7 +141,7 @@ fn deleting_what_is_not_there_is_no_failure() {
 #[test]
 fn a_plain_http_server_can_only_be_read() {
     let store = open("http://localhost:1/t", &Options::new()).unwrap();
-    let error = store.put_if_absent("x", Bytes::new()).unwrap_err();
+    let error = store.put_if_absent("x", Bytes::new(), Role::Essential).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { .. }) && error.to_string().contains("only be read"), "{error}");
 }
 
@@ -149,7 +149,7 @@ fn a_plain_http_server_can_only_be_read() {
 fn a_new_file_appears_when_it_is_finished_and_is_never_replaced() {
     let root = std::env::temp_dir().join(format!("deltafast-upload-{}", std::process::id()));
     let store = Local::new(root.clone());
-    let mut upload = store.create("a/b/x.bin").unwrap();
+    let mut upload = store.upload("a/b/x.bin", Role::Essential).unwrap();
     upload.write(b"one").unwrap();
     upload.write(b"two").unwrap();
     assert!(store.head("a/b/x.bin").unwrap_err().is_not_found());
@@ -157,13 +157,13 @@ fn a_new_file_appears_when_it_is_finished_and_is_never_replaced() {
     assert_eq!((meta.path.as_str(), meta.size), ("a/b/x.bin", 6));
     assert_eq!(store.get("a/b/x.bin").wait().unwrap().0.as_ref(), b"onetwo");
 
-    let mut again = store.create("a/b/x.bin").unwrap();
+    let mut again = store.upload("a/b/x.bin", Role::Essential).unwrap();
     again.write(b"three").unwrap();
     let error = again.finish().wait().unwrap_err();
     assert!(error.to_string().contains("never replaced"), "{error}");
     assert_eq!(store.get("a/b/x.bin").wait().unwrap().0.as_ref(), b"onetwo");
 
-    drop(store.create("a/b/y.bin").unwrap());
+    drop(store.upload("a/b/y.bin", Role::Essential).unwrap());
     let left: Vec<_> = std::fs::read_dir(root.join("a/b")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["x.bin"], "nothing of what failed or was dropped stays");
     for _ in 0..2 {
@@ -178,7 +178,7 @@ fn large_objects_go_in_parts_and_small_ones_whole() {
     let store = open("memory:///upload-parts", &Options::default()).unwrap();
     for size in [0, 5, (8 << 20) - 1, 8 << 20, (8 << 20) + 1, 45 << 20] {
         let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
-        let mut upload = store.create("o").unwrap();
+        let mut upload = store.upload("o", Role::Essential).unwrap();
         for piece in bytes.chunks(3_000_001) {
             upload.write(piece).unwrap();
         }

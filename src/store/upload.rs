@@ -1,10 +1,12 @@
 //! New objects, written as a stream: bytes in, an object under its name when all is well, nothing under it otherwise.
 //!
-//! Local files are written beside their place under another name, synced, linked to their own name (which fails where there
-//! is a file already), and the directories that changed are synced: after [`Upload::finish`] a power cut cannot take them
-//! back. Elsewhere an object is put whole when it is small and in parts, some at once, when it is not.
+//! Essential local files are written beside their place under another name, synced, linked to their own name (which fails
+//! where there is a file already), and the directories that changed are synced: after [`Upload::finish`] a power cut cannot
+//! take them back. Derived ones are only renamed. Elsewhere an object is put whole when it is small and in parts, some at
+//! once, when it is not.
 //!
-//! The other name does not begin with a dot or an underscore: what a killed process leaves behind is for vacuum to find.
+//! The other name of an essential file does not begin with a dot or an underscore: what a killed process leaves behind is
+//! for vacuum to find.
 
 use std::fs;
 use std::io::{self, Write};
@@ -16,9 +18,9 @@ use bytes::Bytes;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::local::object_meta;
+use super::local::{has_no_links, object_meta, sync_directory, write_failure};
 use super::remote::failed;
-use super::{ObjectMeta, Pending};
+use super::{ObjectMeta, Pending, Role};
 use crate::error::{Error, Result};
 use crate::exec;
 
@@ -34,16 +36,6 @@ pub trait Upload: Send {
     fn finish(self: Box<Self>) -> Pending<ObjectMeta>;
 }
 
-/// What an error of writing a local file means.
-pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
-    let shown = path.display();
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => Error::storage(format!("permission denied: {shown}"), false),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::storage(format!("the disk is full: cannot write {shown}"), false),
-        _ => Error::storage(format!("cannot write {shown}: {error}"), false),
-    }
-}
-
 /// Bytes of a local file after which the system is told to begin writing them to the disk, so that the sync at the end
 /// finds little to do.
 const SYNC_AHEAD: u64 = 32 << 20;
@@ -52,6 +44,7 @@ const SYNC_AHEAD: u64 = 32 << 20;
 pub(super) struct LocalUpload {
     path: String,
     target: PathBuf,
+    role: Role,
     /// Present until the file has its name.
     staged: Option<PathBuf>,
     /// Directories to sync: the file's, and those above it that were made for it.
@@ -62,60 +55,66 @@ pub(super) struct LocalUpload {
 }
 
 impl LocalUpload {
-    pub(super) fn new(path: &str, target: PathBuf, root: &Path) -> Result<Self> {
+    pub(super) fn new(path: &str, target: PathBuf, root: &Path, role: Role) -> Result<Self> {
         let parent = target.parent().unwrap_or(root).to_owned();
-        let mut changed = vec![parent.clone()];
-        for above in parent.ancestors().take_while(|above| !above.exists()) {
-            changed.extend(above.parent().map(Path::to_owned));
+        let mut changed = Vec::new();
+        if role == Role::Essential {
+            changed.push(parent.clone());
+            for above in parent.ancestors().take_while(|above| !above.exists()) {
+                changed.extend(above.parent().map(Path::to_owned));
+            }
         }
-        fs::create_dir_all(&parent).map_err(|e| failure(&parent, &e))?;
+        fs::create_dir_all(&parent).map_err(|e| write_failure(&parent, &e))?;
         let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let staged = parent.join(format!("{name}.{:016x}.tmp", exec::random()));
-        let file = fs::File::options().write(true).create_new(true).open(&staged).map_err(|e| failure(&staged, &e))?;
-        Ok(Self { path: path.to_owned(), target, staged: Some(staged), changed, file, unsynced: 0, syncing: None })
+        let dot = if role == Role::Essential { "" } else { "." };
+        let staged = parent.join(format!("{dot}{name}.{:016x}.tmp", exec::random()));
+        let file = fs::File::options().write(true).create_new(true).open(&staged).map_err(|e| write_failure(&staged, &e))?;
+        Ok(Self { path: path.to_owned(), target, role, staged: Some(staged), changed, file, unsynced: 0, syncing: None })
     }
 
     fn publish(&mut self) -> Result<ObjectMeta> {
         let Some(staged) = self.staged.clone() else { return Err(Error::internal("a file was finished twice")) };
-        self.file.sync_all().map_err(|e| failure(&staged, &e))?;
-        let meta = self.file.metadata().map_err(|e| failure(&staged, &e))?;
-        match fs::hard_link(&staged, &self.target) {
-            Ok(()) => {
-                // The file has its name: what cannot be removed here is only in the way of nobody.
-                let _ = fs::remove_file(&staged);
-            }
-            Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) && !self.target.exists() => {
-                // A file system without links. Names are not used twice, so nothing can come in between.
-                fs::rename(&staged, &self.target).map_err(|e| failure(&self.target, &e))?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(Error::storage(format!("there is a file already, which is never replaced: {}", self.target.display()), false));
-            }
-            Err(error) => return Err(failure(&self.target, &error)),
+        if self.role == Role::Essential {
+            self.file.sync_all().map_err(|e| write_failure(&staged, &e))?;
         }
+        let meta = self.file.metadata().map_err(|e| write_failure(&staged, &e))?;
+        self.name(&staged)?;
         self.staged = None;
         for directory in &self.changed {
-            sync_directory(directory)?;
+            sync_directory(directory).map_err(|e| write_failure(directory, &e))?;
         }
         object_meta(&self.path, &self.target, &meta)
     }
-}
 
-/// Makes the names in a directory durable, where the system knows how.
-fn sync_directory(directory: &Path) -> Result<()> {
-    if cfg!(windows) {
-        return Ok(());
+    /// Gives the file its name.
+    fn name(&self, staged: &Path) -> Result<()> {
+        let failed = |error: io::Error| write_failure(&self.target, &error);
+        if self.role == Role::Derived {
+            return fs::rename(staged, &self.target).map_err(failed);
+        }
+        match fs::hard_link(staged, &self.target) {
+            Ok(()) => {
+                // The file has its name: what cannot be removed here is only in the way of nobody.
+                let _ = fs::remove_file(staged);
+                Ok(())
+            }
+            // A file system without links. Names are not used twice, so nothing can come in between.
+            Err(error) if has_no_links(&error) && !self.target.exists() => fs::rename(staged, &self.target).map_err(failed),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(Error::storage(format!("there is a file already, which is never replaced: {}", self.target.display()), false))
+            }
+            Err(error) => Err(failed(error)),
+        }
     }
-    fs::File::open(directory).and_then(|file| file.sync_all()).map_err(|e| failure(directory, &e))
 }
 
 impl Upload for LocalUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|e| failure(&self.target, &e))?;
+        self.file.write_all(bytes).map_err(|e| write_failure(&self.target, &e))?;
         self.unsynced += bytes.len() as u64;
-        if self.unsynced >= SYNC_AHEAD && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
+        if self.role == Role::Essential && self.unsynced >= SYNC_AHEAD && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
             self.unsynced = 0;
-            let file = self.file.try_clone().map_err(|e| failure(&self.target, &e))?;
+            let file = self.file.try_clone().map_err(|e| write_failure(&self.target, &e))?;
             // An error shows again at the end.
             self.syncing = Some(exec::runtime()?.spawn_blocking(move || drop(file.sync_data())));
         }
@@ -124,8 +123,9 @@ impl Upload for LocalUpload {
 
     fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
         match exec::runtime() {
-            Ok(runtime) => Pending::task(runtime.spawn_blocking(move || self.publish())),
-            Err(error) => Pending::lazy(move || Err(error)),
+            // Only a sync is worth another thread.
+            Ok(runtime) if self.role == Role::Essential => Pending::task(runtime.spawn_blocking(move || self.publish())),
+            _ => Pending::lazy(move || self.publish()),
         }
     }
 }

@@ -16,6 +16,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
 
+use super::layout::variant_fields;
 use crate::error::{Error, Result};
 use crate::protocol::calendar::{MICROS_PER_DAY, Zone};
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
@@ -213,12 +214,11 @@ fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
         Ok::<ArrayRef, Error>(cast(part, &Arrow::Binary)?)
     };
     let (metadata, value) = (part("metadata")?, part("value")?);
-    let Arrow::Struct(fields) = DataType::Variant.to_arrow(TextLayout::Plain) else { return Err(Error::internal("a variant is no struct")) };
     let missing = |part: &ArrayRef| part.nulls().is_some_and(|nulls| nulls.null_count() > 0 && !from.nulls().is_some_and(|above| above.contains(nulls)));
     if missing(&metadata) || missing(&value) {
         return Err(Error::invalid("a variant has no metadata or no value").at_column(path.text()));
     }
-    Ok(Arc::new(StructArray::try_new(fields, vec![metadata, value], from.nulls().cloned())?))
+    Ok(Arc::new(StructArray::try_new(variant_fields(), vec![metadata, value], from.nulls().cloned())?))
 }
 
 fn primitive(array: &ArrayRef, to: &DataType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {

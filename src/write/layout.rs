@@ -20,12 +20,14 @@ pub fn file_name(field: &StructField, mapping: Mapping) -> &str {
     if mapping == Mapping::None { &field.name } else { field.physical_name() }
 }
 
-/// The Arrow schema of files with the columns `written`.
+/// The Arrow schema of files with the columns `written`, of which `hidden` are none of the table's and have no ids.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a `void` where it cannot be left out, [`Error::Corrupt`] for a column without its id.
-pub fn file_schema(written: &StructType, mapping: Mapping) -> Result<SchemaRef> {
-    let fields = fields(written, mapping)?;
+pub fn file_schema(written: &StructType, mapping: Mapping, hidden: &[String]) -> Result<SchemaRef> {
+    let own = |field: &&StructField| !matches!(field.data_type, DataType::Void);
+    let mapping_of = |field: &StructField| if hidden.contains(&field.name) { Mapping::None } else { mapping };
+    let fields = written.fields.iter().filter(own).map(|field| file_field(field, mapping_of(field)).map(Arc::new)).collect::<Result<Fields>>()?;
     if fields.is_empty() {
         return Err(Error::unsupported("a table without a column that data files can hold cannot be written"));
     }
@@ -82,8 +84,14 @@ fn data_type(of: &DataType, mapping: Mapping, path: &str, nested: Option<&Map<St
             let entries: Fields = vec![part("key", &of.key, false)?, part("value", &of.value, of.value_contains_null)?].into();
             Arrow::Map(Arc::new(Field::new("key_value", Arrow::Struct(entries), false)), false)
         }
+        DataType::Variant => Arrow::Struct(variant_fields()),
         other => other.to_arrow(TextLayout::Plain),
     })
+}
+
+/// The parts of a variant that is not shredded: both are there wherever the variant is, which delta-spark insists on.
+pub(super) fn variant_fields() -> Fields {
+    vec![Field::new("metadata", Arrow::Binary, false), Field::new("value", Arrow::Binary, false)].into()
 }
 
 /// The way to a column in the files: `a.b` or the name of a column that has dots itself.
@@ -92,8 +100,8 @@ pub fn find(table: &StructType, name: &str, mapping: Mapping) -> Option<Vec<Stri
     if let Some(field) = table.field(name) {
         return Some(vec![file_name(field, mapping).to_owned()]);
     }
-    let cuts = name.char_indices().filter(|(_, c)| *c == '.').map(|(n, _)| n);
-    cuts.filter_map(|n| {
+    let mut cuts = name.char_indices().filter(|(_, c)| *c == '.').map(|(n, _)| n);
+    cuts.find_map(|n| {
         let (head, rest) = (name.get(..n)?, name.get(n + 1..)?);
         let field = table.field(head)?;
         let DataType::Struct(inner) = &field.data_type else { return None };
@@ -101,7 +109,6 @@ pub fn find(table: &StructType, name: &str, mapping: Mapping) -> Option<Vec<Stri
         path.insert(0, file_name(field, mapping).to_owned());
         Some(path)
     })
-    .next()
 }
 
 #[cfg(test)]
@@ -123,7 +130,7 @@ mod tests {
 
     #[test]
     fn physical_names_and_ids_reach_every_level() {
-        let schema = file_schema(&mapped(), Mapping::Id).unwrap();
+        let schema = file_schema(&mapped(), Mapping::Id, &[]).unwrap();
         assert_eq!((schema.field(0).name().as_str(), schema.field(0).is_nullable(), &schema.field(0).metadata()[FIELD_ID]), ("col-1", false, &"1".to_owned()));
         let Arrow::Struct(inner) = schema.field(1).data_type() else { panic!("no struct") };
         assert_eq!(inner.len(), 1, "void is left out");
@@ -142,7 +149,7 @@ mod tests {
             r#"{"type":"struct","fields":[{"name":"s","type":{"type":"struct","fields":[{"name":"v","type":"void"}]}}]}"#,
             r#"{"type":"struct","fields":[{"name":"l","type":{"type":"array","elementType":"void","containsNull":true}}]}"#,
         ] {
-            let error = file_schema(&StructType::parse(text).unwrap(), Mapping::None).unwrap_err();
+            let error = file_schema(&StructType::parse(text).unwrap(), Mapping::None, &[]).unwrap_err();
             assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         }
     }

@@ -11,6 +11,7 @@
 //! Protocol: "Add File and Remove File", "Data Files", "Per-file Statistics", "Partition Value Serialization".
 //! Cost: one pass; memory is [`WriteRequest::memory`] and what the slices in flight take.
 
+pub mod bindings;
 pub mod cast;
 mod files;
 mod layout;
@@ -65,6 +66,8 @@ pub struct WriteRequest {
     pub zone: Option<Zone>,
     /// Whether the files are change data: other directory and names, and no statistics.
     pub change_data: bool,
+    /// Columns of the schema that are in the files but not the table's: kinds of changes, ids of rows.
+    pub hidden: Vec<String>,
     /// What the table demands of its rows.
     pub rules: Rules,
     /// Stops the work.
@@ -96,6 +99,7 @@ impl WriteRequest {
             memory: MEMORY,
             zone: Some(Zone::UTC),
             change_data: false,
+            hidden: Vec::new(),
             rules: Rules::default(),
             cancel: Cancel::default(),
             progress: Progress::default(),
@@ -220,8 +224,8 @@ fn plan(request: &WriteRequest) -> Result<(Plan, StatsPlan, Format, Codec)> {
         .filter(|n| schema.fields.get(*n).is_some_and(|field| field.data_type != DataType::Void))
         .collect();
     let written = StructType { fields: written_places.iter().filter_map(|n| schema.fields.get(*n).cloned()).collect() };
-    let file_schema = layout::file_schema(&written, request.mapping)?;
-    let mut stats = StatsPlan::new(&written, &request.partition_columns, &request.properties, |field| layout::file_name(field, request.mapping).to_owned())?;
+    let file_schema = layout::file_schema(&written, request.mapping, &request.hidden)?;
+    let mut stats = StatsPlan::new(&written, &[request.partition_columns.as_slice(), &request.hidden].concat(), &request.properties, |field| layout::file_name(field, request.mapping).to_owned())?;
     if request.change_data {
         stats = stats.nothing();
     }

@@ -3,6 +3,7 @@
 //! Protocol: "Partition Value Serialization". Null and the empty text are one partition, as the log cannot tell them apart.
 //! Cost: one hash a row over the columns' row format.
 
+use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -25,7 +26,13 @@ pub type Values = Vec<Option<String>>;
 /// The partitions that were met, by number.
 #[derive(Debug, Default)]
 pub struct Partitions {
-    known: Mutex<(FxHashMap<Values, usize>, Vec<Arc<Values>>)>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    numbers: FxHashMap<Values, usize>,
+    all: Vec<Arc<Values>>,
 }
 
 /// A run of rows of one partition.
@@ -43,13 +50,12 @@ impl Partitions {
     /// The number of the partition with these values.
     fn number(&self, values: Values) -> usize {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (numbers, all) = &mut *known;
-        if let Some(number) = numbers.get(&values) {
+        if let Some(number) = known.numbers.get(&values) {
             return *number;
         }
-        let number = all.len();
-        all.push(Arc::new(values.clone()));
-        numbers.insert(values, number);
+        let number = known.all.len();
+        known.all.push(Arc::new(values.clone()));
+        known.numbers.insert(values, number);
         number
     }
 
@@ -57,7 +63,7 @@ impl Partitions {
     #[must_use]
     pub fn values(&self, number: usize) -> Arc<Values> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.1.get(number).cloned().unwrap_or_default()
+        known.all.get(number).cloned().unwrap_or_default()
     }
 
     /// Groups rows by their partition: the order in which to take them (`None`: as they are) and the runs in that order.
@@ -186,7 +192,7 @@ fn escaped(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '#' | '%' | '\'' | '*' | '/' | ':' | '=' | '?' | '\\' | '{' | '[' | ']' | '^' | '\x00'..='\x1f' | '\x7f' => {
-                out.push_str(&format!("%{:02X}", c as u32));
+                let _ = write!(out, "%{:02X}", c as u32);
             }
             c => out.push(c),
         }

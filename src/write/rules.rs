@@ -18,16 +18,19 @@ use crate::error::{Error, Result};
 use crate::expr::{Bound, Expr, Function};
 use crate::protocol::schema::{DataType, StructType, TextLayout};
 
-/// A CHECK constraint or invariant.
+/// A CHECK constraint or invariant, or what a write says of its rows.
 #[derive(Debug, Clone)]
 pub struct Check {
-    /// Its name.
+    /// Its name; that of [`REPLACED`] is no constraint's.
     pub name: String,
     /// The expression as the table has it.
     pub sql: String,
     /// The expression.
     pub expr: Bound,
 }
+
+/// The name of the check that rows fall into what they replace.
+pub const REPLACED: &str = "predicate";
 
 /// A column whose missing values are computed.
 #[derive(Debug, Clone)]
@@ -113,14 +116,14 @@ impl Rules {
     /// [`Error::ConstraintViolated`] names the rule and the row; whatever an expression raises.
     pub fn apply(&self, table: &StructType, columns: Vec<Option<ArrayRef>>, rows: usize, starts: &[Option<i64>], first_row: u64) -> Result<Vec<ArrayRef>> {
         let mut columns = columns;
-        self.fill(table, &mut columns, &self.defaults, rows)?;
+        fill(table, &mut columns, &self.defaults, rows)?;
         for (identity, start) in self.identities.iter().zip(starts) {
             if let (Some(start), Some(slot)) = (start, slot(table, &mut columns, &identity.column)) {
                 *slot = Some(Arc::new((0..rows).map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64))).collect::<Int64Array>()));
             }
         }
         let given: Vec<bool> = self.generated.iter().map(|rule| slot(table, &mut columns, &rule.column).is_some_and(|slot| slot.is_some())).collect();
-        self.fill(table, &mut columns, &self.generated, rows)?;
+        fill(table, &mut columns, &self.generated, rows)?;
         let columns: Vec<ArrayRef> = table
             .fields
             .iter()
@@ -139,36 +142,35 @@ impl Rules {
             for check in &self.checks {
                 let held = check.expr.filter_mask(&batch)?;
                 if let Some(row) = first_false(&held) {
-                    let what = format!(
-                        "the CHECK constraint `{}` ({}) does not hold for row {}: {}",
-                        check.name,
-                        check.sql,
-                        first_row + row as u64 + 1,
-                        values(&check.expr, &batch, row)
-                    );
+                    let (number, values) = (first_row + row as u64 + 1, values(&check.expr, &batch, row));
+                    let what = if check.name == REPLACED {
+                        format!("row {number} of the data does not match the predicate whose rows it replaces ({}): {values}", check.sql)
+                    } else {
+                        format!("the CHECK constraint `{}` ({}) does not hold for row {number}: {values}", check.name, check.sql)
+                    };
                     return Err(Error::constraint_violated(&check.name, what));
                 }
             }
         }
         Ok(columns)
     }
+}
 
-    /// Computes the columns of `computed` that are missing, in order.
-    fn fill(&self, table: &StructType, columns: &mut [Option<ArrayRef>], computed: &[Computed], rows: usize) -> Result<()> {
-        for rule in computed {
-            if slot(table, columns, &rule.column).is_none_or(|slot| slot.is_some()) {
-                continue;
-            }
-            let batch = batch_of(table, columns.iter().map(Option::as_ref), rows)?;
-            let value = rule.expr.evaluate(&batch).map_err(|e| e.at_column(&rule.column))?;
-            if let Some(slot) = slot(table, columns, &rule.column) {
-                // The type of a bare NULL is left to the column.
-                let void = matches!(rule.expr.data_type(), DataType::Void);
-                *slot = (!void).then_some(value);
-            }
+/// Computes the columns of `computed` that are missing, in order.
+fn fill(table: &StructType, columns: &mut [Option<ArrayRef>], computed: &[Computed], rows: usize) -> Result<()> {
+    for rule in computed {
+        if slot(table, columns, &rule.column).is_none_or(|slot| slot.is_some()) {
+            continue;
         }
-        Ok(())
+        let batch = batch_of(table, columns.iter().map(Option::as_ref), rows)?;
+        let value = rule.expr.evaluate(&batch).map_err(|e| e.at_column(&rule.column))?;
+        if let Some(slot) = slot(table, columns, &rule.column) {
+            // The type of a bare NULL is left to the column.
+            let void = matches!(rule.expr.data_type(), DataType::Void);
+            *slot = (!void).then_some(value);
+        }
     }
+    Ok(())
 }
 
 fn slot<'a>(table: &StructType, columns: &'a mut [Option<ArrayRef>], name: &str) -> Option<&'a mut Option<ArrayRef>> {
@@ -212,6 +214,14 @@ fn first_false(held: &BooleanArray) -> Option<usize> {
 fn values(expr: &Bound, batch: &RecordBatch, row: usize) -> String {
     let shown: Vec<String> =
         expr.column_names().into_iter().filter_map(|name| batch.column_by_name(name).map(|array| format!("{name} = {}", shown_value(array, row)))).collect();
+    shown.join(", ")
+}
+
+/// A row's values, for messages.
+#[must_use]
+pub fn row_text(batch: &RecordBatch, row: usize) -> String {
+    let schema = batch.schema();
+    let shown: Vec<String> = schema.fields().iter().zip(batch.columns()).map(|(field, array)| format!("{} = {}", field.name(), shown_value(array, row))).collect();
     shown.join(", ")
 }
 

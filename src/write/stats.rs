@@ -15,6 +15,7 @@ use crate::expr::Scalar;
 use crate::expr::text::{datetime, number};
 use crate::parse::stats::has_bounds;
 use crate::pq::{LeafFacts, Wanted};
+use crate::protocol::properties::columns;
 use crate::protocol::schema::{DataType, StructField, StructType};
 
 /// Leaves that have statistics, unless the table says otherwise.
@@ -51,9 +52,12 @@ impl StatsPlan {
         };
         let named = match properties.get("delta.dataSkippingStatsColumns") {
             None => None,
-            Some(text) => Some(columns(text).ok_or_else(|| {
-                Error::invalid(format!("the table property `delta.dataSkippingStatsColumns` is `{}`, which is no list of columns", shown(text)))
-            })?),
+            Some(text) => {
+                let columns = columns(text).ok_or_else(|| {
+                    Error::invalid(format!("the table property `delta.dataSkippingStatsColumns` is `{}`, which is no list of columns", shown(text)))
+                })?;
+                Some(columns.iter().map(|path| path.iter().map(|name| name.to_lowercase()).collect()).collect())
+            }
         };
         let count = whole("delta.dataSkippingNumIndexedCols", INDEXED)?;
         let left = if count < 0 { usize::MAX } else { usize::try_from(count).unwrap_or(usize::MAX) };
@@ -184,54 +188,6 @@ impl Planner<'_> {
         };
         path.pop();
         node
-    }
-}
-
-/// Reads `a, b.c, ``odd, name``.d`: names in lower case, part by part. `None` for text that is no such list.
-fn columns(text: &str) -> Option<Vec<Vec<String>>> {
-    let mut out = Vec::new();
-    let mut rest = text.trim();
-    if rest.is_empty() {
-        return Some(out);
-    }
-    loop {
-        let mut parts = Vec::new();
-        loop {
-            let (part, after) = part(rest)?;
-            parts.push(part.to_lowercase());
-            rest = after.trim_start();
-            match rest.strip_prefix('.') {
-                Some(after) => rest = after.trim_start(),
-                None => break,
-            }
-        }
-        out.push(parts);
-        if rest.is_empty() {
-            return Some(out);
-        }
-        rest = rest.strip_prefix(',')?.trim_start();
-    }
-}
-
-/// One part of a name, and what follows.
-fn part(text: &str) -> Option<(String, &str)> {
-    let Some(mut rest) = text.strip_prefix('`') else {
-        let end = text.find(|c: char| c == ',' || c == '.' || c == '`').unwrap_or(text.len());
-        let (name, rest) = text.split_at(end);
-        let name = name.trim_end();
-        return (!name.is_empty()).then(|| (name.to_owned(), rest));
-    };
-    let mut name = String::new();
-    loop {
-        let (before, after) = rest.split_once('`')?;
-        name.push_str(before);
-        match after.strip_prefix('`') {
-            Some(after) => {
-                name.push('`');
-                rest = after;
-            }
-            None => return Some((name, after)),
-        }
     }
 }
 
@@ -399,10 +355,6 @@ mod tests {
         assert_eq!(named("s.y, `odd, name`"), [false, false, false, true, true]);
         assert_eq!(named("s"), [false, false, true, true, false]);
         assert_eq!(named(""), [false; 5]);
-        assert_eq!(columns("`a``b`.C , d"), Some(vec![vec!["a`b".to_owned(), "c".to_owned()], vec!["d".to_owned()]]));
-        for bad in ["a,", "a b`", "`a", ".a", "a..b"] {
-            assert_eq!(columns(bad), None, "{bad}");
-        }
     }
 
     #[test]

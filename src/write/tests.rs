@@ -235,12 +235,14 @@ impl Draw {
     }
 }
 
-/// The values of the leaves that have statistics: path, type, one value a row.
-fn leaves(path: &[String], of: &DataType, array: &ArrayRef, above: Option<&NullBuffer>, out: &mut Vec<(Vec<String>, DataType, Vec<Option<Scalar>>)>) {
+/// A leaf that has statistics: path, type, one value a row.
+type Values = (Vec<String>, DataType, Vec<Option<Scalar>>);
+
+fn leaves(path: &[String], of: &DataType, array: &ArrayRef, above: Option<&NullBuffer>, out: &mut Vec<Values>) {
     if let DataType::Struct(inner) = of {
         let nulls = NullBuffer::union(above, array.nulls());
         for (field, array) in inner.fields.iter().zip(array.as_struct().columns()) {
-            leaves(&[path, &[field.name.clone()]].concat(), &field.data_type, array, nulls.as_ref(), out);
+            leaves(&[path, std::slice::from_ref(&field.name)].concat(), &field.data_type, array, nulls.as_ref(), out);
         }
         return;
     }
@@ -269,7 +271,7 @@ fn leaves(path: &[String], of: &DataType, array: &ArrayRef, above: Option<&NullB
 fn check_stats(batch: &RecordBatch, schema: &StructType, text: &str) {
     let mut all = Vec::new();
     for (field, array) in schema.fields.iter().zip(batch.columns()) {
-        leaves(&[field.name.clone()], &field.data_type, array, None, &mut all);
+        leaves(std::slice::from_ref(&field.name), &field.data_type, array, None, &mut all);
     }
     let asked: Vec<Leaf> = all.iter().map(|(path, of, _)| Leaf { path: path.clone(), data_type: of.clone(), bounds: stats::has_bounds(of) }).collect();
     let found = stats::parse(&StatsColumn::Json(std::iter::once(Some(text)).collect()), &asked, Zone::UTC).unwrap();

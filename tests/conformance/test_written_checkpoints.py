@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -181,8 +182,15 @@ def test_deltalake_reads_the_checkpoint_as_it_reads_the_commits(case: corpus.Cas
             kept = any(configuration.get(form) != "false" for form in forms_of_stats)
             ours, wanted = (sorted(map(repr, _their_files(t, stats=kept))) for t in (again, theirs))
             assert ours == wanted, name
-            for app in READER.facts(source, None).transactions:
+            for app in _applications(source):
                 assert again.transaction_version(app) == theirs.transaction_version(app)
+
+
+def _applications(table: pathlib.Path) -> list[str]:
+    with warnings.catch_warnings():
+        # A checksum of the corpus lies about them.
+        warnings.simplefilter("ignore", deltafast.DeltaWarning)
+        return list(READER.facts(table, None).transactions)
 
 
 def _their_rows(table: Any) -> list[str]:

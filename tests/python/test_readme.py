@@ -82,3 +82,13 @@ def test_a_method_that_is_not_there_yet_does_not_exist():
     for name in missing:
         assert not hasattr(deltafast.DeltaTable, name), name
         assert not hasattr(deltafast, name), name
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_section_on_writing_runs():
+    names = {name: getattr(deltafast, name) for name in ("DeltaTable", "Field", "Schema", "write_deltalake")}
+    exec(BLOCKS[2], {**names, "pa": pa, "dt": dt})
+    table = deltafast.DeltaTable("events")
+    assert table.version() == 4
+    assert table.count("day = '2026-01-03'") == 4
+    assert deltafast.DeltaTable("people").metadata().configuration["delta.constraints.age"] == "age >= 0"

@@ -516,7 +516,7 @@ fn writers_that_deltafast_is_not_are_named() {
         r#"{"metaData":{"id":"i","format":{"provider":"parquet","options":{}},"schemaString":"{\"type\":\"struct\",\"fields\":[{\"name\":\"id\",\"type\":\"long\",\"nullable\":true,\"metadata\":{}},{\"name\":\"p\",\"type\":\"string\",\"nullable\":true,\"metadata\":{}}]}","partitionColumns":["p"],"configuration":{}}}"#,
         "\n"
     );
-    store.put_if_absent("_delta_log/00000000000000000000.json", lines.into()).unwrap();
+    store.put_if_absent("_delta_log/00000000000000000000.json", lines.into(), deltafast::store::Role::Essential).unwrap();
     let error = append(&snapshot(&store), "x").commit(&options(1)).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { feature: Some(f), .. } if f == "someFutureFeature"), "{error}");
 }

@@ -3,4 +3,5 @@
 mod commit;
 mod fuzz;
 mod schedule;
+mod table;
 mod tables;

@@ -1,0 +1,339 @@
+"""Changes of what a table is: columns, constraints, properties, features. Names are those of `deltalake`'s `alter`.
+
+Each call is one commit, after which the handle points at the new version. What constraints, generated columns,
+partitions or clustering go by is protected: such columns cannot be dropped, renamed or retyped.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from deltafast import _core
+from deltafast.schema import Field, PrimitiveType, Schema
+from deltafast.transaction import choices, names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltafast.schema import DataType
+    from deltafast.table import DeltaTable
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+
+__all__ = ["TableAlterer", "TableFeatures"]
+
+
+class TableFeatures(Enum):
+    """Table features by the names of `deltalake`; the values are those of the protocol."""
+
+    AppendOnly = "appendOnly"
+    ChangeDataFeed = "changeDataFeed"
+    CheckConstraints = "checkConstraints"
+    CheckpointProtection = "checkpointProtection"
+    Clustering = "clustering"
+    ColumnDefaults = "allowColumnDefaults"
+    ColumnMapping = "columnMapping"
+    DeletionVectors = "deletionVectors"
+    DomainMetadata = "domainMetadata"
+    GeneratedColumns = "generatedColumns"
+    IcebergCompatV1 = "icebergCompatV1"
+    IcebergCompatV2 = "icebergCompatV2"
+    IdentityColumns = "identityColumns"
+    InCommitTimestamp = "inCommitTimestamp"
+    Invariants = "invariants"
+    RowTracking = "rowTracking"
+    TimestampWithoutTimezone = "timestampNtz"
+    TypeWidening = "typeWidening"
+    V2Checkpoint = "v2Checkpoint"
+    VacuumProtocolCheck = "vacuumProtocolCheck"
+    VariantType = "variantType"
+
+
+class TableAlterer:
+    """Changes one table; made by `DeltaTable.alter`.
+
+    Every method also takes `commit_properties` and `post_commithook_properties`, and raises:
+
+    * InvalidArgumentError: the change is not possible, and why;
+    * DeltaProtocolError: the table needs a feature that this release does not have;
+    * CommitFailedError: another writer's commit came in between;
+    * StorageError: the store failed.
+    """
+
+    def __init__(self, table: DeltaTable) -> None:
+        self.table = table
+
+    def _do(
+        self,
+        kind: str,
+        commit: CommitProperties | None,
+        hooks: PostCommitHookProperties | None,
+        **change: Any,
+    ) -> None:
+        from deltafast.expr.demands import bind_demands
+
+        table = self.table
+        snapshot = table._snapshot
+        text = table.schema().to_json()
+        bound = bind_demands(_core.demands_of(snapshot), text, zone=table._time_zone)
+        options = json.dumps(choices(commit, hooks))
+        moved, _ = _core.alter(snapshot, json.dumps({"kind": kind, **change}), bound, options)
+        table._move(moved)
+
+    # --- columns ---------------------------------------------------------------------------------
+
+    def add_columns(
+        self,
+        fields: Field | Sequence[Field],
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Add columns at the end. Rows that are there have null in them.
+
+        Args:
+            fields: The columns, nullable. A struct under the name of a column that is a struct adds its new fields to it.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        schema = Schema([fields] if isinstance(fields, Field) else list(fields))
+        self._do("add_columns", commit_properties, post_commithook_properties, fields=json.loads(schema.to_json()))
+
+    def drop_columns(
+        self,
+        columns: str | Sequence[str],
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Drop columns or nested fields (`a.b`); the table must map columns (`delta.columnMapping.mode`).
+
+        Their values stay in the files until these are rewritten.
+        """
+        self._do("drop_columns", commit_properties, post_commithook_properties, columns=names(columns))
+
+    drop_column = drop_columns
+
+    def rename_column(
+        self,
+        column: str,
+        name: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Rename a column or nested field; the table must map columns (`delta.columnMapping.mode`).
+
+        Args:
+            column: Its path, `a.b` for the field b of a.
+            name: The new last part of the path.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        self._do("rename_column", commit_properties, post_commithook_properties, column=column, name=name)
+
+    def set_column_type(
+        self,
+        column: str,
+        data_type: DataType | str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Widen the type of a column or nested field; the table needs `delta.enableTypeWidening`.
+
+        Args:
+            column: Its path.
+            data_type: The wider type.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        kind = PrimitiveType(data_type) if isinstance(data_type, str) else data_type
+        change = {"column": column, "data_type": json.loads(kind.to_json())}
+        self._do("change_type", commit_properties, post_commithook_properties, **change)
+
+    def drop_column_not_null(
+        self,
+        column_name: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Let a column be null."""
+        change = {"column": column_name, "nullable": True}
+        self._do("set_nullable", commit_properties, post_commithook_properties, **change)
+
+    def set_column_not_null(
+        self,
+        column_name: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Make a column NOT NULL.
+
+        Raises:
+            ConstraintViolatedError: A row that is there has null in it.
+        """
+        change = {"column": column_name, "nullable": False}
+        self._do("set_nullable", commit_properties, post_commithook_properties, **change)
+
+    def set_column_metadata(
+        self,
+        column: str,
+        metadata: Mapping[str, Any],
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set keys of a column's metadata.
+
+        Args:
+            column: Its path.
+            metadata: Keys and values; None removes a key. `comment` is what Spark shows, `CURRENT_DEFAULT` (SQL) is the
+                value of rows written without the column. Keys that begin with `delta.` are the protocol's.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        default = metadata.get("CURRENT_DEFAULT")
+        if default is not None:
+            from deltafast.expr.demands import bind_demands
+
+            demand = {"checks": [], "generated": [], "defaults": [{"name": column, "sql": default}]}
+            if any(field.name == column for field in self.table.schema().fields):
+                bind_demands(json.dumps(demand), self.table.schema().to_json(), zone=self.table._time_zone)
+        change = {"column": column, "metadata": dict(metadata)}
+        self._do("set_column_metadata", commit_properties, post_commithook_properties, **change)
+
+    # --- constraints -----------------------------------------------------------------------------
+
+    def add_constraint(
+        self,
+        constraints: Mapping[str, str],
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Add CHECK constraints, which all rows must satisfy from now on.
+
+        Args:
+            constraints: Names and conditions (Spark SQL).
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+
+        Raises:
+            ConstraintViolatedError: A row that is there does not satisfy one.
+        """
+        from deltafast.expr.demands import bind_demands
+
+        schema = self.table.schema().to_json()
+        checks = [{"name": name, "sql": sql} for name, sql in constraints.items()]
+        demands = json.dumps({"checks": checks, "generated": [], "defaults": []})
+        bound = json.loads(bind_demands(demands, schema, zone=self.table._time_zone))["checks"]
+        self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)
+
+    def drop_constraint(
+        self,
+        name: str,
+        raise_if_not_exists: bool = True,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Drop a CHECK constraint.
+
+        Args:
+            name: Its name, compared without case.
+            raise_if_not_exists: Whether one that is not there is an error.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        change = {"name": name, "if_exists": not raise_if_not_exists}
+        self._do("drop_constraint", commit_properties, post_commithook_properties, **change)
+
+    # --- properties and features -----------------------------------------------------------------
+
+    def set_table_properties(
+        self,
+        properties: Mapping[str, str],
+        raise_if_not_exists: bool = True,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set table properties; the features that they need come along.
+
+        Args:
+            properties: Keys and values.
+            raise_if_not_exists: Whether unknown `delta.` keys are refused.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        change = {"properties": dict(properties), "allow_unknown": not raise_if_not_exists}
+        self._do("set_properties", commit_properties, post_commithook_properties, **change)
+
+    def unset_table_properties(
+        self,
+        keys: str | Sequence[str],
+        raise_if_not_exists: bool = True,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Remove table properties, so that their defaults hold; features stay.
+
+        Args:
+            keys: The keys.
+            raise_if_not_exists: Whether one that is not set is an error.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        change = {"keys": names(keys), "if_exists": not raise_if_not_exists}
+        self._do("unset_properties", commit_properties, post_commithook_properties, **change)
+
+    def set_table_name(
+        self,
+        name: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Give the table a name."""
+        self._do("set_name", commit_properties, post_commithook_properties, name=name)
+
+    def set_table_description(
+        self,
+        description: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Give the table a description."""
+        self._do("set_description", commit_properties, post_commithook_properties, description=description)
+
+    def add_feature(
+        self,
+        feature: TableFeatures | str | Sequence[TableFeatures | str],
+        allow_protocol_versions_increase: bool = False,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Make the table support features, and those that they need.
+
+        Args:
+            feature: The features, by name or as `TableFeatures`.
+            allow_protocol_versions_increase: Whether the protocol's versions may rise for it.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        several = [feature] if isinstance(feature, (str, TableFeatures)) else list(feature)
+        wanted = [item.value if isinstance(item, TableFeatures) else item for item in several]
+        change = {"names": wanted, "allow_versions": allow_protocol_versions_increase}
+        self._do("add_features", commit_properties, post_commithook_properties, **change)
+
+    def drop_feature(
+        self,
+        feature: TableFeatures | str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Drop a feature that nothing uses and that leaves nothing in files or history; others are refused by name."""
+        name = feature.value if isinstance(feature, TableFeatures) else feature
+        self._do("drop_feature", commit_properties, post_commithook_properties, name=name)
+
+    def cluster_by(
+        self,
+        columns: str | Sequence[str] | None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Cluster the table by other columns from now on; None for no longer. No file is rewritten."""
+        self._do("cluster_by", commit_properties, post_commithook_properties, columns=names(columns) or [])

@@ -1,0 +1,85 @@
+"""What a table demands of its rows (constraints, generated columns, defaults), SQL of the log -> trees for the core.
+
+The core says which texts there are and which of them count; here each is bound against the table's schema. Values of
+generated columns and defaults are cast to their column's type as Spark stores them: by ANSI rules, an error where a value
+does not fit.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr import bind_predicate, coercion, read_schema, types
+from deltafast.expr.binder import Binder
+from deltafast.expr.parser import parse
+from deltafast.expr.render import to_spark_sql
+from deltafast.expr.simplify import simplify
+from deltafast.expr.tree import Bound, Cast
+
+__all__ = ["bind_demands"]
+
+
+def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
+    """Bind everything that the core asks for.
+
+    Args:
+        demands_json: The demands, as the core gives them.
+        schema_json: The schema that the table will have.
+        predicate: The rows that a write replaces: anything that `bind_predicate` takes.
+        zone: How timestamps without a zone are read.
+
+    Returns:
+        The demands with a tree at each expression, and with the predicate.
+
+    Raises:
+        InvalidArgumentError: An expression is wrong; the message names the constraint or column.
+        UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
+    """
+    demands = cast("dict[str, Any]", json.loads(demands_json))
+    if not any(demands.values()) and predicate is None:
+        return demands_json
+    schema = read_schema(schema_json)
+    for check in demands["checks"]:
+        what = f"the constraint `{check['name']}`"
+        check["tree"] = _named(what, lambda sql=check["sql"]: bind_predicate(sql, schema, zone=zone))
+    for kind in ("generated", "defaults"):
+        for value in demands[kind]:
+            what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
+            # A default is a value, whatever row it goes into.
+            known = schema if kind == "generated" else types.Struct(())
+            column = _column(schema, value["name"])
+            value["tree"] = _named(what, lambda sql=value["sql"], k=known, c=column: _value(sql, k, c, zone))
+    if predicate is not None:
+        tree = bind_predicate(predicate, schema, zone=zone)
+        sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
+        demands["predicate"] = {"name": "predicate", "sql": sql, "tree": json.loads(tree)}
+    return json.dumps(demands)
+
+
+def _named(what: str, bind: Any) -> Any:
+    try:
+        return json.loads(bind())
+    except InvalidArgumentError as error:
+        error.args = (f"{what} cannot be evaluated: {error}",)
+        raise
+
+
+def _column(schema: types.Struct, name: str) -> types.DataType:
+    return next(field.type for field in schema.fields if field.name == name)
+
+
+def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str) -> str:
+    """A value of exactly the column's type."""
+    try:
+        node = simplify(Binder(schema, sql, zone=zone).bind(parse(sql, zone=zone)), zone)
+    except RecursionError:
+        msg = "the expression nests too deep"
+        raise InvalidArgumentError(msg) from None
+    if node.type not in (column, types.VOID):
+        if not coercion.can_cast(node.type, column, "ansi"):
+            msg = f"{sql!r} is of type {types.sql_name(node.type)}, the column of type {types.sql_name(column)}"
+            raise InvalidArgumentError(msg)
+        node = simplify(Cast(node, column, "ansi"), zone)
+    return Bound(node, ansi=True, zone=zone).to_json()

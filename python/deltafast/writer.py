@@ -1,0 +1,336 @@
+"""`write_deltalake`: rows from anything that speaks Arrow -> a version of a table. Names and defaults are `deltalake`'s.
+
+The core casts, checks, splits, encodes and commits; here the data becomes one Arrow stream and the table's expressions
+are bound. Nothing is collected on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+
+from deltafast import _core
+from deltafast.convert import text_options
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.transaction import choices, names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast.filters import Predicate
+    from deltafast.table import DeltaTable
+    from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
+
+__all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"]
+
+Encoding: TypeAlias = Literal[
+    "PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"
+]
+Compression: TypeAlias = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
+
+#: Codecs that take a level: the lowest, the highest, the usual one.
+_LEVELS = {"GZIP": (0, 10, 6), "BROTLI": (0, 11, 1), "ZSTD": (1, 22, 1)}
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+
+class ArrowStreamExportable(Protocol):
+    """Anything with an Arrow C stream: tables and readers of pyarrow, Polars, DuckDB, pandas, nanoarrow, arro3."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The stream capsule."""
+        ...
+
+
+class ArrowArrayExportable(Protocol):
+    """One batch of rows with an Arrow C array, such as a pyarrow record batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """The schema and array capsules."""
+        ...
+
+
+Data: TypeAlias = ArrowStreamExportable | ArrowArrayExportable | Iterable[ArrowArrayExportable]
+
+
+@dataclass
+class BloomFilterProperties:
+    """A bloom filter of a column.
+
+    Raises:
+        InvalidArgumentError: `fpp` is not between 0 and 1.
+    """
+
+    #: Whether there is one.
+    set_bloom_filter_enabled: bool | None
+    #: Share of false positives, between 0 and 1.
+    fpp: float | None = None
+    #: Distinct values to expect.
+    ndv: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            message = "fpp must be between 0 and 1 exclusive"
+            raise InvalidArgumentError(message)
+
+
+@dataclass
+class ColumnProperties:
+    """How a column is encoded.
+
+    Raises:
+        InvalidArgumentError: A dictionary and an encoding exclude each other.
+    """
+
+    #: Whether a dictionary is tried.
+    dictionary_enabled: bool | None = None
+    #: Statistics inside of the file: NONE, CHUNK or PAGE. Those of the table do not depend on it.
+    statistics_enabled: Literal["NONE", "CHUNK", "PAGE"] | None = None
+    #: A bloom filter.
+    bloom_filter_properties: BloomFilterProperties | None = None
+    #: Encoding of values that are in no dictionary.
+    encoding: Encoding | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None and self.dictionary_enabled:
+            message = "Cannot specify dictionary_enabled=True and encoding"
+            raise InvalidArgumentError(message)
+
+
+class WriterProperties:
+    """How Parquet files are written; what is None is left to the writer.
+
+    Args:
+        data_page_size_limit: Bytes of a data page at most.
+        dictionary_page_size_limit: Bytes of a dictionary page at most.
+        data_page_row_count_limit: Rows of a data page at most.
+        write_batch_size: Rows encoded at a time.
+        max_row_group_size: Rows of a row group at most.
+        compression: The codec; the table's `delta.parquet.compression.codec`, else ZSTD, if None.
+        compression_level: The codec's level.
+        statistics_truncate_length: Bytes of text that bounds inside of the file keep.
+        default_column_properties: For all columns.
+        column_properties: By column; a nested field is named with dots.
+
+    Raises:
+        InvalidArgumentError: The codec or its level does not exist.
+    """
+
+    def __init__(
+        self,
+        data_page_size_limit: int | None = None,
+        dictionary_page_size_limit: int | None = None,
+        data_page_row_count_limit: int | None = None,
+        write_batch_size: int | None = None,
+        max_row_group_size: int | None = None,
+        compression: Compression | None = None,
+        compression_level: int | None = None,
+        statistics_truncate_length: int | None = None,
+        default_column_properties: ColumnProperties | None = None,
+        column_properties: dict[str, ColumnProperties] | None = None,
+    ) -> None:
+        self.data_page_size_limit = data_page_size_limit
+        self.dictionary_page_size_limit = dictionary_page_size_limit
+        self.data_page_row_count_limit = data_page_row_count_limit
+        self.write_batch_size = write_batch_size
+        self.max_row_group_size = max_row_group_size
+        #: The codec with its level, `ZSTD(1)` for example.
+        self.compression = _codec(compression, compression_level)
+        self.statistics_truncate_length = statistics_truncate_length
+        self.default_column_properties = default_column_properties
+        self.column_properties = column_properties
+
+    def __eq__(self, other: object) -> bool:
+        return self._options() == other._options() if isinstance(other, WriterProperties) else NotImplemented
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # it can be changed
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value is not None)
+        return f"WriterProperties({given})"
+
+    def _options(self) -> dict[str, Any]:
+        """What the core takes."""
+        out = {key: value for key, value in vars(self).items() if value is not None}
+        if self.default_column_properties is not None:
+            out["default_column_properties"] = asdict(self.default_column_properties)
+        if self.column_properties is not None:
+            columns = self.column_properties.items()
+            out["column_properties"] = {column: asdict(properties) for column, properties in columns}
+        return out
+
+
+def _codec(compression: str | None, level: int | None) -> str | None:
+    if compression is None:
+        if level is not None:
+            message = "a compression level needs a compression, give both"
+            raise InvalidArgumentError(message)
+        return None
+    name = compression.upper()
+    if name not in _CODECS:
+        message = f"{compression} is not a valid Compression. Valid values are: {', '.join(_CODECS)}"
+        raise InvalidArgumentError(message)
+    if name not in _LEVELS:
+        return name
+    lowest, highest, usual = _LEVELS[name]
+    if level is not None and not lowest <= level <= highest:
+        message = f"Compression level for {name} should fall between {lowest}-{highest}"
+        raise InvalidArgumentError(message)
+    return f"{name}({usual if level is None else level})"
+
+
+def write_deltalake(
+    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    data: Data,
+    *,
+    partition_by: Sequence[str] | str | None = None,
+    mode: Mode = "error",
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    schema_mode: Literal["merge", "overwrite"] | None = None,
+    storage_options: dict[str, str] | None = None,
+    predicate: Predicate | None = None,
+    target_file_size: int | None = None,
+    writer_properties: WriterProperties | None = None,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+    partition_overwrite_mode: Literal["static", "dynamic"] = "static",
+    cluster_by: Sequence[str] | str | None = None,
+    store: object | None = None,
+    time_zone: str | None = None,
+) -> None:
+    """Write rows to a table, which is made where there is none.
+
+    Columns are found by name without case. Values are cast to the table's types where that loses nothing; what does not
+    fit is refused. Columns that the data lacks get their default, are computed where they are generated, else are null.
+    NOT NULL, CHECK constraints and generated columns are enforced; when a row breaks one, the table stays as it was.
+
+    Args:
+        table_or_uri: The table, by path or URL, or a handle, which then points at the new version.
+        data: Anything with an Arrow C stream (pyarrow, Polars, DuckDB relations, pandas), a Polars lazy frame, a record
+            batch, or a list or iterator of record batches.
+        partition_by: Partition columns of a new table.
+        mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the write.
+        name: Name of a new table.
+        description: Description of a new table.
+        configuration: Properties of a new table.
+        schema_mode: `merge` adds columns and nested fields that the table lacks; `overwrite` (with mode overwrite)
+            puts the data's schema in the place of the table's. Otherwise unknown columns are refused.
+        storage_options: As for `DeltaTable`.
+        predicate: With mode overwrite, only rows for which it is true are replaced, and the data must match it (Spark's
+            replaceWhere). SQL text, tuples, a pyarrow or Polars expression.
+        target_file_size: Bytes of a file after which a new one is begun; `delta.targetFileSize`, else 100 MiB, if None.
+        writer_properties: How Parquet files are written.
+        commit_properties: How to commit.
+        post_commithook_properties: What follows the commit.
+        partition_overwrite_mode: With mode overwrite, `dynamic` replaces only the partitions that the data has rows of.
+        cluster_by: Columns by which a new table is clustered (liquid clustering), nested ones with dots.
+        store: A Python store, see `DeltaTable`.
+        time_zone: Where timestamps without a zone are read when the column is an instant; UTC if None.
+
+    Raises:
+        InvalidArgumentError: The mode forbids it, or an argument is wrong.
+        SchemaMismatchError: The data does not fit the schema.
+        ConstraintViolatedError: A row breaks a constraint.
+        DeltaProtocolError: The table needs a feature that this release does not have.
+        CommitFailedError: Another writer's commit came in between and this one cannot follow it; its subclasses say why.
+        CommitUnknownError: Whether the commit was made cannot be found out.
+        StorageError: The store failed.
+
+    Example:
+        >>> write_deltalake("/data/events", frame, mode="append")                         # doctest: +SKIP
+        >>> write_deltalake("/data/events", day, mode="overwrite", predicate="day = '2026-01-01'")  # doctest: +SKIP
+    """
+    from deltafast.expr.demands import bind_demands
+    from deltafast.table import DeltaTable, _adapted, _core_options
+
+    if partition_overwrite_mode not in ("static", "dynamic"):
+        message = f"partition_overwrite_mode must be 'static' or 'dynamic', not {partition_overwrite_mode!r}"
+        raise InvalidArgumentError(message)
+    table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
+    zone = time_zone or (table._time_zone if table is not None else "UTC")
+    options = {
+        "mode": _checked("mode", mode, ("error", "append", "overwrite", "ignore")),
+        "partition_by": names(partition_by),
+        "cluster_by": names(cluster_by) or [],
+        "name": name,
+        "description": description,
+        "configuration": dict(configuration or {}),
+        "schema_mode": _checked("schema_mode", schema_mode, (None, "merge", "overwrite")),
+        "has_predicate": predicate is not None,
+        "dynamic_partitions": partition_overwrite_mode == "dynamic",
+        "target_file_size": target_file_size,
+        "writer_properties": {} if writer_properties is None else writer_properties._options(),
+        "time_zone": zone,
+        "choices": choices(commit_properties, post_commithook_properties),
+    }
+    if isinstance(table_or_uri, DeltaTable):
+        uri, snapshot = table_or_uri._given_uri, table_or_uri._snapshot
+    else:
+        uri, snapshot = os.fspath(table_or_uri), None
+    write = _core.TableWrite.plan(
+        uri,
+        json.dumps(options),
+        data=as_stream(data),
+        snapshot=snapshot,
+        storage_options=text_options(storage_options),
+        store=None if store is None else _adapted(store, uri),
+        open_options=_core_options(zone, None, False),
+    )
+    if write is None:
+        return
+    moved, _ = write.run(bind_demands(write.demands, write.schema, predicate, zone=zone))
+    if table is not None:
+        table._move(moved)
+
+
+def _checked(what: str, value: str | None, known: Sequence[str | None]) -> str | None:
+    if value not in known:
+        message = f"{what} must be one of {', '.join(map(repr, known))}, not {value!r}"
+        raise InvalidArgumentError(message)
+    return value
+
+
+def as_stream(data: object) -> ArrowStreamExportable:
+    """Data of any kind as one Arrow stream, without reading it.
+
+    Raises:
+        InvalidArgumentError: It is none, or holds no batches to take a schema from.
+    """
+    if hasattr(data, "__arrow_c_stream__"):
+        return cast("ArrowStreamExportable", data)
+    if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect"):
+        return cast("Any", data).collect(engine="streaming")
+    if hasattr(data, "__arrow_c_array__"):
+        return _batches(iter([data]))
+    if isinstance(data, (Sequence, Iterator)) and not isinstance(data, (str, bytes)):
+        return _batches(iter(cast("Iterable[object]", data)))
+    message = (
+        f"data cannot be a {type(data).__name__}: give something with an Arrow C stream (pyarrow, Polars, DuckDB, "
+        "pandas), or record batches"
+    )
+    raise InvalidArgumentError(message)
+
+
+def _batches(batches: Iterator[object]) -> ArrowStreamExportable:
+    import pyarrow as pa
+
+    first = next(batches, None)
+    if first is None:
+        message = "data holds no record batches, so its schema is unknown; give an empty table instead"
+        raise InvalidArgumentError(message)
+    if hasattr(first, "__arrow_c_stream__"):
+        tables = (cast("Any", pa.table(cast("Any", item))) for item in chain([first], batches))
+        head = next(tables)
+        source = chain.from_iterable(table.cast(head.schema).to_batches() for table in chain([head], tables))
+        return cast("ArrowStreamExportable", pa.RecordBatchReader.from_batches(head.schema, source))
+    if not hasattr(first, "__arrow_c_array__"):
+        message = f"data must hold record batches, not {type(first).__name__}"
+        raise InvalidArgumentError(message)
+    rest = (pa.record_batch(cast("Any", item)) for item in chain([first], batches))
+    one = next(rest)
+    return cast("ArrowStreamExportable", pa.RecordBatchReader.from_batches(one.schema, chain([one], rest)))

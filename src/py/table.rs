@@ -1,0 +1,208 @@
+//! Operations on tables, as Python calls them: options, demands and answers are JSON text.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatchReader;
+use arrow_array::ffi_stream::RecordBatchStreamReader;
+use pyo3::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::arrow::import_stream;
+use super::error::to_python;
+use super::runtime::{wait, wait_settled};
+use super::snapshot::{Snapshot, open_log, read_options};
+use super::store::PyStore;
+use crate::error::{Error, Result};
+use crate::protocol::commit_line::Action;
+use crate::protocol::evolution;
+use crate::protocol::schema::StructType;
+use crate::store::Store;
+use crate::table::{self, Change, Choices, CreateOptions, Done, Place, Write, WriteOptions};
+use crate::write::bindings::Demands;
+
+fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
+}
+
+fn text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
+}
+
+/// Where a table is, as Python says it: a version, or whatever is at a location.
+struct Target {
+    place: TargetPlace,
+    uri: String,
+    python_store: bool,
+}
+
+enum TargetPlace {
+    Known(crate::snapshot::Snapshot),
+    Location(Option<Arc<dyn Store>>, HashMap<String, String>, HashMap<String, String>),
+}
+
+impl Target {
+    fn new(uri: String, snapshot: Option<&Snapshot>, storage: Option<HashMap<String, String>>, store: Option<Py<PyAny>>, options: Option<HashMap<String, String>>) -> Self {
+        if let Some(snapshot) = snapshot {
+            let (uri, python_store) = snapshot.origin();
+            return Self { place: TargetPlace::Known(snapshot.core().clone()), uri, python_store };
+        }
+        let python_store = store.is_some();
+        let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
+        Self { place: TargetPlace::Location(store, storage.unwrap_or_default(), options.unwrap_or_default()), uri, python_store }
+    }
+
+    fn open(place: TargetPlace, uri: &str) -> Result<Place> {
+        match place {
+            TargetPlace::Known(snapshot) => Ok(Place::Table(snapshot)),
+            TargetPlace::Location(store, storage, options) => Place::open(open_log(uri, store, storage, &options, Vec::new())?, read_options(&options)?),
+        }
+    }
+}
+
+/// (the table after the operation, what is to be said of it)
+type Answer = (Option<Snapshot>, String);
+
+fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) -> PyResult<Answer> {
+    for warning in &done.warnings {
+        py.import("deltafast.exceptions")?.call_method1("warn", (warning,))?;
+    }
+    let report = json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts}).to_string();
+    Ok((done.snapshot.map(|core| Snapshot::new(core, uri.to_owned(), python_store)), report))
+}
+
+/// Makes a table without rows.
+#[pyfunction]
+#[pyo3(signature = (uri, schema, options, storage_options=None, store=None, open_options=None))]
+pub(super) fn create_table(
+    py: Python<'_>,
+    uri: String,
+    schema: String,
+    options: String,
+    storage_options: Option<HashMap<String, String>>,
+    store: Option<Py<PyAny>>,
+    open_options: Option<HashMap<String, String>>,
+) -> PyResult<Answer> {
+    let Target { place, uri, python_store } = Target::new(uri, None, storage_options, store, open_options);
+    let name = uri.clone();
+    let done = wait_settled(py, move |cancel| {
+        let options: CreateOptions = parsed("options", &options)?;
+        table::create(&Target::open(place, &name)?, &StructType::parse(&schema)?, &options, cancel)
+    })?;
+    answer(py, done, &uri, python_store)
+}
+
+/// What rows of a table with this schema and these properties must satisfy, whatever its protocol: JSON of `Demands`.
+#[pyfunction]
+pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
+    let found = || -> Result<String> {
+        let schema = StructType::parse(schema)?;
+        text(&Demands::of_new(&schema, parsed("configuration", configuration)?)?)
+    };
+    found().map_err(|e| to_python(py, &e))
+}
+
+/// What a table demands of its rows now, as JSON of `Demands`.
+#[pyfunction]
+pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
+    let core = snapshot.core();
+    let found = Demands::of(core.protocol(), core.metadata(), core.schema(), |_| false).and_then(|demands| text(&demands));
+    found.map_err(|e| to_python(py, &e))
+}
+
+/// Changes what a table is; `bound` are its demands, each with a tree.
+#[pyfunction]
+pub(super) fn alter(py: Python<'_>, snapshot: &Snapshot, change: String, bound: String, choices: String) -> PyResult<Answer> {
+    let (uri, python_store) = snapshot.origin();
+    let core = snapshot.core().clone();
+    let done = wait_settled(py, move |cancel| {
+        let change: Change = parsed("change", &change)?;
+        let choices: Choices = parsed("choices", &choices)?;
+        table::alter(&core, &change, &parsed("demands", &bound)?, &choices, cancel)
+    })?;
+    answer(py, done, &uri, python_store)
+}
+
+/// Rows, or files that hold them.
+enum Input {
+    Rows(RecordBatchStreamReader),
+    Files(Vec<Action>),
+}
+
+/// A write that waits for its expressions.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct TableWrite {
+    parts: Mutex<Option<(Write, Input)>>,
+    demands: String,
+    schema: String,
+    uri: String,
+    python_store: bool,
+}
+
+#[pymethods]
+impl TableWrite {
+    /// Settles what the table will be; `None` where there is nothing to do.
+    #[staticmethod]
+    #[pyo3(signature = (uri, options, data=None, actions=None, schema=None, snapshot=None, storage_options=None, store=None, open_options=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn plan(
+        py: Python<'_>,
+        uri: String,
+        options: String,
+        data: Option<&Bound<'_, PyAny>>,
+        actions: Option<String>,
+        schema: Option<String>,
+        snapshot: Option<&Snapshot>,
+        storage_options: Option<HashMap<String, String>>,
+        store: Option<Py<PyAny>>,
+        open_options: Option<HashMap<String, String>>,
+    ) -> PyResult<Option<Self>> {
+        let Target { place, uri, python_store } = Target::new(uri, snapshot, storage_options, store, open_options);
+        let stream = data.map(import_stream).transpose()?;
+        let arrow = stream.as_ref().map(RecordBatchReader::schema);
+        let name = uri.clone();
+        let planned = wait(py, move |_| {
+            let options: WriteOptions = parsed("options", &options)?;
+            let schema = match (&schema, arrow) {
+                (Some(schema), _) => StructType::parse(schema)?,
+                (None, Some(arrow)) => evolution::of_arrow(&arrow)?,
+                (None, None) => return Err(Error::internal("a write needs data or a schema")),
+            };
+            let write = Write::plan(Target::open(place, &name)?, &schema, options)?;
+            let actions = actions.as_deref().map(Action::from_lines).transpose()?.unwrap_or_default();
+            write.map(|write| Ok((text(write.demands())?, write.schema().to_json().to_string(), write, actions))).transpose()
+        })?;
+        Ok(planned.map(|(demands, schema, write, actions)| {
+            let input = stream.map_or(Input::Files(actions), Input::Rows);
+            Self { parts: Mutex::new(Some((write, input))), demands, schema, uri, python_store }
+        }))
+    }
+
+    /// JSON of `Demands`: what is to be bound.
+    #[getter]
+    fn demands(&self) -> &str {
+        &self.demands
+    }
+
+    /// The table's schema after the write, to bind against.
+    #[getter]
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Writes and commits. `bound` is `demands` with a tree at each expression.
+    fn run(&self, py: Python<'_>, bound: String) -> PyResult<Answer> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (write, input) = parts.ok_or_else(|| to_python(py, &Error::invalid("a write can be run once")))?;
+        let done = wait_settled(py, move |cancel| {
+            let bound: Demands = parsed("demands", &bound)?;
+            match input {
+                Input::Rows(stream) => write.run(&bound, stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))), cancel),
+                Input::Files(actions) => write.run_files(&bound, actions, cancel),
+            }
+        })?;
+        answer(py, done, &self.uri, self.python_store)
+    }
+}

@@ -1,0 +1,665 @@
+//! ALTER: changes of what a table is, not of its rows: columns, constraints, properties, features.
+//!
+//! Columns are named by their path, parts joined with dots; elements of lists and maps are `element`, `key` and `value`. What
+//! a constraint or a generated column reads, or partitions and clustering go by, cannot be dropped, renamed or retyped. The
+//! expressions come bound, as everywhere.
+//!
+//! Protocol: "Change Metadata", "Column Mapping", "Type Widening", "CHECK Constraints", "Table Features", "Clustered Table".
+//! Cost: a commit; a constraint or NOT NULL reads the rows once, or fewer where statistics tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::create::check_clustering;
+use super::{CLUSTERING, Choices, Done, check_writable, clustering_domain, commit, listed, now_ms, predicate, unique};
+use crate::commit::{Operation, Transaction};
+use crate::error::{Error, Result, shown};
+use crate::exec::Cancel;
+use crate::expr::{Bound, Expr, Function};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
+use crate::protocol::calendar::Zone;
+use crate::protocol::commit_line::Action;
+use crate::protocol::evolution;
+use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::properties::{self, CONSTRAINTS, FEATURE};
+use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
+use crate::protocol::table::{self, Context};
+use crate::scan::{self, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::bindings::{Demand, Demands};
+use crate::write::rules::row_text;
+
+/// What shall change.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Change {
+    /// New columns, or new fields of columns that are structs.
+    AddColumns {
+        /// As in a schema.
+        fields: StructJson,
+    },
+    /// Columns or fields go; their values stay in the files.
+    DropColumns {
+        /// Their paths.
+        columns: Vec<String>,
+    },
+    /// A column or field gets another name.
+    RenameColumn {
+        /// Its path.
+        column: String,
+        /// The last part of the new path.
+        name: String,
+    },
+    /// A column or field gets a wider type.
+    ChangeType {
+        /// Its path.
+        column: String,
+        /// The type as in a schema.
+        data_type: Value,
+    },
+    /// Whether a column or field may be null.
+    SetNullable {
+        /// Its path.
+        column: String,
+        /// Whether it may.
+        nullable: bool,
+    },
+    /// Keys of a column's metadata are set; those with null go.
+    SetColumnMetadata {
+        /// Its path.
+        column: String,
+        /// The keys.
+        metadata: Map<String, Value>,
+    },
+    /// CHECK constraints; all rows must satisfy them.
+    AddConstraints {
+        /// Names and expressions, bound.
+        constraints: Vec<Demand>,
+    },
+    /// A CHECK constraint goes.
+    DropConstraint {
+        /// Its name.
+        name: String,
+        /// Whether it need not be there.
+        if_exists: bool,
+    },
+    /// Properties are set, features with them.
+    SetProperties {
+        /// Keys and values.
+        properties: BTreeMap<String, String>,
+        /// Whether unknown `delta.` keys may be set.
+        allow_unknown: bool,
+    },
+    /// Properties go; features stay.
+    UnsetProperties {
+        /// Their keys.
+        keys: Vec<String>,
+        /// Whether they need not be there.
+        if_exists: bool,
+    },
+    /// The table's name.
+    SetName {
+        /// The new one.
+        name: String,
+    },
+    /// The table's description.
+    SetDescription {
+        /// The new one.
+        description: String,
+    },
+    /// Table features are supported from now on.
+    AddFeatures {
+        /// Their names.
+        names: Vec<String>,
+        /// Whether the protocol's versions may rise for it.
+        allow_versions: bool,
+    },
+    /// A table feature is supported no longer.
+    DropFeature {
+        /// Its name.
+        name: String,
+    },
+    /// By which columns the table is clustered; none for no longer.
+    ClusterBy {
+        /// Their paths.
+        columns: Vec<String>,
+    },
+}
+
+/// A schema as JSON.
+pub type StructJson = Value;
+
+/// The table before and after.
+struct Altered {
+    protocol: Protocol,
+    metadata: Metadata,
+    domains: Vec<DomainMetadata>,
+    operation: Operation,
+    /// Whether all rows were looked at.
+    reads_all: bool,
+}
+
+/// Changes a table. `bound` are the demands that it has of its rows now, bound to its schema.
+///
+/// # Errors
+/// [`Error::Invalid`] for what cannot be changed, and why; [`Error::ConstraintViolated`] for a constraint that rows break;
+/// [`Error::Unsupported`]; as [`Transaction::commit`].
+pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Choices, cancel: &Cancel) -> Result<Done> {
+    check_writable(snapshot)?;
+    let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
+    let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
+    let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
+    uses.extend(rules.generated.into_iter().map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)));
+    let altered = Alter { snapshot, uses, cancel }.altered(change)?;
+    let new_protocol = altered.protocol != *snapshot.protocol();
+    let new_metadata = altered.metadata != *snapshot.metadata();
+    if !new_protocol && !new_metadata && altered.domains.is_empty() {
+        return Ok(Done::unchanged(snapshot));
+    }
+    let mut transaction = Transaction::new(snapshot);
+    if altered.reads_all {
+        transaction.read_whole_table();
+    }
+    if new_protocol {
+        transaction.push(Action::Protocol(altered.protocol));
+    }
+    if new_metadata {
+        transaction.push(Action::MetaData(Box::new(altered.metadata)));
+    }
+    transaction.extend(altered.domains.into_iter().map(Action::DomainMetadata));
+    commit(transaction, altered.operation, choices, cancel)
+}
+
+fn operation(name: &str, parameters: impl IntoIterator<Item = (&'static str, Value)>) -> Operation {
+    Operation { parameters: parameters.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(), ..Operation::new(name) }
+}
+
+fn text(value: &Value) -> Value {
+    Value::String(value.to_string())
+}
+
+fn field_json(path: &str, field: &StructField) -> Value {
+    json!({"name": path, "type": field.data_type.to_json(), "nullable": field.nullable, "metadata": field.metadata})
+}
+
+struct Alter<'a> {
+    snapshot: &'a Snapshot,
+    /// Who reads which columns.
+    uses: Vec<(String, Bound)>,
+    cancel: &'a Cancel,
+}
+
+impl Alter<'_> {
+    fn altered(&self, change: &Change) -> Result<Altered> {
+        let snapshot = self.snapshot;
+        match change {
+            Change::AddColumns { fields } => self.add_columns(fields),
+            Change::DropColumns { columns } => self.drop_columns(columns),
+            Change::RenameColumn { column, name } => self.rename_column(column, name),
+            Change::ChangeType { column, data_type } => self.change_type(column, &DataType::from_json(data_type)?),
+            Change::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
+            Change::SetColumnMetadata { column, metadata } => self.set_column_metadata(column, metadata),
+            Change::AddConstraints { constraints } => self.add_constraints(constraints),
+            Change::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
+            Change::SetProperties { properties, allow_unknown } => {
+                let said = json!(properties);
+                self.with_properties(properties, *allow_unknown, operation("SET TBLPROPERTIES", [("properties", text(&said))]))
+            }
+            Change::UnsetProperties { keys, if_exists } => {
+                let metadata = table::unset_properties(snapshot.metadata(), keys, *if_exists)?;
+                let parameters = [("properties", listed(keys)), ("ifExists", Value::Bool(*if_exists))];
+                Ok(self.metadata(metadata, operation("UNSET TBLPROPERTIES", parameters)))
+            }
+            Change::SetName { name } => {
+                let metadata = Metadata { name: Some(name.clone()), ..snapshot.metadata().clone() };
+                Ok(self.metadata(metadata, operation("UPDATE TABLE METADATA", [("metadataUpdate", text(&json!({"name": name})))])))
+            }
+            Change::SetDescription { description } => {
+                let metadata = Metadata { description: Some(description.clone()), ..snapshot.metadata().clone() };
+                Ok(self.metadata(metadata, operation("UPDATE TABLE METADATA", [("metadataUpdate", text(&json!({"description": description})))])))
+            }
+            Change::AddFeatures { names, allow_versions } => self.add_features(names, *allow_versions),
+            Change::DropFeature { name } => self.drop_feature(name),
+            Change::ClusterBy { columns } => self.cluster_by(columns),
+        }
+    }
+
+    fn metadata(&self, metadata: Metadata, operation: Operation) -> Altered {
+        Altered { protocol: self.snapshot.protocol().clone(), metadata, domains: Vec::new(), operation, reads_all: false }
+    }
+
+    fn with_schema(&self, metadata: &Metadata, schema: &StructType, operation: Operation) -> Result<Altered> {
+        let mut context = Context { allow_unknown: true, now_ms: now_ms(), unique: &mut unique };
+        let (protocol, metadata) = table::set_schema(self.snapshot.protocol(), metadata, schema, &mut context)?;
+        Ok(Altered { protocol, ..self.metadata(metadata, operation) })
+    }
+
+    fn with_properties(&self, properties: &BTreeMap<String, String>, allow_unknown: bool, operation: Operation) -> Result<Altered> {
+        let (snapshot, mut context) = (self.snapshot, Context { allow_unknown, now_ms: now_ms(), unique: &mut unique });
+        if let Some(key) = properties.keys().find(|key| key.to_ascii_lowercase().starts_with(CONSTRAINTS)) {
+            return Err(Error::invalid(format!("`{}` is no property to set: add the constraint, so that the rows are checked", shown(key))));
+        }
+        let (protocol, metadata) = table::set_properties(snapshot.protocol(), snapshot.metadata(), properties, &mut context)?;
+        let iceberg = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"];
+        if iceberg.iter().any(|key| metadata.flag(key) && !snapshot.metadata().flag(key)) && scan::plan(snapshot, None, self.cancel)?.files > 0 {
+            return Err(Error::unsupported("Iceberg compatibility cannot be switched on for a table with files: they would have to be rewritten"));
+        }
+        if protocol.has_writer_feature("catalogManaged") {
+            return Err(Error::unsupported_feature("catalogManaged", "a table is given to a catalog by the catalog, not by a property"));
+        }
+        Ok(Altered { protocol, ..self.metadata(metadata, operation) })
+    }
+
+    fn add_columns(&self, fields: &StructJson) -> Result<Altered> {
+        let added = StructType::parse(&fields.to_string())?;
+        let schema = self.snapshot.schema();
+        for field in &added.fields {
+            let kept = ["CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.start"].into_iter().find(|key| field.metadata.contains_key(*key));
+            if let Some(key) = kept {
+                return Err(Error::invalid(format!("a column cannot be added with `{key}`: the rows that are there would need values; add it without")).at_column(&field.name));
+            }
+            if !field.nullable {
+                return Err(Error::invalid("a new column must be nullable: the rows that are there have no value for it").at_column(&field.name));
+            }
+            let old = schema.field(&field.name);
+            let grows = old.is_some_and(|old| {
+                let one = |field: &StructField| StructType { fields: vec![StructField { name: old.name.clone(), ..field.clone() }] };
+                evolution::merge(&one(old), &one(field), false) != one(old)
+            });
+            if old.is_some() && !grows {
+                return Err(Error::invalid(format!("the table has a column `{}` already", field.name)).at_column(&field.name));
+            }
+        }
+        let columns: Vec<Value> = added.fields.iter().map(|field| json!({"column": field_json(&field.name, field)})).collect();
+        let merged = evolution::merge(schema, &added, false);
+        self.with_schema(self.snapshot.metadata(), &merged, operation("ADD COLUMNS", [("columns", text(&json!(columns)))]))
+    }
+
+    /// The parts of a column's path, as the schema spells them.
+    fn path(&self, column: &str) -> Result<Vec<String>> {
+        fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
+            match data_type {
+                DataType::Struct(inner) => find(inner, rest),
+                DataType::Array(array) => part(rest, &[("element", &array.element)]),
+                DataType::Map(map) => part(rest, &[("key", &map.key), ("value", &map.value)]),
+                _ => None,
+            }
+        }
+        fn part(path: &str, parts: &[(&str, &DataType)]) -> Option<Vec<String>> {
+            let (head, rest) = path.split_once('.')?;
+            let (name, data_type) = parts.iter().find(|(name, _)| name.eq_ignore_ascii_case(head))?;
+            let mut out = within(data_type, rest)?;
+            out.insert(0, (*name).to_owned());
+            Some(out)
+        }
+        fn find(schema: &StructType, path: &str) -> Option<Vec<String>> {
+            if let Some(field) = schema.field(path) {
+                return Some(vec![field.name.clone()]);
+            }
+            path.match_indices('.').find_map(|(dot, _)| {
+                let field = schema.field(path.get(..dot)?)?;
+                let mut out = within(&field.data_type, path.get(dot + 1..)?)?;
+                out.insert(0, field.name.clone());
+                Some(out)
+            })
+        }
+        find(self.snapshot.schema(), column).ok_or_else(|| Error::invalid(format!("the table has no column `{}`", shown(column))).at_column(column))
+    }
+
+    /// Refuses a change of a column that something else goes by.
+    fn unused(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
+        let shown_path = path.join(".");
+        let refuse = |by: &str| Err(Error::invalid(format!("the column `{shown_path}` cannot be {what}: {by} uses it")).at_column(&shown_path));
+        for (by, expr) in &self.uses {
+            if expr.columns().into_iter().any(|used| used.starts_with(path) || path.starts_with(used)) {
+                return refuse(by);
+            }
+        }
+        let metadata = self.snapshot.metadata();
+        if partition_too && path.len() == 1 && metadata.partition_columns.iter().any(|name| path.first() == Some(name)) {
+            return refuse("the table's partitioning");
+        }
+        if partition_too && self.clustering()?.iter().any(|used| used.starts_with(path)) {
+            return refuse("the table's clustering");
+        }
+        Ok(())
+    }
+
+    /// Logical paths of the clustering columns.
+    fn clustering(&self) -> Result<Vec<Vec<String>>> {
+        let Some(domain) = self.snapshot.sets()?.domains.get(CLUSTERING) else { return Ok(Vec::new()) };
+        let parsed: Value = serde_json::from_str(&domain.configuration).map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is no JSON: {e}")))?;
+        let columns = parsed.get("clusteringColumns").and_then(Value::as_array).cloned().unwrap_or_default();
+        let logical = |path: &Value| {
+            let mut schema = self.snapshot.schema().clone();
+            let mut out = Vec::new();
+            for part in path.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                let field = schema.fields.iter().find(|field| self.snapshot.physical_name(field) == part)?.clone();
+                out.push(field.name.clone());
+                schema = match &field.data_type {
+                    DataType::Struct(inner) => inner.as_ref().clone(),
+                    _ => StructType::default(),
+                };
+            }
+            Some(out)
+        };
+        Ok(columns.iter().filter_map(logical).collect())
+    }
+
+    fn mapped(&self, what: &str) -> Result<()> {
+        if features::column_mapping(self.snapshot.protocol(), self.snapshot.metadata())? == ColumnMapping::None {
+            return Err(Error::invalid(format!("columns can be {what} where the table maps columns; set `delta.columnMapping.mode` to `name` first")));
+        }
+        Ok(())
+    }
+
+    fn drop_columns(&self, columns: &[String]) -> Result<Altered> {
+        self.mapped("dropped")?;
+        let mut schema = self.snapshot.schema().clone();
+        let mut paths = Vec::new();
+        for column in columns {
+            let path = self.path(column)?;
+            self.unused(&path, "dropped", true)?;
+            schema = edited(&schema, &path, &mut |_| Ok(None))?;
+            paths.push(path.join("."));
+        }
+        if schema.fields.is_empty() {
+            return Err(Error::invalid("a table must keep at least one column"));
+        }
+        self.with_schema(self.snapshot.metadata(), &schema, operation("DROP COLUMNS", [("columns", listed(&paths))]))
+    }
+
+    fn rename_column(&self, column: &str, name: &str) -> Result<Altered> {
+        self.mapped("renamed")?;
+        let path = self.path(column)?;
+        self.unused(&path, "renamed", false)?;
+        let mut metadata = self.snapshot.metadata().clone();
+        if path.len() == 1 {
+            for partition in metadata.partition_columns.iter_mut().filter(|partition| path.first() == Some(*partition)) {
+                name.clone_into(partition);
+            }
+        }
+        let mut new_path = path.clone();
+        if let Some(last) = new_path.last_mut() {
+            name.clone_into(last);
+        }
+        if let Some(list) = metadata.configuration.get_mut("delta.dataSkippingStatsColumns") {
+            *list = renamed_list(list, &path, &new_path);
+        }
+        let schema = edited(self.snapshot.schema(), &path, &mut |field| Ok(Some(StructField { name: name.to_owned(), ..field.clone() })))?;
+        let parameters = [("oldColumnPath", Value::from(path.join("."))), ("newColumnPath", Value::from(new_path.join(".")))];
+        self.with_schema(&metadata, &schema, operation("RENAME COLUMN", parameters))
+    }
+
+    fn change_type(&self, column: &str, to: &DataType) -> Result<Altered> {
+        let path = self.path(column)?;
+        let metadata = self.snapshot.metadata();
+        let widens = features::supported(self.snapshot.protocol()).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
+        if !widens {
+            return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
+        }
+        self.unused(&path, "given another type", false)?;
+        let iceberg = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"].iter().any(|key| metadata.flag(key));
+        let mut changed = None;
+        let schema = edited(self.snapshot.schema(), &path, &mut |field| {
+            if field.data_type == *to {
+                return Ok(Some(field.clone()));
+            }
+            let in_iceberg = matches!((&field.data_type, to), (DataType::Byte | DataType::Short | DataType::Integer, DataType::Long) | (DataType::Float, DataType::Double))
+                || matches!((&field.data_type, to), (DataType::Decimal(_, a), DataType::Decimal(_, b)) if a == b);
+            if !evolution::can_widen(&field.data_type, to) || (iceberg && !in_iceberg) {
+                return Err(Error::invalid(format!("the type {} cannot become {to} without rewriting files", field.data_type)).at_column(column));
+            }
+            let mut out = StructField { data_type: to.clone(), ..field.clone() };
+            evolution::note_change(&mut out, &field.data_type, to, "");
+            changed = Some(out.clone());
+            Ok(Some(out))
+        })?;
+        let said = changed.map(|field| field_json(&path.join("."), &field)).unwrap_or_default();
+        self.with_schema(metadata, &schema, operation("CHANGE COLUMN", [("column", text(&said))]))
+    }
+
+    fn set_nullable(&self, column: &str, nullable: bool) -> Result<Altered> {
+        let path = self.path(column)?;
+        let mut said = Value::Null;
+        let schema = edited(self.snapshot.schema(), &path, &mut |field| {
+            let out = StructField { nullable, ..field.clone() };
+            said = field_json(&path.join("."), &out);
+            Ok(Some(out))
+        })?;
+        let mut altered = self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", [("column", text(&said))]))?;
+        if !nullable && altered.metadata != *self.snapshot.metadata() {
+            let [name] = path.as_slice() else {
+                return Err(Error::unsupported("only a column, not a field within one, can be made NOT NULL later").at_column(column));
+            };
+            let data_type = self.snapshot.schema().field(name).map_or(DataType::Void, |field| field.data_type.clone());
+            let column = Expr::Column { path: path.clone(), data_type };
+            let null = Bound { expr: Expr::call(Function::IsNull, vec![column], DataType::Boolean)?, ansi: true, zone: Zone::UTC };
+            if let Some(row) = self.first_row(&null)? {
+                return Err(Error::constraint_violated("NOT NULL", format!("the column `{name}` is null in a row that is there: {row}")).at_column(name));
+            }
+            altered.reads_all = true;
+        }
+        Ok(altered)
+    }
+
+    fn set_column_metadata(&self, column: &str, metadata: &Map<String, Value>) -> Result<Altered> {
+        let path = self.path(column)?;
+        if let Some(key) = metadata.keys().find(|key| key.starts_with("delta.") || *key == "__COLLATIONS" || *key == "__CHAR_VARCHAR_TYPE_STRING") {
+            return Err(Error::invalid(format!("the key `{}` of a column's metadata is the protocol's", shown(key))).at_column(column));
+        }
+        let mut said = Value::Null;
+        let schema = edited(self.snapshot.schema(), &path, &mut |field| {
+            let mut out = field.clone();
+            for (key, value) in metadata {
+                match value {
+                    Value::Null => _ = out.metadata.remove(key),
+                    value => _ = out.metadata.insert(key.clone(), value.clone()),
+                }
+            }
+            said = field_json(&path.join("."), &out);
+            Ok(Some(out))
+        })?;
+        self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", [("column", text(&said))]))
+    }
+
+    /// The values of a row for which a predicate is true, if there is one.
+    fn first_row(&self, predicate: &Bound) -> Result<Option<String>> {
+        let mut columns: Vec<String> = predicate.column_names().into_iter().map(str::to_owned).collect();
+        columns.dedup();
+        let request = ScanRequest {
+            columns: Some(columns),
+            predicate: Some(predicate.clone()),
+            limit: Some(1),
+            layout: TextLayout::Plain,
+            cancel: self.cancel.clone(),
+            ..ScanRequest::default()
+        };
+        for batch in scan::scan(self.snapshot, &request)?.batches {
+            let batch = batch?;
+            if batch.num_rows() > 0 {
+                return Ok(Some(row_text(&batch, 0)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn add_constraints(&self, constraints: &[Demand]) -> Result<Altered> {
+        let mut metadata = self.snapshot.metadata().clone();
+        for constraint in constraints {
+            let key = format!("{CONSTRAINTS}{}", constraint.name);
+            if constraint.name.is_empty() || metadata.configuration.keys().any(|known| known.eq_ignore_ascii_case(&key)) {
+                return Err(Error::invalid(format!("the constraint `{}` is there already, or has no name", constraint.name)));
+            }
+            let expr = constraint.bound()?;
+            if let Some(row) = self.first_row(&predicate::negated(&expr)?)? {
+                let what = format!("the constraint `{}` ({}) does not hold for a row that is there: {row}", constraint.name, constraint.sql);
+                return Err(Error::constraint_violated(&constraint.name, what));
+            }
+            metadata.configuration.insert(key, constraint.sql.clone());
+        }
+        let parameters: Vec<(&'static str, Value)> = match constraints {
+            [one] => vec![("name", one.name.as_str().into()), ("expr", one.sql.as_str().into())],
+            many => {
+                let list: Vec<Value> = many.iter().map(|one| json!({"name": one.name, "expr": one.sql})).collect();
+                vec![("constraints", text(&json!(list)))]
+            }
+        };
+        let protocol = table::sufficient(self.snapshot.protocol(), &metadata, self.snapshot.schema())?;
+        Ok(Altered { protocol, reads_all: true, ..self.metadata(metadata, operation("ADD CONSTRAINT", parameters)) })
+    }
+
+    fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<Altered> {
+        let mut metadata = self.snapshot.metadata().clone();
+        let key = format!("{CONSTRAINTS}{name}");
+        let before = metadata.configuration.len();
+        metadata.configuration.retain(|known, _| !known.eq_ignore_ascii_case(&key));
+        if metadata.configuration.len() == before && !if_exists {
+            return Err(Error::invalid(format!("the table has no constraint `{}`", shown(name))));
+        }
+        Ok(self.metadata(metadata, operation("DROP CONSTRAINT", [("constraint", name.into())])))
+    }
+
+    fn add_features(&self, names: &[String], allow_versions: bool) -> Result<Altered> {
+        let properties = names.iter().map(|name| (format!("{FEATURE}{name}"), "supported".to_owned())).collect();
+        let altered = self.with_properties(&properties, false, operation("ADD FEATURE", [("name", listed(names))]))?;
+        let (old, new) = (self.snapshot.protocol(), &altered.protocol);
+        if !allow_versions && (old.min_reader_version, old.min_writer_version) != (new.min_reader_version, new.min_writer_version) {
+            return Err(Error::invalid(format!(
+                "the feature needs the protocol ({}, {}), the table has ({}, {}); pass allow_protocol_versions_increase=True to raise it",
+                new.min_reader_version, new.min_writer_version, old.min_reader_version, old.min_writer_version
+            )));
+        }
+        Ok(altered)
+    }
+
+    /// Drops features that leave nothing behind; the others need files or history rewritten first.
+    fn drop_feature(&self, name: &str) -> Result<Altered> {
+        let (protocol, mut metadata) = (self.snapshot.protocol(), self.snapshot.metadata().clone());
+        let supported = features::supported(protocol);
+        let Some(name) = supported.iter().find(|known| known.eq_ignore_ascii_case(name)) else {
+            return Err(Error::invalid(format!("the table does not have the feature `{}`", shown(name))));
+        };
+        let needed_by = supported.iter().find(|other| features::feature(other).is_some_and(|feature| feature.needs.contains(&name.as_str())));
+        if let Some(other) = needed_by {
+            return Err(Error::invalid(format!("the feature `{name}` cannot be dropped while the table has `{other}`, which needs it")));
+        }
+        match name.as_str() {
+            "checkConstraints" | "allowColumnDefaults" | "appendOnly" | "generatedColumns" | "invariants" => {}
+            "inCommitTimestamp" => {
+                for key in ["delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp"] {
+                    metadata.configuration.remove(key);
+                }
+            }
+            "materializePartitionColumns" => _ = metadata.configuration.remove("delta.enableMaterializePartitionColumnsFeature"),
+            other => {
+                return Err(Error::unsupported_feature(
+                    other,
+                    format!("the feature `{other}` cannot be dropped by deltafast {}: files or the table's history would have to be rewritten", env!("CARGO_PKG_VERSION")),
+                ));
+            }
+        }
+        let mut required: BTreeSet<String> = table::required_features(&metadata, self.snapshot.schema())?;
+        if required.remove(name) {
+            return Err(Error::invalid(format!("the feature `{name}` is in use; remove what uses it first (constraints, defaults, properties)")));
+        }
+        let operation = operation("DROP FEATURE", [("featureName", name.as_str().into()), ("truncateHistory", Value::Bool(false))]);
+        Ok(Altered { protocol: features::without_feature(protocol, name), ..self.metadata(metadata, operation) })
+    }
+
+    fn cluster_by(&self, columns: &[String]) -> Result<Altered> {
+        let (snapshot, metadata) = (self.snapshot, self.snapshot.metadata());
+        if !metadata.partition_columns.is_empty() {
+            return Err(Error::invalid("a partitioned table cannot be clustered"));
+        }
+        let old: Vec<String> = self.clustering()?.iter().map(|path| path.join(".")).collect();
+        let protocol = if columns.is_empty() {
+            snapshot.protocol().clone()
+        } else {
+            check_clustering(snapshot.schema(), columns, metadata)?;
+            features::with_features(snapshot.protocol(), &["clustering".to_owned()].into())
+        };
+        let domains = if old == *columns { Vec::new() } else { vec![clustering_domain(snapshot.schema(), columns)?] };
+        let parameters = [("oldClusteringColumns", Value::from(old.join(","))), ("newClusteringColumns", Value::from(columns.join(",")))];
+        Ok(Altered { protocol, domains, ..self.metadata(metadata.clone(), operation("CLUSTER BY", parameters)) })
+    }
+}
+
+/// What becomes of a field; `None` where it goes.
+type Edit<'a> = &'a mut dyn FnMut(&StructField) -> Result<Option<StructField>>;
+
+/// The schema with one field edited.
+fn edited(schema: &StructType, path: &[String], edit: Edit<'_>) -> Result<StructType> {
+    let Some((name, rest)) = path.split_first() else { return Ok(schema.clone()) };
+    let mut fields = Vec::with_capacity(schema.fields.len());
+    for field in &schema.fields {
+        if field.name != *name {
+            fields.push(field.clone());
+        } else if rest.is_empty() {
+            fields.extend(edit(field)?);
+        } else {
+            fields.push(StructField { data_type: edited_type(&field.data_type, rest, edit)?, ..field.clone() });
+        }
+    }
+    Ok(StructType { fields })
+}
+
+fn edited_type(data_type: &DataType, path: &[String], edit: Edit<'_>) -> Result<DataType> {
+    let rest = path.get(1..).unwrap_or_default();
+    Ok(match (data_type, path.first().map(String::as_str)) {
+        (DataType::Struct(inner), _) => {
+            let inner = edited(inner, path, edit)?;
+            if inner.fields.is_empty() {
+                return Err(Error::invalid("a struct must keep at least one field; drop the struct instead"));
+            }
+            DataType::Struct(Arc::new(inner))
+        }
+        (DataType::Array(array), _) => DataType::Array(Arc::new(ArrayType { element: edited_type(&array.element, rest, edit)?, ..array.as_ref().clone() })),
+        (DataType::Map(map), Some("key")) => DataType::Map(Arc::new(MapType { key: edited_type(&map.key, rest, edit)?, ..map.as_ref().clone() })),
+        (DataType::Map(map), _) => DataType::Map(Arc::new(MapType { value: edited_type(&map.value, rest, edit)?, ..map.as_ref().clone() })),
+        (other, _) => other.clone(),
+    })
+}
+
+/// A list of column paths with one of them renamed.
+fn renamed_list(list: &str, from: &[String], to: &[String]) -> String {
+    let Some(paths) = properties::columns(list) else { return list.to_owned() };
+    let plain = |part: &String| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let spelled = |part: &String| if plain(part) { part.clone() } else { format!("`{}`", part.replace('`', "``")) };
+    let path = |path: Vec<String>| {
+        let renamed: Vec<String> = if path.starts_with(from) { to.iter().chain(path.get(from.len()..).unwrap_or_default()).cloned().collect() } else { path };
+        renamed.iter().map(spelled).collect::<Vec<_>>().join(".")
+    };
+    paths.into_iter().map(path).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_edited_at_any_depth() {
+        let schema = StructType::parse(
+            r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"l","type":{"type":"array","elementType":{"type":"map","keyType":"string",
+            "valueType":{"type":"struct","fields":[{"name":"x","type":"long"},{"name":"y","type":"date"}]}}}}]}"#,
+        )
+        .unwrap();
+        let path: Vec<String> = ["l", "element", "value", "x"].map(str::to_owned).into();
+        let renamed = edited(&schema, &path, &mut |field| Ok(Some(StructField { name: "z".to_owned(), ..field.clone() }))).unwrap();
+        assert_eq!(renamed.fields[1].data_type.to_string(), "array<map<string,struct<z:long,y:date>>>");
+        let dropped = edited(&schema, &path, &mut |_| Ok(None)).unwrap();
+        assert_eq!(dropped.fields[1].data_type.to_string(), "array<map<string,struct<y:date>>>");
+        let last: Vec<String> = ["l", "element", "value", "y"].map(str::to_owned).into();
+        assert!(edited(&dropped, &last, &mut |_| Ok(None)).unwrap_err().to_string().contains("at least one field"));
+    }
+
+    #[test]
+    fn lists_of_columns_follow_a_rename() {
+        let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(renamed_list("a, s.x,`odd name`", &path("s"), &path("new")), "a,new.x,`odd name`");
+        assert_eq!(renamed_list("a,b", &path("a"), &["has space".to_owned()]), "`has space`,b");
+    }
+}

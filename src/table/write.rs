@@ -1,0 +1,796 @@
+//! WRITE: rows -> a version that has them, added to what is there or in its place.
+//!
+//! In two steps, since expressions are bound outside of the core: [`Write::plan`] settles the table's schema, protocol and
+//! metadata and says what is to be bound; [`Write::run`] writes the files and commits. What a write replaces is settled
+//! before its rows are read: files that match as a whole end, of the others the rows that stay are copied, and where the
+//! table has a change data feed these copies are told from changes by change files.
+//!
+//! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking", "Identity Columns".
+//! Cost: one pass over the rows; replacing by a predicate reads the files that may match, twice.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType as Arrow, Field, Schema};
+use crossbeam_channel::{Receiver, bounded};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::create::{CreateOptions, made, spelled};
+use super::files::{Orphans, add_new, live};
+use super::predicate::{Partitions, constant, negated};
+use super::{Choices, Done, Place, check_writable, commit, figure, listed, now_ms, unique};
+use crate::commit::{Operation, Transaction};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::expr::Bound;
+use crate::parse::Wanted;
+use crate::pq::{Mapping, WriterProperties};
+use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
+use crate::protocol::calendar::Zone;
+use crate::protocol::commit_line::{Action, Add, Cdc};
+use crate::protocol::evolution;
+use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::properties;
+use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::protocol::table::{self, Context};
+use crate::prune;
+use crate::scan::{self, Lens, MetadataColumn, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::bindings::{self, Demands};
+use crate::write::cast::Columns;
+use crate::write::rules::Rules;
+use crate::write::{NewFile, WriteRequest, Written, write};
+
+/// What to do where there is a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Refuse.
+    #[default]
+    Error,
+    /// Add to it.
+    Append,
+    /// Replace its rows, all of them or some.
+    Overwrite,
+    /// Do nothing.
+    Ignore,
+}
+
+impl Mode {
+    /// The name in the log.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "ErrorIfExists",
+            Self::Append => "Append",
+            Self::Overwrite => "Overwrite",
+            Self::Ignore => "Ignore",
+        }
+    }
+}
+
+/// What data may do to the table's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SchemaMode {
+    /// Add columns and fields.
+    Merge,
+    /// Take its place.
+    Overwrite,
+}
+
+/// How to write.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WriteOptions {
+    /// What to do where there is a table.
+    pub mode: Mode,
+    /// Partition columns of a new table; of an existing one its own, unless its schema is replaced.
+    pub partition_by: Option<Vec<String>>,
+    /// Columns by which a new table is clustered.
+    pub cluster_by: Vec<String>,
+    /// Name of a new table.
+    pub name: Option<String>,
+    /// Description of a new table.
+    pub description: Option<String>,
+    /// Properties of a new table.
+    pub configuration: BTreeMap<String, Option<String>>,
+    /// Whether unknown `delta.` properties may be set.
+    pub allow_unknown: bool,
+    /// What the data may do to the schema; nothing if `None`.
+    pub schema_mode: Option<SchemaMode>,
+    /// Whether only the rows are replaced for which a predicate is true, which is bound later.
+    pub has_predicate: bool,
+    /// Whether only the partitions are replaced that the data has rows of.
+    pub dynamic_partitions: bool,
+    /// Bytes of a file after which a new one is begun.
+    pub target_file_size: Option<u64>,
+    /// How files are encoded.
+    pub writer_properties: WriterProperties,
+    /// Files that are written at the same time at most.
+    pub max_open_files: Option<usize>,
+    /// Bytes of memory for rows that are not written yet.
+    pub memory: Option<u64>,
+    /// Where timestamps without a zone are read when the column is an instant; UTC if `None`, an empty text refuses them.
+    pub time_zone: Option<String>,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+/// A write that was found sound, waiting for its expressions and its rows.
+#[derive(Debug, Clone)]
+pub struct Write {
+    place: Place,
+    options: WriteOptions,
+    protocol: Protocol,
+    metadata: Metadata,
+    schema: StructType,
+    /// Whether the table's metadata is news.
+    is_changed: bool,
+    domains: Vec<DomainMetadata>,
+    demands: Demands,
+    /// What the caller should hear.
+    warnings: Vec<String>,
+}
+
+const SCHEMA_HINT: &str = "pass schema_mode=\"merge\" to add it to the table";
+
+impl Write {
+    /// Settles what the table will be once data with this schema is written. `None` where there is nothing to do.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for whatever can be refused before a row is read;
+    /// [`Error::Unsupported`] for tables that this release cannot write.
+    pub fn plan(place: Place, data: &StructType, options: WriteOptions) -> Result<Option<Self>> {
+        check_options(&options)?;
+        let mut warnings = Vec::new();
+        let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
+            (Place::Table(_), Mode::Ignore) => return Ok(None),
+            (Place::Table(_), Mode::Error) => return Err(place.exists()),
+            (Place::Table(snapshot), _) => {
+                check_writable(snapshot)?;
+                check_appendable(snapshot, options.mode)?;
+                warn_of_settings(snapshot, &options, &mut warnings);
+                let (protocol, metadata) = settled(snapshot, data, &options)?;
+                let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
+                (protocol, metadata, Vec::new(), is_changed)
+            }
+            (Place::Nothing(..), _) => {
+                let new = CreateOptions {
+                    mode: options.mode,
+                    partition_by: options.partition_by.clone().unwrap_or_default(),
+                    cluster_by: options.cluster_by.clone(),
+                    name: options.name.clone(),
+                    description: options.description.clone(),
+                    configuration: options.configuration.clone(),
+                    allow_unknown: options.allow_unknown,
+                    choices: Choices::default(),
+                };
+                let (protocol, metadata, domains) = made(data, &new, None)?;
+                (protocol, metadata, domains, true)
+            }
+        };
+        let schema = StructType::parse(&metadata.schema_string)?;
+        let columns = Columns::find(&data.to_arrow(TextLayout::Plain), &schema).map_err(|error| match error {
+            Error::SchemaMismatch { what, expected, found, place } if options.schema_mode.is_none() && what.ends_with("does not have") => {
+                Error::SchemaMismatch { what: format!("{what}; {SCHEMA_HINT}"), expected, found, place }
+            }
+            other => other,
+        })?;
+        let lacks = |field: &StructField| schema.fields.iter().zip(&columns.places).any(|(own, place)| own.name == field.name && place.is_none());
+        let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
+        // What no row can mend is said before any is read.
+        let names: Vec<&str> = demands.generated.iter().chain(&demands.defaults).map(|demand| demand.name.as_str()).collect();
+        let identities = bindings::identities(&protocol, &schema)?;
+        for field in schema.fields.iter().filter(|field| !field.nullable && lacks(field)) {
+            if !names.contains(&field.name.as_str()) && !identities.iter().any(|identity| identity.column == field.name) {
+                return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(&field.name));
+            }
+        }
+        Ok(Some(Self { place, options, protocol, metadata, schema, is_changed, domains, demands, warnings }))
+    }
+
+    /// What is to be bound, against [`Write::schema`].
+    #[must_use]
+    pub fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    /// The table's schema after the write.
+    #[must_use]
+    pub fn schema(&self) -> &StructType {
+        &self.schema
+    }
+
+    /// Writes the rows and commits.
+    ///
+    /// # Errors
+    /// As [`write`] and [`Transaction::commit`]. No file of this write is left behind then, unless nobody knows whether it
+    /// was committed.
+    pub fn run(self, bound: &Demands, rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<Done> {
+        let rules = bound.rules(&self.demands, bindings::identities(&self.protocol, &self.schema)?)?;
+        let mut change = self.replaced(bound, cancel)?;
+        let mut orphans = Orphans::new(self.place.store());
+        let request = self.request(rules, cancel)?;
+        let (written, mut changes) = if self.has_feed() && !change.partial.is_empty() {
+            self.write_with_feed(&request, &change, rows, &mut orphans, cancel)?
+        } else {
+            let written = write(self.place.store(), &request, rows)?;
+            orphans.add(&written.files);
+            (written, Vec::new())
+        };
+        let kept = self.copy_kept(&change, cancel)?;
+        orphans.add(&kept.files);
+        if self.options.dynamic_partitions {
+            self.end_partitions(&mut change, &written.files, cancel)?;
+        }
+        let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
+        let mut metadata = self.is_changed.then(|| self.metadata.clone());
+        if !written.identities.is_empty() {
+            operation.identity_only = metadata.is_none();
+            let mut moved = self.metadata.clone();
+            moved.schema_string = bindings::with_marks(&self.schema, &written.identities).to_text();
+            metadata = Some(moved);
+        }
+        operation.row_ids_preserved = (!change.ended.is_empty()).then(|| self.tracks_rows() || change.partial.is_empty());
+        let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(add_new).collect();
+        let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes));
+        let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
+        let done = match committed {
+            Err(error) if self.can_follow(&error) => self.follow(error, &adds, &operation, cancel),
+            other => other,
+        };
+        match done {
+            Err(error @ Error::CommitUnknown { .. }) => {
+                orphans.keep();
+                Err(error)
+            }
+            Err(error) => Err(error),
+            Ok(mut done) => {
+                orphans.keep();
+                done.warnings.splice(0..0, self.warnings.iter().cloned());
+                Ok(done)
+            }
+        }
+    }
+
+    /// Commits files that somebody else wrote, and the ends of others.
+    ///
+    /// # Errors
+    /// As [`Write::run`]; the files stay in any case.
+    pub fn run_files(self, bound: &Demands, actions: Vec<Action>, cancel: &Cancel) -> Result<Done> {
+        let mut adds: Vec<Add> = Vec::new();
+        let mut removed: Vec<Action> = Vec::new();
+        for action in actions {
+            match action {
+                Action::Add(add) => adds.push(add),
+                Action::Remove(_) => removed.push(action),
+                _ => return Err(Error::invalid("only `add` and `remove` actions can be committed this way")),
+            }
+        }
+        let change = self.replaced(bound, cancel)?;
+        if !change.partial.is_empty() {
+            return Err(Error::invalid("the filter must choose whole partitions: some files hold rows of both kinds"));
+        }
+        let written = Written { files: Vec::new(), rows: 0, identities: Vec::new() };
+        let mut operation = self.operation(bound, &written, &change, &Written::default(), 0);
+        let bytes: i64 = adds.iter().map(|add| add.size).sum();
+        let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
+        for (key, value) in [("numFiles", figure(adds.len())), ("numOutputRows", figure(rows)), ("numOutputBytes", figure(bytes))] {
+            operation.metrics.insert(key.to_owned(), value);
+        }
+        let mut transaction = self.transaction(&change, &adds, self.is_changed.then(|| self.metadata.clone()), Vec::new())?;
+        for action in &removed {
+            if let Action::Remove(remove) = action {
+                transaction.read_files([remove.path.as_str()])?;
+            }
+        }
+        transaction.extend(removed);
+        commit(transaction, operation, &self.options.choices, cancel)
+    }
+
+    fn transaction(&self, change: &Change, adds: &[Add], metadata: Option<Metadata>, changes: Vec<Cdc>) -> Result<Transaction> {
+        let mut transaction = self.place.transaction()?;
+        match &change.read {
+            Read::Nothing => {}
+            Read::All => transaction.read_whole_table(),
+            Read::Rows(predicate) => transaction.read_rows(predicate.clone()),
+        }
+        transaction.read_files(change.ended.iter().map(|add| add.path.as_str()))?;
+        if self.is_changed {
+            transaction.push(Action::Protocol(self.protocol.clone()));
+        }
+        transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
+        transaction.extend(self.domains.iter().cloned().map(Action::DomainMetadata));
+        let now = now_ms();
+        transaction.extend(change.ended.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+        transaction.extend(adds.iter().cloned().map(Action::Add));
+        transaction.extend(changes.into_iter().map(Action::Cdc));
+        Ok(transaction)
+    }
+
+    /// Whether somebody else made the table that this append wanted to make.
+    fn can_follow(&self, error: &Error) -> bool {
+        matches!(self.place, Place::Nothing(..)) && self.options.mode == Mode::Append && matches!(error, Error::CommitFailed { .. } | Error::Invalid { .. })
+    }
+
+    /// Appends to the table that somebody else made meanwhile, if it is just the one that was wanted.
+    fn follow(&self, error: Error, adds: &[Add], operation: &Operation, cancel: &Cancel) -> Result<Done> {
+        let Place::Nothing(log, options) = &self.place else { return Err(error) };
+        let Place::Table(snapshot) = Place::open(log.clone(), *options)? else { return Err(error) };
+        let same = snapshot.schema() == &self.schema
+            && snapshot.metadata().partition_columns == self.metadata.partition_columns
+            && snapshot.metadata().configuration == self.metadata.configuration
+            && snapshot.protocol() == &self.protocol
+            && bindings::identities(&self.protocol, &self.schema)?.is_empty();
+        if !same {
+            return Err(error);
+        }
+        let mut transaction = Transaction::new(&snapshot);
+        transaction.extend(adds.iter().cloned().map(Action::Add));
+        commit(transaction, operation.clone(), &self.options.choices, cancel)
+    }
+
+    fn has_feed(&self) -> bool {
+        let on = |key: &str| properties::flag(&self.metadata.configuration, key);
+        features::supported(&self.protocol).contains("changeDataFeed") && (on("delta.enableChangeDataFeed") || on("delta.enableChangeDataCapture"))
+    }
+
+    fn tracks_rows(&self) -> bool {
+        features::supported(&self.protocol).contains("rowTracking") && self.metadata.flag("delta.enableRowTracking")
+    }
+
+    /// How files of the table are written.
+    fn request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
+        let usual = WriteRequest::new(self.schema.clone());
+        let configuration = &self.metadata.configuration;
+        let on = |key: &str| properties::flag(configuration, key);
+        let target = configuration.get("delta.targetFileSize").and_then(|text| properties::bytes(text));
+        let supported = features::supported(&self.protocol);
+        Ok(WriteRequest {
+            partition_columns: self.metadata.partition_columns.clone(),
+            mapping: match features::column_mapping(&self.protocol, &self.metadata)? {
+                ColumnMapping::None => Mapping::None,
+                ColumnMapping::Name => Mapping::Name,
+                ColumnMapping::Id => Mapping::Id,
+            },
+            properties: configuration.clone(),
+            materialize_partition_columns: supported.contains("materializePartitionColumns")
+                || on("delta.enableIcebergCompatV1")
+                || on("delta.enableIcebergCompatV2"),
+            writer_properties: self.options.writer_properties.clone(),
+            target_file_size: self.options.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
+            max_open_files: self.options.max_open_files.unwrap_or(usual.max_open_files).max(1),
+            memory: self.options.memory.unwrap_or(usual.memory),
+            zone: match self.options.time_zone.as_deref() {
+                None => usual.zone,
+                Some("") => None,
+                Some(name) => Some(Zone::parse(name)?),
+            },
+            rules,
+            cancel: cancel.clone(),
+            ..usual
+        })
+    }
+
+    fn operation(&self, bound: &Demands, written: &Written, change: &Change, kept: &Written, changes: usize) -> Operation {
+        let mut operation = Operation::new("WRITE");
+        let mut parameters = Map::new();
+        parameters.insert("mode".to_owned(), self.options.mode.name().into());
+        parameters.insert("partitionBy".to_owned(), listed(&self.metadata.partition_columns));
+        if !self.options.cluster_by.is_empty() && matches!(self.place, Place::Nothing(..)) {
+            parameters.insert("clusterBy".to_owned(), listed(&self.options.cluster_by));
+        }
+        if let Some(predicate) = &bound.predicate {
+            parameters.insert("predicate".to_owned(), predicate.sql.as_str().into());
+        }
+        if self.options.dynamic_partitions {
+            parameters.insert("isDynamicPartitionOverwrite".to_owned(), Value::Bool(true));
+        }
+        operation.parameters = parameters;
+        let bytes = |files: &[NewFile]| files.iter().map(|file| file.size).sum::<u64>();
+        let mut metrics = Map::new();
+        let mut set = |key: &str, value: Value| metrics.insert(key.to_owned(), value);
+        set("numFiles", figure(written.files.len() + kept.files.len()));
+        set("numOutputRows", figure(written.rows + kept.rows));
+        set("numOutputBytes", figure(bytes(&written.files) + bytes(&kept.files)));
+        if self.options.mode == Mode::Overwrite {
+            set("numRemovedFiles", figure(change.ended.len()));
+            set("numRemovedBytes", figure(change.ended.iter().map(|add| add.size).sum::<i64>()));
+        }
+        if let Some(rows) = change.deleted_rows {
+            set("numDeletedRows", figure(rows));
+            set("numCopiedRows", figure(kept.rows));
+            set("numAddedChangeFiles", figure(changes));
+        }
+        operation.metrics = metrics;
+        operation
+    }
+}
+
+/// What a write ends.
+#[derive(Debug, Clone, Default)]
+struct Change {
+    /// Files that end.
+    ended: Vec<Add>,
+    /// Paths of those of them of which rows stay.
+    partial: HashSet<String>,
+    /// Rows for which the predicate is true, where there is one over rows.
+    deleted_rows: Option<u64>,
+    predicate: Option<Bound>,
+    read: Read,
+}
+
+/// What of the table a write depends on.
+#[derive(Debug, Clone, Default)]
+enum Read {
+    #[default]
+    Nothing,
+    All,
+    Rows(Bound),
+}
+
+impl Write {
+    /// What is to be replaced, before anything is written.
+    fn replaced(&self, bound: &Demands, cancel: &Cancel) -> Result<Change> {
+        let predicate = bound.replaced()?;
+        if predicate.is_some() != self.options.has_predicate {
+            return Err(Error::internal("the predicate of a replacement was not bound"));
+        }
+        let Place::Table(snapshot) = &self.place else { return Ok(Change::default()) };
+        if self.options.mode != Mode::Overwrite || self.options.dynamic_partitions {
+            return Ok(Change::default());
+        }
+        let all = |batch: &crate::parse::FileBatch| Ok((0..batch.len()).collect());
+        let Some(predicate) = predicate else {
+            return Ok(Change { ended: live(snapshot, Wanted::default(), cancel, all)?, read: Read::All, ..Change::default() });
+        };
+        // Columns that the write adds have no values in the rows that are there.
+        let known = predicate.column_names().into_iter().all(|name| snapshot.schema().field(name).is_some());
+        if !known {
+            return Err(Error::invalid("the predicate names a column that the table does not have yet; replace rows by the columns that are there"));
+        }
+        let lens = Lens::new(snapshot, vec![predicate.clone()]);
+        let matching = |batch: &crate::parse::FileBatch| Ok(lens.matching(batch)?.values().set_indices().collect());
+        let mut ended = live(snapshot, lens.wanted(), cancel, matching)?;
+        let mut change = Change { read: Read::Rows(predicate.clone()), predicate: Some(predicate.clone()), ..Change::default() };
+        let by_row = prune::partition_only(&predicate, &snapshot.metadata().partition_columns).1.is_some();
+        if by_row && !ended.is_empty() {
+            let counts = matched_rows(snapshot, &predicate, &ended, cancel)?;
+            ended.retain(|add| counts.contains_key(&add.path));
+            let rows = |add: &Add| add.num_records().map(|all| all - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality));
+            for add in &ended {
+                let matched = counts.get(&add.path).copied().unwrap_or(0);
+                if rows(add) != i64::try_from(matched).ok() {
+                    change.partial.insert(add.path.clone());
+                }
+            }
+            change.deleted_rows = Some(counts.values().sum());
+        }
+        change.ended = ended;
+        Ok(change)
+    }
+
+    /// Ends the files of the partitions that were written.
+    fn end_partitions(&self, change: &mut Change, written: &[NewFile], cancel: &Cancel) -> Result<()> {
+        let Place::Table(snapshot) = &self.place else { return Ok(()) };
+        if snapshot.metadata().partition_columns.is_empty() {
+            change.ended = live(snapshot, Wanted::default(), cancel, |batch| Ok((0..batch.len()).collect()))?;
+            change.read = Read::All;
+            return Ok(());
+        }
+        if written.is_empty() {
+            return Ok(());
+        }
+        let partitions = Partitions::of(snapshot, written)?;
+        change.ended = live(snapshot, Wanted::default(), cancel, |batch| partitions.rows(batch))?;
+        change.read = partitions.predicate()?.map_or(Read::All, Read::Rows);
+        Ok(())
+    }
+
+    /// Copies the rows that stay of files that end, with their ids where the table tracks rows.
+    fn copy_kept(&self, change: &Change, cancel: &Cancel) -> Result<Written> {
+        let (Place::Table(snapshot), Some(predicate), false) = (&self.place, &change.predicate, change.partial.is_empty()) else {
+            return Ok(Written::default());
+        };
+        let mut request = self.request(Rules::default(), cancel)?;
+        let mut scanned = ScanRequest {
+            predicate: Some(negated(predicate)?),
+            files: Some(change.partial.iter().cloned().collect()),
+            layout: TextLayout::Plain,
+            cancel: cancel.clone(),
+            ..ScanRequest::default()
+        };
+        if self.tracks_rows() {
+            for (column, property) in [
+                (MetadataColumn::RowId, "delta.rowTracking.materializedRowIdColumnName"),
+                (MetadataColumn::RowCommitVersion, "delta.rowTracking.materializedRowCommitVersionColumnName"),
+            ] {
+                let name = self.metadata.configuration.get(property);
+                let name = name.ok_or_else(|| Error::corrupt(format!("the table tracks rows and has no `{property}`")))?;
+                request.schema.fields.push(StructField::new(name, DataType::Long, true));
+                request.hidden.push(name.clone());
+                scanned.metadata.push(column);
+            }
+        }
+        let batches = scan::scan(snapshot, &scanned)?.batches;
+        let renamed: Vec<(usize, String)> = request.hidden.iter().enumerate().map(|(n, name)| (request.hidden.len() - n, name.clone())).collect();
+        write(self.place.store(), &request, batches.map(move |batch| rename_last(&batch?, &renamed)))
+    }
+
+    /// Writes the data as it is and once more as changes, beside the rows that are deleted.
+    fn write_with_feed(
+        &self,
+        request: &WriteRequest,
+        change: &Change,
+        rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+        orphans: &mut Orphans,
+        cancel: &Cancel,
+    ) -> Result<(Written, Vec<Cdc>)> {
+        const KIND: &str = "_change_type";
+        let mut feed = request.clone();
+        feed.schema.fields.push(StructField::new(KIND, DataType::String, true));
+        feed.hidden.push(KIND.to_owned());
+        feed.change_data = true;
+        feed.cancel = cancel.child();
+        let (stop, store) = (feed.cancel.clone(), Arc::clone(self.place.store()));
+        let (data, copy) = tee(rows)?;
+        let inserts = feed.clone();
+        let kinds = move |kind: &'static str| move |batch: Result<RecordBatch>| with_column(&batch?, KIND, kind);
+        let writer = std::thread::Builder::new()
+            .name("deltafast-feed".to_owned())
+            .spawn(move || write(&store, &inserts, copy.into_iter().map(kinds("insert"))))
+            .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+        let written = write(self.place.store(), request, data.into_iter());
+        if written.is_err() {
+            stop.cancel();
+        }
+        let inserted = writer.join().map_err(|_| Error::internal("the writer of changes panicked"))?;
+        if let Ok(written) = &written {
+            orphans.add(&written.files);
+        }
+        if let Ok(inserted) = &inserted {
+            orphans.add(&inserted.files);
+        }
+        let (written, inserted) = (written?, inserted?);
+        let (Place::Table(snapshot), Some(predicate)) = (&self.place, &change.predicate) else {
+            return Err(Error::internal("changes of a table that is not there"));
+        };
+        feed.rules = Rules::default();
+        let ended = ScanRequest {
+            predicate: Some(predicate.clone()),
+            files: Some(change.ended.iter().map(|add| add.path.clone()).collect()),
+            layout: TextLayout::Plain,
+            cancel: cancel.clone(),
+            ..ScanRequest::default()
+        };
+        let deleted = write(self.place.store(), &feed, scan::scan(snapshot, &ended)?.batches.map(kinds("delete")))?;
+        orphans.add(&deleted.files);
+        let cdc = |file: NewFile| Cdc {
+            path: file.path,
+            partition_values: file.partition_values.into_iter().collect(),
+            size: i64::try_from(file.size).unwrap_or(i64::MAX),
+            ..Cdc::default()
+        };
+        Ok((written, deleted.files.into_iter().chain(inserted.files).map(cdc).collect()))
+    }
+}
+
+fn check_options(options: &WriteOptions) -> Result<()> {
+    if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == Mode::Append {
+        return Err(Error::invalid("schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\""));
+    }
+    let partly = options.has_predicate || options.dynamic_partitions;
+    if partly && options.mode != Mode::Overwrite {
+        let what = if options.has_predicate { "`predicate`" } else { "`partition_overwrite_mode`" };
+        return Err(Error::invalid(format!("{what} says which rows are replaced and needs mode=\"overwrite\"")));
+    }
+    if options.has_predicate && options.dynamic_partitions {
+        return Err(Error::invalid("give either `predicate` or partition_overwrite_mode=\"dynamic\", not both"));
+    }
+    if partly && options.schema_mode == Some(SchemaMode::Overwrite) {
+        return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate` or with dynamic partitions"));
+    }
+    if options.target_file_size == Some(0) {
+        return Err(Error::invalid("`target_file_size` must be positive"));
+    }
+    Ok(())
+}
+
+fn check_appendable(snapshot: &Snapshot, mode: Mode) -> Result<()> {
+    if mode == Mode::Overwrite && features::supported(snapshot.protocol()).contains("appendOnly") && snapshot.metadata().flag("delta.appendOnly") {
+        return Err(Error::invalid("the table is append-only (`delta.appendOnly`): rows can be added, not replaced"));
+    }
+    Ok(())
+}
+
+/// What describes a new table changes nothing about one that is there; a caller who thinks it does should hear of it.
+fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut Vec<String>) {
+    let metadata = snapshot.metadata();
+    let same = |key: &str, value: Option<&String>| value.is_none_or(|value| metadata.configuration.get(key) == Some(value) || key.starts_with(properties::FEATURE));
+    let differ: Vec<&str> = options.configuration.iter().filter(|(key, value)| !same(key, value.as_ref())).map(|(key, _)| key.as_str()).collect();
+    if !differ.is_empty() {
+        warnings.push(format!("`configuration` is for new tables and was not applied to this one ({}); use `alter.set_table_properties`", differ.join(", ")));
+    }
+}
+
+/// Protocol and metadata of an existing table after data with this schema is written.
+fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Result<(Protocol, Metadata)> {
+    let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
+    if !options.cluster_by.is_empty() {
+        let now = snapshot.sets()?.domains.get(super::CLUSTERING).map(|domain| domain.configuration.clone());
+        if now != Some(super::clustering_domain(snapshot.schema(), &options.cluster_by)?.configuration) {
+            return Err(Error::invalid("`cluster_by` is not how the table is clustered; leave it out to write to the table as it is"));
+        }
+    }
+    let replaces = options.schema_mode == Some(SchemaMode::Overwrite);
+    let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
+        let schema = if replaces { data } else { snapshot.schema() };
+        names.iter().map(|name| spelled(schema, name)).collect()
+    });
+    if let (false, Some(asked)) = (replaces, &asked)
+        && *asked != metadata.partition_columns
+    {
+        return Err(Error::invalid(format!(
+            "the table is partitioned by {}, not by {}; leave `partition_by` out, or replace the table with mode=\"overwrite\" and schema_mode=\"overwrite\"",
+            json!(metadata.partition_columns),
+            json!(asked)
+        )));
+    }
+    let mut context = Context { allow_unknown: true, now_ms: now_ms(), unique: &mut unique };
+    match options.schema_mode {
+        None => Ok((protocol.clone(), metadata.clone())),
+        Some(SchemaMode::Merge) => {
+            let widens = features::supported(protocol).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
+            let merged = evolution::merge(snapshot.schema(), data, widens);
+            if merged == *snapshot.schema() {
+                return Ok((protocol.clone(), metadata.clone()));
+            }
+            table::set_schema(protocol, metadata, &merged, &mut context)
+        }
+        Some(SchemaMode::Overwrite) => {
+            let mut metadata = metadata.clone();
+            if let Some(asked) = asked {
+                if !asked.is_empty() && snapshot.sets()?.domains.contains_key(super::CLUSTERING) {
+                    return Err(Error::invalid("the table is clustered and cannot be partitioned, too"));
+                }
+                metadata.partition_columns = asked;
+            }
+            let schema = evolution::replace(snapshot.schema(), data);
+            if schema == *snapshot.schema() && metadata == *snapshot.metadata() {
+                return Ok((protocol.clone(), metadata));
+            }
+            table::set_schema(protocol, &metadata, &schema, &mut context)
+        }
+    }
+}
+
+/// How many rows of each of these files a predicate is true for; files without any are left out.
+fn matched_rows(snapshot: &Snapshot, predicate: &Bound, files: &[Add], cancel: &Cancel) -> Result<HashMap<String, u64>> {
+    let request = ScanRequest {
+        columns: Some(Vec::new()),
+        predicate: Some(predicate.clone()),
+        files: Some(files.iter().map(|add| add.path.clone()).collect()),
+        metadata: vec![MetadataColumn::FilePath],
+        layout: TextLayout::Plain,
+        cancel: cancel.clone(),
+        ..ScanRequest::default()
+    };
+    let mut out: HashMap<String, u64> = HashMap::new();
+    for batch in scan::scan(snapshot, &request)?.batches {
+        let batch = batch?;
+        let Some(paths) = batch.columns().first().and_then(|paths| paths.as_string_opt::<i32>()) else {
+            return Err(Error::internal("a scan gave no paths"));
+        };
+        // All rows of a batch are of one file.
+        if let Some(path) = paths.iter().flatten().next() {
+            *out.entry(path.to_owned()).or_default() += paths.len() as u64;
+        }
+    }
+    Ok(out)
+}
+
+/// The batch with its last columns under other names; places are counted from the end.
+fn rename_last(batch: &RecordBatch, names: &[(usize, String)]) -> Result<RecordBatch> {
+    let columns = batch.num_columns();
+    let fields: Vec<Field> = batch
+        .schema()
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(n, field)| match names.iter().find(|(from_end, _)| columns.checked_sub(*from_end) == Some(n)) {
+            Some((_, name)) => field.as_ref().clone().with_name(name),
+            None => field.as_ref().clone(),
+        })
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), batch.columns().to_vec(), &options)?)
+}
+
+/// The batch with one more column of one text.
+fn with_column(batch: &RecordBatch, name: &str, text: &str) -> Result<RecordBatch> {
+    let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new(name, Arrow::Utf8, true)));
+    let mut columns = batch.columns().to_vec();
+    columns.push(constant(text, batch.num_rows()));
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// Batches that wait for the slower of two readers.
+const WAITING: usize = 4;
+
+/// One end of a tee.
+type End = Receiver<Result<RecordBatch>>;
+
+/// Two streams of the same batches. The source is pulled by a thread of its own, as long as either is read.
+fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<(End, End)> {
+    let ((left, data), (right, copy)) = (bounded(WAITING), bounded(WAITING));
+    let pump = move || {
+        for batch in source {
+            let failed = batch.is_err();
+            let sent = (left.send(batch.clone()), right.send(batch));
+            if failed || matches!(sent, (Err(_), Err(_))) {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("deltafast-tee".to_owned()).spawn(pump).map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+    Ok((data, copy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Int64Array, StringArray};
+
+    fn batch(ids: &[i64]) -> RecordBatch {
+        RecordBatch::try_from_iter(vec![("id", Arc::new(Int64Array::from(ids.to_vec())) as arrow_array::ArrayRef)]).unwrap()
+    }
+
+    #[test]
+    fn both_ends_of_a_tee_see_everything_and_its_error() {
+        let rows = (0..20).map(|n| if n == 19 { Err(Error::invalid("end")) } else { Ok(batch(&[n])) });
+        let (data, copy) = tee(rows).unwrap();
+        let reader = std::thread::spawn(move || copy.into_iter().map(|b| b.map_or(-1, |b| b.num_rows() as i64)).collect::<Vec<_>>());
+        let seen: Vec<i64> = data.into_iter().map(|b| b.map_or(-1, |b| b.num_rows() as i64)).collect();
+        assert_eq!((seen.len(), seen[19]), (20, -1));
+        assert_eq!(reader.join().unwrap(), seen);
+    }
+
+    #[test]
+    fn a_tee_goes_on_for_the_reader_that_is_left() {
+        let (data, copy) = tee((0..50).map(|n| Ok(batch(&[n])))).unwrap();
+        drop(data);
+        assert_eq!(copy.into_iter().count(), 50);
+    }
+
+    #[test]
+    fn columns_are_named_from_the_end() {
+        let kinds = with_column(&batch(&[1, 2]), "_change_type", "insert").unwrap();
+        let renamed = rename_last(&kinds, &[(1, "kind".to_owned())]).unwrap();
+        assert_eq!(renamed.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["id", "kind"]);
+        let texts: &StringArray = renamed.column(1).as_string();
+        assert!(texts.iter().all(|text| text == Some("insert")));
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let options = |edit: &dyn Fn(&mut WriteOptions)| {
+            let mut options = WriteOptions { mode: Mode::Overwrite, ..WriteOptions::default() };
+            edit(&mut options);
+            check_options(&options).map_err(|e| e.to_string())
+        };
+        assert!(options(&|_| {}).is_ok());
+        let refused: [&dyn Fn(&mut WriteOptions); 4] = [
+            &|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)),
+            &|o| (o.mode, o.has_predicate) = (Mode::Append, true),
+            &|o| (o.has_predicate, o.dynamic_partitions) = (true, true),
+            &|o| (o.has_predicate, o.schema_mode) = (true, Some(SchemaMode::Overwrite)),
+        ];
+        for edit in refused {
+            assert!(options(edit).is_err());
+        }
+    }
+}

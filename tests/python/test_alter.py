@@ -1,0 +1,271 @@
+"""Changes of what a table is: columns, constraints, properties, features."""
+
+import json
+import re
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from deltafast import DeltaTable, Field, Schema, StructType, TableFeatures, write_deltalake
+from deltafast.exceptions import (
+    ConcurrentAppendError,
+    ConstraintViolatedError,
+    DeltaProtocolError,
+    InvalidArgumentError,
+    MetadataChangedError,
+)
+
+ROWS = pa.table({"id": [1, 2, None], "s": [{"x": 1, "y": "a"}, None, {"x": 3, "y": None}], "p": ["u", "v", "u"]})
+NAMES = {"delta.columnMapping.mode": "name"}
+
+
+@pytest.fixture
+def table(tmp_path):
+    write_deltalake(tmp_path, ROWS, partition_by="p")
+    return DeltaTable(tmp_path)
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    write_deltalake(tmp_path, ROWS, partition_by="p", configuration=NAMES)
+    return DeltaTable(tmp_path)
+
+
+def names(table):
+    return [field.name for field in table.schema().fields]
+
+
+def info(table):
+    return table.history(1)[0]
+
+
+def rows(table):
+    return sorted(table.to_pyarrow_table().to_pylist(), key=repr)
+
+
+def test_columns_are_added_at_the_end(table):
+    table.alter.add_columns([Field("n", "integer", metadata={"comment": "c"}), Field("d", "date")])
+    assert (table.version(), names(table)) == (1, ["id", "s", "p", "n", "d"])
+    assert table.schema().fields[3].metadata == {"comment": "c"}
+    table.alter.add_columns(Field("S", StructType([Field("z", "double")])))
+    assert [field.name for field in table.schema().fields[1].type.fields] == ["x", "y", "z"]
+    assert {row["n"] for row in rows(table)} == {None}
+    assert deltalake.DeltaTable(table.table_uri).schema().to_json() is not None
+    assert info(table)["operation"] == "ADD COLUMNS"
+    for field, text in [
+        (Field("ID", "long"), "the table has a column `ID` already"),
+        (Field("q", "long", nullable=False), "a new column must be nullable"),
+        (Field("q", "long", metadata={"CURRENT_DEFAULT": "1"}), "cannot be added with `CURRENT_DEFAULT`"),
+        (Field("a b", "long"), "needs column mapping"),
+        (Field("s", StructType([Field("x", "long")])), "the table has a column `s` already"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=re.escape(text)):
+            table.alter.add_columns(field)
+    assert table.version() == 2
+
+
+def test_columns_are_dropped_and_renamed_where_they_are_mapped(mapped):
+    before = rows(mapped)
+    mapped.alter.rename_column("s.x", "new x")
+    mapped.alter.rename_column("id", "key")
+    mapped.alter.rename_column("p", "part")
+    assert mapped.metadata().partition_columns == ["part"]
+    assert [row["key"] for row in rows(mapped)] == [row["id"] for row in before]
+    mapped.alter.drop_columns(["s.y", "key"])
+    assert names(mapped) == ["s", "part"]
+    assert info(mapped)["operationParameters"] == {"columns": '["s.y","key"]'}
+    assert sorted(row["s"]["new x"] for row in rows(mapped) if row["s"]) == [1, 3]
+    # A new column of an old name is another column.
+    mapped.alter.add_columns(Field("key", "string"))
+    assert {row["key"] for row in rows(mapped)} == {None}
+    ids = [f.metadata["delta.columnMapping.id"] for f in mapped.schema().fields]
+    assert ids[2] > max(ids[:2])
+    for change, text in [
+        (lambda: mapped.alter.drop_columns("part"), "the table's partitioning uses it"),
+        (lambda: mapped.alter.drop_columns("nothing"), "the table has no column `nothing`"),
+        (lambda: mapped.alter.drop_columns("s.new x"), "a struct must keep at least one field"),
+        (lambda: mapped.alter.rename_column("key", "S"), "occurs twice"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=re.escape(text)):
+            change()
+    write_deltalake(mapped, pa.table({"key": ["k"], "part": ["z"]}), mode="append")
+    assert mapped.count() == 4
+
+
+def test_without_mapping_columns_stay(table):
+    for change, text in [
+        (lambda: table.alter.drop_columns("id"), "columns can be dropped where the table maps columns"),
+        (lambda: table.alter.rename_column("id", "key"), "set `delta.columnMapping.mode` to `name` first"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=re.escape(text)):
+            change()
+    before = rows(table)
+    table.alter.set_table_properties(NAMES)
+    table.alter.rename_column("id", "key")
+    assert [row["key"] for row in rows(table)] == [row["id"] for row in before]
+
+
+def test_what_rules_read_is_protected(tmp_path):
+    generated = {"delta.generationExpression": "a + 1"}
+    fields = [Field("a", "long"), Field("b", "long"), Field("g", "long", metadata=generated), Field("c", "integer")]
+    configuration = {**NAMES, "delta.constraints.k": "b > 0", "delta.enableTypeWidening": "true"}
+    table = DeltaTable.create(tmp_path, Schema(fields), configuration=configuration, cluster_by="c")
+    for change, text in [
+        (lambda: table.alter.drop_columns("a"), "`a` cannot be dropped: the generated column `g` uses it"),
+        (lambda: table.alter.rename_column("b", "x"), "`b` cannot be renamed: the constraint `k` uses it"),
+        (lambda: table.alter.drop_columns("c"), "`c` cannot be dropped: the table's clustering uses it"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=re.escape(text)):
+            change()
+    table.alter.drop_constraint("K")
+    table.alter.drop_columns("b")
+    table.alter.cluster_by(None)
+    table.alter.drop_columns("c")
+    assert names(table) == ["a", "g"]
+    assert table.detail()["clusteringColumns"] == []
+    table.alter.cluster_by(["a"])
+    assert table.detail()["clusteringColumns"] == ["a"]
+
+
+def test_types_widen(tmp_path):
+    write_deltalake(tmp_path, pa.table({"i": pa.array([1], pa.int32()), "l": pa.array([[1]], pa.list_(pa.int16()))}))
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="set `delta.enableTypeWidening` to `true` first"):
+        table.alter.set_column_type("i", "long")
+    table.alter.set_table_properties({"delta.enableTypeWidening": "true"})
+    with pytest.raises(InvalidArgumentError, match="the type integer cannot become string"):
+        table.alter.set_column_type("i", "string")
+    table.alter.set_column_type("i", "long")
+    table.alter.set_column_type("i", "long")
+    assert table.version() == 2
+    assert table.schema().fields[0].metadata == {"delta.typeChanges": [{"fromType": "integer", "toType": "long"}]}
+    write_deltalake(table, pa.table({"i": [2**40]}), mode="append")
+    assert sorted(row["i"] for row in rows(table)) == [1, 2**40]
+
+
+def test_not_null_comes_and_goes(table):
+    with pytest.raises(ConstraintViolatedError, match="the column `id` is null in a row that is there"):
+        table.alter.set_column_not_null("id")
+    table.alter.set_column_not_null("p")
+    assert not table.schema().fields[2].nullable
+    with pytest.raises(ConstraintViolatedError):
+        write_deltalake(table, pa.table({"id": [1], "p": pa.array([None], pa.string())}), mode="append")
+    table.alter.drop_column_not_null("p")
+    assert table.schema().fields[2].nullable
+
+
+def test_column_metadata_is_set_and_removed(table):
+    table.alter.set_column_metadata("id", {"comment": "what", "x": 1})
+    table.alter.set_column_metadata("s.x", {"comment": "inner"})
+    table.alter.set_column_metadata("id", {"x": None})
+    assert table.schema().fields[0].metadata == {"comment": "what"}
+    assert table.schema().fields[1].type.fields[0].metadata == {"comment": "inner"}
+    with pytest.raises(InvalidArgumentError, match=re.escape("the key `delta.columnMapping.id` of a column's metadata is the protocol's")):
+        table.alter.set_column_metadata("id", {"delta.columnMapping.id": 4})
+    with pytest.raises(InvalidArgumentError, match="the default of `id` cannot be evaluated"):
+        table.alter.set_column_metadata("id", {"CURRENT_DEFAULT": "nothing"})
+    table.alter.set_column_metadata("id", {"CURRENT_DEFAULT": "40 + 2"})
+    assert "allowColumnDefaults" in table.protocol().writer_features
+    write_deltalake(table, pa.table({"p": ["new"]}), mode="append")
+    assert [row["id"] for row in rows(table) if row["p"] == "new"] == [42]
+
+
+def test_constraints_hold_for_rows_that_are_there(table):
+    with pytest.raises(ConstraintViolatedError) as caught:
+        table.alter.add_constraint({"c": "id < 2 OR id IS NULL"})
+    assert str(caught.value) == "the constraint `c` (id < 2 OR id IS NULL) does not hold for a row that is there: id = 2"
+    with pytest.raises(ConstraintViolatedError, match="id = NULL"):
+        table.alter.add_constraint({"c": "id < 5"})
+    table.alter.add_constraint({"c": "id < 5 OR id IS NULL", "d": "p <> 'w'"})
+    assert table.metadata().configuration == {"delta.constraints.c": "id < 5 OR id IS NULL", "delta.constraints.d": "p <> 'w'"}
+    assert table.protocol().min_writer_version == 3
+    assert deltalake.DeltaTable(table.table_uri).metadata().configuration == table.metadata().configuration
+    with pytest.raises(InvalidArgumentError, match="the constraint `C` is there already"):
+        table.alter.add_constraint({"C": "true"})
+    with pytest.raises(ConstraintViolatedError):
+        write_deltalake(table, pa.table({"id": [5], "p": ["u"]}), mode="append")
+    table.alter.drop_constraint("d")
+    assert info(table)["operation"] == "DROP CONSTRAINT"
+    with pytest.raises(InvalidArgumentError, match="the table has no constraint `d`"):
+        table.alter.drop_constraint("d")
+    table.alter.drop_constraint("d", raise_if_not_exists=False)
+    with pytest.raises(InvalidArgumentError, match="the constraint `bad` cannot be evaluated"):
+        table.alter.add_constraint({"bad": "nothing > 1"})
+    with pytest.raises(InvalidArgumentError, match="add the constraint"):
+        table.alter.set_table_properties({"delta.constraints.e": "id > 0"})
+
+
+def test_a_constraint_and_an_append_do_not_pass_each_other(table):
+    stale = DeltaTable(table.table_uri)
+    write_deltalake(table, pa.table({"id": [100], "p": ["u"]}), mode="append")
+    with pytest.raises(ConcurrentAppendError):
+        stale.alter.add_constraint({"c": "id < 50 OR id IS NULL"})
+    one, two = DeltaTable(table.table_uri), DeltaTable(table.table_uri)
+    one.alter.set_table_properties({"a": "1"})
+    with pytest.raises(MetadataChangedError):
+        two.alter.set_table_properties({"b": "1"})
+
+
+def test_properties_are_set_and_unset(table):
+    table.alter.set_table_properties({"k": "v", "delta.appendOnly": "true", "delta.checkpointinterval": "7"})
+    assert table.metadata().configuration == {"k": "v", "delta.appendOnly": "true", "delta.checkpointInterval": "7"}
+    assert json.loads(info(table)["operationParameters"]["properties"])["k"] == "v"
+    version = table.version()
+    table.alter.set_table_properties({"k": "v"})
+    assert table.version() == version
+    table.alter.unset_table_properties(["k", "delta.appendOnly"])
+    assert table.metadata().configuration == {"delta.checkpointInterval": "7"}
+    for change, text in [
+        (lambda: table.alter.set_table_properties({"delta.chekpoint": "1"}), "no table property `delta.chekpoint`"),
+        (lambda: table.alter.set_table_properties({"delta.columnMapping.mode": "id"}), "cannot go from `none` to `id`"),
+        (lambda: table.alter.unset_table_properties("k"), "no property `k` to unset"),
+        (lambda: table.alter.set_table_properties({"delta.enableRowTracking": "true"}), "backfill"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=re.escape(text)):
+            change()
+    with pytest.raises(DeltaProtocolError, match="Iceberg compatibility cannot be switched on for a table with files"):
+        table.alter.set_table_properties({"delta.enableIcebergCompatV2": "true"})
+    table.alter.unset_table_properties("k", raise_if_not_exists=False)
+    table.alter.set_table_properties({"delta.future": "1"}, raise_if_not_exists=False)
+    assert table.metadata().configuration["delta.future"] == "1"
+
+
+def test_names_and_descriptions(table):
+    table.alter.set_table_name("n")
+    table.alter.set_table_description("d")
+    assert (table.metadata().name, table.metadata().description) == ("n", "d")
+
+
+def test_in_commit_timestamps_are_switched_on_and_off(table):
+    table.alter.set_table_properties({"delta.enableInCommitTimestamps": "true"})
+    configuration = table.metadata().configuration
+    assert configuration["delta.inCommitTimestampEnablementVersion"] == "1"
+    assert int(configuration["delta.inCommitTimestampEnablementTimestamp"]) == int(table.timestamp().timestamp() * 1000 + 0.5)
+    table.alter.drop_feature("inCommitTimestamp")
+    assert table.metadata().configuration == {}
+    assert (table.protocol().min_writer_version, table.protocol().writer_features) == (2, None)
+
+
+def test_features_come_and_go(table):
+    with pytest.raises(InvalidArgumentError, match="allow_protocol_versions_increase=True"):
+        table.alter.add_feature(TableFeatures.DeletionVectors)
+    table.alter.add_feature([TableFeatures.DeletionVectors, "clustering"], allow_protocol_versions_increase=True)
+    assert table.protocol().reader_features == ["deletionVectors"]
+    assert {"clustering", "domainMetadata"} <= set(table.protocol().writer_features)
+    assert info(table)["operationParameters"] == {"name": '["deletionVectors","clustering"]'}
+    with pytest.raises(InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `clustering`"):
+        table.alter.drop_feature("domainMetadata")
+    with pytest.raises(DeltaProtocolError, match="`deletionVectors` cannot be dropped") as caught:
+        table.alter.drop_feature(TableFeatures.DeletionVectors)
+    assert caught.value.feature == "deletionVectors"
+    with pytest.raises(DeltaProtocolError, match="no table feature `nothing`"):
+        table.alter.add_feature("nothing", allow_protocol_versions_increase=True)
+    table.alter.add_constraint({"c": "true"})
+    with pytest.raises(InvalidArgumentError, match="the feature `checkConstraints` is in use"):
+        table.alter.drop_feature("checkConstraints")
+    table.alter.drop_constraint("c")
+    table.alter.drop_feature("checkConstraints")
+    assert "checkConstraints" not in table.protocol().writer_features
+    with pytest.raises(InvalidArgumentError, match="does not have the feature `rowTracking`"):
+        table.alter.drop_feature("rowTracking")
