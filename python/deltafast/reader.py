@@ -144,7 +144,7 @@ class RecordBatchReader:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface; the reader is empty afterwards."""
         self._closed = True
-        rest = self._reader or self._stream
+        rest: Any = self._reader or self._stream
         return rest.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:

@@ -11,13 +11,14 @@ from polars.testing import assert_frame_equal
 from conformance import compare, corpus
 from deltafast import DeltaTable, QueryBuilder
 
-# Tables of hundreds of thousands of rows are compared value by value.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    # Tables of hundreds of thousands of rows are compared value by value.
+    pytest.mark.timeout(300),
+    # One of the tables has a version checksum that lies; `test_corpus` knows which.
+    pytest.mark.filterwarnings("ignore::deltafast.DeltaWarning"),
+]
 
 CASES = corpus.cases("read")
-
-# One of the tables has a version checksum that lies; `test_corpus` knows which.
-pytestmark = pytest.mark.filterwarnings("ignore::deltafast.DeltaWarning")
 
 
 @pytest.fixture(params=CASES, ids=str)
@@ -45,9 +46,12 @@ def test_datasets_streams_and_pickles_read_what_pyarrow_reads(table):
         table.scan().read_all(),
         pickle.loads(pickle.dumps(table)).to_pyarrow_table(),
     ]
+    wanted: list[str] = []
     for other in others:
         assert other.schema.equals(expected.schema)
-        assert rows(other) == rows(expected)
+        if not other.equals(expected):  # in another order, or with a NaN
+            wanted = wanted or rows(expected)
+            assert rows(other) == wanted
     assert table.to_pyarrow_dataset().count_rows() == table.count() == expected.num_rows
 
 
