@@ -250,11 +250,11 @@ def test_in_commit_timestamps_are_switched_on_and_off(table):
 def test_features_come_and_go(table):
     with pytest.raises(InvalidArgumentError, match="allow_protocol_versions_increase=True"):
         table.alter.add_feature(TableFeatures.DeletionVectors)
-    table.alter.add_feature([TableFeatures.DeletionVectors, "clustering"], allow_protocol_versions_increase=True)
+    table.alter.add_feature([TableFeatures.DeletionVectors, "rowTracking"], allow_protocol_versions_increase=True)
     assert table.protocol().reader_features == ["deletionVectors"]
-    assert {"clustering", "domainMetadata"} <= set(table.protocol().writer_features)
-    assert info(table)["operationParameters"] == {"name": '["deletionVectors","clustering"]'}
-    with pytest.raises(InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `clustering`"):
+    assert {"rowTracking", "domainMetadata"} <= set(table.protocol().writer_features)
+    assert info(table)["operationParameters"] == {"name": '["deletionVectors","rowTracking"]'}
+    with pytest.raises(InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `rowTracking`"):
         table.alter.drop_feature("domainMetadata")
     with pytest.raises(DeltaProtocolError, match="`deletionVectors` cannot be dropped") as caught:
         table.alter.drop_feature(TableFeatures.DeletionVectors)
@@ -267,5 +267,5 @@ def test_features_come_and_go(table):
     table.alter.drop_constraint("c")
     table.alter.drop_feature("checkConstraints")
     assert "checkConstraints" not in table.protocol().writer_features
-    with pytest.raises(InvalidArgumentError, match="does not have the feature `rowTracking`"):
-        table.alter.drop_feature("rowTracking")
+    with pytest.raises(InvalidArgumentError, match="does not have the feature `clustering`"):
+        table.alter.drop_feature("clustering")
