@@ -121,7 +121,12 @@ def contended(peer: str, writers: int, seconds: float) -> dict[str, float]:
             raise RuntimeError(message)
     p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
     failures = sum(failed for _, failed in found)
-    return {"per_second": len(times) / seconds, "p50_ms": statistics.median(times) * 1000, "p99_ms": p99 * 1000, "failed": failures}
+    return {
+        "per_second": len(times) / seconds,
+        "p50_ms": statistics.median(times) * 1000,
+        "p99_ms": p99 * 1000,
+        "failed": failures,
+    }
 
 
 def sample(work: str, peer: str, *options: str) -> dict[str, float]:
@@ -142,7 +147,9 @@ def main() -> None:
     if given.one:
         work, peer, option = given.one[0], given.one[1], given.one[2]
         found = (
-            contended(peer, int(option), float(given.one[3])) if work == "contended" else append(peer, int(option), work == "parts")
+            contended(peer, int(option), float(given.one[3]))
+            if work == "contended"
+            else append(peer, int(option), work == "parts")
         )
         print(json.dumps(found))
         return

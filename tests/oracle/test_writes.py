@@ -1,4 +1,4 @@
-"""Tables that deltafast writes, read and written on by delta-spark; tables that delta-spark made, written on by deltafast."""
+"""Tables that deltafast writes, read and written on by delta-spark; tables of delta-spark, written on by deltafast."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-import deltafast
 from conformance import compare, corpus
 from deltafast import DeltaTable, Field, Schema, write_deltalake
 from deltafast.exceptions import ConstraintViolatedError
 
-from . import reference
 from .test_spark import check_changes, check_history, check_row_ids, check_version
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Callable
 
     from .reference import Reference
 
@@ -44,7 +41,7 @@ def agreed(spark: Reference, folder: pathlib.Path, rows: list[dict[str, Any]] | 
         assert sorted(got) == sorted(want)
 
 
-# --- ours, read by the reference ---------------------------------------------------------------------------------------
+# --- ours, read by the reference -------------------------------------------------------------------------------------
 
 EVERYTHING = pa.table(
     {
@@ -65,7 +62,10 @@ EVERYTHING = pa.table(
         "huge": pa.array([Decimal(10) ** 27, None, Decimal("1e-10")], pa.decimal128(38, 10)),
         "l": pa.array([[1, None], None, []], pa.list_(pa.int64())),
         "m": pa.array([[("a", 1), ("b", None)], None, []], pa.map_(pa.string(), pa.int64())),
-        "st": pa.array([{"x": 1, "y": ["q"]}, None, {"x": None, "y": None}], pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))])),
+        "st": pa.array(
+            [{"x": 1, "y": ["q"]}, None, {"x": None, "y": None}],
+            pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))]),
+        ),
         "p": pa.array(["a b/ü=%", None, "x"]),
     }
 )
@@ -90,7 +90,9 @@ CONFIGURATIONS = {
 def test_the_reference_reads_what_is_written_in_every_mode(name: str, spark: Reference, tmp_path: pathlib.Path) -> None:
     configuration = CONFIGURATIONS[name]
     feed = "delta.enableChangeDataFeed" in configuration
-    write_deltalake(tmp_path, EVERYTHING, partition_by=["p", "day"], configuration=configuration, name="n", description="d")
+    write_deltalake(
+        tmp_path, EVERYTHING, partition_by=["p", "day"], configuration=configuration, name="n", description="d"
+    )
     agreed(spark, tmp_path, EVERYTHING.to_pylist())
     write_deltalake(tmp_path, EVERYTHING.slice(0, 2), mode="append")
     one = EVERYTHING.slice(1, 1)
@@ -118,7 +120,11 @@ def test_the_reference_reads_what_is_written_in_every_mode(name: str, spark: Ref
 
 def test_the_reference_keeps_the_rules_of_our_tables(spark: Reference, tmp_path: pathlib.Path) -> None:
     fields = [
-        Field("id", "long", metadata={"delta.identity.start": 5, "delta.identity.step": 3, "delta.identity.allowExplicitInsert": False}),
+        Field(
+            "id",
+            "long",
+            metadata={"delta.identity.start": 5, "delta.identity.step": 3, "delta.identity.allowExplicitInsert": False},
+        ),
         Field("ts", "timestamp"),
         Field("day", "date", metadata={"delta.generationExpression": "CAST(ts AS DATE)"}),
         Field("n", "integer", nullable=False),
@@ -133,13 +139,18 @@ def test_the_reference_keeps_the_rules_of_our_tables(spark: Reference, tmp_path:
     spark.forget()
     spark.sql(f"insert into {name} (ts, n) values (timestamp'2024-03-01 01:00:00Z', 3)")
     spark.forget()
-    for broken in ("(ts, n) values (null, 100)", "(ts, n, day) values (timestamp'2024-03-01 01:00:00Z', 3, date'2024-01-01')"):
+    for broken in (
+        "(ts, n) values (null, 100)",
+        "(ts, n, day) values (timestamp'2024-03-01 01:00:00Z', 3, date'2024-01-01')",
+    ):
         with pytest.raises(Exception, match=r"DELTA_VIOLATE_CONSTRAINT|CHECK constraint|Generated Column"):
             spark.sql(f"insert into {name} {broken}")
     table.update_incremental()
     write_deltalake(table, pa.table({"ts": ts[:1], "n": [4]}), mode="append")
     agreed(spark, tmp_path)
-    found = sorted((row["n"], row["id"], str(row["day"]), row["s"]) for row in DeltaTable(tmp_path).to_pyarrow_table().to_pylist())
+    found = sorted(
+        (row["n"], row["id"], str(row["day"]), row["s"]) for row in DeltaTable(tmp_path).to_pyarrow_table().to_pylist()
+    )
     ids = [row[1] for row in found]
     assert [(row[0], row[2], row[3]) for row in found] == [
         (1, "2024-02-28", "none"),
@@ -161,7 +172,12 @@ def test_the_reference_clusters_our_tables(spark: Reference, tmp_path: pathlib.P
     assert DeltaTable(tmp_path).detail()["clusteringColumns"] == ["b", "a"]
 
 
-# --- the reference's, written on by us ---------------------------------------------------------------------------------
+# --- the reference's, written on by us -------------------------------------------------------------------------------
+
+
+def wall(text: str) -> dt.datetime:
+    """Return a time without a zone."""
+    return dt.datetime.fromisoformat(text)
 
 
 def props(**given: str) -> str:
@@ -171,7 +187,10 @@ def props(**given: str) -> str:
 #: For each: how it is made, what is appended, what is replaced where.
 TABLES: dict[str, tuple[list[str], dict[str, list[Any]], str]] = {
     "partitioned": (
-        ["create table {t} (id bigint, p string) using delta partitioned by (p)", "insert into {t} values (1, 'a'), (2, 'b')"],
+        [
+            "create table {t} (id bigint, p string) using delta partitioned by (p)",
+            "insert into {t} values (1, 'a'), (2, 'b')",
+        ],
         {"id": [3, 4], "p": ["a", None]},
         "p = 'a'",
     ),
@@ -188,7 +207,8 @@ TABLES: dict[str, tuple[list[str], dict[str, list[Any]], str]] = {
     ),
     "deletion vectors": (
         [
-            "create table {t} (id bigint) using delta " + props(enableDeletionVectors="true", enableChangeDataFeed="true"),
+            "create table {t} (id bigint) using delta "
+            + props(enableDeletionVectors="true", enableChangeDataFeed="true"),
             "insert into {t} select id from range(0, 100, 1, 2)",
             "delete from {t} where id % 7 = 0",
         ],
@@ -206,7 +226,8 @@ TABLES: dict[str, tuple[list[str], dict[str, list[Any]], str]] = {
     ),
     "row tracking": (
         [
-            "create table {t} (id bigint, s string) using delta " + props(enableRowTracking="true", enableDeletionVectors="true"),
+            "create table {t} (id bigint, s string) using delta "
+            + props(enableRowTracking="true", enableDeletionVectors="true"),
             "insert into {t} select id, 'a' from range(10)",
             "update {t} set s = 'b' where id = 4",
             "optimize {t}",
@@ -244,18 +265,31 @@ TABLES: dict[str, tuple[list[str], dict[str, list[Any]], str]] = {
         "id = 1",
     ),
     "clustered": (
-        ["create table {t} (id bigint, s string) using delta cluster by (s)", "insert into {t} values (1, 'a')", "optimize {t}"],
+        [
+            "create table {t} (id bigint, s string) using delta cluster by (s)",
+            "insert into {t} values (1, 'a')",
+            "optimize {t}",
+        ],
         {"id": [2], "s": ["b"]},
         "id = 1",
     ),
     "timestamp_ntz": (
-        ["create table {t} (id bigint, n timestamp_ntz) using delta partitioned by (n)", "insert into {t} values (1, timestamp_ntz'2024-01-01 00:00:01.5')"],
-        {"id": [2, 3], "n": [dt.datetime(2024, 1, 1, 0, 0, 1, 500000), dt.datetime(1969, 12, 31)]},
+        [
+            "create table {t} (id bigint, n timestamp_ntz) using delta partitioned by (n)",
+            "insert into {t} values (1, timestamp_ntz'2024-01-01 00:00:01.5')",
+        ],
+        {"id": [2, 3], "n": [wall("2024-01-01 00:00:01.5"), wall("1969-12-31")]},
         "n = timestamp_ntz'2024-01-01 00:00:01.5'",
     ),
     "timestamp partitions": (
-        ["create table {t} (id bigint, n timestamp) using delta partitioned by (n)", "insert into {t} values (1, timestamp'2024-01-01 00:00:01.5')"],
-        {"id": [2, 3], "n": [dt.datetime(2024, 1, 1, 0, 0, 1, 500000, tzinfo=dt.UTC), dt.datetime(1969, 12, 31, tzinfo=dt.UTC)]},
+        [
+            "create table {t} (id bigint, n timestamp) using delta partitioned by (n)",
+            "insert into {t} values (1, timestamp'2024-01-01 00:00:01.5')",
+        ],
+        {
+            "id": [2, 3],
+            "n": [dt.datetime(2024, 1, 1, 0, 0, 1, 500000, tzinfo=dt.UTC), dt.datetime(1969, 12, 31, tzinfo=dt.UTC)],
+        },
         "n = timestamp'2024-01-01 00:00:01.5'",
     ),
     "constraints": (
@@ -277,8 +311,8 @@ TABLES: dict[str, tuple[list[str], dict[str, list[Any]], str]] = {
     ),
     "defaults": (
         [
-            "create table {t} (id bigint, n int default 7, s string default upper('abc'), t date default current_date()) using delta "
-            + props(**{"feature.allowColumnDefaults": "supported"}),
+            "create table {t} (id bigint, n int default 7, s string default upper('abc'), "
+            "t date default current_date()) using delta " + props(**{"feature.allowColumnDefaults": "supported"}),
             "insert into {t} (id) values (1)",
         ],
         {"id": [2]},
@@ -290,7 +324,11 @@ TABLES: dict[str, tuple[list[str], dict[str, list[Any]], str]] = {
         "id = 1",
     ),
     "checkpoint, no commits": (
-        ["create table {t} (id bigint, p int) using delta partitioned by (p)", "insert into {t} select id, id % 3 from range(30)", "CHECKPOINT"],
+        [
+            "create table {t} (id bigint, p int) using delta partitioned by (p)",
+            "insert into {t} select id, id % 3 from range(30)",
+            "CHECKPOINT",
+        ],
         {"id": [2], "p": [7]},
         "p = 1",
     ),
@@ -331,7 +369,11 @@ def test_tables_of_the_reference_are_written_on(name: str, spark: Reference, tmp
         check_changes(spark, folder, 1, table.version())
     check_row_ids(spark, folder, table.version())
     # It goes on with what we wrote.
-    spark.sql(f"insert into delta.`{folder}` select * from delta.`{folder}`" if name != "generated" else f"delete from delta.`{folder}` where id = 2")
+    spark.sql(
+        f"insert into delta.`{folder}` select * from delta.`{folder}`"
+        if name != "generated"
+        else f"delete from delta.`{folder}` where id = 2"
+    )
     spark.sql(f"optimize delta.`{folder}`")
     spark.checkpoint(folder)
     agreed(spark, folder)

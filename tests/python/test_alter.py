@@ -131,7 +131,7 @@ def test_what_rules_read_is_protected(tmp_path):
 def test_types_widen(tmp_path):
     write_deltalake(tmp_path, pa.table({"i": pa.array([1], pa.int32()), "l": pa.array([[1]], pa.list_(pa.int16()))}))
     table = DeltaTable(tmp_path)
-    with pytest.raises(InvalidArgumentError, match="set `delta.enableTypeWidening` to `true` first"):
+    with pytest.raises(InvalidArgumentError, match=r"set `delta.enableTypeWidening` to `true` first"):
         table.alter.set_column_type("i", "long")
     table.alter.set_table_properties({"delta.enableTypeWidening": "true"})
     with pytest.raises(InvalidArgumentError, match="the type integer cannot become string"):
@@ -161,7 +161,10 @@ def test_column_metadata_is_set_and_removed(table):
     table.alter.set_column_metadata("id", {"x": None})
     assert table.schema().fields[0].metadata == {"comment": "what"}
     assert table.schema().fields[1].type.fields[0].metadata == {"comment": "inner"}
-    with pytest.raises(InvalidArgumentError, match=re.escape("the key `delta.columnMapping.id` of a column's metadata is the protocol's")):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=re.escape("the key `delta.columnMapping.id` of a column's metadata is the protocol's"),
+    ):
         table.alter.set_column_metadata("id", {"delta.columnMapping.id": 4})
     with pytest.raises(InvalidArgumentError, match="the default of `id` cannot be evaluated"):
         table.alter.set_column_metadata("id", {"CURRENT_DEFAULT": "nothing"})
@@ -174,11 +177,16 @@ def test_column_metadata_is_set_and_removed(table):
 def test_constraints_hold_for_rows_that_are_there(table):
     with pytest.raises(ConstraintViolatedError) as caught:
         table.alter.add_constraint({"c": "id < 2 OR id IS NULL"})
-    assert str(caught.value) == "the constraint `c` (id < 2 OR id IS NULL) does not hold for a row that is there: id = 2"
+    assert (
+        str(caught.value) == "the constraint `c` (id < 2 OR id IS NULL) does not hold for a row that is there: id = 2"
+    )
     with pytest.raises(ConstraintViolatedError, match="id = NULL"):
         table.alter.add_constraint({"c": "id < 5"})
     table.alter.add_constraint({"c": "id < 5 OR id IS NULL", "d": "p <> 'w'"})
-    assert table.metadata().configuration == {"delta.constraints.c": "id < 5 OR id IS NULL", "delta.constraints.d": "p <> 'w'"}
+    assert table.metadata().configuration == {
+        "delta.constraints.c": "id < 5 OR id IS NULL",
+        "delta.constraints.d": "p <> 'w'",
+    }
     assert table.protocol().min_writer_version == 3
     assert deltalake.DeltaTable(table.table_uri).metadata().configuration == table.metadata().configuration
     with pytest.raises(InvalidArgumentError, match="the constraint `C` is there already"):
@@ -241,7 +249,9 @@ def test_in_commit_timestamps_are_switched_on_and_off(table):
     table.alter.set_table_properties({"delta.enableInCommitTimestamps": "true"})
     configuration = table.metadata().configuration
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "1"
-    assert int(configuration["delta.inCommitTimestampEnablementTimestamp"]) == int(table.timestamp().timestamp() * 1000 + 0.5)
+    assert int(configuration["delta.inCommitTimestampEnablementTimestamp"]) == int(
+        table.timestamp().timestamp() * 1000 + 0.5
+    )
     table.alter.drop_feature("inCommitTimestamp")
     assert table.metadata().configuration == {}
     assert (table.protocol().min_writer_version, table.protocol().writer_features) == (2, None)
@@ -254,7 +264,9 @@ def test_features_come_and_go(table):
     assert table.protocol().reader_features == ["deletionVectors"]
     assert {"rowTracking", "domainMetadata"} <= set(table.protocol().writer_features)
     assert info(table)["operationParameters"] == {"name": '["deletionVectors","rowTracking"]'}
-    with pytest.raises(InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `rowTracking`"):
+    with pytest.raises(
+        InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `rowTracking`"
+    ):
         table.alter.drop_feature("domainMetadata")
     with pytest.raises(DeltaProtocolError, match="`deletionVectors` cannot be dropped") as caught:
         table.alter.drop_feature(TableFeatures.DeletionVectors)

@@ -41,7 +41,9 @@ ROWS = pa.table({"id": [1, 2, 3], "p": ["x", "y", "x"]})
 
 
 def rows(table, **options):
-    found = DeltaTable(table).to_pyarrow_table(**options) if not isinstance(table, DeltaTable) else table.to_pyarrow_table()
+    found = (
+        DeltaTable(table).to_pyarrow_table(**options) if not isinstance(table, DeltaTable) else table.to_pyarrow_table()
+    )
     return sorted(found.to_pylist(), key=repr)
 
 
@@ -62,13 +64,13 @@ def data_files(path):
     return sorted(str(file.relative_to(path)) for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
 
 
-# --- modes -------------------------------------------------------------------------------------------------------------
+# --- modes ------------------------------------------------------------------------------------------------------------
 
 
 def test_each_mode_does_what_it_says(tmp_path):
     path = tmp_path / "t"
     write_deltalake(path, ROWS)
-    with pytest.raises(InvalidArgumentError, match="there is a table at .* already; use the mode `append`"):
+    with pytest.raises(InvalidArgumentError, match=r"there is a table at .* already; use the mode `append`"):
         write_deltalake(path, ROWS)
     write_deltalake(path, ROWS, mode="ignore")
     assert DeltaTable(path).version() == 0
@@ -104,8 +106,11 @@ def test_unknown_words_are_refused(tmp_path):
         ({"mode": "upsert"}, "mode must be one of 'error', 'append', 'overwrite', 'ignore', not 'upsert'"),
         ({"schema_mode": "replace"}, "schema_mode must be one of None, 'merge', 'overwrite', not 'replace'"),
         ({"partition_overwrite_mode": "DYNAMIC"}, "partition_overwrite_mode must be 'static' or 'dynamic'"),
-        ({"mode": "append", "schema_mode": "overwrite"}, "which mode=\"append\" cannot; use mode=\"overwrite\""),
-        ({"mode": "append", "predicate": "id = 1"}, "`predicate` says which rows are replaced and needs mode=\"overwrite\""),
+        ({"mode": "append", "schema_mode": "overwrite"}, 'which mode="append" cannot; use mode="overwrite"'),
+        (
+            {"mode": "append", "predicate": "id = 1"},
+            '`predicate` says which rows are replaced and needs mode="overwrite"',
+        ),
         ({"mode": "overwrite", "predicate": "id = 1", "schema_mode": "overwrite"}, "it cannot go with `predicate`"),
         ({"mode": "overwrite", "predicate": "id = 1", "partition_overwrite_mode": "dynamic"}, "not both"),
         ({"target_file_size": 0}, "`target_file_size` must be positive"),
@@ -123,7 +128,9 @@ def test_unknown_words_are_refused(tmp_path):
 def test_partitioning_of_a_table_cannot_be_written_away(tmp_path):
     write_deltalake(tmp_path, ROWS, partition_by="p")
     write_deltalake(tmp_path, ROWS, mode="append", partition_by="P")
-    with pytest.raises(InvalidArgumentError, match=re.escape('partitioned by ["p"], not by ["id"]; leave `partition_by`')):
+    with pytest.raises(
+        InvalidArgumentError, match=re.escape('partitioned by ["p"], not by ["id"]; leave `partition_by`')
+    ):
         write_deltalake(tmp_path, ROWS, mode="append", partition_by="id")
     write_deltalake(tmp_path, ROWS, mode="overwrite", schema_mode="overwrite", partition_by="id")
     assert DeltaTable(tmp_path).metadata().partition_columns == ["id"]
@@ -141,7 +148,7 @@ def test_settings_of_a_new_table_are_not_applied_to_an_old_one_silently(tmp_path
     assert DeltaTable(tmp_path).metadata().configuration == {"a": "b"}
 
 
-# --- data --------------------------------------------------------------------------------------------------------------
+# --- data -------------------------------------------------------------------------------------------------------------
 
 
 def sources():
@@ -276,13 +283,13 @@ def test_values_that_do_not_fit_are_refused(tmp_path):
     assert rows(tmp_path) == [{"a": 1, "s": None, "d": Decimal("1.00")}]
 
 
-# --- schemas -----------------------------------------------------------------------------------------------------------
+# --- schemas ----------------------------------------------------------------------------------------------------------
 
 
 def test_columns_are_added_only_when_asked(tmp_path):
     write_deltalake(tmp_path, ROWS)
     wider = pa.table({"z": [1.5], "ID": pa.array([4], pa.int32())})
-    with pytest.raises(SchemaMismatchError, match='pass schema_mode="merge" to add it to the table.*`z`'):
+    with pytest.raises(SchemaMismatchError, match=r'pass schema_mode="merge" to add it to the table.*`z`'):
         write_deltalake(tmp_path, wider, mode="append")
     write_deltalake(tmp_path, wider, mode="append", schema_mode="merge")
     assert [field.name for field in DeltaTable(tmp_path).schema().fields] == ["id", "p", "z"]
@@ -343,7 +350,7 @@ def test_a_schema_is_replaced_with_its_rows(tmp_path):
 
 def test_missing_columns_are_null_unless_they_cannot_be(tmp_path):
     DeltaTable.create(tmp_path, Schema([Field("a", "long"), Field("b", "long", nullable=False)]))
-    with pytest.raises(SchemaMismatchError, match="lacks a column that is NOT NULL.*`b`"):
+    with pytest.raises(SchemaMismatchError, match=r"lacks a column that is NOT NULL.*`b`"):
         write_deltalake(tmp_path, pa.table({"a": [1]}), mode="append")
     write_deltalake(tmp_path, pa.table({"b": [1]}), mode="append")
     with pytest.raises(ConstraintViolatedError, match="the column `b` is NOT NULL and null in row 2"):
@@ -351,7 +358,7 @@ def test_missing_columns_are_null_unless_they_cannot_be(tmp_path):
     assert rows(tmp_path) == [{"a": None, "b": 1}]
 
 
-# --- replacing some rows -----------------------------------------------------------------------------------------------
+# --- replacing some rows ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -391,7 +398,9 @@ def test_rows_are_replaced_and_the_others_stay(hundred, predicate):
 
 def test_files_without_matching_rows_stay_as_they_are(hundred):
     before = set(DeltaTable(hundred).files())
-    write_deltalake(hundred, pa.table({"id": [3], "p": [3], "s": ["x"]}), mode="overwrite", predicate="s = 'n3' OR id = 3")
+    write_deltalake(
+        hundred, pa.table({"id": [3], "p": [3], "s": ["x"]}), mode="overwrite", predicate="s = 'n3' OR id = 3"
+    )
     removed = {remove["path"] for remove in of_kind(hundred, 1, "remove")}
     assert len(removed) == 1
     assert before - removed <= set(DeltaTable(hundred).files())
@@ -408,8 +417,10 @@ def test_data_outside_of_the_predicate_is_refused(hundred):
     new = pa.table({"id": [5, 50, None], "p": [1, 1, 1], "s": ["a", "b", "c"]})
     with pytest.raises(ConstraintViolatedError) as caught:
         write_deltalake(hundred, new, mode="overwrite", predicate="id < 10")
-    assert str(caught.value) == "row 2 of the data does not match the predicate whose rows it replaces (id < 10): id = 50"
-    with pytest.raises(ConstraintViolatedError, match="row 1 of the data .*id = NULL"):
+    assert (
+        str(caught.value) == "row 2 of the data does not match the predicate whose rows it replaces (id < 10): id = 50"
+    )
+    with pytest.raises(ConstraintViolatedError, match=r"row 1 of the data .*id = NULL"):
         write_deltalake(hundred, new.slice(2), mode="overwrite", predicate="id < 10")
     assert DeltaTable(hundred).version() == 0
     assert len(data_files(hundred)) == 4
@@ -481,7 +492,7 @@ def test_copied_rows_keep_their_ids(tmp_path):
     assert len({value[0] for value in found.values()}) == 10
 
 
-# --- rules -------------------------------------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 
 def table_with(path, fields, **configuration):
@@ -490,16 +501,32 @@ def table_with(path, fields, **configuration):
 
 def test_constraints_hold_for_every_row(tmp_path):
     fields = [Field("id", "long"), Field("s", "string")]
-    table = table_with(tmp_path, fields, **{"delta.constraints.positive": "id > 0", "delta.constraints.Short": "length(s) < 4"})
+    table = table_with(
+        tmp_path, fields, **{"delta.constraints.positive": "id > 0", "delta.constraints.Short": "length(s) < 4"}
+    )
     assert table.protocol().min_writer_version == 3
     write_deltalake(table, pa.table({"id": [1], "s": ["abc"]}), mode="append")
     for data, name, text in [
-        ({"id": [1, -1], "s": ["a", "b"]}, "positive", "the CHECK constraint `positive` (id > 0) does not hold for row 2: id = -1"),
-        ({"id": [1], "s": ["abcd"]}, "Short", "the CHECK constraint `Short` (length(s) < 4) does not hold for row 1: s = abcd"),
-        ({"id": [None], "s": ["a"]}, "positive", "the CHECK constraint `positive` (id > 0) does not hold for row 1: id = NULL"),
+        (
+            {"id": [1, -1], "s": ["a", "b"]},
+            "positive",
+            "the CHECK constraint `positive` (id > 0) does not hold for row 2: id = -1",
+        ),
+        (
+            {"id": [1], "s": ["abcd"]},
+            "Short",
+            "the CHECK constraint `Short` (length(s) < 4) does not hold for row 1: s = abcd",
+        ),
+        (
+            {"id": [None], "s": ["a"]},
+            "positive",
+            "the CHECK constraint `positive` (id > 0) does not hold for row 1: id = NULL",
+        ),
     ]:
         with pytest.raises(ConstraintViolatedError) as caught:
-            write_deltalake(table, pa.table(data, schema=pa.schema([("id", pa.int64()), ("s", pa.string())])), mode="append")
+            write_deltalake(
+                table, pa.table(data, schema=pa.schema([("id", pa.int64()), ("s", pa.string())])), mode="append"
+            )
         assert (str(caught.value), caught.value.constraint) == (text, name)
     assert (table.version(), len(data_files(tmp_path))) == (1, 1)
 
@@ -507,12 +534,20 @@ def test_constraints_hold_for_every_row(tmp_path):
 def test_generated_columns_are_computed_or_compared(tmp_path):
     day = {"delta.generationExpression": "CAST(ts AS DATE)"}
     size = {"delta.generationExpression": "length(s)"}
-    fields = [Field("ts", "timestamp"), Field("s", "string"), Field("day", "date", metadata=day), Field("n", "long", metadata=size)]
+    fields = [
+        Field("ts", "timestamp"),
+        Field("s", "string"),
+        Field("day", "date", metadata=day),
+        Field("n", "long", metadata=size),
+    ]
     table = DeltaTable.create(tmp_path, Schema(fields), partition_by="day")
     ts = pa.array([dt.datetime(2024, 2, 29, 23, 59, tzinfo=dt.UTC), None], pa.timestamp("us", "UTC"))
     write_deltalake(table, pa.table({"ts": ts, "s": ["ab", None]}), mode="append")
     found = [(row["day"], row["n"]) for row in rows(table)]
-    assert sorted(found, key=str) == [(None, None), (dt.date(2024, 2, 29), 2)] or set(found) == {(dt.date(2024, 2, 29), 2), (None, None)}
+    assert sorted(found, key=str) == [(None, None), (dt.date(2024, 2, 29), 2)] or set(found) == {
+        (dt.date(2024, 2, 29), 2),
+        (None, None),
+    }
     given = pa.table({"ts": ts, "s": ["ab", None], "n": [2, None]})
     write_deltalake(table, given, mode="append")
     with pytest.raises(ConstraintViolatedError, match="the generated column `n` is 3 in row 1") as caught:
@@ -584,7 +619,9 @@ def test_append_only_tables_only_grow(tmp_path):
     write_deltalake(tmp_path, ROWS, configuration={"delta.appendOnly": "true"})
     write_deltalake(tmp_path, ROWS, mode="append")
     for options in ({}, {"predicate": "id = 1"}, {"partition_overwrite_mode": "dynamic"}):
-        with pytest.raises(InvalidArgumentError, match="append-only \\(`delta.appendOnly`\\): rows can be added, not replaced"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"append-only \(`delta.appendOnly`\): rows can be added, not replaced"
+        ):
             write_deltalake(tmp_path, ROWS, mode="overwrite", **options)
     assert len(data_files(tmp_path)) == 2
 
@@ -594,13 +631,13 @@ def test_unknown_writer_features_are_refused_before_anything_is_written(tmp_path
     log = tmp_path / "_delta_log" / f"{1:020}.json"
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["teleportation"]}
     log.write_text(json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(DeltaProtocolError, match="`teleportation`.*upgrade deltafast") as caught:
+    with pytest.raises(DeltaProtocolError, match=r"`teleportation`.*upgrade deltafast") as caught:
         write_deltalake(tmp_path, ROWS, mode="append")
     assert caught.value.feature == "teleportation"
     assert len(data_files(tmp_path)) == 1
 
 
-# --- what the log says -------------------------------------------------------------------------------------------------
+# --- what the log says ------------------------------------------------------------------------------------------------
 
 
 def test_commits_tell_everything(tmp_path):
@@ -629,7 +666,11 @@ def test_commits_tell_everything(tmp_path):
     assert (table.transaction_version("loader"), table.transaction_version("other")) == (3, 1)
     assert [txn.get("lastUpdated") == 99 for txn in of_kind(tmp_path, 1, "txn")] == [False, True]
     assert ":null" not in (tmp_path / "_delta_log" / f"{1:020}.json").read_text()
-    for metadata, text in [({"operation": "X"}, "`operation`"), ({"userMetadata": 1}, "must be a text"), ({"a": {1, 2}}, "JSON")]:
+    for metadata, text in [
+        ({"operation": "X"}, "`operation`"),
+        ({"userMetadata": 1}, "must be a text"),
+        ({"a": {1, 2}}, "JSON"),
+    ]:
         with pytest.raises(InvalidArgumentError, match=text):
             write_deltalake(tmp_path, ROWS, mode="append", commit_properties=CommitProperties(custom_metadata=metadata))
 
@@ -673,8 +714,12 @@ def test_checkpoints_checksums_and_cleanup_follow_commits(tmp_path):
 
     for version in range(4):
         os.utime(log / f"{version:020}.json", (1_600_000_000, 1_600_000_000 + version))
-    write_deltalake(table, ROWS, mode="append", post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False))
-    write_deltalake(table, ROWS, mode="append", post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False))
+    write_deltalake(
+        table, ROWS, mode="append", post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False)
+    )
+    write_deltalake(
+        table, ROWS, mode="append", post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False)
+    )
     assert (log / f"{0:020}.json").exists()
     assert DeltaTable(tmp_path).count() == 30
     for _ in range(3):
@@ -700,7 +745,11 @@ def test_writer_properties_reach_the_files(tmp_path):
     columns = {"id": ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED")}
     bloom = ColumnProperties(bloom_filter_properties=BloomFilterProperties(True, 0.01, 100))
     properties = WriterProperties(
-        compression="GZIP", compression_level=3, max_row_group_size=2, default_column_properties=bloom, column_properties=columns
+        compression="GZIP",
+        compression_level=3,
+        max_row_group_size=2,
+        default_column_properties=bloom,
+        column_properties=columns,
     )
     write_deltalake(tmp_path, ROWS, writer_properties=properties)
     (file,) = data_files(tmp_path)
@@ -709,7 +758,11 @@ def test_writer_properties_reach_the_files(tmp_path):
     assert "DELTA_BINARY_PACKED" in metadata.row_group(0).column(0).encodings
     assert metadata.row_group(0).column(1).compression == "GZIP"
     assert properties == WriterProperties(
-        compression="GZIP", compression_level=3, max_row_group_size=2, default_column_properties=bloom, column_properties=columns
+        compression="GZIP",
+        compression_level=3,
+        max_row_group_size=2,
+        default_column_properties=bloom,
+        column_properties=columns,
     )
     for make, text in [
         (lambda: WriterProperties(compression="ZIP"), "ZIP is not a valid Compression"),
@@ -730,16 +783,23 @@ def test_files_end_at_their_target_size(tmp_path):
     assert len(data_files(tmp_path / "table")) > 3
 
 
-# --- making tables -----------------------------------------------------------------------------------------------------
+# --- making tables ----------------------------------------------------------------------------------------------------
 
 SCHEMA = Schema([Field("id", "long"), Field("p", "string", metadata={"comment": "c"})])
 
 
 def test_tables_are_made_without_rows(tmp_path):
-    table = DeltaTable.create(tmp_path, SCHEMA, partition_by="p", name="n", description="d", configuration={"k": "v", "x": None})
+    table = DeltaTable.create(
+        tmp_path, SCHEMA, partition_by="p", name="n", description="d", configuration={"k": "v", "x": None}
+    )
     assert (table.version(), table.count(), table.schema()) == (0, 0, SCHEMA)
     metadata = table.metadata()
-    assert (metadata.name, metadata.description, metadata.partition_columns, metadata.configuration) == ("n", "d", ["p"], {"k": "v"})
+    assert (metadata.name, metadata.description, metadata.partition_columns, metadata.configuration) == (
+        "n",
+        "d",
+        ["p"],
+        {"k": "v"},
+    )
     assert table.protocol()[:2] == (1, 2)
     info = actions(tmp_path, 0)[0]["commitInfo"]
     assert info["operation"] == "CREATE TABLE"
@@ -765,7 +825,9 @@ def test_a_table_is_made_once(tmp_path):
     assert DeltaTable.create(tmp_path, SCHEMA, mode="ignore").version() == 1
     first = DeltaTable(tmp_path)
     other = Schema([Field("z", "date")])
-    replaced = DeltaTable.create(tmp_path, other, mode="overwrite", description="new", configuration={"delta.columnMapping.mode": "name"})
+    replaced = DeltaTable.create(
+        tmp_path, other, mode="overwrite", description="new", configuration={"delta.columnMapping.mode": "name"}
+    )
     assert (replaced.version(), replaced.count()) == (2, 0)
     assert replaced.metadata().id == first.metadata().id
     assert replaced.schema().fields[0].metadata["delta.columnMapping.id"] == 3
@@ -782,7 +844,11 @@ def test_a_table_is_made_once(tmp_path):
         ({"delta.enableDeletionVectors": "true"}, ["deletionVectors"], ["appendOnly", "deletionVectors", "invariants"]),
         ({"delta.enableRowTracking": "true"}, 1, ["appendOnly", "domainMetadata", "invariants", "rowTracking"]),
         ({"delta.checkpointPolicy": "v2"}, ["v2Checkpoint"], ["appendOnly", "invariants", "v2Checkpoint"]),
-        ({"delta.feature.vacuumProtocolCheck": "supported"}, ["vacuumProtocolCheck"], ["appendOnly", "invariants", "vacuumProtocolCheck"]),
+        (
+            {"delta.feature.vacuumProtocolCheck": "supported"},
+            ["vacuumProtocolCheck"],
+            ["appendOnly", "invariants", "vacuumProtocolCheck"],
+        ),
         ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}, 2, 5),
     ],
 )
@@ -794,7 +860,9 @@ def test_properties_bring_the_lowest_protocol(tmp_path, configuration, readers, 
 
 def test_tables_are_clustered(tmp_path):
     schema = Schema([Field("a", "long"), Field("s", deltafast.StructType([Field("b", "date")])), Field("m", "binary")])
-    table = DeltaTable.create(tmp_path, schema, cluster_by=["a", "s.b"], configuration={"delta.columnMapping.mode": "name"})
+    table = DeltaTable.create(
+        tmp_path, schema, cluster_by=["a", "s.b"], configuration={"delta.columnMapping.mode": "name"}
+    )
     physical = [f.metadata["delta.columnMapping.physicalName"] for f in table.schema().fields[:2]]
     clustering = json.loads(table.domain_metadata()["delta.clustering"])
     assert clustering["clusteringColumns"][0] == [physical[0]]
@@ -815,13 +883,13 @@ def test_tables_are_clustered(tmp_path):
 
 
 def test_unknown_properties_are_allowed_by_who_asks(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="delta.future"):
+    with pytest.raises(InvalidArgumentError, match=r"delta.future"):
         DeltaTable.create(tmp_path, SCHEMA, configuration={"delta.future": "1"})
     table = DeltaTable.create(tmp_path, SCHEMA, configuration={"delta.future": "1"}, raise_if_key_not_exists=False)
     assert table.metadata().configuration == {"delta.future": "1"}
 
 
-# --- ready files -------------------------------------------------------------------------------------------------------
+# --- ready files ------------------------------------------------------------------------------------------------------
 
 
 def test_ready_files_become_a_table(tmp_path):
@@ -853,7 +921,7 @@ def test_ready_files_become_a_table(tmp_path):
         table.create_write_transaction([AddAction("x.parquet", 1, {}, 1, True, "{}")], "append", ROWS.schema)
 
 
-# --- writers beside each other -----------------------------------------------------------------------------------------
+# --- writers beside each other ----------------------------------------------------------------------------------------
 
 
 def test_appends_follow_whatever_others_commit(tmp_path):
@@ -877,7 +945,9 @@ def test_replacements_conflict_by_what_they_read(tmp_path):
     assert caught.value.version == 1
     write_deltalake(three, ROWS.filter(pc.equal(ROWS["p"], "y")), mode="overwrite", predicate="p = 'y'")
     assert three.version() == 2
-    assert sorted(path for path in data_files(tmp_path)) == sorted({*DeltaTable(tmp_path).files(), *removed(tmp_path, 2)})
+    assert sorted(path for path in data_files(tmp_path)) == sorted(
+        {*DeltaTable(tmp_path).files(), *removed(tmp_path, 2)}
+    )
 
 
 def removed(path, version):

@@ -1,4 +1,4 @@
-"""Writing to object stores: the same table as on a local disk, and nothing committed where a store cannot be trusted."""
+"""Writing to object stores: the table of a local disk, and nothing committed where a store is only read."""
 
 import fsspec
 import pyarrow as pa
@@ -21,10 +21,14 @@ def s3():
 def test_a_table_in_s3_is_written_in_every_mode(s3, tmp_path):
     url, options = f"s3://{s3.bucket}/some tables/ü=1/t", s3.options()
     for place, given in ((url, options), (tmp_path, None)):
-        write_deltalake(place, ROWS, partition_by="p", storage_options=given, configuration={"delta.checkpointInterval": "2"})
+        write_deltalake(
+            place, ROWS, partition_by="p", storage_options=given, configuration={"delta.checkpointInterval": "2"}
+        )
         write_deltalake(place, ROWS.slice(0, 10), mode="append", storage_options=given)
         write_deltalake(place, ROWS.slice(5, 1), mode="overwrite", predicate="id = 5", storage_options=given)
-        write_deltalake(place, ROWS.slice(1, 1), mode="overwrite", partition_overwrite_mode="dynamic", storage_options=given)
+        write_deltalake(
+            place, ROWS.slice(1, 1), mode="overwrite", partition_overwrite_mode="dynamic", storage_options=given
+        )
     there, here = DeltaTable(url, storage_options=options), DeltaTable(tmp_path)
     assert there.version() == here.version() == 3
     assert there.schema() == here.schema()
