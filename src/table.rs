@@ -169,7 +169,8 @@ fn upkeep(committed: Committed, metrics: Map<String, Value>, choices: &Choices, 
         note("its table could not be read or published right after", error);
     }
     if let Some(snapshot) = &committed.snapshot {
-        let due = choices.create_checkpoint.unwrap_or(true) && checkpoint::due(snapshot).map_err(|e| note("whether a checkpoint is due is unknown", &e)).unwrap_or(false);
+        let due = choices.create_checkpoint.unwrap_or(true)
+            && checkpoint::due(snapshot).map_err(|e| note("whether a checkpoint is due is unknown", &e)).unwrap_or(false);
         if due || has_short_checksum(snapshot) {
             _ = checkpoint::write_checksum(snapshot, cancel).map_err(|e| note("its checksum could not be written", &e));
         }

@@ -180,11 +180,12 @@ def _(clock: Clock, job: Job) -> Facts:
 @does("files", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
     table_class = _delta(job)
+    import pyarrow.compute  # noqa: F401  what batches are given as; not timed
+
     if job.get("form") == "stream":
         with clock.phase("files"):
             files = _drain(table_class(job["table"]).add_actions_stream(True))
         return {"files": files}
-    import pyarrow.compute  # noqa: F401  not timed
 
     with clock.phase("files"):
         actions = _held(table_class(job["table"]).get_add_actions(flatten=True))
@@ -348,11 +349,12 @@ def _(clock: Clock, job: Job) -> Facts:
     # deltalake gives strings as views; the same is asked of deltafast.
     views = {"string_view": True} if job["peer"] == "deltafast" else {}
     asked = {"columns": job.get("columns"), "predicate": job.get("predicate"), **views}
+    import pyarrow.compute  # noqa: F401  what batches are given as; not timed
+
     if job.get("form") == "stream":
         with clock.phase("scan"):
             rows = _drain(table_class(job["table"]).scan(**asked))
         return {"rows": rows}
-    import pyarrow.compute  # noqa: F401  not timed
 
     with clock.phase("scan"):
         table = _held(table_class(job["table"]).scan(**asked))

@@ -37,7 +37,7 @@ use super::footer::{End, Footer};
 use super::thrift::{PageHead, PageKind, page_head};
 use crate::error::{Error, Result};
 use crate::exec::filled;
-use crate::store::{File, Pending};
+use crate::store::{File, Opened, Pending};
 
 /// Bytes read at once from a local file where pages are small.
 const WINDOW: u64 = 128 << 10;
@@ -87,7 +87,7 @@ enum ChunkBytes {
     Pages(Vec<(u64, Bytes)>),
     /// The bytes around the place of the last read.
     Window {
-        file: File,
+        opened: Arc<dyn Opened>,
         held: Mutex<(u64, Bytes)>,
     },
 }
@@ -109,7 +109,7 @@ impl Chunk {
                 let after = pages.partition_point(|(from, _)| *from <= start);
                 after.checked_sub(1).and_then(|n| pages.get(n)).and_then(|(from, bytes)| within(*from, bytes)).ok_or_else(outside)
             }
-            ChunkBytes::Window { file, held } => {
+            ChunkBytes::Window { opened, held } => {
                 let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
                 let left = self.range.end - start;
                 let enough = usize::try_from(left).map_or(least, |left| least.min(left));
@@ -122,7 +122,7 @@ impl Chunk {
                 *held = (start, Bytes::new());
                 let enough = enough as u64;
                 let end = start + left.min(if enough * 2 < WINDOW { WINDOW } else { enough + LOOK_AHEAD });
-                let bytes = file.store.get_ranges(&file.path, std::iter::once(start..end).collect()).wait()?.pop().unwrap_or_default();
+                let bytes = opened.range(start..end)?;
                 *held = (start, bytes.clone());
                 Ok(bytes)
             }
@@ -547,7 +547,6 @@ impl Pages {
 
 /// A row group whose bytes are being fetched.
 pub(super) struct Fetch {
-    file: File,
     footer: Arc<Footer>,
     group: usize,
     leaves: Vec<usize>,
@@ -562,7 +561,7 @@ enum FetchBytes {
     Remote(Pending<Vec<Bytes>>),
     /// For each leaf the ranges that are fetched, one after the other.
     Parts(Vec<Vec<Range<u64>>>, Pending<Vec<Bytes>>),
-    Windows,
+    Windows(Arc<dyn Opened>),
 }
 
 /// Which leaves (column indexes of the file) of a row group to fetch.
@@ -588,24 +587,20 @@ pub(super) fn fetch(file: &File, footer: &Arc<Footer>, end: Option<&End>, wish: 
         })
         .collect::<Result<Vec<_>>>()?;
     let known = end.and_then(|end| ranges.iter().map(|range| end.get(range)).collect::<Option<Vec<_>>>());
-    let bytes = match (known, part) {
-        (Some(bytes), _) => FetchBytes::Known(bytes),
-        (None, _) if is_local(file) => FetchBytes::Windows,
-        (None, Some((rows, pages))) => {
+    let opened = if known.is_none() { file.store.opened(&file.path)? } else { None };
+    let bytes = match (known, opened, part) {
+        (Some(bytes), ..) => FetchBytes::Known(bytes),
+        (None, Some(opened), _) => FetchBytes::Windows(opened),
+        (None, None, Some((rows, pages))) => {
             let parts: Vec<Vec<Range<u64>>> =
                 leaves.iter().zip(&ranges).map(|(leaf, chunk)| pages.ranges(*leaf, chunk, rows).unwrap_or_else(|| vec![chunk.clone()])).collect();
             let all = parts.iter().flatten().cloned().collect();
             FetchBytes::Parts(parts, file.store.get_ranges(&file.path, all))
         }
-        (None, None) => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
+        (None, None, None) => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
     };
     let pages = part.map(|(_, pages)| pages.clone()).unwrap_or_default();
-    Ok(Fetch { file: file.clone(), footer: Arc::clone(footer), group: *group, leaves: leaves.to_vec(), ranges, bytes, pages })
-}
-
-/// Whether reading small pieces costs next to nothing.
-pub(super) fn is_local(file: &File) -> bool {
-    file.store.url().starts_with("file:")
+    Ok(Fetch { footer: Arc::clone(footer), group: *group, leaves: leaves.to_vec(), ranges, bytes, pages })
 }
 
 impl Fetch {
@@ -630,7 +625,7 @@ impl Fetch {
                 };
                 parts.into_iter().map(|ranges| Ok(ChunkBytes::Pages(ranges.into_iter().map(&mut take).collect::<Result<_>>()?))).collect::<Result<_>>()?
             }
-            FetchBytes::Windows => self.ranges.iter().map(|_| ChunkBytes::Window { file: self.file.clone(), held: Mutex::default() }).collect(),
+            FetchBytes::Windows(opened) => self.ranges.iter().map(|_| ChunkBytes::Window { opened: Arc::clone(&opened), held: Mutex::default() }).collect(),
         };
         let stored = self.ranges.iter().map(|range| range.end - range.start).sum();
         let chunks = self.ranges.into_iter().zip(bytes).map(|(range, bytes)| Arc::new(Chunk { range, bytes, failure: Arc::clone(&failure) })).collect();

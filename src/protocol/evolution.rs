@@ -88,9 +88,7 @@ fn nullable(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Struct(inner) => DataType::Struct(Arc::new(StructType { fields: inner.fields.iter().map(added).collect() })),
         DataType::Array(array) => DataType::Array(Arc::new(ArrayType { element: nullable(&array.element), contains_null: true })),
-        DataType::Map(map) => {
-            DataType::Map(Arc::new(MapType { key: nullable(&map.key), value: nullable(&map.value), value_contains_null: true }))
-        }
+        DataType::Map(map) => DataType::Map(Arc::new(MapType { key: nullable(&map.key), value: nullable(&map.value), value_contains_null: true })),
         other => other.clone(),
     }
 }
@@ -230,10 +228,7 @@ mod tests {
         let merged = merge(&table, &fields(&[("a", DataType::Long), ("m", map.clone())]), true);
         assert_eq!(merged.fields[0].metadata[TYPE_CHANGES].to_string(), r#"[{"fromType":"integer","toType":"long"}]"#);
         assert_eq!(merged.fields[1].data_type, map);
-        assert_eq!(
-            merged.fields[1].metadata[TYPE_CHANGES].to_string(),
-            r#"[{"fieldPath":"value.element","fromType":"short","toType":"long"}]"#
-        );
+        assert_eq!(merged.fields[1].metadata[TYPE_CHANGES].to_string(), r#"[{"fieldPath":"value.element","fromType":"short","toType":"long"}]"#);
         assert_eq!(merge(&merged, &fields(&[("a", DataType::Integer)]), true), merged);
     }
 

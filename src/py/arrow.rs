@@ -47,7 +47,14 @@ enum Failure {
 
 impl ArrowStream {
     pub(super) fn new(batches: Batches, calls_python: bool) -> Self {
-        Self { schema: batches.schema, batches: Mutex::new(Some(batches.batches)), ahead: Mutex::default(), progress: batches.progress, calls_python, failure: Arc::default() }
+        Self {
+            schema: batches.schema,
+            batches: Mutex::new(Some(batches.batches)),
+            ahead: Mutex::default(),
+            progress: batches.progress,
+            calls_python,
+            failure: Arc::default(),
+        }
     }
 
     fn take(&self) -> Option<Iter> {

@@ -44,7 +44,13 @@ enum TargetPlace {
 }
 
 impl Target {
-    fn new(uri: String, snapshot: Option<&Snapshot>, storage: Option<HashMap<String, String>>, store: Option<Py<PyAny>>, options: Option<HashMap<String, String>>) -> Self {
+    fn new(
+        uri: String,
+        snapshot: Option<&Snapshot>,
+        storage: Option<HashMap<String, String>>,
+        store: Option<Py<PyAny>>,
+        options: Option<HashMap<String, String>>,
+    ) -> Self {
         if let Some(snapshot) = snapshot {
             let (uri, python_store) = snapshot.origin();
             return Self { place: TargetPlace::Known(snapshot.core().clone()), uri, python_store };
@@ -199,7 +205,9 @@ impl TableWrite {
         let done = wait_settled(py, move |cancel| {
             let bound: Demands = parsed("demands", &bound)?;
             match input {
-                Input::Rows(stream) => write.run(&bound, stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))), cancel),
+                Input::Rows(stream) => {
+                    write.run(&bound, stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))), cancel)
+                }
                 Input::Files(actions) => write.run_files(&bound, actions, cancel),
             }
         })?;

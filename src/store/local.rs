@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs::{self, Metadata};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 
 use super::upload::LocalUpload;
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use super::{Folder, ObjectMeta, Opened, Pending, Put, Role, Store, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{self, filled};
 
@@ -219,18 +219,61 @@ fn read_range(file: &fs::File, length: u64, range: &Range<u64>) -> io::Result<By
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let size = usize::try_from(range.end - range.start).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    // By position into a buffer that was in use before: zeroing a new one costs as much as reading from the page cache.
-    let mut file = file;
-    file.seek(SeekFrom::Start(range.start))?;
+    // Into a buffer that was in use before: zeroing a new one costs as much as reading from the page cache.
     let mut failed = None;
     let bytes = filled(size, |buffer| {
-        failed = file.read_exact(buffer).err();
+        failed = read_at(file, buffer, range.start).err();
         Ok(())
     });
     match (failed, bytes) {
         (None, Ok(bytes)) => Ok(bytes),
         (Some(error), _) => Err(error),
         (None, Err(error)) => Err(io::Error::other(error)),
+    }
+}
+
+/// Fills `buffer` from a position; the file's own is not used, so that threads may share it.
+fn read_at(file: &fs::File, buffer: &mut [u8], position: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::read_exact_at(file, buffer, position)
+    }
+    #[cfg(windows)]
+    {
+        let (mut rest, mut position) = (buffer, position);
+        while !rest.is_empty() {
+            match std::os::windows::fs::FileExt::seek_read(file, rest, position) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => (rest, position) = (rest.split_at_mut(count).1, position + count as u64),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file and its size when it was opened.
+#[derive(Debug)]
+struct OpenFile {
+    path: PathBuf,
+    file: fs::File,
+    size: u64,
+}
+
+impl OpenFile {
+    fn open(path: PathBuf) -> Result<Self> {
+        // Looked at before it is opened: opening a pipe would wait for its other end.
+        let metadata = fs::metadata(&path).map_err(|e| failure(&path, &e))?;
+        object_meta("", &path, &metadata)?;
+        let file = fs::File::open(&path).map_err(|e| failure(&path, &e))?;
+        Ok(Self { path, file, size: metadata.len() })
+    }
+}
+
+impl Opened for OpenFile {
+    fn range(&self, range: Range<u64>) -> Result<Bytes> {
+        read_range(&self.file, self.size, &range).map_err(|e| failure(&self.path, &e))
     }
 }
 
@@ -314,13 +357,15 @@ impl Store for Local {
     }
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
-        let file = self.path(path);
+        let path = self.path(path);
         Pending::lazy(move || {
-            let metadata = fs::metadata(&file).map_err(|e| failure(&file, &e))?;
-            object_meta("", &file, &metadata)?;
-            let opened = fs::File::open(&file).map_err(|e| failure(&file, &e))?;
-            ranges.iter().map(|range| read_range(&opened, metadata.len(), range)).collect::<io::Result<_>>().map_err(|e| failure(&file, &e))
+            let opened = OpenFile::open(path)?;
+            ranges.into_iter().map(|range| opened.range(range)).collect()
         })
+    }
+
+    fn opened(&self, path: &str) -> Result<Option<Arc<dyn Opened>>> {
+        Ok(Some(Arc::new(OpenFile::open(self.path(path))?)))
     }
 
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {

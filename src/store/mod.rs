@@ -98,6 +98,15 @@ pub struct Folder {
     pub folders: Vec<String>,
 }
 
+/// An object that was opened, from which any thread may read.
+pub trait Opened: Debug + Send + Sync {
+    /// The bytes of a range, which must not go beyond the end.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    fn range(&self, range: Range<u64>) -> Result<Bytes>;
+}
+
 /// Where bytes are. Implementations are shared between threads.
 pub trait Store: Debug + Send + Sync {
     /// URL of the root, without credentials, ending in `/`.
@@ -123,6 +132,16 @@ pub trait Store: Debug + Send + Sync {
     /// Whether [`Store::list_from`] works; a plain HTTP server cannot list.
     fn can_list(&self) -> bool {
         true
+    }
+
+    /// The object opened for many reads, where that spares work; `None` where each stands alone and is a
+    /// [`Store::get_ranges`].
+    ///
+    /// # Errors
+    /// As reading.
+    fn opened(&self, path: &str) -> Result<Option<Arc<dyn Opened>>> {
+        let _ = path;
+        Ok(None)
     }
 
     /// Whether reading is mostly waiting, so that many requests should be under way at once.

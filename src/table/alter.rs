@@ -259,7 +259,8 @@ impl Alter<'_> {
         for field in &added.fields {
             let kept = ["CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.start"].into_iter().find(|key| field.metadata.contains_key(*key));
             if let Some(key) = kept {
-                return Err(Error::invalid(format!("a column cannot be added with `{key}`: the rows that are there would need values; add it without")).at_column(&field.name));
+                return Err(Error::invalid(format!("a column cannot be added with `{key}`: the rows that are there would need values; add it without"))
+                    .at_column(&field.name));
             }
             if !field.nullable {
                 return Err(Error::invalid("a new column must be nullable: the rows that are there have no value for it").at_column(&field.name));
@@ -397,7 +398,8 @@ impl Alter<'_> {
     fn change_type(&self, column: &str, to: &DataType) -> Result<Altered> {
         let path = self.path(column)?;
         let metadata = self.snapshot.metadata();
-        let widens = features::supported(self.snapshot.protocol()).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
+        let widens =
+            features::supported(self.snapshot.protocol()).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
         if !widens {
             return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
         }
@@ -408,8 +410,9 @@ impl Alter<'_> {
             if field.data_type == *to {
                 return Ok(Some(field.clone()));
             }
-            let in_iceberg = matches!((&field.data_type, to), (DataType::Byte | DataType::Short | DataType::Integer, DataType::Long) | (DataType::Float, DataType::Double))
-                || matches!((&field.data_type, to), (DataType::Decimal(_, a), DataType::Decimal(_, b)) if a == b);
+            let in_iceberg =
+                matches!((&field.data_type, to), (DataType::Byte | DataType::Short | DataType::Integer, DataType::Long) | (DataType::Float, DataType::Double))
+                    || matches!((&field.data_type, to), (DataType::Decimal(_, a), DataType::Decimal(_, b)) if a == b);
             if !evolution::can_widen(&field.data_type, to) || (iceberg && !in_iceberg) {
                 return Err(Error::invalid(format!("the type {} cannot become {to} without rewriting files", field.data_type)).at_column(column));
             }
@@ -558,7 +561,10 @@ impl Alter<'_> {
             other => {
                 return Err(Error::unsupported_feature(
                     other,
-                    format!("the feature `{other}` cannot be dropped by deltafast {}: files or the table's history would have to be rewritten", env!("CARGO_PKG_VERSION")),
+                    format!(
+                        "the feature `{other}` cannot be dropped by deltafast {}: files or the table's history would have to be rewritten",
+                        env!("CARGO_PKG_VERSION")
+                    ),
                 ));
             }
         }

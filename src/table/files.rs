@@ -17,8 +17,7 @@ use crate::write::NewFile;
 /// The live files that `choose` takes, batch by batch.
 pub(super) fn live(snapshot: &Snapshot, more: Wanted, cancel: &Cancel, choose: impl Fn(&FileBatch) -> Result<Vec<usize>>) -> Result<Vec<Add>> {
     let names: Vec<String> = snapshot.partition_fields().iter().map(|field| snapshot.physical_name(field).to_owned()).collect();
-    let wanted =
-        Wanted { partition: names.clone(), stats: true, stats_text: true, tags: true, time: true, row_ids: true, clustering: true, ..more };
+    let wanted = Wanted { partition: names.clone(), stats: true, stats_text: true, tags: true, time: true, row_ids: true, clustering: true, ..more };
     snapshot.with_segment(|segment| {
         let mut out = Vec::new();
         for batch in snapshot.files_in(segment, FileKind::Adds, wanted.clone(), cancel)? {

@@ -609,7 +609,8 @@ fn check_appendable(snapshot: &Snapshot, mode: Mode) -> Result<()> {
 /// What describes a new table changes nothing about one that is there; a caller who thinks it does should hear of it.
 fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut Vec<String>) {
     let metadata = snapshot.metadata();
-    let same = |key: &str, value: Option<&String>| value.is_none_or(|value| metadata.configuration.get(key) == Some(value) || key.starts_with(properties::FEATURE));
+    let same =
+        |key: &str, value: Option<&String>| value.is_none_or(|value| metadata.configuration.get(key) == Some(value) || key.starts_with(properties::FEATURE));
     let differ: Vec<&str> = options.configuration.iter().filter(|(key, value)| !same(key, value.as_ref())).map(|(key, _)| key.as_str()).collect();
     if !differ.is_empty() {
         warnings.push(format!("`configuration` is for new tables and was not applied to this one ({}); use `alter.set_table_properties`", differ.join(", ")));

@@ -144,7 +144,9 @@ impl Demands {
         let generated = computed(&self.generated)?;
         let names: BTreeSet<&str> = generated.iter().map(|rule| rule.column.as_str()).collect();
         if let Some((rule, base)) = generated.iter().find_map(|rule| Some((rule, rule.expr.column_names().into_iter().find(|name| names.contains(name))?))) {
-            return Err(Error::invalid(format!("the generated column `{}` is made from `{base}`, which is generated itself", rule.column)).at_column(&rule.column));
+            return Err(
+                Error::invalid(format!("the generated column `{}` is made from `{base}`, which is generated itself", rule.column)).at_column(&rule.column)
+            );
         }
         let check = |demand: &Demand| Ok(Check { name: demand.name.clone(), sql: demand.sql.clone(), expr: demand.bound()? });
         let mut checks = self.checks.iter().map(check).collect::<Result<Vec<_>>>()?;
@@ -218,7 +220,9 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
         };
         let next = match number(MARK) {
             None => start,
-            Some(mark) => mark.checked_add(step).ok_or_else(|| Error::invalid("the identity column has come to the end of its numbers").at_column(&field.name))?,
+            Some(mark) => {
+                mark.checked_add(step).ok_or_else(|| Error::invalid("the identity column has come to the end of its numbers").at_column(&field.name))?
+            }
         };
         let allow_explicit = field.metadata.get(EXPLICIT).and_then(Value::as_bool).unwrap_or(false);
         out.push(Identity { column: field.name.clone(), next, step, allow_explicit });

@@ -225,7 +225,9 @@ fn plan(request: &WriteRequest) -> Result<(Plan, StatsPlan, Format, Codec)> {
         .collect();
     let written = StructType { fields: written_places.iter().filter_map(|n| schema.fields.get(*n).cloned()).collect() };
     let file_schema = layout::file_schema(&written, request.mapping, &request.hidden)?;
-    let mut stats = StatsPlan::new(&written, &[request.partition_columns.as_slice(), &request.hidden].concat(), &request.properties, |field| layout::file_name(field, request.mapping).to_owned())?;
+    let mut stats = StatsPlan::new(&written, &[request.partition_columns.as_slice(), &request.hidden].concat(), &request.properties, |field| {
+        layout::file_name(field, request.mapping).to_owned()
+    })?;
     if request.change_data {
         stats = stats.nothing();
     }

@@ -221,7 +221,8 @@ fn values(expr: &Bound, batch: &RecordBatch, row: usize) -> String {
 #[must_use]
 pub fn row_text(batch: &RecordBatch, row: usize) -> String {
     let schema = batch.schema();
-    let shown: Vec<String> = schema.fields().iter().zip(batch.columns()).map(|(field, array)| format!("{} = {}", field.name(), shown_value(array, row))).collect();
+    let shown: Vec<String> =
+        schema.fields().iter().zip(batch.columns()).map(|(field, array)| format!("{} = {}", field.name(), shown_value(array, row))).collect();
     shown.join(", ")
 }
 
