@@ -44,7 +44,7 @@ def data(rows: int) -> Any:
                     "kind": pa.array(["alpha", "beta", "gamma", "delta"]).take(pa.array(rng.integers(0, 4, n))),
                     "at": pa.array(ids * 1_000_000, pa.timestamp("us", "UTC")),
                     "day": pa.array((ids // 100_000).astype("int32"), pa.int32()).cast(pa.date32()),
-                    "price": pa.array(rng.integers(0, 10**8, n)).cast(pa.decimal128(18, 0)),
+                    "price": pa.array(rng.integers(0, 10**8, n)).cast(pa.decimal128(19, 0)),
                     "flag": pa.array(rng.integers(0, 2, n).astype(bool)),
                     "part": pa.array((ids % 100).astype("int32")),
                 }

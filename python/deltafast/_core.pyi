@@ -135,7 +135,7 @@ class Snapshot:
 
 @final
 class TableWrite:
-    """A write that was found sound and waits for its expressions; options are those of `WriteOptions` in `src/table`."""
+    """A write that waits for its expressions; its options are those of `WriteOptions` in `src/table/write.rs`."""
 
     @staticmethod
     def plan(

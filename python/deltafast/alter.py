@@ -92,7 +92,7 @@ class TableAlterer:
         """Add columns at the end. Rows that are there have null in them.
 
         Args:
-            fields: The columns, nullable. A struct under the name of a column that is a struct adds its new fields to it.
+            fields: The columns, nullable. A struct under the name of a struct column adds its new fields to that.
             commit_properties: How to commit.
             post_commithook_properties: What follows the commit.
         """

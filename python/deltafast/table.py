@@ -197,8 +197,9 @@ class DeltaTable:
         """Make a table without rows.
 
         The schema's field metadata is the protocol's: `delta.generationExpression`, `CURRENT_DEFAULT`,
-        `delta.identity.start` and the like make generated columns, defaults and identity columns. Properties are checked
-        and bring the table features along that they need; `delta.feature.NAME` set to `supported` adds one by name.
+        `delta.identity.start` and the like make generated columns, defaults and identity columns. Properties are
+        checked and bring the table features along that they need; `delta.feature.NAME` set to `supported` adds one
+        by name.
 
         Args:
             table_uri: Path or URL.

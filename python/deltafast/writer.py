@@ -1,4 +1,4 @@
-"""`write_deltalake`: rows from anything that speaks Arrow -> a version of a table. Names and defaults are `deltalake`'s.
+"""`write_deltalake`: rows from anything that speaks Arrow -> a version of a table; names are `deltalake`'s.
 
 The core casts, checks, splits, encodes and commits; here the data becomes one Arrow stream and the table's expressions
 are bound. Nothing is collected on the way.
@@ -237,7 +237,7 @@ def write_deltalake(
         SchemaMismatchError: The data does not fit the schema.
         ConstraintViolatedError: A row breaks a constraint.
         DeltaProtocolError: The table needs a feature that this release does not have.
-        CommitFailedError: Another writer's commit came in between and this one cannot follow it; its subclasses say why.
+        CommitFailedError: Another writer's commit came in between; its subclasses say why this one cannot follow it.
         CommitUnknownError: Whether the commit was made cannot be found out.
         StorageError: The store failed.
 

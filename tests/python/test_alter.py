@@ -131,7 +131,7 @@ def test_what_rules_read_is_protected(tmp_path):
 def test_types_widen(tmp_path):
     write_deltalake(tmp_path, pa.table({"i": pa.array([1], pa.int32()), "l": pa.array([[1]], pa.list_(pa.int16()))}))
     table = DeltaTable(tmp_path)
-    with pytest.raises(InvalidArgumentError, match="set `delta.enableTypeWidening` to `true` first"):
+    with pytest.raises(InvalidArgumentError, match=r"set `delta.enableTypeWidening` to `true` first"):
         table.alter.set_column_type("i", "long")
     table.alter.set_table_properties({"delta.enableTypeWidening": "true"})
     with pytest.raises(InvalidArgumentError, match="the type integer cannot become string"):
@@ -260,12 +260,12 @@ def test_in_commit_timestamps_are_switched_on_and_off(table):
 def test_features_come_and_go(table):
     with pytest.raises(InvalidArgumentError, match="allow_protocol_versions_increase=True"):
         table.alter.add_feature(TableFeatures.DeletionVectors)
-    table.alter.add_feature([TableFeatures.DeletionVectors, "clustering"], allow_protocol_versions_increase=True)
+    table.alter.add_feature([TableFeatures.DeletionVectors, "rowTracking"], allow_protocol_versions_increase=True)
     assert table.protocol().reader_features == ["deletionVectors"]
-    assert {"clustering", "domainMetadata"} <= set(table.protocol().writer_features)
-    assert info(table)["operationParameters"] == {"name": '["deletionVectors","clustering"]'}
+    assert {"rowTracking", "domainMetadata"} <= set(table.protocol().writer_features)
+    assert info(table)["operationParameters"] == {"name": '["deletionVectors","rowTracking"]'}
     with pytest.raises(
-        InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `clustering`"
+        InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `rowTracking`"
     ):
         table.alter.drop_feature("domainMetadata")
     with pytest.raises(DeltaProtocolError, match="`deletionVectors` cannot be dropped") as caught:
@@ -279,5 +279,5 @@ def test_features_come_and_go(table):
     table.alter.drop_constraint("c")
     table.alter.drop_feature("checkConstraints")
     assert "checkConstraints" not in table.protocol().writer_features
-    with pytest.raises(InvalidArgumentError, match="does not have the feature `rowTracking`"):
-        table.alter.drop_feature("rowTracking")
+    with pytest.raises(InvalidArgumentError, match="does not have the feature `clustering`"):
+        table.alter.drop_feature("clustering")

@@ -64,13 +64,13 @@ def data_files(path):
     return sorted(str(file.relative_to(path)) for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
 
 
-# --- modes -------------------------------------------------------------------------------------------------------------
+# --- modes ------------------------------------------------------------------------------------------------------------
 
 
 def test_each_mode_does_what_it_says(tmp_path):
     path = tmp_path / "t"
     write_deltalake(path, ROWS)
-    with pytest.raises(InvalidArgumentError, match="there is a table at .* already; use the mode `append`"):
+    with pytest.raises(InvalidArgumentError, match=r"there is a table at .* already; use the mode `append`"):
         write_deltalake(path, ROWS)
     write_deltalake(path, ROWS, mode="ignore")
     assert DeltaTable(path).version() == 0
@@ -148,7 +148,7 @@ def test_settings_of_a_new_table_are_not_applied_to_an_old_one_silently(tmp_path
     assert DeltaTable(tmp_path).metadata().configuration == {"a": "b"}
 
 
-# --- data --------------------------------------------------------------------------------------------------------------
+# --- data -------------------------------------------------------------------------------------------------------------
 
 
 def sources():
@@ -283,13 +283,13 @@ def test_values_that_do_not_fit_are_refused(tmp_path):
     assert rows(tmp_path) == [{"a": 1, "s": None, "d": Decimal("1.00")}]
 
 
-# --- schemas -----------------------------------------------------------------------------------------------------------
+# --- schemas ----------------------------------------------------------------------------------------------------------
 
 
 def test_columns_are_added_only_when_asked(tmp_path):
     write_deltalake(tmp_path, ROWS)
     wider = pa.table({"z": [1.5], "ID": pa.array([4], pa.int32())})
-    with pytest.raises(SchemaMismatchError, match='pass schema_mode="merge" to add it to the table.*`z`'):
+    with pytest.raises(SchemaMismatchError, match=r'pass schema_mode="merge" to add it to the table.*`z`'):
         write_deltalake(tmp_path, wider, mode="append")
     write_deltalake(tmp_path, wider, mode="append", schema_mode="merge")
     assert [field.name for field in DeltaTable(tmp_path).schema().fields] == ["id", "p", "z"]
@@ -350,7 +350,7 @@ def test_a_schema_is_replaced_with_its_rows(tmp_path):
 
 def test_missing_columns_are_null_unless_they_cannot_be(tmp_path):
     DeltaTable.create(tmp_path, Schema([Field("a", "long"), Field("b", "long", nullable=False)]))
-    with pytest.raises(SchemaMismatchError, match="lacks a column that is NOT NULL.*`b`"):
+    with pytest.raises(SchemaMismatchError, match=r"lacks a column that is NOT NULL.*`b`"):
         write_deltalake(tmp_path, pa.table({"a": [1]}), mode="append")
     write_deltalake(tmp_path, pa.table({"b": [1]}), mode="append")
     with pytest.raises(ConstraintViolatedError, match="the column `b` is NOT NULL and null in row 2"):
@@ -358,7 +358,7 @@ def test_missing_columns_are_null_unless_they_cannot_be(tmp_path):
     assert rows(tmp_path) == [{"a": None, "b": 1}]
 
 
-# --- replacing some rows -----------------------------------------------------------------------------------------------
+# --- replacing some rows ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -420,7 +420,7 @@ def test_data_outside_of_the_predicate_is_refused(hundred):
     assert (
         str(caught.value) == "row 2 of the data does not match the predicate whose rows it replaces (id < 10): id = 50"
     )
-    with pytest.raises(ConstraintViolatedError, match="row 1 of the data .*id = NULL"):
+    with pytest.raises(ConstraintViolatedError, match=r"row 1 of the data .*id = NULL"):
         write_deltalake(hundred, new.slice(2), mode="overwrite", predicate="id < 10")
     assert DeltaTable(hundred).version() == 0
     assert len(data_files(hundred)) == 4
@@ -492,7 +492,7 @@ def test_copied_rows_keep_their_ids(tmp_path):
     assert len({value[0] for value in found.values()}) == 10
 
 
-# --- rules -------------------------------------------------------------------------------------------------------------
+# --- rules ------------------------------------------------------------------------------------------------------------
 
 
 def table_with(path, fields, **configuration):
@@ -620,7 +620,7 @@ def test_append_only_tables_only_grow(tmp_path):
     write_deltalake(tmp_path, ROWS, mode="append")
     for options in ({}, {"predicate": "id = 1"}, {"partition_overwrite_mode": "dynamic"}):
         with pytest.raises(
-            InvalidArgumentError, match="append-only \\(`delta.appendOnly`\\): rows can be added, not replaced"
+            InvalidArgumentError, match=r"append-only \(`delta.appendOnly`\): rows can be added, not replaced"
         ):
             write_deltalake(tmp_path, ROWS, mode="overwrite", **options)
     assert len(data_files(tmp_path)) == 2
@@ -631,13 +631,13 @@ def test_unknown_writer_features_are_refused_before_anything_is_written(tmp_path
     log = tmp_path / "_delta_log" / f"{1:020}.json"
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["teleportation"]}
     log.write_text(json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(DeltaProtocolError, match="`teleportation`.*upgrade deltafast") as caught:
+    with pytest.raises(DeltaProtocolError, match=r"`teleportation`.*upgrade deltafast") as caught:
         write_deltalake(tmp_path, ROWS, mode="append")
     assert caught.value.feature == "teleportation"
     assert len(data_files(tmp_path)) == 1
 
 
-# --- what the log says -------------------------------------------------------------------------------------------------
+# --- what the log says ------------------------------------------------------------------------------------------------
 
 
 def test_commits_tell_everything(tmp_path):
@@ -783,7 +783,7 @@ def test_files_end_at_their_target_size(tmp_path):
     assert len(data_files(tmp_path / "table")) > 3
 
 
-# --- making tables -----------------------------------------------------------------------------------------------------
+# --- making tables ----------------------------------------------------------------------------------------------------
 
 SCHEMA = Schema([Field("id", "long"), Field("p", "string", metadata={"comment": "c"})])
 
@@ -883,13 +883,13 @@ def test_tables_are_clustered(tmp_path):
 
 
 def test_unknown_properties_are_allowed_by_who_asks(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="delta.future"):
+    with pytest.raises(InvalidArgumentError, match=r"delta.future"):
         DeltaTable.create(tmp_path, SCHEMA, configuration={"delta.future": "1"})
     table = DeltaTable.create(tmp_path, SCHEMA, configuration={"delta.future": "1"}, raise_if_key_not_exists=False)
     assert table.metadata().configuration == {"delta.future": "1"}
 
 
-# --- ready files -------------------------------------------------------------------------------------------------------
+# --- ready files ------------------------------------------------------------------------------------------------------
 
 
 def test_ready_files_become_a_table(tmp_path):
@@ -921,7 +921,7 @@ def test_ready_files_become_a_table(tmp_path):
         table.create_write_transaction([AddAction("x.parquet", 1, {}, 1, True, "{}")], "append", ROWS.schema)
 
 
-# --- writers beside each other -----------------------------------------------------------------------------------------
+# --- writers beside each other ----------------------------------------------------------------------------------------
 
 
 def test_appends_follow_whatever_others_commit(tmp_path):

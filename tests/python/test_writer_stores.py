@@ -1,4 +1,4 @@
-"""Writing to object stores: the same table as on a local disk, and nothing committed where a store cannot be trusted."""
+"""Writing to object stores: the table of a local disk, and nothing committed where a store is only read."""
 
 import fsspec
 import pyarrow as pa

@@ -1,8 +1,8 @@
 """What a table demands of its rows (constraints, generated columns, defaults), SQL of the log -> trees for the core.
 
 The core says which texts there are and which of them count; here each is bound against the table's schema. Values of
-generated columns and defaults are cast to their column's type as Spark stores them: by ANSI rules, an error where a value
-does not fit.
+generated columns and defaults are cast to their column's type as Spark stores them: by ANSI rules, an error where a
+value does not fit.
 """
 
 from __future__ import annotations
