@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
+    from deltafast.conversion import convert_to_deltalake
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
@@ -69,6 +70,7 @@ __all__ = [
     "VersionNotFoundError",
     "__version__",
     "build_profile",
+    "convert_to_deltalake",
     "rust_core_version",
 ]
 
@@ -83,6 +85,7 @@ _HOME = {
     "QueryBuilder": "query",
     "RecordBatchReader": "reader",
     "build_profile": "_core",
+    "convert_to_deltalake": "conversion",
 }
 
 

@@ -44,7 +44,7 @@ fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
     Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
 }
 
-fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
+pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
     let root = match store {
         Some(store) => store,
         None => store::open(uri, &storage)?,
@@ -65,6 +65,11 @@ impl Snapshot {
     /// The core's snapshot.
     pub(super) fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// Another version of the same table.
+    pub(super) fn beside(&self, core: Core) -> Self {
+        Self { core, uri: self.uri.clone(), python_store: self.python_store }
     }
 
     fn warn(&self, py: Python<'_>) -> PyResult<()> {

@@ -2,5 +2,6 @@
 
 mod commit;
 mod fuzz;
+mod maintain;
 mod schedule;
 mod tables;
