@@ -142,7 +142,9 @@ class TestVacuum:
     def test_young_files_stay_whatever_they_are(self, overwritten: pathlib.Path) -> None:
         (overwritten / "young.parquet").write_bytes(b"x")
         age(overwritten, 200, "part-*")
-        assert "young.parquet" not in DeltaTable(str(overwritten)).vacuum(1, enforce_retention_duration=False, full=True)
+        assert "young.parquet" not in DeltaTable(str(overwritten)).vacuum(
+            1, enforce_retention_duration=False, full=True
+        )
 
     def test_hidden_things_and_other_tables_stay(self, overwritten: pathlib.Path) -> None:
         for folder in ("_hidden/a", ".git", "_p=1", "_change_data", "inner"):
@@ -153,7 +155,10 @@ class TestVacuum:
         write(overwritten / "inner/table", [1])
         age(overwritten, 200)
         planned = DeltaTable(str(overwritten)).vacuum(0, enforce_retention_duration=False, full=True)
-        assert [name for name in planned if not name.startswith("part-")] == ["_change_data/x.parquet", "inner/x.parquet"]
+        assert [name for name in planned if not name.startswith("part-")] == [
+            "_change_data/x.parquet",
+            "inner/x.parquet",
+        ]
 
     def test_partition_columns_may_begin_with_an_underscore(self, tmp_path: pathlib.Path) -> None:
         root = tmp_path / "t"
@@ -173,7 +178,8 @@ class TestVacuum:
         (overwritten / "one.parquet").symlink_to(outside / "x.parquet")
         age(overwritten, 200)
         old = time.time() - 200 * HOUR
-        os.utime(overwritten / "one.parquet", (old, old), follow_symlinks=False)
+        for name in ("one.parquet", "link"):
+            os.utime(overwritten / name, (old, old), follow_symlinks=False)
         table = DeltaTable(str(overwritten))
         gone = table.vacuum(0, False, False, full=True)
         assert "one.parquet" in gone
@@ -347,7 +353,13 @@ class TestRestore:
         add |= {"baseRowId": 5, "defaultRowCommitVersion": 0}
         vector = table.vector([1])
         protocol = log.protocol(["deletionVectors"], writer_only=["rowTracking", "domainMetadata"])
-        mark = {"domainMetadata": {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":30}', "removed": False}}
+        mark = {
+            "domainMetadata": {
+                "domain": "delta.rowTracking",
+                "configuration": '{"rowIdHighWaterMark":30}',
+                "removed": False,
+            }
+        }
         table.commit(0, protocol, log.metadata(), {"add": {**add, "deletionVector": vector}}, mark)
         removed = {"path": "a.parquet", "deletionTimestamp": 1, "dataChange": True, "deletionVector": vector}
         table.commit(1, {"remove": removed}, {"add": add})
@@ -408,7 +420,9 @@ class TestGenerate:
 
 
 class TestClone:
-    def test_a_clone_has_the_rows_and_a_life_of_its_own(self, overwritten: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    def test_a_clone_has_the_rows_and_a_life_of_its_own(
+        self, overwritten: pathlib.Path, tmp_path: pathlib.Path
+    ) -> None:
         source = DeltaTable(str(overwritten), version=0)
         clone = source.clone(tmp_path / "the clone", properties={"user.key": "1"})
         assert sorted(clone.to_pyarrow_table().column("id").to_pylist()) == [1, 2]
@@ -432,7 +446,9 @@ class TestClone:
         table.commit(0, log.protocol(["deletionVectors"]), log.metadata(), {"add": {**add, "deletionVector": vector}})
         clone = DeltaTable(str(table.folder)).clone(tmp_path / "clone")
         assert clone.to_pyarrow_table().num_rows == 8
-        assert next(a["add"]["deletionVector"]["storageType"] for a in actions(tmp_path / "clone", 0) if "add" in a) == "p"
+        assert (
+            next(a["add"]["deletionVector"]["storageType"] for a in actions(tmp_path / "clone", 0) if "add" in a) == "p"
+        )
 
     def test_another_store_is_refused(self, overwritten: pathlib.Path) -> None:
         with pytest.raises(DeltaProtocolError, match="same store"):
@@ -472,7 +488,9 @@ class TestConvert:
         assert commit["operationMetrics"] == {"numConvertedFiles": "2"}
 
     def test_hive_folders_are_partitions(self, tmp_path: pathlib.Path) -> None:
-        for n, (p, day) in enumerate([("a b", "2024-02-29"), ("%C3%BC%2F", "2024-03-01"), ("__HIVE_DEFAULT_PARTITION__", "2024-03-01")]):
+        for n, (p, day) in enumerate(
+            [("a b", "2024-02-29"), ("%C3%BC%2F", "2024-03-01"), ("__HIVE_DEFAULT_PARTITION__", "2024-03-01")]
+        ):
             self.parquet(tmp_path / f"p={p}/day={day}/x.parquet", id=pa.array([n], pa.int64()))
         partition = pa.schema([("p", pa.string()), ("day", pa.date32())])
         with pytest.raises(InvalidArgumentError, match="partition_by"):
@@ -499,7 +517,11 @@ class TestConvert:
         ("files", "partition", "message"),
         [
             ([], None, "no Parquet files"),
-            (["p=1/x", "y"], [("p", pa.int32())], r"no folder of the partition column `p`.*y\.parquet|y\.parquet.*no folder"),
+            (
+                ["p=1/x", "y"],
+                [("p", pa.int32())],
+                r"no folder of the partition column `p`.*y\.parquet|y\.parquet.*no folder",
+            ),
             (["p=x/x"], [("p", pa.int32())], "`x` is no integer"),
             (["p=1/q=2/x"], [("p", pa.int32())], "`q=2`"),
         ],
@@ -542,7 +564,10 @@ class TestConvert:
     def test_every_type_is_read_back_and_bounds_hold(self, tmp_path: pathlib.Path) -> None:
         from decimal import Decimal
 
-        moments = [datetime(2024, 1, 1, 2, 3, 4, 567_891, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 1, tzinfo=UTC)]
+        moments = [
+            datetime(2024, 1, 1, 2, 3, 4, 567_891, tzinfo=UTC),
+            datetime(1969, 12, 31, 23, 59, 59, 1, tzinfo=UTC),
+        ]
         columns: dict[str, Any] = {
             "i8": pa.array([1, -2], pa.int8()),
             "u16": pa.array([1, 65535], pa.uint16()),
