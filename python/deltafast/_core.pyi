@@ -50,6 +50,8 @@ class ArrowStream:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the whole stream over; afterwards this object is empty."""
     def __arrow_c_schema__(self) -> object: ...
+    def interruptible(self) -> object:
+        """The same for a library that lets go of the GIL while it pulls: Ctrl-C ends the stream, `check` raises it."""
     def __iter__(self) -> ArrowStream: ...
     def __next__(self) -> ArrowBatch:
         """The next batch; raises the typed error where the stream has failed."""

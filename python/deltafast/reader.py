@@ -8,7 +8,7 @@ that pulls the C stream gets the same errors as text, since that interface has n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from deltafast.progress import Progress, watch
 
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["RecordBatchReader"]
 
 
+class _Interruptible:
+    """The stream for pyarrow, which lets go of the GIL while it pulls."""
+
+    def __init__(self, stream: ArrowStream) -> None:
+        self._stream = stream
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._stream.interruptible()
+
+
 class RecordBatchReader:
     """A stream of record batches, read once.
 
@@ -37,6 +47,7 @@ class RecordBatchReader:
         self._stream = stream
         self._watch = watch(self, progress)
         self._schema: pa.Schema | None = None
+        self._reader: pa.RecordBatchReader | None = None
         self._closed = False
 
     @property
@@ -57,14 +68,7 @@ class RecordBatchReader:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        import pyarrow as pa
-
-        try:
-            batch = next(self._stream)
-        except BaseException:
-            self._finish()
-            raise
-        return pa.record_batch(batch)
+        return self._pull("read_next_batch")
 
     def read_next_batch(self) -> pa.RecordBatch:
         """The next batch.
@@ -76,10 +80,9 @@ class RecordBatchReader:
 
     def read_all(self) -> pa.Table:
         """The rest of the stream as a pyarrow table."""
-        import pyarrow as pa
-
-        schema = self.schema
-        return pa.Table.from_batches(list(self), schema)
+        table = self._pull("read_all")
+        self._finish()
+        return table
 
     def read_pandas(self, **options: Any) -> pd.DataFrame:
         """The rest of the stream as a pandas data frame; options as for `pyarrow.Table.to_pandas`."""
@@ -103,7 +106,24 @@ class RecordBatchReader:
         """Stop reading and free what the stream holds."""
         self._closed = True
         self._finish()
+        self._reader = None
         self._stream.close()
+
+    def _pull(self, method: Literal["read_next_batch", "read_all"]) -> Any:
+        """Have pyarrow read from the stream, which tells it the schema once and for all; errors with type and place."""
+        try:
+            if self._reader is None:
+                import pyarrow as pa
+
+                self._reader = pa.RecordBatchReader.from_stream(_Interruptible(self._stream))
+            return getattr(self._reader, method)()
+        except StopIteration:
+            self._finish()
+            raise
+        except BaseException:
+            self._finish()
+            self._stream.check()
+            raise
 
     def _finish(self) -> None:
         if self._watch is not None:
@@ -124,7 +144,8 @@ class RecordBatchReader:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface; the reader is empty afterwards."""
         self._closed = True
-        return self._stream.__arrow_c_stream__(requested_schema)
+        rest = self._reader or self._stream
+        return rest.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
         """The Arrow PyCapsule interface."""

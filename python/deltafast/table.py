@@ -458,7 +458,7 @@ class DeltaTable:
                 pyarrow expression or a Polars expression. Files, row groups and pages that cannot match
                 are not read.
             limit: Stop after this many rows.
-            batch_size: Rows in a batch, at most.
+            batch_size: Rows in a batch, at most; between 32,768 and 131,072 if None, as makes about 4 MiB.
             metadata_columns: Columns to add: file_path, row_index (in the file), row_id and
                 row_commit_version (of tables with row tracking), base_row_id.
             string_view: Give strings and binaries as Arrow views. That is faster and suits Polars and

@@ -4,11 +4,11 @@
 //! to another one, on another thread where needed, so that many requests are under way while no processor is promised twice.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Result};
@@ -64,20 +64,31 @@ pub fn parallelism() -> usize {
 pub const IN_FLIGHT: usize = 32;
 
 struct Pool {
-    jobs: Sender<Job>,
-    queue: Receiver<Job>,
     crew: Mutex<Crew>,
-    /// A place to compute was left.
+    /// There is a job, and a place to compute.
+    work: Condvar,
+    /// A place to compute was left while a job waits to have its own back.
     left: Condvar,
 }
 
 #[derive(Default)]
 struct Crew {
+    jobs: VecDeque<Job>,
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
+    /// Of these, threads that were told of one and have not come for it yet.
+    called: usize,
     /// Jobs that compute.
     running: usize,
+    /// Jobs that have waited for a store and want their place back; they go before new ones.
+    returning: usize,
+}
+
+impl Crew {
+    fn has_place(&self) -> bool {
+        self.running + self.returning < parallelism()
+    }
 }
 
 thread_local! {
@@ -92,39 +103,61 @@ impl Pool {
 
     fn enter(&self) {
         let mut crew = self.crew();
+        crew.returning += 1;
         while crew.running >= parallelism() {
             crew = self.left.wait(crew).unwrap_or_else(PoisonError::into_inner);
         }
+        crew.returning -= 1;
         crew.running += 1;
     }
 
-    fn leave(&self) {
-        self.crew().running -= 1;
-        self.left.notify_one();
+    fn leave(self: &Arc<Self>) {
+        let mut crew = self.crew();
+        crew.running -= 1;
+        if crew.returning > 0 {
+            self.left.notify_one();
+        }
+        // Without another thread there is only less at once.
+        let _ = self.staff(&mut crew);
     }
 
-    /// Starts another thread where a job could compute and no thread is there to take it.
-    fn staff(self: &Arc<Self>) -> std::io::Result<()> {
-        let mut crew = self.crew();
-        if crew.threads >= parallelism() && (self.queue.len() <= crew.idle || crew.running >= parallelism() || crew.threads >= parallelism() + IN_FLIGHT) {
+    /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by itself: one that computes
+    /// takes the next job when it is done, which costs no change of threads.
+    fn staff(self: &Arc<Self>, crew: &mut Crew) -> std::io::Result<()> {
+        if crew.jobs.len() <= crew.called || crew.running + crew.returning + crew.called >= parallelism() {
             return Ok(());
         }
-        let pool = Arc::clone(self);
-        thread::Builder::new().name(format!("deltafast-{}", crew.threads)).spawn(move || pool.work())?;
-        crew.threads += 1;
-        crew.idle += 1;
+        if crew.idle > crew.called {
+            crew.called += 1;
+            self.work.notify_one();
+        } else if crew.threads < parallelism() + IN_FLIGHT {
+            let pool = Arc::clone(self);
+            thread::Builder::new().name(format!("deltafast-{}", crew.threads)).spawn(move || pool.work())?;
+            crew.threads += 1;
+        }
         Ok(())
     }
 
     fn work(self: Arc<Self>) {
         EMPLOYER.set(Some(Arc::clone(&self)));
-        for job in &self.queue {
-            self.crew().idle -= 1;
-            self.enter();
-            // A job reports its own failure through its output; here the thread is only kept alive.
-            let _ = catch_unwind(AssertUnwindSafe(job));
-            self.leave();
-            self.crew().idle += 1;
+        let mut crew = self.crew();
+        loop {
+            if let Some(job) = crew.has_place().then(|| crew.jobs.pop_front()).flatten() {
+                crew.running += 1;
+                drop(crew);
+                // A job reports its own failure through its output; here the thread is only kept alive.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+                crew = self.crew();
+                crew.running -= 1;
+                if crew.returning > 0 {
+                    self.left.notify_one();
+                }
+            } else {
+                crew.idle += 1;
+                crew = self.work.wait(crew).unwrap_or_else(PoisonError::into_inner);
+                crew.idle -= 1;
+                crew.called = crew.called.saturating_sub(1);
+            }
         }
     }
 }
@@ -134,12 +167,17 @@ impl Pool {
 /// # Errors
 /// [`Error::Internal`] when no thread can be started.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
-    let pool = POOL.get(|| {
-        let (jobs, queue) = unbounded::<Job>();
-        Ok(Pool { jobs, queue, crew: Mutex::default(), left: Condvar::new() })
-    })?;
-    pool.jobs.send(Box::new(job)).map_err(|_| Error::internal("the worker pool is gone"))?;
-    pool.staff().map_err(|e| Error::internal(format!("cannot start a worker thread: {e}")))
+    let pool = POOL.get(|| Ok(Pool { crew: Mutex::default(), work: Condvar::new(), left: Condvar::new() }))?;
+    let mut crew = pool.crew();
+    crew.jobs.push_back(Box::new(job));
+    match pool.staff(&mut crew) {
+        Err(error) if crew.threads == 0 => {
+            crew.jobs.pop_back();
+            Err(Error::internal(format!("cannot start a worker thread: {error}")))
+        }
+        // Otherwise a thread that computes takes it later.
+        _ => Ok(()),
+    }
 }
 
 /// Runs `wait`, which computes nothing; where the calling thread is one of the pool's, another job computes in its place.
@@ -152,8 +190,6 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     }
     let Some(pool) = EMPLOYER.with_borrow(Clone::clone) else { return wait() };
     pool.leave();
-    // Without another thread there is only less at once.
-    let _ = pool.staff();
     let _away = Away(pool);
     wait()
 }
@@ -177,6 +213,8 @@ pub fn runtime() -> Result<Arc<Runtime>> {
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use crossbeam_channel::unbounded;
 
     use super::*;
 

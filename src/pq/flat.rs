@@ -10,7 +10,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use arrow_array::builder::make_view;
 use arrow_array::{ArrayRef, BinaryViewArray, StringViewArray, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayDataBuilder;
@@ -95,16 +94,16 @@ trait Output: Send {
 /// A number as it stands in a page.
 trait Stored: Copy + Send + 'static {
     const SIZE: usize;
-    fn read(bytes: &[u8]) -> Self;
+    /// The numbers in `bytes`, of which the last ones may be no whole number.
+    fn read(bytes: &[u8]) -> impl ExactSizeIterator<Item = Self>;
 }
 
 macro_rules! stored {
     ($($t:ty),*) => {$(
         impl Stored for $t {
             const SIZE: usize = size_of::<$t>();
-            #[inline(always)]
-            fn read(bytes: &[u8]) -> Self {
-                bytes.try_into().map_or(Self::default(), Self::from_le_bytes)
+            fn read(bytes: &[u8]) -> impl ExactSizeIterator<Item = Self> {
+                bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
             }
         }
     )*};
@@ -133,13 +132,13 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
         let bytes = values.checked_mul(S::SIZE).and_then(|size| bytes.get(..size)).ok_or_else(ends_early)?;
-        self.dictionary = bytes.chunks_exact(S::SIZE).map(|value| T::from(S::read(value))).collect();
+        self.dictionary = S::read(bytes).map(T::from).collect();
         Ok(())
     }
 
     fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
         let bytes = page.take(count.checked_mul(S::SIZE).ok_or_else(ends_early)?)?;
-        self.out.extend(bytes.chunks_exact(S::SIZE).map(|value| T::from(S::read(value))));
+        self.out.extend(S::read(bytes).map(T::from));
         Ok(())
     }
 
@@ -174,12 +173,15 @@ fn no_entry() -> Error {
 
 /// Appends the entries at `indices`.
 fn gather<T: Copy>(dictionary: &[T], indices: &[u32], out: &mut Vec<T>) -> Result<()> {
-    let highest = indices.iter().copied().max().unwrap_or(0);
-    if highest as usize >= dictionary.len() && !indices.is_empty() {
+    // One bit says of all indices at once whether any is negative, seen as signed, or above the last entry: two
+    // instructions for four indices on any processor, which a maximum of unsigned numbers is not.
+    let last = i32::try_from(dictionary.len()).map_err(|_| no_entry())? - 1;
+    let outside = indices.iter().fold(0, |outside, index| outside | last.wrapping_sub(index.cast_signed()) | index.cast_signed());
+    if outside < 0 {
         return Err(no_entry());
     }
     out.extend(indices.iter().map(|index| {
-        // SAFETY: no index is above the highest, which is within the dictionary.
+        // SAFETY: no index is below zero or above the last entry.
         unsafe { *dictionary.get_unchecked(*index as usize) }
     }));
     Ok(())
@@ -218,6 +220,8 @@ struct Views {
 
 /// Where a view names its buffer.
 const BUFFER_BITS: u32 = 64;
+/// Where it says at which byte of it the value begins.
+const OFFSET_BITS: u32 = 96;
 /// Text of this length and less stands in the view itself.
 const INLINE: u32 = 12;
 
@@ -251,29 +255,56 @@ impl Views {
     }
 }
 
-/// Reads `count` values that stand one after the other, each behind its length; says where they end.
-fn read_views(bytes: &[u8], from: usize, count: usize, text: bool, mut push: impl FnMut(&[u8], usize)) -> Result<usize> {
+/// Appends views of `count` values that stand one after the other, each behind its length, and name `buffer`; says where
+/// they end and whether any is too long to stand in its view.
+///
+/// A short value with its length before it looks as its view does, but for what follows it; a long one as the first half.
+fn read_views(bytes: &[u8], from: usize, count: usize, text: bool, buffer: u32, out: &mut Vec<u128>) -> Result<(usize, bool)> {
     let not_text = || Error::corrupt_data("a Parquet page has a string that is not UTF-8");
     let check = |range: Option<&[u8]>| range.filter(|bytes| simdutf8::basic::from_utf8(bytes).is_ok()).map(|_| ()).ok_or_else(not_text);
-    let (mut at, mut unchecked) = (from, from);
+    let (mut at, mut unchecked, mut long) = (from, from, false);
     for _ in 0..count {
-        let length = bytes.get(at..at + 4).and_then(|length| length.try_into().ok()).map(u32::from_le_bytes).ok_or_else(ends_early)? as usize;
+        let head = match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(head) => u128::from_le_bytes(*head),
+            None => last_head(bytes.get(at..).unwrap_or_default())?,
+        };
+        let length = view_length(head);
         let start = at + 4;
-        let value = start.checked_add(length).and_then(|end| bytes.get(start..end)).ok_or_else(ends_early)?;
+        let end = start + length as usize;
+        if end > bytes.len() {
+            return Err(ends_early());
+        }
+        out.push(if length <= INLINE {
+            head & u128::MAX >> (8 * (INLINE - length))
+        } else {
+            long = true;
+            // Pages are smaller than 4 GiB.
+            head & u128::from(u64::MAX) | u128::from(buffer) << BUFFER_BITS | u128::from(u32::try_from(start).unwrap_or(u32::MAX)) << OFFSET_BITS
+        });
         // Lengths below 128 are ASCII, so that runs of values are validated at once, lengths and all: no character can
         // reach across a length. Others are left out.
         if text && length >= 128 {
             check(bytes.get(unchecked..at))?;
-            check(Some(value))?;
-            unchecked = start + length;
+            check(bytes.get(start..end))?;
+            unchecked = end;
         }
-        push(value, start);
-        at = start + length;
+        at = end;
     }
     if text {
         check(bytes.get(unchecked..at))?;
     }
-    Ok(at)
+    Ok((at, long))
+}
+
+/// The first 16 bytes of what is left, and zeros.
+#[cold]
+fn last_head(bytes: &[u8]) -> Result<u128> {
+    let mut head = [0; 16];
+    if bytes.len() < 4 {
+        return Err(ends_early());
+    }
+    head.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    Ok(u128::from_le_bytes(head))
 }
 
 impl Output for Views {
@@ -283,11 +314,7 @@ impl Output for Views {
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
         let mut views = Vec::with_capacity(values.min(bytes.len() / 4 + 1));
-        let mut long = false;
-        read_views(&bytes, 0, values, self.text, |value, start| {
-            long |= value.len() > INLINE as usize;
-            views.push(make_view(value, 0, u32::try_from(start).unwrap_or(u32::MAX)));
-        })?;
+        let (_, long) = read_views(&bytes, 0, values, self.text, 0, &mut views)?;
         self.dictionary = views;
         self.dictionary_bytes = long.then(|| Buffer::from(bytes));
         (self.dictionary_buffer, self.named) = (None, 0);
@@ -296,12 +323,9 @@ impl Output for Views {
 
     fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
         let next = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
-        let (buffer, mut long) = (page.buffer.unwrap_or(next), false);
-        let out = &mut self.out;
-        page.at = read_views(&page.bytes, page.at, count, self.text, |value, start| {
-            long |= value.len() > INLINE as usize;
-            out.push(make_view(value, buffer, u32::try_from(start).unwrap_or(u32::MAX)));
-        })?;
+        let buffer = page.buffer.unwrap_or(next);
+        let (at, long) = read_views(&page.bytes, page.at, count, self.text, buffer, &mut self.out)?;
+        page.at = at;
         if long && page.buffer.is_none() {
             page.buffer = Some(buffer);
             self.buffers.push(Buffer::from(page.bytes.clone()));
@@ -664,7 +688,7 @@ mod tests {
                 page.extend(u32::try_from(value.len()).unwrap().to_le_bytes());
                 page.extend(value);
             }
-            read_views(&page, 0, 3, true, |_, _| {})
+            read_views(&page, 0, 3, true, 0, &mut Vec::new())
         };
         assert!(push("déjà".as_bytes()).is_ok());
         // The first half of a character, at the end of a value and at the end of a long one.

@@ -11,17 +11,24 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray}
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
-/// Bytes of all strings and byte strings in `columns`, at any depth.
+/// The most bytes of a value that stands in its view.
+const INLINE: u64 = 12;
+
+/// Bytes of all strings and byte strings in `columns`, at any depth; short ones may count as the longest such ones.
 pub(super) fn text_bytes(columns: &[ArrayRef]) -> u64 {
     columns.iter().map(of_array).sum()
 }
 
 fn of_array(array: &ArrayRef) -> u64 {
-    // The lowest quarter of a view is its length; that of a null is zero or harmless.
-    let lengths = |views: &[u128]| views.iter().map(|view| u64::from(*view as u32)).sum::<u64>();
+    // The lowest quarter of a view is its length; that of a null is zero or harmless. Without a buffer all are short, and
+    // views are not touched again.
+    let lengths = |views: &[u128], buffers: &[Buffer]| match buffers {
+        [] => views.len() as u64 * INLINE,
+        _ => views.iter().map(|view| u64::from(*view as u32)).sum(),
+    };
     match array.data_type() {
-        DataType::Utf8View => lengths(array.as_string_view().views()),
-        DataType::BinaryView => lengths(array.as_binary_view().views()),
+        DataType::Utf8View => lengths(array.as_string_view().views(), array.as_string_view().data_buffers()),
+        DataType::BinaryView => lengths(array.as_binary_view().views(), array.as_binary_view().data_buffers()),
         DataType::Utf8 => span(array.as_string::<i32>().value_offsets()),
         DataType::Binary => span(array.as_binary::<i32>().value_offsets()),
         DataType::Struct(_) => text_bytes(array.as_struct().columns()),

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::error::to_python;
-use super::runtime::wait;
+use super::runtime::Ahead;
 use crate::error::{Error, Result};
 use crate::exec::Progress;
 use crate::expr::Bound as BoundExpr;
@@ -29,51 +29,93 @@ type Iter = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 pub(super) struct ArrowStream {
     schema: SchemaRef,
     batches: Mutex<Option<Iter>>,
+    /// What is pulled ahead of a consumer in Python.
+    ahead: Mutex<Option<Ahead<RecordBatch>>>,
     progress: Progress,
     /// Whether the work behind the stream calls Python, as a store made there does.
     calls_python: bool,
-    /// The error with which the stream ended, for whoever pulls it through C and sees only text.
-    failure: Arc<Mutex<Option<Error>>>,
+    /// What ended the stream, for whoever pulls it through C and sees only text.
+    failure: Arc<Mutex<Option<Failure>>>,
+}
+
+/// What ended a stream.
+enum Failure {
+    Core(Error),
+    /// A signal handler's exception.
+    Python(PyErr),
 }
 
 impl ArrowStream {
     pub(super) fn new(batches: Batches, calls_python: bool) -> Self {
-        Self { schema: batches.schema, batches: Mutex::new(Some(batches.batches)), progress: batches.progress, calls_python, failure: Arc::default() }
+        Self { schema: batches.schema, batches: Mutex::new(Some(batches.batches)), ahead: Mutex::default(), progress: batches.progress, calls_python, failure: Arc::default() }
     }
 
     fn take(&self) -> Option<Iter> {
+        if let Some(ahead) = self.take_ahead() {
+            return Some(Box::new(ahead));
+        }
         self.batches.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn export<'py>(&self, py: Python<'py>, schema: SchemaRef, batches: Batched, cast: bool) -> PyResult<Bound<'py, PyCapsule>> {
+        let reader = Reader { schema, batches, cast, failure: Arc::clone(&self.failure) };
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    }
+
+    fn take_ahead(&self) -> Option<Ahead<RecordBatch>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Batches for a consumer behind the C interface; the typed error stays with the stream.
 struct Reader {
     schema: SchemaRef,
-    batches: Option<Iter>,
+    batches: Batched,
     cast: bool,
-    calls_python: bool,
-    failure: Arc<Mutex<Option<Error>>>,
+    failure: Arc<Mutex<Option<Failure>>>,
+}
+
+/// Who pulls the batches, which decides what may happen meanwhile.
+enum Batched {
+    /// Anybody, perhaps with the GIL held: it is not touched.
+    Anybody(Iter),
+    /// Anybody, but a store made in Python needs the GIL: it is taken from the consumer for as long.
+    CallsPython(Iter),
+    /// A library that has let go of the GIL, called by our own code: signals are looked for.
+    Interruptible(Ahead<RecordBatch>),
+    Ended,
+}
+
+impl Batched {
+    fn next(&mut self) -> Result<Option<RecordBatch>, Failure> {
+        let next = match self {
+            Self::Anybody(batches) => batches.next(),
+            Self::CallsPython(batches) => Python::attach(|py| py.detach(|| batches.next())),
+            Self::Interruptible(ahead) => ahead.next_detached().map_err(Failure::Python)?,
+            Self::Ended => None,
+        };
+        next.transpose().map_err(Failure::Core)
+    }
 }
 
 impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batches = self.batches.as_mut()?;
-        // A consumer may hold the GIL while it pulls. That is taken from it for as long as a store in Python may need it;
-        // all other streams never touch the GIL, which another thread may hold while it waits for this one.
-        let next = if self.calls_python { Python::attach(|py| py.detach(|| batches.next())) } else { batches.next() };
-        let next = match next {
-            Some(Ok(batch)) if self.cast => Some(as_schema(&batch, &self.schema)),
+        let next = match self.batches.next() {
+            Ok(Some(batch)) if self.cast => as_schema(&batch, &self.schema).map(Some).map_err(Failure::Core),
             other => other,
         };
-        if !matches!(next, Some(Ok(_))) {
-            self.batches = None;
+        if !matches!(next, Ok(Some(_))) {
+            self.batches = Batched::Ended;
         }
-        next.map(|batch| {
-            batch.map_err(|error| {
-                let text = error.to_string();
-                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        next.transpose().map(|batch| {
+            batch.map_err(|failure| {
+                let text = match &failure {
+                    Failure::Core(error) => error.to_string(),
+                    Failure::Python(_) => "interrupted".to_owned(),
+                };
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
                 ArrowError::ExternalError(text.into())
             })
         })
@@ -122,11 +164,19 @@ impl ArrowStream {
             }
         }
         let cast = schema.as_ref() != self.schema.as_ref();
-        let Some(batches) = self.take() else {
-            return Err(to_python(py, &Error::invalid("the stream was consumed already; ask the table for a new one")));
+        let batches = self.take().ok_or_else(|| consumed(py))?;
+        let batches = if self.calls_python { Batched::CallsPython(batches) } else { Batched::Anybody(batches) };
+        self.export(py, schema, batches, cast)
+    }
+
+    /// The stream for a library that lets go of the GIL while it pulls, as pyarrow does: Ctrl-C ends it, and `check` raises
+    /// the handler's exception.
+    fn interruptible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let ahead = match self.take_ahead() {
+            Some(ahead) => ahead,
+            None => Ahead::start(py, self.take().ok_or_else(|| consumed(py))?)?,
         };
-        let reader = Reader { schema, batches: Some(batches), cast, calls_python: self.calls_python, failure: Arc::clone(&self.failure) };
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+        self.export(py, Arc::clone(&self.schema), Batched::Interruptible(ahead), false)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -138,19 +188,19 @@ impl ArrowStream {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowBatch>> {
-        let Some(mut batches) = self.take() else { return Ok(None) };
-        let (next, batches) = wait(py, move |_| {
-            let next = batches.next().transpose();
-            Ok((next, batches))
-        })?;
-        match next {
-            Ok(Some(batch)) => {
-                *self.batches.lock().unwrap_or_else(PoisonError::into_inner) = Some(batches);
-                Ok(Some(ArrowBatch { batch }))
-            }
-            Ok(None) => Ok(None),
-            Err(error) => Err(to_python(py, &error)),
+        let mut ahead = match self.take_ahead() {
+            Some(ahead) => ahead,
+            None => match self.take() {
+                Some(batches) => Ahead::start(py, batches)?,
+                None => return Ok(None),
+            },
+        };
+        // An error or an interrupt ends the stream: `ahead` is dropped.
+        let next = ahead.next_item(py)?;
+        if next.is_some() {
+            *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
         }
+        Ok(next.map(|batch| ArrowBatch { batch }))
     }
 
     /// Stops the work behind the stream.
@@ -166,10 +216,15 @@ impl ArrowStream {
     /// Raises the typed error with which the exported stream ended, if it did.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            Some(error) => Err(to_python(py, error)),
+            Some(Failure::Core(error)) => Err(to_python(py, error)),
+            Some(Failure::Python(raised)) => Err(raised.clone_ref(py)),
             None => Ok(()),
         }
     }
+}
+
+fn consumed(py: Python<'_>) -> PyErr {
+    to_python(py, &Error::invalid("the stream was consumed already; ask the table for a new one"))
 }
 
 fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use pyo3::prelude::*;
 
 use super::error::to_python;
@@ -83,5 +83,63 @@ pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel)
             }
             Err(RecvTimeoutError::Disconnected) => return Err(to_python(py, &Error::internal("a call ended without a result"))),
         }
+    }
+}
+
+/// Items of an iterator, pulled by a thread of its own a little ahead of Python: the next one is mostly there already, and
+/// no item costs a change of threads to and fro.
+pub(super) struct Ahead<T>(Receiver<Result<T>>);
+
+/// How many items wait for Python.
+const AHEAD: usize = 2;
+
+impl<T: Send + 'static> Ahead<T> {
+    /// Begins to pull.
+    pub(super) fn start(py: Python<'_>, items: impl Iterator<Item = Result<T>> + Send + 'static) -> PyResult<Self> {
+        let (sender, receiver) = bounded(AHEAD);
+        on_thread(Box::new(move || {
+            let mut items = items;
+            let pulled = catch_unwind(AssertUnwindSafe(|| {
+                // Whoever does not want any more has dropped the receiver.
+                let _ = items.by_ref().try_for_each(|item| sender.send(item));
+                drop(items);
+            }));
+            if let Err(panic) = pulled {
+                let _ = sender.send(Err(Error::internal(format!("a stream panicked: {}", panic_text(&*panic)))));
+            }
+        }))
+        .map_err(|e| to_python(py, &Error::internal(format!("cannot start a thread: {e}"))))?;
+        Ok(Self(receiver))
+    }
+
+    /// The next item; a signal handler's exception where one raises meanwhile.
+    pub(super) fn next_item(&mut self, py: Python<'_>) -> PyResult<Option<T>> {
+        // What is there already needs no letting go of the GIL.
+        let next = match self.0.try_recv() {
+            Ok(item) => Some(item),
+            Err(TryRecvError::Disconnected) => None,
+            Err(TryRecvError::Empty) => py.detach(|| self.next_detached())?,
+        };
+        next.transpose().map_err(|error| to_python(py, &error))
+    }
+
+    /// The same for a thread that has let go of the GIL.
+    #[allow(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough in its lifetime")]
+    pub(super) fn next_detached(&mut self) -> PyResult<Option<Result<T>>> {
+        loop {
+            match self.0.recv_timeout(TICK) {
+                Ok(item) => return Ok(Some(item)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+            }
+        }
+    }
+}
+
+impl<T> Iterator for Ahead<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.recv().ok()
     }
 }

@@ -170,8 +170,30 @@ pub(super) enum Rows {
 /// Bytes of footers kept for the pieces of one scan's files.
 const FOOTERS: usize = 16 << 20;
 
-/// The rows of a batch by default: large enough to amortise, small enough for the caches.
-pub(super) const BATCH_ROWS: usize = 32 * 1024;
+/// The rows of a batch by default, at least and at most: large enough to amortise what a batch costs on its way, small
+/// enough for the caches.
+const BATCH_ROWS: Range<usize> = 32 << 10..128 << 10;
+/// How large a batch should get within these bounds.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The rows of a batch of these columns.
+fn batch_rows(columns: &[StructField]) -> usize {
+    let width: usize = columns.iter().map(|field| width(&field.data_type)).sum();
+    (BATCH_BYTES / width.max(1)).clamp(BATCH_ROWS.start, BATCH_ROWS.end)
+}
+
+/// The bytes of a value, guessed where they vary.
+fn width(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Boolean | DataType::Byte | DataType::Void => 1,
+        DataType::Short => 2,
+        DataType::Integer | DataType::Float | DataType::Date => 4,
+        DataType::Long | DataType::Double | DataType::Timestamp | DataType::TimestampNtz => 8,
+        DataType::Decimal(..) => 16,
+        DataType::Struct(fields) => fields.fields.iter().map(|field| width(&field.data_type)).sum(),
+        _ => 32,
+    }
+}
 
 impl Reading {
     /// Resolves the columns of a scan. `constants` come last and have these fields.
@@ -247,6 +269,7 @@ impl Reading {
         }
         filter_partition.sort_unstable();
         filter_partition.dedup();
+        let rows = batch_rows(&read);
         Ok(Self {
             snapshot: snapshot.clone(),
             schema: Arc::new(Schema::new(fields)),
@@ -258,7 +281,7 @@ impl Reading {
             filter_rows: request.filter_rows,
             row_index,
             raw,
-            batch_rows: request.batch_rows.unwrap_or(BATCH_ROWS).max(1),
+            batch_rows: request.batch_rows.unwrap_or(rows).max(1),
             layout: request.layout,
             footers: Arc::new(FooterCache::new(FOOTERS)),
         })

@@ -11,7 +11,6 @@ Rejected: deciding types in Rust. The same decision would then exist twice, for 
 
 from __future__ import annotations
 
-import difflib
 import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -202,7 +201,9 @@ class Binder:
             names = ", ".join(f"`{f.name}`" for f in found)
             self.wrong(f"the name {shown!r} is ambiguous: {names}", pos, "write it in the exact case of one of them")
         names = [f.name for f in level.fields]
-        near = difflib.get_close_matches(name, names, n=1)
+        from difflib import get_close_matches  # only for the message
+
+        near = get_close_matches(name, names, n=1)
         if near:
             hint = f"did you mean {near[0]!r}?"
         else:
@@ -610,7 +611,9 @@ class Binder:
             return self._explicit_cast(self.bind(node.args[0]), cast_to, safe=False, pos=node.pos)
         spec = FUNCTIONS.get(name)
         if spec is None:
-            near = difflib.get_close_matches(name, FUNCTIONS, n=1, cutoff=0.75)
+            from difflib import get_close_matches  # only for the message
+
+            near = get_close_matches(name, FUNCTIONS, n=1, cutoff=0.75)
             hint = f"did you mean {near[0]}()?" if near else "deltafast.expr.functions lists those that are"
             self.refuse(f"the function {name}() is not supported", node.pos, hint)
         args = [self.bind(a) for a in node.args]

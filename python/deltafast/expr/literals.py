@@ -14,10 +14,8 @@ import decimal
 import math
 import re
 import struct
-from fractions import Fraction
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import types
@@ -107,6 +105,8 @@ def exact_float32(value: decimal.Decimal | float) -> float:
     near = _single(max(-_FLOAT_MAX, min(_FLOAT_MAX, as_double)))
     if isinstance(value, float):
         return near
+    from fractions import Fraction  # rarely needed, slow to load
+
     exact, best = Fraction(value), near
     for candidate in (_step(near, 1), _step(near, -1)):
         if math.isfinite(candidate) and abs(Fraction(candidate) - exact) < abs(Fraction(best) - exact):
@@ -237,6 +237,8 @@ def time_zone(name: str) -> dt.tzinfo:
         if minutes <= 18 * 60:
             return dt.timezone(dt.timedelta(minutes=-minutes if match[1] == "-" else minutes))
     elif _ZONE.fullmatch(name):
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # most zones are UTC or an offset
+
         try:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
