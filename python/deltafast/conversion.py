@@ -76,6 +76,6 @@ def convert_to_deltalake(
         "configuration": {key: value for key, value in (configuration or {}).items() if value is not None},
         "collect_stats": collect_stats,
         "ignore_existing": mode == "ignore",
-        "commit": commit_options(commit_properties),
+        "commit": commit_options(commit_properties, post_commithook_properties),
     }
     _core.convert_to_delta(os.fspath(uri), json.dumps(options), text_options(storage_options))

@@ -93,15 +93,16 @@ def moment(milliseconds: int) -> datetime:
     return _EPOCH + milliseconds * _MILLISECOND
 
 
-def commit_options(properties: object | None) -> dict[str, Any]:
-    """What the core takes of a `CommitProperties`: keys for commitInfo, retries, applications' versions."""
+def commit_options(properties: object | None, hooks: object | None = None) -> dict[str, Any]:
+    """What the core takes of a `CommitProperties` and a `PostCommitHookProperties`."""
+    follow = {name: getattr(hooks, name, None) for name in ("create_checkpoint", "cleanup_expired_logs")}
     if properties is None:
-        return {}
-    out: dict[str, Any] = {
+        return follow
+    out: dict[str, Any] = follow | {
         "custom_metadata": dict(getattr(properties, "custom_metadata", None) or {}),
         "max_commit_retries": getattr(properties, "max_commit_retries", None),
     }
-    transactions = getattr(properties, "app_transactions", None) or []
+    transactions: list[Any] = list(getattr(properties, "app_transactions", None) or [])
     out["app_transactions"] = [
         {"appId": t.app_id, "version": t.version, "lastUpdated": getattr(t, "last_updated", None)} for t in transactions
     ]

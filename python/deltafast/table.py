@@ -790,7 +790,7 @@ class DeltaTable:
             "enforce_retention": enforce_retention_duration,
             "full": full,
             "keep_versions": list(keep_versions or ()),
-            "commit": commit_options(commit_properties),
+            "commit": commit_options(commit_properties, post_commithook_properties),
         }
         stream = cast("_core.ArrowStreamExportable | None", inventory)
         with self._lock:
@@ -866,7 +866,7 @@ class DeltaTable:
             DeltaProtocolError: This release cannot write the table.
             StorageError: The store does not say what is there.
         """
-        options = {"dry_run": dry_run, "commit": commit_options(commit_properties)}
+        options = {"dry_run": dry_run, "commit": commit_options(commit_properties, post_commithook_properties)}
         with self._lock:
             made, answer = _core.repair(self._snapshot.update(), json.dumps(options))
             self._snapshot = made or self._snapshot

@@ -120,6 +120,18 @@ class TestVacuum:
         assert end["operationMetrics"] == {"numDeletedFiles": "1", "numVacuumedDirectories": "1"}
         assert table.transaction_version("app") == 7
 
+    def test_a_checkpoint_follows_when_it_is_due(self, tmp_path: pathlib.Path) -> None:
+        for n, hooks in enumerate((None, SimpleNamespace(create_checkpoint=False, cleanup_expired_logs=None))):
+            root = tmp_path / f"t{n}"
+            for value in range(9):
+                write(root, [value], mode="overwrite")
+            age(root, 200)
+            table = DeltaTable(str(root))
+            table.vacuum(0, False, False, post_commithook_properties=hooks)
+            assert table.version() == 10
+            assert (root / f"_delta_log/{10:020}.checkpoint.parquet").exists() == (hooks is None)
+            assert ids(root) == [8]
+
     def test_a_short_retention_is_refused(self, overwritten: pathlib.Path) -> None:
         table = DeltaTable(str(overwritten))
         with pytest.raises(InvalidArgumentError, match=r"24 hours is shorter than the table's 168"):
@@ -415,7 +427,9 @@ class TestGenerate:
         table = log.Table(tmp_path / "t")
         add = table.ids("a.parquet", 0, 10)["add"]
         vector = table.vector([1])
-        table.commit(0, log.protocol(features=["deletionVectors"]), log.metadata(), {"add": {**add, "deletionVector": vector}})
+        table.commit(
+            0, log.protocol(features=["deletionVectors"]), log.metadata(), {"add": {**add, "deletionVector": vector}}
+        )
         with pytest.raises(DeltaProtocolError, match="deletion vectors"):
             DeltaTable(str(table.folder)).generate()
         assert not (table.folder / "_symlink_format_manifest").exists()
@@ -445,7 +459,9 @@ class TestClone:
         table = log.Table(tmp_path / "a table")
         add = table.ids("a b.parquet", 0, 10)["add"]
         vector = table.vector([1, 2])
-        table.commit(0, log.protocol(features=["deletionVectors"]), log.metadata(), {"add": {**add, "deletionVector": vector}})
+        table.commit(
+            0, log.protocol(features=["deletionVectors"]), log.metadata(), {"add": {**add, "deletionVector": vector}}
+        )
         clone = DeltaTable(str(table.folder)).clone(tmp_path / "clone")
         assert clone.to_pyarrow_table().num_rows == 8
         assert (
