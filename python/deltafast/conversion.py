@@ -28,9 +28,10 @@ def convert_to_deltalake(
     description: str | None = None,
     configuration: Mapping[str, str | None] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    *,
+    collect_stats: bool = True,
     commit_properties: object | None = None,
     post_commithook_properties: object | None = None,
-    collect_stats: bool = True,
 ) -> None:
     """Make a table of all Parquet files below a folder, without writing any.
 

@@ -749,11 +749,11 @@ class DeltaTable:
         retention_hours: float | None = None,
         dry_run: bool = True,
         enforce_retention_duration: bool = True,
+        *,
         commit_properties: object | None = None,
         post_commithook_properties: object | None = None,
         full: bool = False,
         keep_versions: Sequence[int] | None = None,
-        *,
         inventory: object | None = None,
     ) -> list[str]:
         """Delete files that no version in the time of retention needs.
@@ -805,6 +805,7 @@ class DeltaTable:
         ignore_missing_files: bool = False,
         protocol_downgrade_allowed: bool = False,
         commit_properties: object | None = None,
+        post_commithook_properties: object | None = None,
     ) -> dict[str, Any]:
         """Make a new version that is like an older one.
 
@@ -819,6 +820,7 @@ class DeltaTable:
             ignore_missing_files: Leave out files that were vacuumed, instead of refusing.
             protocol_downgrade_allowed: Take the older version's protocol also where it is lower.
             commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
 
         Returns:
             `num_restored_file`, `num_removed_file`, `restored_files_size`, `removed_files_size` (bytes),
@@ -839,7 +841,7 @@ class DeltaTable:
         options = place | {
             "ignore_missing_files": ignore_missing_files,
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
-            "commit": commit_options(commit_properties),
+            "commit": commit_options(commit_properties, post_commithook_properties),
         }
         with self._lock:
             made, answer = _core.restore(self._snapshot.update(), json.dumps(options))
@@ -849,8 +851,9 @@ class DeltaTable:
     def repair(
         self,
         dry_run: bool = False,
-        post_commithook_properties: object | None = None,
+        *,
         commit_properties: object | None = None,
+        post_commithook_properties: object | None = None,
     ) -> dict[str, Any]:
         """Remove files from the log that are not in the store, so that the rest can be read.
 
