@@ -20,6 +20,8 @@
 //!
 //! [`commit`] makes a version out of what a transaction read and wants: a new file in the log, if nobody was there first.
 //!
+//! [`maintain`] has the commands that keep a table in order: vacuum, restore, repair, clone, conversion, manifests.
+//!
 //! What a version needs to be read is kept short by [`checkpoint`]: checkpoints, version checksums, log compaction, cleanup.
 //!
 //! [`table`] has the operations end to end: what a caller asks for -> files, a version, and the upkeep that is due after it.
@@ -46,6 +48,7 @@ pub mod exec;
 pub mod expr;
 pub mod history;
 pub mod log;
+pub mod maintain;
 pub mod parse;
 pub mod pq;
 pub mod protocol;

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
     from deltafast.alter import TableAlterer, TableFeatures
+    from deltafast.conversion import convert_to_deltalake
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
@@ -103,6 +104,7 @@ __all__ = [
     "WriterProperties",
     "__version__",
     "build_profile",
+    "convert_to_deltalake",
     "create_table_with_add_actions",
     "rust_core_version",
     "write_deltalake",
@@ -125,6 +127,7 @@ _HOME = {
     "QueryBuilder": "query",
     "RecordBatchReader": "reader",
     "build_profile": "_core",
+    "convert_to_deltalake": "conversion",
 }
 
 

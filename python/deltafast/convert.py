@@ -13,7 +13,16 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["instant", "local_path", "location", "moment", "partition_text", "text_options", "without_secrets"]
+__all__ = [
+    "commit_options",
+    "instant",
+    "local_path",
+    "location",
+    "moment",
+    "partition_text",
+    "text_options",
+    "without_secrets",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -82,3 +91,19 @@ def partition_text(value: object) -> str | None:
 def moment(milliseconds: int) -> datetime:
     """The inverse of `instant`."""
     return _EPOCH + milliseconds * _MILLISECOND
+
+
+def commit_options(properties: object | None, hooks: object | None = None) -> dict[str, Any]:
+    """What the core takes of a `CommitProperties` and a `PostCommitHookProperties`."""
+    follow = {name: getattr(hooks, name, None) for name in ("create_checkpoint", "cleanup_expired_logs")}
+    if properties is None:
+        return follow
+    out: dict[str, Any] = follow | {
+        "custom_metadata": dict(getattr(properties, "custom_metadata", None) or {}),
+        "max_commit_retries": getattr(properties, "max_commit_retries", None),
+    }
+    transactions: list[Any] = list(getattr(properties, "app_transactions", None) or [])
+    out["app_transactions"] = [
+        {"appId": t.app_id, "version": t.version, "lastUpdated": getattr(t, "last_updated", None)} for t in transactions
+    ]
+    return out

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import instant, local_path, location, moment, partition_text, text_options
+from deltafast.convert import commit_options, instant, local_path, location, moment, partition_text, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.reader import RecordBatchReader
@@ -866,6 +866,183 @@ class DeltaTable:
             StorageError: The store failed.
         """
         _core.compact_logs(self._snapshot, starting_version, ending_version)
+
+    # --- upkeep of the files ---------------------------------------------------------------------
+
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        dry_run: bool = True,
+        enforce_retention_duration: bool = True,
+        *,
+        commit_properties: object | None = None,
+        post_commithook_properties: object | None = None,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object | None = None,
+    ) -> list[str]:
+        """Delete files that no version in the time of retention needs.
+
+        Needed are the files of the newest version, files that were removed less than `retention_hours` ago, and those
+        of `keep_versions`, with their deletion vectors. Of all others only those go that were written before that time.
+        Hidden files, and whatever links lead to, are never touched. Two commits (`VACUUM START` and `VACUUM END`) tell
+        of it where something is deleted.
+
+        Protocol: "Vacuum Protocol Check", "Deletion Vectors".
+
+        Args:
+            retention_hours: Hours; the table's `delta.deletedFileRetentionDuration` (168 where it is not set) if None.
+            dry_run: Only say what would be deleted: the default.
+            enforce_retention_duration: Refuse fewer hours than the table's.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            full: Look at every file below the table, not only at those that the log says were removed.
+            keep_versions: Versions that stay readable whatever their age.
+            inventory: The table's files, where they are known without listing: anything with an Arrow stream of
+                `path` (below the table or absolute), `length` (bytes), `isDir` and `modificationTime` (ms).
+
+        Returns:
+            Paths below the table, sorted.
+
+        Raises:
+            InvalidArgumentError: The retention is too short.
+            DeltaProtocolError: This release cannot write the table, or a catalog manages it.
+            StorageError: The store failed; what was deleted until then was not needed.
+        """
+        options = {
+            "retention_ms": None if retention_hours is None else round(retention_hours * 3_600_000),
+            "dry_run": dry_run,
+            "enforce_retention": enforce_retention_duration,
+            "full": full,
+            "keep_versions": list(keep_versions or ()),
+            "commit": commit_options(commit_properties, post_commithook_properties),
+        }
+        stream = cast("_core.ArrowStreamExportable | None", inventory)
+        with self._lock:
+            made, answer = _core.vacuum(self._snapshot.update(), json.dumps(options), stream)
+            self._snapshot = made or self._snapshot
+        return cast("list[str]", json.loads(answer)["files"])
+
+    def restore(
+        self,
+        target: int | datetime | str,
+        *,
+        ignore_missing_files: bool = False,
+        protocol_downgrade_allowed: bool = False,
+        commit_properties: object | None = None,
+        post_commithook_properties: object | None = None,
+    ) -> dict[str, Any]:
+        """Make a new version that is like an older one.
+
+        Files, schema and properties come back. The protocol, row ids, column ids and marks of identity columns never
+        go back.
+
+        Protocol: "Requirements for Writers", "Row Tracking", "Column Mapping".
+
+        Args:
+            target: A version, or a moment (a datetime, UTC where it has no zone, or ISO 8601 text): the version
+                that was current then.
+            ignore_missing_files: Leave out files that were vacuumed, instead of refusing.
+            protocol_downgrade_allowed: Take the older version's protocol also where it is lower.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+
+        Returns:
+            `num_restored_file`, `num_removed_file`, `restored_files_size`, `removed_files_size` (bytes),
+            `num_of_files_after_restore` and `table_size_after_restore`.
+
+        Raises:
+            VersionNotFoundError: The version cannot be read any more.
+            DataFileNotFoundError: Files of it are gone.
+            CommitFailedError: Another writer changed the table meanwhile.
+        """
+        if isinstance(target, int) and not isinstance(target, bool):
+            place: dict[str, Any] = {"version": target}
+        elif isinstance(target, (str, datetime)):
+            place = {"timestamp_ms": instant(target)}
+        else:
+            message = "target must be an int, a str or a datetime"
+            raise TypeError(message)
+        options = place | {
+            "ignore_missing_files": ignore_missing_files,
+            "protocol_downgrade_allowed": protocol_downgrade_allowed,
+            "commit": commit_options(commit_properties, post_commithook_properties),
+        }
+        with self._lock:
+            made, answer = _core.restore(self._snapshot.update(), json.dumps(options))
+            self._snapshot = made or self._snapshot
+        return cast("dict[str, Any]", json.loads(answer))
+
+    def repair(
+        self,
+        dry_run: bool = False,
+        *,
+        commit_properties: object | None = None,
+        post_commithook_properties: object | None = None,
+    ) -> dict[str, Any]:
+        """Remove files from the log that are not in the store, so that the rest can be read.
+
+        Args:
+            dry_run: Only say what is missing.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            commit_properties: See `CommitProperties`.
+
+        Returns:
+            `dry_run`, and `files_removed`: paths as they stand in the log.
+
+        Raises:
+            DeltaProtocolError: This release cannot write the table.
+            StorageError: The store does not say what is there.
+        """
+        options = {"dry_run": dry_run, "commit": commit_options(commit_properties, post_commithook_properties)}
+        with self._lock:
+            made, answer = _core.repair(self._snapshot.update(), json.dumps(options))
+            self._snapshot = made or self._snapshot
+        return cast("dict[str, Any]", json.loads(answer))
+
+    def generate(self) -> None:
+        """Write symlink manifests of the newest version, for readers without Delta such as Presto and Athena.
+
+        One file a partition below `_symlink_format_manifest`, a URL of a data file in each line.
+
+        Raises:
+            DeltaProtocolError: The table maps columns or has deletion vectors, of which manifests cannot tell.
+            StorageError: The store failed.
+        """
+        _core.generate(self._snapshot.update())
+
+    def clone(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        properties: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        commit_properties: object | None = None,
+    ) -> DeltaTable:
+        """Make a table that shares the files of this handle's version: a shallow clone.
+
+        Nothing is copied, so the clone can only be read as long as this table keeps the files: a vacuum here may
+        take them away.
+
+        Protocol: "Add File and Remove File" (absolute paths).
+
+        Args:
+            target: Where the new table is to be, in the same store.
+            properties: Properties of the new table, beside this one's.
+            storage_options: As for `DeltaTable`; this handle's if None.
+            commit_properties: See `CommitProperties`.
+
+        Returns:
+            The new table.
+
+        Raises:
+            InvalidArgumentError: There is a table already.
+            DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
+        """
+        chosen = self._storage_options if storage_options is None else storage_options
+        options = {"properties": dict(properties or {}), "commit": commit_options(commit_properties)}
+        _core.clone_table(self._snapshot, os.fspath(target), json.dumps(options), text_options(chosen))
+        return type(self)(target, storage_options=chosen)
 
     # --- predicates ------------------------------------------------------------------------------
 

@@ -26,12 +26,15 @@ pub use checksum::{
 };
 pub use cleanup::{CleanupOptions, Plan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;
+pub use stats::text as stats_text;
 pub use write::{CheckpointInfo, CheckpointOptions, Form, due, write};
 
 use crate::error::{Result, ResultExt};
+use crate::parse::Wanted;
 use crate::protocol::features;
 use crate::protocol::properties;
 use crate::snapshot::Snapshot;
+use rows::{Kinds, Layout};
 
 /// Checks that the table's log may be changed by this release.
 fn check(snapshot: &Snapshot) -> Result<()> {
@@ -41,6 +44,12 @@ fn check(snapshot: &Snapshot) -> Result<()> {
 /// A property that is a duration, in milliseconds; `default` where it is not set or is no duration.
 fn duration(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
     snapshot.metadata().configuration.get(property).and_then(|text| properties::duration_ms(text)).unwrap_or(default)
+}
+
+/// Everything that an `add` of the version says, statistics as text where there is text.
+#[must_use]
+pub fn wanted_of_adds(snapshot: &Snapshot) -> Wanted {
+    Wanted { stats: true, stats_text: true, ..Layout::new(snapshot, Kinds::Sidecar).wanted_of_adds() }
 }
 
 /// A day in milliseconds.

@@ -39,6 +39,14 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// The file that holds it; `None` for one that stands in the log.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a descriptor that names no file, [`Error::Unsupported`] for a storage type that is not known.
+    pub fn path(&self) -> Result<Option<DvPath>> {
+        format::path(self)
+    }
+
     /// The id that tells a file's vectors apart.
     #[must_use]
     pub fn unique_id(&self) -> String {

@@ -35,8 +35,10 @@ pub struct LeafFacts {
     pub min: Option<Scalar>,
     /// The greatest value; `NaN` is greater than all others.
     pub max: Option<Scalar>,
+    /// Whether the number of nulls is not known.
+    pub uncounted: bool,
     /// Whether the bounds are lost: some part of the file has values and none.
-    unknown: bool,
+    pub(super) unknown: bool,
 }
 
 impl LeafFacts {
@@ -44,6 +46,7 @@ impl LeafFacts {
     pub(super) fn merge(&mut self, other: Self) {
         self.nulls += other.nulls;
         self.unknown |= other.unknown;
+        self.uncounted |= other.uncounted;
         self.see(other.min, other.max);
     }
 
@@ -74,7 +77,7 @@ fn lower(a: &Scalar, b: &Scalar) -> bool {
 
 /// How the encoder's statistics of a leaf are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Not at all.
     None,
     /// As integers: also days and microseconds.
@@ -257,7 +260,7 @@ fn doubles<T: ArrowPrimitiveType>(array: &arrow_array::PrimitiveArray<T>, nulls:
     Some((if only_nan { f64::NAN } else { seen.min }, if seen.nan { f64::NAN } else { seen.max }))
 }
 
-fn bounds(statistics: &Statistics, kind: Kind) -> (Option<Scalar>, Option<Scalar>) {
+pub(super) fn bounds(statistics: &Statistics, kind: Kind) -> (Option<Scalar>, Option<Scalar>) {
     let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(|text| Scalar::Text(text.into()));
     match (statistics, kind) {
         (Statistics::Int32(s), Kind::Long) => (s.min_opt().map(|v| Scalar::Long(i64::from(*v))), s.max_opt().map(|v| Scalar::Long(i64::from(*v)))),
@@ -317,11 +320,12 @@ mod tests {
 
     #[test]
     fn bounds_that_a_part_of_the_file_lacks_are_lost() {
-        let mut facts = LeafFacts { nulls: 0, min: Some(Scalar::Long(1)), max: Some(Scalar::Long(2)), unknown: false };
+        let part = || LeafFacts { nulls: 0, min: Some(Scalar::Long(1)), max: Some(Scalar::Long(2)), ..LeafFacts::default() };
+        let mut facts = part();
         facts.merge(LeafFacts { nulls: 3, ..LeafFacts::default() });
         assert_eq!((facts.nulls, &facts.max), (3, &Some(Scalar::Long(2))), "a part of nulls alone takes nothing away");
         facts.merge(LeafFacts { unknown: true, ..LeafFacts::default() });
-        facts.merge(LeafFacts { nulls: 0, min: Some(Scalar::Long(1)), max: Some(Scalar::Long(2)), unknown: false });
+        facts.merge(part());
         assert_eq!((facts.min, facts.max), (None, None));
     }
 }

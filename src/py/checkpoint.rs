@@ -9,11 +9,11 @@ use super::snapshot::Snapshot;
 use crate::checkpoint;
 use crate::error::{Error, Result};
 
-fn options<T: DeserializeOwned>(json: &str) -> Result<T> {
+pub(super) fn options<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("unknown options: {e}")))
 }
 
-fn answer(value: &impl Serialize) -> Result<String> {
+pub(super) fn answer(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
 }
 

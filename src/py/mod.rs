@@ -5,6 +5,7 @@
 mod arrow;
 mod checkpoint;
 mod error;
+mod maintain;
 mod runtime;
 mod snapshot;
 mod store;
@@ -33,6 +34,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(checkpoint::write_checksum, module)?)?;
     module.add_function(wrap_pyfunction!(checkpoint::cleanup_metadata, module)?)?;
     module.add_function(wrap_pyfunction!(checkpoint::compact_logs, module)?)?;
+    module.add_function(wrap_pyfunction!(maintain::vacuum, module)?)?;
+    module.add_function(wrap_pyfunction!(maintain::restore, module)?)?;
+    module.add_function(wrap_pyfunction!(maintain::repair, module)?)?;
+    module.add_function(wrap_pyfunction!(maintain::generate, module)?)?;
+    module.add_function(wrap_pyfunction!(maintain::clone_table, module)?)?;
+    module.add_function(wrap_pyfunction!(maintain::convert_to_delta, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
     module.add_class::<table::TableWrite>()?;
     module.add_function(wrap_pyfunction!(table::create_table, module)?)?;

@@ -77,6 +77,11 @@ impl Snapshot {
         &self.core
     }
 
+    /// Another version of the same table.
+    pub(super) fn beside(&self, core: Core) -> Self {
+        Self { core, uri: self.uri.clone(), python_store: self.python_store }
+    }
+
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         for text in self.core.take_warnings() {
             py.import("deltafast.exceptions")?.call_method1("warn", (text,))?;

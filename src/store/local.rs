@@ -325,6 +325,8 @@ impl Store for Local {
             let kind = entry.file_type().map_err(|e| failure(&folder, &e))?;
             if kind.is_dir() {
                 out.folders.push(path);
+            } else if kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|target| target.is_dir()) {
+                // Not looked into, and never given out: files of the table may lie behind it.
             } else if (kind.is_file() || kind.is_symlink()) && take(&name) {
                 // Of a link this is the link itself, not what it leads to.
                 match entry.metadata() {

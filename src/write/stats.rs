@@ -121,7 +121,7 @@ impl StatsPlan {
         };
         object(&mut out, "minValues", &self.nodes, facts, &|data_type, wanted, facts| bounded(&min, wanted, data_type, facts));
         object(&mut out, "maxValues", &self.nodes, facts, &|data_type, wanted, facts| bounded(&max, wanted, data_type, facts));
-        object(&mut out, "nullCount", &self.nodes, facts, &|_, wanted, facts| (wanted != Wanted::Nothing).then(|| facts.nulls.to_string()));
+        object(&mut out, "nullCount", &self.nodes, facts, &|_, wanted, facts| (wanted != Wanted::Nothing && !facts.uncounted).then(|| facts.nulls.to_string()));
         out.push_str(",\"tightBounds\":true}");
         out
     }

@@ -89,6 +89,7 @@ def test_spark_goes_on_from_our_checkpoint(spark: Reference, tmp_path: pathlib.P
         deltafast.DeltaTable(str(folder)).create_checkpoint(form=form)
 
 
+@pytest.mark.timeout(600)  # seven commands of the reference, on a machine that may be busy
 def test_checksums_are_field_by_field_those_of_the_reference(spark: Reference, tmp_path: pathlib.Path) -> None:
     """Each `.crc` of the reference is deleted and written again, from the one before and from all files."""
     folder = tmp_path / "table"

@@ -12,8 +12,7 @@ deltalake = pytest.importorskip("deltalake")
 
 # Ways of writing come in later releases; the rest of deltalake's table is here.
 NOT_YET = {
-    "alter", "create", "create_write_transaction", "delete", "generate", "merge", "optimize", "repair", "restore",
-    "update", "vacuum",
+    "alter", "create", "create_write_transaction", "delete", "merge", "optimize", "update",
 }  # fmt: skip
 PAIRS = [(deltalake.DeltaTable, deltafast.DeltaTable), (deltalake.QueryBuilder, deltafast.QueryBuilder)]
 
@@ -31,10 +30,13 @@ def test_parameters_and_defaults_are_deltalakes(theirs, ours, name):
     if isinstance(expected, property):
         assert isinstance(found, property)
         return
-    wanted = list(inspect.signature(getattr(theirs, name)).parameters.values())
+    parameters = inspect.signature(getattr(theirs, name)).parameters.values()
+    # Some take keyword-only parameters by position, too, and warn; here they are keyword-only.
+    wanted = [p for p in parameters if p.kind is not p.VAR_POSITIONAL]
     got = list(inspect.signature(getattr(ours, name)).parameters.values())
-    shape = [(p.name, p.kind, p.default) for p in got]
-    assert shape[: len(wanted)] == [(p.name, p.kind, p.default) for p in wanted]
+    # Of such a parameter the default is an object that only looks like it.
+    shape = [(p.name, p.kind, repr(p.default)) for p in got]
+    assert shape[: len(wanted)] == [(p.name, p.kind, repr(p.default)) for p in wanted]
     assert all(p.default is not p.empty for p in got[len(wanted) :])
 
 

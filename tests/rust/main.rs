@@ -2,6 +2,7 @@
 
 mod commit;
 mod fuzz;
+mod maintain;
 mod schedule;
 mod table;
 mod tables;

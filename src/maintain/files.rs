@@ -1,0 +1,207 @@
+//! Files of a table as this module's commands need them: as actions again, and as places below the table's root.
+
+use std::borrow::Cow;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use arrow_array::Array;
+use hashbrown::{DefaultHashBuilder, HashSet};
+use percent_encoding::percent_decode_str;
+
+use crate::checkpoint;
+use crate::dv::{Descriptor, DvPath};
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::{Cancel, map_all};
+use crate::parse::{FileBatch, Wanted};
+use crate::protocol::commit_line::{Add, DeletionVector, PartitionValues};
+use crate::protocol::data_path;
+use crate::snapshot::Snapshot;
+use crate::store::{Folder, Store, Stores};
+
+/// Everything that an `add` says.
+pub(super) fn whole(snapshot: &Snapshot) -> Wanted {
+    checkpoint::wanted_of_adds(snapshot)
+}
+
+/// The rows of a batch as adds of a commit. `partition` are the physical names of the partition columns, as they were wanted.
+///
+/// # Errors
+/// [`Error::Corrupt`] for tags that are none.
+pub(super) fn adds(batch: &FileBatch, partition: &[String], data_change: bool) -> Result<Vec<Add>> {
+    let stats = checkpoint::stats_text(batch.stats.as_ref(), batch.len());
+    let int = |column: &Option<arrow_array::Int64Array>, row: usize| column.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row));
+    let text = |column: &Option<arrow_array::StringViewArray>, row: usize| column.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row).to_owned());
+    (0..batch.len())
+        .map(|row| {
+            let path = batch.path.value(row).to_owned();
+            let tags = text(&batch.tags, row).map(|text| serde_json::from_str(&text)).transpose();
+            let tags = tags.map_err(|e| Error::corrupt(format!("the `tags` of a file are malformed: {e}"))).at_file(&path)?;
+            let values = partition.iter().zip(&batch.partition);
+            let partition_values: PartitionValues =
+                values.map(|(name, column)| (name.clone(), column.is_valid(row).then(|| column.value(row).to_owned()))).collect();
+            Ok(Add {
+                path,
+                partition_values,
+                size: batch.size.value(row),
+                modification_time: int(&batch.time, row).unwrap_or(0),
+                data_change,
+                stats: stats.is_valid(row).then(|| stats.value(row).to_owned()),
+                tags,
+                deletion_vector: vector(batch, row),
+                base_row_id: int(&batch.base_row_id, row),
+                default_row_commit_version: int(&batch.default_row_commit_version, row),
+                clustering_provider: text(&batch.clustering, row),
+            })
+        })
+        .collect()
+}
+
+fn vector(batch: &FileBatch, row: usize) -> Option<DeletionVector> {
+    let dv = batch.dv.as_ref().filter(|dv| dv.present.value(row))?;
+    Some(DeletionVector {
+        storage_type: dv.storage_type.value(row).to_owned(),
+        path_or_inline_dv: dv.path_or_inline.value(row).to_owned(),
+        offset: dv.offset.is_valid(row).then(|| dv.offset.value(row)),
+        size_in_bytes: dv.size_in_bytes.value(row),
+        cardinality: dv.cardinality.value(row),
+    })
+}
+
+/// The file of a row's deletion vector, if it has one: as `Stores::file` takes it.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a descriptor that makes no sense.
+pub(super) fn vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath>> {
+    let Some(DeletionVector { storage_type, path_or_inline_dv, offset, size_in_bytes, cardinality }) = vector(batch, row) else { return Ok(None) };
+    Descriptor { storage_type, path_or_inline_dv, offset, size_in_bytes, cardinality }.path().at_file(batch.path.value(row))
+}
+
+/// Finds out where below a table's root a file of its log is.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    stores: Arc<Stores>,
+    /// The root's URL, decoded; and what it is without links, on a local disk.
+    roots: Vec<String>,
+}
+
+impl Places {
+    pub(super) fn new(stores: &Arc<Stores>) -> Self {
+        let url = decoded(stores.root().url());
+        let real = url.strip_prefix("file://").and_then(|path| std::fs::canonicalize(path).ok());
+        let real = real.and_then(|path| path.to_str().map(|path| format!("file://{path}/")));
+        let roots = std::iter::once(url).chain(real).collect();
+        Self { stores: Arc::clone(stores), roots }
+    }
+
+    /// The place of a data file by its path in the log; `None` for one that is somewhere else.
+    pub(super) fn of_log<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
+        let canonical = data_path::canonical(path).ok()?;
+        if is_plain(&canonical) {
+            return Some(canonical);
+        }
+        let file = self.stores.file(&canonical, None).ok()?;
+        if Arc::ptr_eq(&file.store, self.stores.root()) {
+            return Some(Cow::Owned(file.path));
+        }
+        let url = format!("{}{}", decoded(file.store.url()), file.path);
+        if let Some(place) = self.below(&url) {
+            return Some(Cow::Owned(place));
+        }
+        // An absolute path may lead here by a link.
+        let real = std::fs::canonicalize(url.strip_prefix("file://")?).ok()?;
+        self.below(&format!("file://{}", real.to_str()?)).map(Cow::Owned)
+    }
+
+    fn below(&self, url: &str) -> Option<String> {
+        self.roots.iter().find_map(|root| url.strip_prefix(root.as_str())).map(ToOwned::to_owned)
+    }
+
+    /// The place of a deletion vector's file.
+    pub(super) fn of_vector<'a>(&self, path: &'a DvPath) -> Option<Cow<'a, str>> {
+        match path {
+            DvPath::InTable(path) => Some(Cow::Borrowed(path)),
+            DvPath::Given(path) => self.of_log(path),
+        }
+    }
+}
+
+fn decoded(url: &str) -> String {
+    percent_decode_str(url).decode_utf8_lossy().into_owned()
+}
+
+/// Whether a canonical path is its own place: relative, and without parts that mean something.
+fn is_plain(path: &str) -> bool {
+    !path.starts_with(['/', '.']) && !path.contains("/.") && !path.contains("//") && !path.ends_with('/')
+}
+
+/// Walks through the folders below the root, many at once: `see` gets each with what lies in it, and says whether to go on
+/// below. Objects are listed where `take` wants their place. Gives the number of folders.
+///
+/// # Errors
+/// What the store says, and what `see` does.
+pub(super) fn walk(
+    store: &Arc<dyn Store>,
+    take: impl Fn(&str) -> bool + Send + Sync + 'static,
+    mut see: impl FnMut(&str, Folder) -> Result<Vec<String>>,
+    cancel: &Cancel,
+) -> Result<u64> {
+    let take = Arc::new(take);
+    let (mut folders, mut level) = (0, vec![String::new()]);
+    while !level.is_empty() {
+        cancel.check()?;
+        folders += level.len() as u64;
+        let (store, take) = (Arc::clone(store), Arc::clone(&take));
+        let listed = map_all(std::mem::take(&mut level), move |folder| {
+            let listed = store.list_folder(&folder, &|name| if folder.is_empty() { take(name) } else { take(&format!("{folder}/{name}")) })?;
+            Ok((folder, listed))
+        })?;
+        for (folder, listed) in listed {
+            level.extend(see(&folder, listed)?);
+        }
+    }
+    Ok(folders)
+}
+
+/// The last part of a path.
+pub(super) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Which names are nobody's business: those that begin with a dot or an underscore, but for folders of changes, of indexes
+/// and of partition columns with such names.
+#[derive(Debug, Clone)]
+pub(super) struct Hidden {
+    partitions: Vec<String>,
+}
+
+impl Hidden {
+    /// `partitions` are all names of partition columns.
+    pub(super) fn new<'a>(partitions: impl Iterator<Item = &'a str>) -> Self {
+        Self { partitions: partitions.map(|name| format!("{name}=")).collect() }
+    }
+
+    pub(super) fn is(&self, name: &str) -> bool {
+        name.starts_with(['.', '_'])
+            && name != "_change_data"
+            && !name.starts_with("_delta_index")
+            && !self.partitions.iter().any(|column| name.starts_with(column.as_str()))
+    }
+}
+
+/// A set of places by their hashes. Of two places with one hash both count as being in it: where the set says what is to be
+/// kept, that errs on the safe side.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PlaceSet {
+    seed: DefaultHashBuilder,
+    hashes: HashSet<u64>,
+}
+
+impl PlaceSet {
+    pub(super) fn insert(&mut self, place: &str) {
+        self.hashes.insert(self.seed.hash_one(place));
+    }
+
+    pub(super) fn contains(&self, place: &str) -> bool {
+        self.hashes.contains(&self.seed.hash_one(place))
+    }
+}

@@ -1,0 +1,121 @@
+//! Commands that keep a table in order, as Python calls them: options and answers are JSON text, beside the answer the
+//! snapshot that a command made, if it made one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, TimestampMillisecondType};
+use arrow_schema::{DataType as Arrow, TimeUnit};
+use pyo3::prelude::*;
+
+use super::arrow::import_stream;
+use super::checkpoint::{answer, options};
+use super::runtime::wait;
+use super::snapshot::{Snapshot, open_log};
+use crate::error::{Error, Result};
+use crate::maintain::{self, Inventory};
+use crate::store::ObjectMeta;
+
+type Answer = (Option<Snapshot>, String);
+
+/// Deletes files that no version in the time of retention needs.
+#[pyfunction]
+#[pyo3(signature = (snapshot, options_json, inventory=None))]
+pub(super) fn vacuum(py: Python<'_>, snapshot: &Snapshot, options_json: String, inventory: Option<&Bound<'_, PyAny>>) -> PyResult<Answer> {
+    let stream = inventory.map(import_stream).transpose()?;
+    let core = snapshot.core().clone();
+    let (json, after) = wait(py, move |cancel| {
+        let inventory = stream.map(|stream| {
+            let rows =
+                stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}"))).and_then(|batch| inventoried(&batch)));
+            Box::new(rows.flat_map(|rows| match rows {
+                Ok(rows) => rows.into_iter().map(Ok).collect::<Vec<_>>(),
+                Err(error) => vec![Err(error)],
+            })) as Inventory
+        });
+        let done = maintain::vacuum(&core, &options(&options_json)?, inventory, cancel)?;
+        Ok((answer(&done)?, done.snapshot))
+    })?;
+    Ok((after.map(|core| snapshot.beside(core)), json))
+}
+
+/// The files in a batch of an inventory (`path`, `length`, `isDir`, `modificationTime`).
+fn inventoried(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
+    let column = |name: &str, data_type: &Arrow| {
+        let column = batch.column_by_name(name).ok_or_else(|| Error::invalid(format!("the inventory has no column `{name}`")))?;
+        arrow_cast::cast(column, data_type).map_err(|_| Error::invalid(format!("the inventory's column `{name}` is {}, not {data_type}", column.data_type())))
+    };
+    let (path, size, is_dir) = (column("path", &Arrow::Utf8)?, column("length", &Arrow::Int64)?, column("isDir", &Arrow::Boolean)?);
+    let of_time = |array: arrow_array::ArrayRef| -> Result<arrow_array::ArrayRef> { Ok(arrow_cast::cast(&array, &Arrow::Int64)?) };
+    let time = match column("modificationTime", &Arrow::Int64) {
+        // A timestamp casts to the number of its own unit.
+        Ok(_) if matches!(batch.column_by_name("modificationTime").map(|c| c.data_type().clone()), Some(Arrow::Timestamp(..))) => {
+            let millis = column("modificationTime", &Arrow::Timestamp(TimeUnit::Millisecond, None))?;
+            of_time(Arc::new(millis.as_primitive::<TimestampMillisecondType>().clone()))?
+        }
+        other => other?,
+    };
+    let (path, size, is_dir, time) = (path.as_string::<i32>(), size.as_primitive::<Int64Type>(), is_dir.as_boolean(), time.as_primitive::<Int64Type>());
+    let files = (0..batch.num_rows()).filter(|row| path.is_valid(*row) && !(is_dir.is_valid(*row) && is_dir.value(*row)));
+    Ok(files
+        .map(|row| ObjectMeta { path: path.value(row).to_owned(), size: u64::try_from(size.value(row)).unwrap_or(0), modified_ms: time.value(row) })
+        .collect())
+}
+
+/// Brings an older version back.
+#[pyfunction]
+pub(super) fn restore(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
+    let core = snapshot.core().clone();
+    let (json, after) = wait(py, move |cancel| {
+        let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
+        Ok((answer(&done)?, done.snapshot))
+    })?;
+    Ok((after.map(|core| snapshot.beside(core)), json))
+}
+
+/// Removes files from the log that are not there.
+#[pyfunction]
+pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
+    let core = snapshot.core().clone();
+    let (json, after) = wait(py, move |cancel| {
+        let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
+        Ok((answer(&done)?, done.snapshot))
+    })?;
+    Ok((after.map(|core| snapshot.beside(core)), json))
+}
+
+/// Writes symlink manifests.
+#[pyfunction]
+pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
+    let core = snapshot.core().clone();
+    wait(py, move |cancel| answer(&maintain::generate(&core, cancel)?))
+}
+
+/// Makes a table at `uri` that shares a snapshot's files.
+#[pyfunction]
+#[pyo3(signature = (snapshot, uri, options_json, storage_options=None))]
+pub(super) fn clone_table(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    uri: String,
+    options_json: String,
+    storage_options: Option<HashMap<String, String>>,
+) -> PyResult<String> {
+    let core = snapshot.core().clone();
+    wait(py, move |cancel| {
+        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
+        answer(&maintain::clone(&core, log, &options(&options_json)?, cancel)?)
+    })
+}
+
+/// Makes a table of the Parquet files at `uri`.
+#[pyfunction]
+#[pyo3(signature = (uri, options_json, storage_options=None))]
+pub(super) fn convert_to_delta(py: Python<'_>, uri: String, options_json: String, storage_options: Option<HashMap<String, String>>) -> PyResult<String> {
+    wait(py, move |cancel| {
+        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
+        answer(&maintain::convert(log, &options(&options_json)?, cancel)?)
+    })
+}

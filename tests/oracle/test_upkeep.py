@@ -1,0 +1,101 @@
+"""Tables that deltafast converted, restored, cloned, vacuumed and repaired, read by delta-spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deltafast
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from .reference import Reference
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+def ids(spark: Reference, folder: pathlib.Path) -> list[int]:
+    """Return the sorted `id`s of the newest version, by the reference and by deltafast alike."""
+    spark.forget()
+    _, rows = spark.version(folder, spark.newest(folder))
+    theirs = sorted(rows.column("id").to_pylist())
+    assert sorted(deltafast.DeltaTable(str(folder)).to_pyarrow_table().column("id").to_pylist()) == theirs
+    return theirs
+
+
+def info(folder: pathlib.Path, version: int) -> dict[str, Any]:
+    """Return the commitInfo of a commit."""
+    lines = (folder / f"_delta_log/{version:020}.json").read_text().splitlines()
+    return next(json.loads(line)["commitInfo"] for line in lines if "commitInfo" in line)
+
+
+def test_the_reference_reads_what_upkeep_leaves(spark: Reference, tmp_path: pathlib.Path) -> None:
+    """A conversion, a delete of the reference's, a restore, a clone, a vacuum and a repair, one after the other."""
+    folder = tmp_path / "converted"
+    for n, part in enumerate(["a b", "c%2Fd", "__HIVE_DEFAULT_PARTITION__"]):
+        (folder / f"p={part}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": pa.array([n, n + 10], pa.int64())}), folder / f"p={part}/x.parquet")
+    deltafast.convert_to_deltalake(folder, partition_by=pa.schema([("p", pa.string())]))
+    assert ids(spark, folder) == [0, 1, 2, 10, 11, 12]
+    name = f"delta.`{folder}`"
+    spark.sql(f"alter table {name} set tblproperties ('delta.enableDeletionVectors'='true')")
+    spark.sql(f"delete from {name} where id = 10")
+    spark.sql(f"insert into {name} values (99, 'c/d')")
+    before = spark.newest(folder)
+    table = deltafast.DeltaTable(str(folder))
+    table.restore(before - 1)
+    assert ids(spark, folder) == [0, 1, 2, 11, 12]
+    table.restore(0)
+    assert ids(spark, folder) == [0, 1, 2, 10, 11, 12]
+    table.restore(before)
+    assert ids(spark, folder) == [0, 1, 2, 11, 12, 99]
+
+    clone = tmp_path / "clone"
+    table.clone(clone)
+    assert ids(spark, clone) == [0, 1, 2, 11, 12, 99]
+    spark.sql(f"insert into delta.`{clone}` values (7, 'new')")
+    assert ids(spark, clone) == [0, 1, 2, 7, 11, 12, 99]
+
+    spark.sql(f"delete from {name} where id = 99")
+    old = time.time() - 300 * 3600
+    for path in folder.rglob("*"):
+        if path.is_file() and "_delta_log" not in path.parts:
+            os.utime(path, (old, old))
+    gone = table.vacuum(0, False, False, full=True)
+    assert gone
+    assert ids(spark, folder) == [0, 1, 2, 11, 12]
+    (folder / "p=a b/x.parquet").unlink()
+    assert len(table.repair()["files_removed"]) == 1
+    assert ids(spark, folder) == [1, 2, 11, 12]
+    spark.sql(f"insert into {name} values (5, 'e')")
+    assert ids(spark, folder) == [1, 2, 5, 11, 12]
+
+
+def test_the_commits_of_a_restore_and_a_conversion_are_told_as_the_reference_tells_them(
+    spark: Reference, tmp_path: pathlib.Path
+) -> None:
+    """Operation, parameters and figures have the reference's names."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for folder in (theirs, ours):
+        folder.mkdir()
+        pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), folder / "x.parquet")
+    spark.sql(f"convert to delta parquet.`{theirs}`")
+    deltafast.convert_to_deltalake(ours)
+    for folder in (theirs, ours):
+        spark.sql(f"insert into delta.`{folder}` values (3)")
+    spark.sql(f"restore table delta.`{theirs}` to version as of 0")
+    deltafast.DeltaTable(str(ours)).restore(0)
+    for version in (0, 2):
+        first, second = info(theirs, version), info(ours, version)
+        assert second["operation"] == first["operation"]
+        # What is null there is left out here.
+        named = {key for key, value in first["operationParameters"].items() if value is not None}
+        assert set(second["operationParameters"]) == named
+        assert set(second["operationMetrics"]) == set(first["operationMetrics"])
