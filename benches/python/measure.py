@@ -268,25 +268,29 @@ def _commit(version: int) -> str:
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in ({"commitInfo": info}, {"add": add}))
 
 
-@does("refresh", "deltafast", "deltalake")
-def _(clock: Clock, job: Job) -> Facts:
-    table_class = _delta(job)
+@contextlib.contextmanager
+def _copied(job: Job) -> Iterator[Path]:
+    """A copy of the table that may be written to, of hard links, for as long as it is used."""
     copy = Path(job["copy"])
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(job["table"], copy, copy_function=lambda old, new: Path(new).hardlink_to(old))
     try:
-        return _refresh(clock, job, table_class, copy)
+        yield copy
     finally:
         shutil.rmtree(copy, ignore_errors=True)
+
+
+@does("refresh", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    table_class = _delta(job)
+    with _copied(job) as copy:
+        return _refresh(clock, job, table_class, copy)
 
 
 @does("checkpoint", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
     table_class = _delta(job)
-    copy = Path(job["copy"])
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(job["table"], copy, copy_function=lambda old, new: Path(new).hardlink_to(old))
-    try:
+    with _copied(job) as copy:
         if job.get("new_commit"):
             version = table_class(str(copy)).version() + 1
             (copy / "_delta_log" / f"{version:020}.json").write_text(_commit(version))
@@ -295,8 +299,6 @@ def _(clock: Clock, job: Job) -> Facts:
         hint = json.loads((copy / "_delta_log" / "_last_checkpoint").read_text())
         written = copy / "_delta_log" / f"{hint['version']:020}.checkpoint.parquet"
         return {"added": hint["numOfAddFiles"], "checkpoint_mb": written.stat().st_size / 1e6}
-    finally:
-        shutil.rmtree(copy, ignore_errors=True)
 
 
 def _refresh(clock: Clock, job: Job, table_class: Any, copy: Path) -> Facts:
