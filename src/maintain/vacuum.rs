@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::files::{Hidden, PlaceSet, Places, name_of, vector_path, walk};
-use super::wish::CommitWish;
+use super::record;
+use crate::command::{Choices, Done};
 use crate::commit::Transaction;
 use crate::dv::DvPath;
 use crate::error::{Error, Result, ResultExt};
@@ -54,21 +55,13 @@ pub struct VacuumOptions {
     pub keep_versions: Vec<i64>,
     /// The time it is, in milliseconds since the epoch; the clock's if `None`.
     pub now_ms: Option<i64>,
-    /// Wishes for the two commits.
-    pub commit: CommitWish,
+    /// How its two versions are committed.
+    pub choices: Choices,
 }
 
 impl Default for VacuumOptions {
     fn default() -> Self {
-        Self {
-            retention_ms: None,
-            dry_run: false,
-            enforce_retention: true,
-            full: false,
-            keep_versions: Vec::new(),
-            now_ms: None,
-            commit: CommitWish::default(),
-        }
+        Self { retention_ms: None, dry_run: false, enforce_retention: true, full: false, keep_versions: Vec::new(), now_ms: None, choices: Choices::default() }
     }
 }
 
@@ -81,9 +74,9 @@ pub struct Vacuumed {
     pub bytes: u64,
     /// Folders that were looked at.
     pub folders: u64,
-    /// The table after it, where something was committed.
+    /// The version that was made, where one was.
     #[serde(skip)]
-    pub snapshot: Option<Snapshot>,
+    pub done: Option<Done>,
 }
 
 /// Deletes, or with `dry_run` only finds, what no version in the time of retention needs. `inventory` lists the table's files
@@ -118,12 +111,12 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
         parameters.insert("specifiedRetentionMillis".to_owned(), given.into());
     }
     let metrics = json!({"numFilesToDelete": plan.files.len(), "sizeOfDataToDelete": plan.bytes});
-    let begun = options.commit.commit(Transaction::new(snapshot), "VACUUM START", parameters, metrics, cancel)?;
+    let begun = record(Transaction::new(snapshot), "VACUUM START", parameters, metrics, &options.choices, cancel)?;
     let after = match begun.snapshot {
         Some(after) => after,
-        None => snapshot.at(Some(begun.version))?,
+        None => snapshot.at(begun.version)?,
     };
-    if begun.passed > 0 {
+    if after.version() > snapshot.version() + 1 {
         let needed = look.needed(&after)?;
         plan.files.retain(|file| !needed.contains(&file.path));
     }
@@ -132,10 +125,12 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
     let done = deleted.as_ref().map_or_else(|failed| failed.deleted, |()| plan.files.len());
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
     // Told also when the caller wants to stop: the deletions have happened.
-    let ended = options.commit.without_transactions().commit(Transaction::new(&after), "VACUUM END", json!({"status": status}), metrics, &Cancel::default());
+    let choices = options.choices.without_transactions();
+    let ended = record(Transaction::new(&after), "VACUUM END", json!({"status": status}), metrics, &choices, &Cancel::default());
     deleted.map_err(|failed| failed.error)?;
-    let ended = ended?;
-    Ok(Vacuumed { snapshot: ended.snapshot, ..plan.sorted() })
+    let mut ended = ended?;
+    ended.warnings.splice(0..0, begun.warnings);
+    Ok(Vacuumed { done: Some(ended), ..plan.sorted() })
 }
 
 fn check_retention(retention: i64, of_table: i64, enforced: bool) -> Result<()> {
@@ -175,7 +170,7 @@ impl Found {
     fn sorted(self) -> Vacuumed {
         let mut files: Vec<String> = self.files.into_iter().map(|file| file.path).collect();
         files.sort_unstable();
-        Vacuumed { files, bytes: self.bytes, folders: self.folders, snapshot: None }
+        Vacuumed { files, bytes: self.bytes, folders: self.folders, done: None }
     }
 }
 
