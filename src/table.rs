@@ -7,15 +7,20 @@
 //! checkpoint now and then.
 
 mod alter;
+mod change;
 mod create;
 mod files;
 mod predicate;
+mod target;
+mod vectors;
 mod write;
 
 use std::sync::Arc;
 
 pub use alter::{Change, alter};
+pub use change::{ChangeOptions, delete, update};
 pub use create::{CreateOptions, create};
+pub use target::Encoding;
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 
 use crate::commit::Transaction;
@@ -79,6 +84,15 @@ fn check_writable(snapshot: &Snapshot) -> Result<()> {
             "catalogManaged",
             "the table's commits are managed by a catalog; commit through it, or nobody else will see the commit",
         ));
+    }
+    Ok(())
+}
+
+/// Refuses tables whose rows cannot be changed or deleted.
+fn check_changeable(snapshot: &Snapshot) -> Result<()> {
+    check_writable(snapshot)?;
+    if features::supported(snapshot.protocol()).contains("appendOnly") && snapshot.metadata().flag("delta.appendOnly") {
+        return Err(Error::invalid("the table is append-only (`delta.appendOnly`): rows can be added, not changed or deleted"));
     }
     Ok(())
 }

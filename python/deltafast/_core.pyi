@@ -21,6 +21,7 @@ __all__ = [
     "convert_to_delta",
     "create_checkpoint",
     "create_table",
+    "delete",
     "demands",
     "demands_of",
     "evaluate",
@@ -28,6 +29,7 @@ __all__ = [
     "is_deltatable",
     "repair",
     "restore",
+    "update",
     "vacuum",
     "version",
     "write_checksum",
@@ -180,6 +182,14 @@ def create_table(
 
 def demands_of(snapshot: Snapshot) -> str:
     """What the table demands of its rows, as JSON; defaults are left out."""
+
+def delete(snapshot: Snapshot, options: str, predicate: str | None = None) -> tuple[Snapshot | None, str]:
+    """Delete rows; `options` is JSON of `ChangeOptions` in `src/table/change.rs`, `predicate` of a bound demand."""
+
+def update(
+    snapshot: Snapshot, options: str, assignments: str, bound: str, predicate: str | None = None
+) -> tuple[Snapshot | None, str]:
+    """Give columns other values; as `delete`, `assignments` is a list of demands, `bound` the table's with trees."""
 
 def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
     """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from deltafast.progress import Progress
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
+    from deltafast.writer import WriterProperties
 
 __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"]
 
@@ -790,6 +791,94 @@ class DeltaTable:
     def __arrow_c_schema__(self) -> object:
         """The Arrow PyCapsule interface."""
         return self._snapshot.arrow_schema().__arrow_c_schema__()
+
+    # --- changing rows ---------------------------------------------------------------------------
+
+    def delete(
+        self,
+        predicate: Predicate | None = None,
+        writer_properties: WriterProperties | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, Any]:
+        """Delete the rows for which a predicate is true; all rows without one.
+
+        Files that partition values and statistics choose as a whole end without being read. Where
+        `delta.enableDeletionVectors` is set, rows of other files are marked by deletion vectors; elsewhere the
+        files are copied without them.
+
+        Protocol: "Deletion Vectors", "Change Data Files".
+
+        Args:
+            predicate: Spark SQL text, DNF tuples, a pyarrow or a Polars expression.
+            writer_properties: How files that are copied are encoded.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+
+        Returns:
+            `num_added_files`, `num_removed_files`, `num_deleted_rows` (None where the log does not tell),
+            `num_copied_rows`, `execution_time_ms`, `scan_time_ms`, `rewrite_time_ms`.
+
+        Raises:
+            InvalidArgumentError: The predicate is wrong, or the table is append-only.
+            UnsupportedExpressionError: The predicate cannot be evaluated here with its exact meaning.
+            CommitFailedError: Another writer changed the same rows meanwhile.
+            CommitUnknownError: Whether the commit was made cannot be found out.
+            StorageError: The store failed.
+        """
+        from deltafast.commands.change import delete
+
+        return delete(self, predicate, writer_properties, commit_properties, post_commithook_properties)
+
+    def update(
+        self,
+        updates: Mapping[str, str] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        predicate: Predicate | None = None,
+        writer_properties: WriterProperties | None = None,
+        error_on_type_mismatch: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, Any]:
+        """Give columns other values in the rows for which a predicate is true; in all rows without one.
+
+        Where `delta.enableDeletionVectors` is set, the rows are marked by deletion vectors and their new values added
+        beside; elsewhere the files that have any are copied. Generated columns follow, constraints hold.
+
+        Protocol: "Deletion Vectors", "Change Data Files", "Generated Columns".
+
+        Args:
+            updates: Spark SQL over the old row by column, cast to the column's type as Spark stores values.
+            new_values: Python values by column, instead.
+            predicate: Spark SQL text, DNF tuples, a pyarrow or a Polars expression.
+            writer_properties: How new files are encoded.
+            error_on_type_mismatch: Accepted for `deltalake`'s sake: a value that does not fit its column is always an
+                error.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+
+        Returns:
+            `num_added_files`, `num_removed_files`, `num_updated_rows` (None where the log does not tell),
+            `num_copied_rows`, `execution_time_ms`, `scan_time_ms`.
+
+        Raises:
+            InvalidArgumentError: A column or an expression is wrong, or the table is append-only.
+            UnsupportedExpressionError: An expression cannot be evaluated here with its exact meaning.
+            ConstraintViolatedError: A new value breaks a constraint.
+            CommitFailedError: Another writer changed the same rows meanwhile.
+            CommitUnknownError: Whether the commit was made cannot be found out.
+            StorageError: The store failed.
+
+        Example:
+            >>> table.update(updates={"price": "price * 1.1"}, predicate="day > '2026-01-01'")      # doctest: +SKIP
+        """
+        from deltafast.commands.change import update
+
+        del error_on_type_mismatch
+        commit, hooks = commit_properties, post_commithook_properties
+        return update(self, updates, new_values, predicate, writer_properties, commit, hooks)
 
     # --- upkeep of the log -----------------------------------------------------------------------
 

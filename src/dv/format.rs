@@ -148,6 +148,30 @@ fn unframe(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
     Ok(bytes.slice_ref(data))
 }
 
+/// A file of vectors that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFile {
+    /// Its path below the table's root.
+    pub path: String,
+    /// How descriptors of storage type `u` name it.
+    pub in_log: String,
+}
+
+impl NewFile {
+    /// The file that has the text of a UUID in its name.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for a text that is none.
+    pub fn new(uuid: &str) -> Result<Self> {
+        let digits: Vec<u8> = uuid.chars().filter_map(|c| c.to_digit(16)).filter_map(|digit| u8::try_from(digit).ok()).collect();
+        let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
+        match <[u8; 16]>::try_from(bytes) {
+            Ok(bytes) => Ok(Self { path: format!("deletion_vector_{}.bin", hyphenated(&bytes)), in_log: z85::encode(&bytes) }),
+            Err(_) => Err(Error::internal(format!("`{uuid}` is no UUID"))),
+        }
+    }
+}
+
 /// Writes several vectors into one file.
 #[derive(Debug)]
 pub struct FileWriter {
@@ -210,6 +234,15 @@ impl FileWriter {
 #[cfg(test)]
 mod tests {
     use super::super::{load, load_all};
+
+    #[test]
+    fn a_new_file_is_found_by_its_name_in_the_log() {
+        let file = NewFile::new("d2c639aa-8816-431a-aaf6-d3fe2512ff61").unwrap();
+        assert_eq!(file.path, "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin");
+        let descriptor = Descriptor { storage_type: "u".to_owned(), path_or_inline_dv: file.in_log, offset: Some(1), size_in_bytes: 1, cardinality: 1 };
+        assert_eq!(path(&descriptor).unwrap(), Some(DvPath::InTable(file.path)));
+        assert!(NewFile::new("d2c6").is_err());
+    }
     use super::*;
     use crate::dv::tests::file_of;
 

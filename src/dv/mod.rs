@@ -12,7 +12,7 @@ mod format;
 pub mod z85;
 
 pub use bitmap::Positions;
-pub use format::{DvPath, FileWriter, Written};
+pub use format::{DvPath, FileWriter, NewFile, Written};
 
 use std::ops::Range;
 use std::sync::Arc;

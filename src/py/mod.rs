@@ -46,6 +46,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::demands, module)?)?;
     module.add_function(wrap_pyfunction!(table::demands_of, module)?)?;
     module.add_function(wrap_pyfunction!(table::alter, module)?)?;
+    module.add_function(wrap_pyfunction!(table::delete, module)?)?;
+    module.add_function(wrap_pyfunction!(table::update, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(build_profile, module)?)?;
     Ok(())

@@ -22,7 +22,7 @@ use crate::protocol::evolution;
 use crate::protocol::schema::StructType;
 use crate::store::Store;
 use crate::table::{self, Change, CreateOptions, Place, Write, WriteOptions};
-use crate::write::bindings::Demands;
+use crate::write::bindings::{Demand, Demands};
 
 fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
@@ -134,6 +134,34 @@ pub(super) fn alter(py: Python<'_>, snapshot: &Snapshot, change: String, bound: 
         let change: Change = parsed("change", &change)?;
         let choices: Choices = parsed("choices", &choices)?;
         table::alter(&core, &change, &parsed("demands", &bound)?, &choices, cancel)
+    })?;
+    answer(py, done, &uri, python_store)
+}
+
+/// Deletes the rows for which a predicate (JSON of a `Demand`) is true, all of them without one.
+#[pyfunction]
+#[pyo3(signature = (snapshot, options, predicate=None))]
+pub(super) fn delete(py: Python<'_>, snapshot: &Snapshot, options: String, predicate: Option<String>) -> PyResult<Answer> {
+    let (uri, python_store) = snapshot.origin();
+    let core = snapshot.core().clone();
+    let done = wait_settled(py, move |cancel| {
+        let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
+        table::delete(&core, predicate.as_ref(), &parsed("options", &options)?, cancel)
+    })?;
+    answer(py, done, &uri, python_store)
+}
+
+/// Gives columns other values in the rows for which a predicate is true. `assignments` is a JSON list of `Demand`s, `bound`
+/// are the table's demands, each with a tree.
+#[pyfunction]
+#[pyo3(signature = (snapshot, options, assignments, bound, predicate=None))]
+pub(super) fn update(py: Python<'_>, snapshot: &Snapshot, options: String, assignments: String, bound: String, predicate: Option<String>) -> PyResult<Answer> {
+    let (uri, python_store) = snapshot.origin();
+    let core = snapshot.core().clone();
+    let done = wait_settled(py, move |cancel| {
+        let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
+        let assignments: Vec<Demand> = parsed("assignments", &assignments)?;
+        table::update(&core, predicate.as_ref(), &assignments, &parsed("demands", &bound)?, &parsed("options", &options)?, cancel)
     })?;
     answer(py, done, &uri, python_store)
 }

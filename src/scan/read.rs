@@ -496,7 +496,10 @@ pub(super) fn load_vector(stores: &Stores, batch: &PlanBatch, row: usize) -> Res
 }
 
 /// The file of a deletion vector.
-pub(super) fn vector_file(stores: &Stores, path: &DvPath) -> Result<crate::store::File> {
+///
+/// # Errors
+/// [`Error::Corrupt`] for a path that does not decode, [`Error::Invalid`] for one that leaves the table's store.
+pub fn vector_file(stores: &Stores, path: &DvPath) -> Result<crate::store::File> {
     match path {
         DvPath::InTable(path) => stores.file(path, None),
         DvPath::Given(path) => stores.file(&data_path::canonical(path)?, None),

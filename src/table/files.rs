@@ -89,6 +89,11 @@ impl Orphans {
         self.paths.extend(files.into_iter().filter_map(|file| data_path::canonical(&file.path).ok().map(std::borrow::Cow::into_owned)));
     }
 
+    /// A file of ours by its path below the table's root.
+    pub(super) fn add_path(&mut self, path: &str) {
+        self.paths.push(path.to_owned());
+    }
+
     /// A version may name them: they stay.
     pub(super) fn keep(mut self) {
         self.paths.clear();

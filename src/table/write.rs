@@ -8,37 +8,35 @@
 //! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking", "Identity Columns".
 //! Cost: one pass over the rows; replacing by a predicate reads the files that may match, twice.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType as Arrow, Field, Schema};
+use arrow_array::RecordBatch;
 use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::change::{Candidates, candidates};
 use super::create::{CreateOptions, made, spelled};
 use super::files::{Orphans, add_new, live};
-use super::predicate::{Partitions, constant, negated};
-use super::{Place, check_writable, now_ms, unique};
+use super::predicate::{Partitions, negated};
+use super::target::{Encoding, Rows, Target, change_file, changed};
+use super::{Place, check_changeable, check_writable, now_ms, unique};
 use crate::command::{Choices, Done, commit, figure, listed};
 use crate::commit::{Operation, Transaction};
+use crate::dv::Positions;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::expr::Bound;
 use crate::parse::Wanted;
-use crate::pq::{Mapping, WriterProperties};
+use crate::pq::WriterProperties;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
-use crate::protocol::calendar::Zone;
 use crate::protocol::commit_line::{Action, Add, Cdc};
 use crate::protocol::evolution;
-use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::features;
 use crate::protocol::properties;
-use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::protocol::schema::{StructField, StructType, TextLayout};
 use crate::protocol::table::{self, Context};
-use crate::prune;
-use crate::scan::{self, Lens, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::bindings::{self, Demands};
 use crate::write::cast::Columns;
@@ -120,14 +118,25 @@ pub struct WriteOptions {
     pub choices: Choices,
 }
 
+impl WriteOptions {
+    fn encoding(&self) -> Encoding {
+        Encoding {
+            target_file_size: self.target_file_size,
+            writer_properties: self.writer_properties.clone(),
+            max_open_files: self.max_open_files,
+            memory: self.memory,
+            time_zone: self.time_zone.clone(),
+        }
+    }
+}
+
 /// A write that was found sound, waiting for its expressions and its rows.
 #[derive(Debug, Clone)]
 pub struct Write {
     place: Place,
     options: WriteOptions,
-    protocol: Protocol,
-    metadata: Metadata,
-    schema: StructType,
+    /// The table after the write.
+    target: Target,
     /// Whether the table's metadata is news.
     is_changed: bool,
     domains: Vec<DomainMetadata>,
@@ -152,7 +161,9 @@ impl Write {
             (Place::Table(_), Mode::Error) => return Err(place.exists()),
             (Place::Table(snapshot), _) => {
                 check_writable(snapshot)?;
-                check_appendable(snapshot, options.mode)?;
+                if options.mode == Mode::Overwrite {
+                    check_changeable(snapshot)?;
+                }
                 warn_of_settings(snapshot, &options, &mut warnings);
                 let (protocol, metadata) = settled(snapshot, data, &options)?;
                 let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
@@ -190,7 +201,8 @@ impl Write {
                 return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(&field.name));
             }
         }
-        Ok(Some(Self { place, options, protocol, metadata, schema, is_changed, domains, demands, warnings }))
+        let encoding = options.encoding();
+        Ok(Some(Self { place, options, target: Target { protocol, metadata, schema, encoding }, is_changed, domains, demands, warnings }))
     }
 
     /// What is to be bound, against [`Write::schema`].
@@ -202,7 +214,7 @@ impl Write {
     /// The table's schema after the write.
     #[must_use]
     pub fn schema(&self) -> &StructType {
-        &self.schema
+        &self.target.schema
     }
 
     /// Writes the rows and commits.
@@ -211,11 +223,11 @@ impl Write {
     /// As [`write`] and [`Transaction::commit`]. No file of this write is left behind then, unless nobody knows whether it
     /// was committed.
     pub fn run(self, bound: &Demands, rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<Done> {
-        let rules = bound.rules(&self.demands, bindings::identities(&self.protocol, &self.schema)?)?;
+        let rules = bound.rules(&self.demands, bindings::identities(&self.target.protocol, &self.target.schema)?)?;
         let mut change = self.replaced(bound, cancel)?;
         let mut orphans = Orphans::new(self.place.store());
-        let request = self.request(rules, cancel)?;
-        let (written, mut changes) = if self.has_feed() && !change.partial.is_empty() {
+        let request = self.target.request(rules, cancel)?;
+        let (written, mut changes) = if self.target.has_feed() && !change.partial.is_empty() {
             self.write_with_feed(&request, &change, rows, &mut orphans, cancel)?
         } else {
             let written = write(self.place.store(), &request, rows)?;
@@ -228,14 +240,14 @@ impl Write {
             self.end_partitions(&mut change, &written.files, cancel)?;
         }
         let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
-        let mut metadata = self.is_changed.then(|| self.metadata.clone());
+        let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            let mut moved = self.metadata.clone();
-            moved.schema_string = bindings::with_marks(&self.schema, &written.identities).to_text();
+            let mut moved = self.target.metadata.clone();
+            moved.schema_string = bindings::with_marks(&self.target.schema, &written.identities).to_text();
             metadata = Some(moved);
         }
-        operation.row_ids_preserved = (!change.ended.is_empty()).then(|| self.tracks_rows() || change.partial.is_empty());
+        operation.row_ids_preserved = (!change.ended.is_empty()).then(|| self.target.tracks_rows() || change.partial.is_empty());
         let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(add_new).collect();
         let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes));
         let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
@@ -282,7 +294,7 @@ impl Write {
         for (key, value) in [("numFiles", figure(adds.len())), ("numOutputRows", figure(rows)), ("numOutputBytes", figure(bytes))] {
             operation.metrics.insert(key.to_owned(), value);
         }
-        let mut transaction = self.transaction(&change, &adds, self.is_changed.then(|| self.metadata.clone()), Vec::new())?;
+        let mut transaction = self.transaction(&change, &adds, self.is_changed.then(|| self.target.metadata.clone()), Vec::new())?;
         for action in &removed {
             if let Action::Remove(remove) = action {
                 transaction.read_files([remove.path.as_str()])?;
@@ -301,7 +313,7 @@ impl Write {
         }
         transaction.read_files(change.ended.iter().map(|add| add.path.as_str()))?;
         if self.is_changed {
-            transaction.push(Action::Protocol(self.protocol.clone()));
+            transaction.push(Action::Protocol(self.target.protocol.clone()));
         }
         transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
         transaction.extend(self.domains.iter().cloned().map(Action::DomainMetadata));
@@ -321,11 +333,11 @@ impl Write {
     fn follow(&self, error: Error, adds: &[Add], operation: &Operation, cancel: &Cancel) -> Result<Done> {
         let Place::Nothing(log, options) = &self.place else { return Err(error) };
         let Place::Table(snapshot) = Place::open(log.clone(), *options)? else { return Err(error) };
-        let same = snapshot.schema() == &self.schema
-            && snapshot.metadata().partition_columns == self.metadata.partition_columns
-            && snapshot.metadata().configuration == self.metadata.configuration
-            && snapshot.protocol() == &self.protocol
-            && bindings::identities(&self.protocol, &self.schema)?.is_empty();
+        let same = snapshot.schema() == &self.target.schema
+            && snapshot.metadata().partition_columns == self.target.metadata.partition_columns
+            && snapshot.metadata().configuration == self.target.metadata.configuration
+            && snapshot.protocol() == &self.target.protocol
+            && bindings::identities(&self.target.protocol, &self.target.schema)?.is_empty();
         if !same {
             return Err(error);
         }
@@ -334,53 +346,11 @@ impl Write {
         commit(transaction, operation.clone(), &self.options.choices, cancel)
     }
 
-    fn has_feed(&self) -> bool {
-        let on = |key: &str| properties::flag(&self.metadata.configuration, key);
-        features::supported(&self.protocol).contains("changeDataFeed") && (on("delta.enableChangeDataFeed") || on("delta.enableChangeDataCapture"))
-    }
-
-    fn tracks_rows(&self) -> bool {
-        features::supported(&self.protocol).contains("rowTracking") && self.metadata.flag("delta.enableRowTracking")
-    }
-
-    /// How files of the table are written.
-    fn request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
-        let usual = WriteRequest::new(self.schema.clone());
-        let configuration = &self.metadata.configuration;
-        let on = |key: &str| properties::flag(configuration, key);
-        let target = configuration.get("delta.targetFileSize").and_then(|text| properties::bytes(text));
-        let supported = features::supported(&self.protocol);
-        Ok(WriteRequest {
-            partition_columns: self.metadata.partition_columns.clone(),
-            mapping: match features::column_mapping(&self.protocol, &self.metadata)? {
-                ColumnMapping::None => Mapping::None,
-                ColumnMapping::Name => Mapping::Name,
-                ColumnMapping::Id => Mapping::Id,
-            },
-            properties: configuration.clone(),
-            materialize_partition_columns: supported.contains("materializePartitionColumns")
-                || on("delta.enableIcebergCompatV1")
-                || on("delta.enableIcebergCompatV2"),
-            writer_properties: self.options.writer_properties.clone(),
-            target_file_size: self.options.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
-            max_open_files: self.options.max_open_files.unwrap_or(usual.max_open_files).max(1),
-            memory: self.options.memory.unwrap_or(usual.memory),
-            zone: match self.options.time_zone.as_deref() {
-                None => usual.zone,
-                Some("") => None,
-                Some(name) => Some(Zone::parse(name)?),
-            },
-            rules,
-            cancel: cancel.clone(),
-            ..usual
-        })
-    }
-
     fn operation(&self, bound: &Demands, written: &Written, change: &Change, kept: &Written, changes: usize) -> Operation {
         let mut operation = Operation::new("WRITE");
         let mut parameters = Map::new();
         parameters.insert("mode".to_owned(), self.options.mode.name().into());
-        parameters.insert("partitionBy".to_owned(), listed(&self.metadata.partition_columns));
+        parameters.insert("partitionBy".to_owned(), listed(&self.target.metadata.partition_columns));
         if !self.options.cluster_by.is_empty() && matches!(self.place, Place::Nothing(..)) {
             parameters.insert("clusterBy".to_owned(), listed(&self.options.cluster_by));
         }
@@ -453,22 +423,20 @@ impl Write {
         if !known {
             return Err(Error::invalid("the predicate names a column that the table does not have yet; replace rows by the columns that are there"));
         }
-        let lens = Lens::new(snapshot, vec![predicate.clone()]);
-        let matching = |batch: &crate::parse::FileBatch| Ok(lens.matching(batch)?.values().set_indices().collect());
-        let mut ended = live(snapshot, lens.wanted(), cancel, matching)?;
+        let Candidates { files: mut ended, by_row } = candidates(snapshot, &predicate, cancel)?;
         let mut change = Change { read: Read::Rows(predicate.clone()), predicate: Some(predicate.clone()), ..Change::default() };
-        let by_row = prune::partition_only(&predicate, &snapshot.metadata().partition_columns).1.is_some();
         if by_row && !ended.is_empty() {
-            let counts = matched_rows(snapshot, &predicate, &ended, cancel)?;
+            let files = ended.iter().map(|add| add.path.clone()).collect();
+            let counts = Rows { files, predicate: Some(predicate.clone()) }.positions(snapshot, cancel)?;
             ended.retain(|add| counts.contains_key(&add.path));
             let rows = |add: &Add| add.num_records().map(|all| all - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality));
             for add in &ended {
-                let matched = counts.get(&add.path).copied().unwrap_or(0);
+                let matched = counts.get(&add.path).map_or(0, Positions::len);
                 if rows(add) != i64::try_from(matched).ok() {
                     change.partial.insert(add.path.clone());
                 }
             }
-            change.deleted_rows = Some(counts.values().sum());
+            change.deleted_rows = Some(counts.values().map(Positions::len).sum());
         }
         change.ended = ended;
         Ok(change)
@@ -491,34 +459,13 @@ impl Write {
         Ok(())
     }
 
-    /// Copies the rows that stay of files that end, with their ids where the table tracks rows.
+    /// Copies the rows that stay of files that end.
     fn copy_kept(&self, change: &Change, cancel: &Cancel) -> Result<Written> {
         let (Place::Table(snapshot), Some(predicate), false) = (&self.place, &change.predicate, change.partial.is_empty()) else {
             return Ok(Written::default());
         };
-        let mut request = self.request(Rules::default(), cancel)?;
-        let mut scanned = ScanRequest {
-            predicate: Some(negated(predicate)?),
-            files: Some(change.partial.iter().cloned().collect()),
-            layout: TextLayout::Plain,
-            cancel: cancel.clone(),
-            ..ScanRequest::default()
-        };
-        if self.tracks_rows() {
-            for (column, property) in [
-                (MetadataColumn::RowId, "delta.rowTracking.materializedRowIdColumnName"),
-                (MetadataColumn::RowCommitVersion, "delta.rowTracking.materializedRowCommitVersionColumnName"),
-            ] {
-                let name = self.metadata.configuration.get(property);
-                let name = name.ok_or_else(|| Error::corrupt(format!("the table tracks rows and has no `{property}`")))?;
-                request.schema.fields.push(StructField::new(name, DataType::Long, true));
-                request.hidden.push(name.clone());
-                scanned.metadata.push(column);
-            }
-        }
-        let batches = scan::scan(snapshot, &scanned)?.batches;
-        let renamed: Vec<(usize, String)> = request.hidden.iter().enumerate().map(|(n, name)| (request.hidden.len() - n, name.clone())).collect();
-        write(self.place.store(), &request, batches.map(move |batch| rename_last(&batch?, &renamed)))
+        let rows = Rows { files: change.partial.iter().cloned().collect(), predicate: Some(negated(predicate)?) };
+        self.target.copy(snapshot, rows, Rules::default(), None, cancel)
     }
 
     /// Writes the data as it is and once more as changes, beside the rows that are deleted.
@@ -530,19 +477,15 @@ impl Write {
         orphans: &mut Orphans,
         cancel: &Cancel,
     ) -> Result<(Written, Vec<Cdc>)> {
-        const KIND: &str = "_change_type";
-        let mut feed = request.clone();
-        feed.schema.fields.push(StructField::new(KIND, DataType::String, true));
-        feed.hidden.push(KIND.to_owned());
-        feed.change_data = true;
+        let mut feed = self.target.feed_request(request.rules.clone(), cancel)?;
         feed.cancel = cancel.child();
         let (stop, store) = (feed.cancel.clone(), Arc::clone(self.place.store()));
         let (data, copy) = tee(rows)?;
         let inserts = feed.clone();
-        let kinds = move |kind: &'static str| move |batch: Result<RecordBatch>| with_column(&batch?, KIND, kind);
+        let inserted = |batch: Result<RecordBatch>| changed(&batch?, "insert");
         let writer = std::thread::Builder::new()
             .name("deltafast-feed".to_owned())
-            .spawn(move || write(&store, &inserts, copy.into_iter().map(kinds("insert"))))
+            .spawn(move || write(&store, &inserts, copy.into_iter().map(inserted)))
             .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
         let written = write(self.place.store(), request, data.into_iter());
         if written.is_err() {
@@ -559,23 +502,10 @@ impl Write {
         let (Place::Table(snapshot), Some(predicate)) = (&self.place, &change.predicate) else {
             return Err(Error::internal("changes of a table that is not there"));
         };
-        feed.rules = Rules::default();
-        let ended = ScanRequest {
-            predicate: Some(predicate.clone()),
-            files: Some(change.ended.iter().map(|add| add.path.clone()).collect()),
-            layout: TextLayout::Plain,
-            cancel: cancel.clone(),
-            ..ScanRequest::default()
-        };
-        let deleted = write(self.place.store(), &feed, scan::scan(snapshot, &ended)?.batches.map(kinds("delete")))?;
+        let ended = Rows { files: change.ended.iter().map(|add| add.path.clone()).collect(), predicate: Some(predicate.clone()) };
+        let deleted = self.target.changes(snapshot, vec![(ended, "delete", None)], cancel)?;
         orphans.add(&deleted.files);
-        let cdc = |file: NewFile| Cdc {
-            path: file.path,
-            partition_values: file.partition_values.into_iter().collect(),
-            size: i64::try_from(file.size).unwrap_or(i64::MAX),
-            ..Cdc::default()
-        };
-        Ok((written, deleted.files.into_iter().chain(inserted.files).map(cdc).collect()))
+        Ok((written, deleted.files.into_iter().chain(inserted.files).map(change_file).collect()))
     }
 }
 
@@ -596,13 +526,6 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     }
     if options.target_file_size == Some(0) {
         return Err(Error::invalid("`target_file_size` must be positive"));
-    }
-    Ok(())
-}
-
-fn check_appendable(snapshot: &Snapshot, mode: Mode) -> Result<()> {
-    if mode == Mode::Overwrite && features::supported(snapshot.protocol()).contains("appendOnly") && snapshot.metadata().flag("delta.appendOnly") {
-        return Err(Error::invalid("the table is append-only (`delta.appendOnly`): rows can be added, not replaced"));
     }
     Ok(())
 }
@@ -669,57 +592,6 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
     }
 }
 
-/// How many rows of each of these files a predicate is true for; files without any are left out.
-fn matched_rows(snapshot: &Snapshot, predicate: &Bound, files: &[Add], cancel: &Cancel) -> Result<HashMap<String, u64>> {
-    let request = ScanRequest {
-        columns: Some(Vec::new()),
-        predicate: Some(predicate.clone()),
-        files: Some(files.iter().map(|add| add.path.clone()).collect()),
-        metadata: vec![MetadataColumn::FilePath],
-        layout: TextLayout::Plain,
-        cancel: cancel.clone(),
-        ..ScanRequest::default()
-    };
-    let mut out: HashMap<String, u64> = HashMap::new();
-    for batch in scan::scan(snapshot, &request)?.batches {
-        let batch = batch?;
-        let Some(paths) = batch.columns().first().and_then(|paths| paths.as_string_opt::<i32>()) else {
-            return Err(Error::internal("a scan gave no paths"));
-        };
-        // All rows of a batch are of one file.
-        if let Some(path) = paths.iter().flatten().next() {
-            *out.entry(path.to_owned()).or_default() += paths.len() as u64;
-        }
-    }
-    Ok(out)
-}
-
-/// The batch with its last columns under other names; places are counted from the end.
-fn rename_last(batch: &RecordBatch, names: &[(usize, String)]) -> Result<RecordBatch> {
-    let columns = batch.num_columns();
-    let fields: Vec<Field> = batch
-        .schema()
-        .fields()
-        .iter()
-        .enumerate()
-        .map(|(n, field)| match names.iter().find(|(from_end, _)| columns.checked_sub(*from_end) == Some(n)) {
-            Some((_, name)) => field.as_ref().clone().with_name(name),
-            None => field.as_ref().clone(),
-        })
-        .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), batch.columns().to_vec(), &options)?)
-}
-
-/// The batch with one more column of one text.
-fn with_column(batch: &RecordBatch, name: &str, text: &str) -> Result<RecordBatch> {
-    let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
-    fields.push(Arc::new(Field::new(name, Arrow::Utf8, true)));
-    let mut columns = batch.columns().to_vec();
-    columns.push(constant(text, batch.num_rows()));
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-}
-
 /// Batches that wait for the slower of two readers.
 const WAITING: usize = 4;
 
@@ -745,7 +617,7 @@ fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Int64Array, StringArray};
+    use arrow_array::Int64Array;
 
     fn batch(ids: &[i64]) -> RecordBatch {
         RecordBatch::try_from_iter(vec![("id", Arc::new(Int64Array::from(ids.to_vec())) as arrow_array::ArrayRef)]).unwrap()
@@ -766,15 +638,6 @@ mod tests {
         let (data, copy) = tee((0..50).map(|n| Ok(batch(&[n])))).unwrap();
         drop(data);
         assert_eq!(copy.into_iter().count(), 50);
-    }
-
-    #[test]
-    fn columns_are_named_from_the_end() {
-        let kinds = with_column(&batch(&[1, 2]), "_change_type", "insert").unwrap();
-        let renamed = rename_last(&kinds, &[(1, "kind".to_owned())]).unwrap();
-        assert_eq!(renamed.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["id", "kind"]);
-        let texts: &StringArray = renamed.column(1).as_string();
-        assert!(texts.iter().all(|text| text == Some("insert")));
     }
 
     #[test]

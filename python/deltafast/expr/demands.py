@@ -8,17 +8,20 @@ value does not fit.
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import bind_predicate, coercion, read_schema, types
+from deltafast.expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, types
 from deltafast.expr.binder import Binder
 from deltafast.expr.parser import parse
 from deltafast.expr.render import to_spark_sql
 from deltafast.expr.simplify import simplify
 from deltafast.expr.tree import Bound, Cast
 
-__all__ = ["bind_demands"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["bind_demands", "bind_rows", "bind_updates"]
 
 
 def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
@@ -52,10 +55,57 @@ def bind_demands(demands_json: str, schema_json: str, predicate: object = None, 
             column = _column(schema, value["name"])
             value["tree"] = _named(what, lambda sql=value["sql"], k=known, c=column: _value(sql, k, c, zone))
     if predicate is not None:
-        tree = bind_predicate(predicate, schema, zone=zone)
-        sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
-        demands["predicate"] = {"name": "predicate", "sql": sql, "tree": json.loads(tree)}
+        demands["predicate"] = _rows(predicate, schema, zone)
     return json.dumps(demands)
+
+
+def bind_rows(predicate: object, schema_json: str, *, zone: str = "UTC") -> str:
+    """Bind the predicate that says which rows a command changes: JSON of one demand."""
+    return json.dumps(_rows(predicate, read_schema(schema_json), zone))
+
+
+def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC") -> str:
+    """Bind the values that columns get: JSON of a list of demands.
+
+    Args:
+        updates: Spark SQL by column name, in any case, in quotes or without.
+        schema_json: The table's schema.
+        zone: How timestamps without a zone are read.
+
+    Raises:
+        InvalidArgumentError: There is no such column, it is named twice, or its value does not fit.
+        UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
+    """
+    schema = read_schema(schema_json)
+    bound: dict[str, Any] = {}
+    for given, sql in updates.items():
+        name = _spelled(schema, given)
+        if name in bound:
+            message = f"the column `{name}` is given a value twice"
+            raise InvalidArgumentError(message)
+        column = _column(schema, name)
+        tree = _named(f"the new value of `{name}`", lambda sql=sql, c=column: _value(sql, schema, c, zone))
+        bound[name] = {"name": name, "sql": sql, "tree": tree}
+    return json.dumps(list(bound.values()))
+
+
+def _rows(predicate: object, schema: types.Struct, zone: str) -> dict[str, Any]:
+    tree = bind_predicate(predicate, schema, zone=zone)
+    sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
+    return {"name": "predicate", "sql": sql, "tree": json.loads(tree)}
+
+
+def _spelled(schema: types.Struct, name: str) -> str:
+    quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '`"'
+    bare = name[1:-1] if quoted else name
+    for field in schema.fields:
+        if field.name.lower() == bare.lower():
+            return field.name
+    if "." in bare:
+        message = f"the field `{bare}` cannot be updated alone: give its column a whole new value"
+        raise UnsupportedExpressionError(message)
+    message = f"the table has no column `{bare}`; it has {', '.join(field.name for field in schema.fields)}"
+    raise InvalidArgumentError(message)
 
 
 def _named(what: str, bind: Any) -> Any:

@@ -1,0 +1,133 @@
+"""DELETE and UPDATE: binds what the user wrote, lets the core do it, and says in figures what was done."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast import _core
+from deltafast.convert import choices
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr.demands import bind_demands, bind_rows, bind_updates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltafast.filters import Predicate
+    from deltafast.table import DeltaTable
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+    from deltafast.writer import WriterProperties
+
+__all__ = ["delete", "literal", "update"]
+
+
+def delete(
+    table: DeltaTable,
+    predicate: Predicate | None,
+    writer_properties: WriterProperties | None,
+    commit: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+) -> dict[str, Any]:
+    """See `DeltaTable.delete`."""
+    schema, zone = table.schema().to_json(), table._time_zone
+    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
+    moved, report = _core.delete(table._snapshot, _options(table, writer_properties, commit, hooks), rows)
+    table._move(moved)
+    return _figures(report, "num_deleted_rows", "rewrite_time_ms")
+
+
+def update(
+    table: DeltaTable,
+    updates: Mapping[str, str] | None,
+    new_values: Mapping[str, Any] | None,
+    predicate: Predicate | None,
+    writer_properties: WriterProperties | None,
+    commit: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+) -> dict[str, Any]:
+    """See `DeltaTable.update`."""
+    if (updates is None) == (new_values is None):
+        message = "give the new values either as SQL in `updates` or as Python values in `new_values`"
+        raise InvalidArgumentError(message)
+    if updates is None:
+        updates = {name: literal(value) for name, value in cast("Mapping[str, Any]", new_values).items()}
+    if not updates:
+        message = "there is nothing to update: no column is given a value"
+        raise InvalidArgumentError(message)
+    schema, zone = table.schema().to_json(), table._time_zone
+    rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
+    assignments = bind_updates(updates, schema, zone=zone)
+    bound = bind_demands(_core.demands_of(table._snapshot), schema, zone=zone)
+    options = _options(table, writer_properties, commit, hooks)
+    moved, report = _core.update(table._snapshot, options, assignments, bound, rows)
+    table._move(moved)
+    return _figures(report, "num_updated_rows")
+
+
+def _options(
+    table: DeltaTable,
+    writer_properties: WriterProperties | None,
+    commit: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+) -> str:
+    encoding = {
+        "writer_properties": {} if writer_properties is None else writer_properties._options(),
+        "time_zone": table._time_zone,
+    }
+    return json.dumps({"encoding": encoding, "choices": choices(commit, hooks)})
+
+
+def _figures(report: str, *more: str) -> dict[str, Any]:
+    """The figures of a commit under the names of `deltalake`, as numbers."""
+    metrics: dict[str, str] = json.loads(report)["metrics"]
+    names = ["num_added_files", "num_removed_files", "num_copied_rows", "execution_time_ms", "scan_time_ms", *more]
+    out: dict[str, Any] = {}
+    for name in names:
+        first, *rest = name.split("_")
+        value = metrics.get(first + "".join(part.capitalize() for part in rest))
+        out[name] = None if value is None else int(value)
+    return out
+
+
+def literal(value: Any) -> str:
+    """A Python value as Spark SQL.
+
+    Raises:
+        InvalidArgumentError: There is no literal of this type.
+    """
+    for kind, spell in _SPELLED:
+        if isinstance(value, kind):
+            return spell(value)
+    message = f"a {type(value).__name__} cannot be written as SQL; give an expression in `updates`"
+    raise InvalidArgumentError(message)
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _number(value: float) -> str:
+    return f"{value!r}D" if math.isfinite(value) else f"cast('{value!r}' as double)"
+
+
+def _instant(value: datetime) -> str:
+    kind = "TIMESTAMP_NTZ" if value.tzinfo is None else "TIMESTAMP"
+    return f"{kind} '{value.isoformat(' ')}'"
+
+
+# The first that fits: a truth value is an int to Python, a datetime a date.
+_SPELLED: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
+    (type(None), lambda _: "NULL"),
+    (bool, lambda value: "TRUE" if value else "FALSE"),
+    (int, str),
+    (float, _number),
+    (Decimal, lambda value: f"{value:f}BD"),
+    (str, _text),
+    (bytes, lambda value: f"X'{value.hex()}'"),
+    (datetime, _instant),
+    (date, lambda value: f"DATE '{value.isoformat()}'"),
+)

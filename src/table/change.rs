@@ -1,0 +1,392 @@
+//! CHANGE: DELETE and UPDATE: rows for which a predicate is true go or get other values.
+//!
+//! What statistics and partition values say decides first: files that match as a whole end without being read. In the others
+//! the rows are found by reading the predicate's columns. Then either deletion vectors mark them, and an UPDATE adds their
+//! new values beside, or the files are copied with the change.
+//!
+//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Figures and parameters are delta-spark's.
+//! Cost: one pass over the predicate's columns of the files that may match; with vectors one over the rows that change,
+//! without one over the files that have any.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
+use arrow_cast::cast;
+use arrow_select::zip::zip;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::files::{Orphans, add_new, live};
+use super::predicate::negated;
+use super::target::{Edit, Encoding, Rows, Target, change_file};
+use super::vectors::{self, Marked};
+use super::{check_changeable, now_ms};
+use crate::command::{self, Choices, Done, listed};
+use crate::commit::Transaction;
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::expr::Bound;
+use crate::parse::Wanted;
+use crate::protocol::commit_line::{Action, Add};
+use crate::protocol::schema::{StructType, TextLayout};
+use crate::prune;
+use crate::scan::Lens;
+use crate::snapshot::Snapshot;
+use crate::write::Written;
+use crate::write::bindings::{self, Demand, Demands};
+use crate::write::rules::{Computed, Rules};
+
+/// How rows are changed.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChangeOptions {
+    /// How new files are made.
+    pub encoding: Encoding,
+    /// How it is committed.
+    pub choices: Choices,
+}
+
+/// The files that a predicate chooses.
+pub(super) struct Candidates {
+    /// Files that may have rows for which it is true.
+    pub files: Vec<Add>,
+    /// Whether their rows must be looked at: partition values alone do not decide.
+    pub by_row: bool,
+}
+
+/// The files that may have rows for which `predicate` is true.
+pub(super) fn candidates(snapshot: &Snapshot, predicate: &Bound, cancel: &Cancel) -> Result<Candidates> {
+    let lens = Lens::new(snapshot, vec![predicate.clone()]);
+    let files = live(snapshot, lens.wanted(), cancel, |batch| Ok(lens.matching(batch)?.values().set_indices().collect()))?;
+    let by_row = prune::partition_only(predicate, &snapshot.metadata().partition_columns).1.is_some();
+    Ok(Candidates { files, by_row })
+}
+
+/// Deletes the rows for which `predicate` is true, all rows without one.
+///
+/// # Errors
+/// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this release cannot write; as
+/// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether it was committed.
+pub fn delete(snapshot: &Snapshot, predicate: Option<&Demand>, options: &ChangeOptions, cancel: &Cancel) -> Result<Done> {
+    check_changeable(snapshot)?;
+    let work = Work::new(snapshot, predicate, options, cancel)?;
+    let mut orphans = Orphans::new(snapshot.stores().root());
+    let found = work.find()?;
+    let scanned = work.started.elapsed();
+    let mut outcome = Outcome { rows: found.rows, ..Outcome::default() };
+    let (whole, partial): (Vec<Add>, Vec<Add>) = found.files.into_iter().partition(|add| !found.partial.contains_key(&add.path));
+    outcome.end(&whole);
+    if work.target.has_vectors() {
+        outcome.mark(vectors::mark(snapshot, paired(partial, found.partial), &mut orphans, cancel)?);
+    } else if let Some(predicate) = &work.predicate {
+        let files: Vec<String> = partial.iter().map(|add| add.path.clone()).collect();
+        if work.target.has_feed() && !files.is_empty() {
+            // Files that end as a whole are told in full here, too: the feed of a version is its change files alone.
+            let all = whole.iter().chain(&partial).map(|add| add.path.clone()).collect();
+            let gone = Rows { files: all, predicate: Some(predicate.clone()) };
+            outcome.changes(work.target.changes(snapshot, vec![(gone, "delete", None)], cancel)?, &mut orphans);
+        }
+        if !files.is_empty() {
+            let kept = work.target.copy(snapshot, Rows { files, predicate: Some(negated(predicate)?) }, Rules::default(), None, cancel)?;
+            outcome.copied = kept.rows;
+            outcome.add(kept, &mut orphans);
+        }
+        outcome.end(&partial);
+    }
+    let metrics = json!({
+        "numRemovedFiles": outcome.ended, "numRemovedBytes": outcome.ended_bytes, "numAddedFiles": outcome.added, "numAddedBytes": outcome.added_bytes,
+        "numDeletedRows": outcome.rows, "numCopiedRows": outcome.copied, "numAddedChangeFiles": outcome.change_files,
+        "numDeletionVectorsAdded": outcome.marked.added, "numDeletionVectorsRemoved": outcome.marked.removed,
+        "numDeletionVectorsUpdated": outcome.marked.updated,
+        "scanTimeMs": millis(scanned), "rewriteTimeMs": millis(work.started.elapsed().saturating_sub(scanned)), "executionTimeMs": millis(work.started.elapsed()),
+    });
+    work.commit("DELETE", outcome, metrics, orphans)
+}
+
+/// Gives columns other values in the rows for which `predicate` is true, in all rows without one. `assignments` name
+/// top-level columns; `bound` are the table's demands, bound.
+///
+/// # Errors
+/// As [`delete`]; [`Error::ConstraintViolated`] for new values that break what the table demands.
+pub fn update(
+    snapshot: &Snapshot,
+    predicate: Option<&Demand>,
+    assignments: &[Demand],
+    bound: &Demands,
+    options: &ChangeOptions,
+    cancel: &Cancel,
+) -> Result<Done> {
+    check_changeable(snapshot)?;
+    let work = Work::new(snapshot, predicate, options, cancel)?;
+    let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
+    let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
+    let values = Arc::new(NewValues::of(snapshot, assignments, &rules)?);
+    let mut orphans = Orphans::new(snapshot.stores().root());
+    let found = work.find()?;
+    let scanned = work.started.elapsed();
+    let mut outcome = Outcome { rows: found.rows, ..Outcome::default() };
+    let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
+    if !files.is_empty() {
+        let matched = Rows { files: files.clone(), predicate: work.predicate.clone() };
+        let of_matched: Edit = {
+            let values = Arc::clone(&values);
+            Arc::new(move |batch| values.apply(&batch, None))
+        };
+        if work.target.has_feed() {
+            let sources = vec![(matched.clone(), "update_preimage", None), (matched.clone(), "update_postimage", Some(Arc::clone(&of_matched)))];
+            outcome.changes(work.target.changes(snapshot, sources, cancel)?, &mut orphans);
+        }
+        if work.target.has_vectors() {
+            let (whole, partial): (Vec<Add>, Vec<Add>) = found.files.into_iter().partition(|add| !found.partial.contains_key(&add.path));
+            let written = work.target.copy(snapshot, matched, rules, Some(of_matched), cancel)?;
+            outcome.add(written, &mut orphans);
+            outcome.end(&whole);
+            outcome.mark(vectors::mark(snapshot, paired(partial, found.partial), &mut orphans, cancel)?);
+        } else {
+            let predicate = work.predicate.clone();
+            let of_all: Edit = Arc::new(move |batch| {
+                let mask = predicate.as_ref().map(|predicate| predicate.filter_mask(&batch)).transpose()?;
+                values.apply(&batch, mask.as_ref())
+            });
+            let written = work.target.copy(snapshot, Rows { files, predicate: None }, rules, Some(of_all), cancel)?;
+            outcome.copied = found.rows.map_or(0, |rows| written.rows.saturating_sub(rows));
+            outcome.add(written, &mut orphans);
+            outcome.end(&found.files);
+        }
+    }
+    let metrics = json!({
+        "numRemovedFiles": outcome.ended, "numRemovedBytes": outcome.ended_bytes, "numAddedFiles": outcome.added, "numAddedBytes": outcome.added_bytes,
+        "numUpdatedRows": outcome.rows, "numCopiedRows": outcome.copied, "numAddedChangeFiles": outcome.change_files,
+        "numDeletionVectorsAdded": outcome.marked.added, "numDeletionVectorsRemoved": outcome.marked.removed,
+        "numDeletionVectorsUpdated": outcome.marked.updated,
+        "scanTimeMs": millis(scanned), "rewriteTimeMs": millis(work.started.elapsed().saturating_sub(scanned)), "executionTimeMs": millis(work.started.elapsed()),
+    });
+    work.commit("UPDATE", outcome, metrics, orphans)
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn paired(files: Vec<Add>, mut positions: HashMap<String, Positions>) -> Vec<(Add, Positions)> {
+    files.into_iter().filter_map(|add| positions.remove(&add.path).map(|positions| (add, positions))).collect()
+}
+
+/// What both commands do alike.
+struct Work<'a> {
+    snapshot: &'a Snapshot,
+    predicate: Option<Bound>,
+    sql: Option<&'a str>,
+    target: Target,
+    options: &'a ChangeOptions,
+    cancel: &'a Cancel,
+    started: Instant,
+}
+
+/// Rows that a predicate chooses.
+struct Found {
+    /// Files that have any.
+    files: Vec<Add>,
+    /// Those of them of which rows stay, or may: the rows that do not.
+    partial: HashMap<String, Positions>,
+    /// How many, where that is known.
+    rows: Option<u64>,
+}
+
+impl<'a> Work<'a> {
+    fn new(snapshot: &'a Snapshot, predicate: Option<&'a Demand>, options: &'a ChangeOptions, cancel: &'a Cancel) -> Result<Self> {
+        let target = Target::of(snapshot, options.encoding.clone());
+        let bound = predicate.map(Demand::bound).transpose()?;
+        Ok(Self { snapshot, predicate: bound, sql: predicate.map(|demand| demand.sql.as_str()), target, options, cancel, started: Instant::now() })
+    }
+
+    fn find(&self) -> Result<Found> {
+        let Some(predicate) = &self.predicate else {
+            let files = live(self.snapshot, Wanted::default(), self.cancel, |batch| Ok((0..batch.len()).collect()))?;
+            return Ok(Found { rows: counted(&files), files, partial: HashMap::new() });
+        };
+        let Candidates { mut files, by_row } = candidates(self.snapshot, predicate, self.cancel)?;
+        if !by_row {
+            return Ok(Found { rows: counted(&files), files, partial: HashMap::new() });
+        }
+        let rows = Rows { files: files.iter().map(|add| add.path.clone()).collect(), predicate: Some(predicate.clone()) };
+        let mut partial = if files.is_empty() { HashMap::new() } else { rows.positions(self.snapshot, self.cancel)? };
+        files.retain(|add| partial.contains_key(&add.path));
+        let rows = partial.values().map(Positions::len).sum();
+        for add in &files {
+            if partial.get(&add.path).map(Positions::len) == present(add) {
+                partial.remove(&add.path);
+            }
+        }
+        Ok(Found { files, partial, rows: Some(rows) })
+    }
+
+    fn commit(self, name: &str, outcome: Outcome, metrics: Value, orphans: Orphans) -> Result<Done> {
+        let mut operation = command::operation(name, json!({"predicate": listed(&self.sql.map(str::to_owned).into_iter().collect::<Vec<_>>())}), metrics);
+        if outcome.actions.is_empty() {
+            return Ok(Done { metrics: operation.metrics, ..Done::unchanged(self.snapshot) });
+        }
+        operation.row_ids_preserved = Some(self.target.tracks_rows() || outcome.copied == 0 && name == "DELETE");
+        let mut transaction = Transaction::new(self.snapshot);
+        match self.predicate {
+            Some(predicate) => transaction.read_rows(predicate),
+            None => transaction.read_whole_table(),
+        }
+        let removed: Vec<&str> =
+            outcome.actions.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
+        transaction.read_files(removed)?;
+        transaction.extend(outcome.actions);
+        let done = command::commit(transaction, operation, &self.options.choices, self.cancel);
+        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
+            orphans.keep();
+        }
+        done
+    }
+}
+
+/// Rows of a file that are not deleted, where its statistics tell.
+fn present(add: &Add) -> Option<u64> {
+    let rows = add.num_records()? - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality);
+    u64::try_from(rows).ok()
+}
+
+fn counted(files: &[Add]) -> Option<u64> {
+    files.iter().map(present).sum()
+}
+
+/// What a command does to the table.
+#[derive(Default)]
+struct Outcome {
+    actions: Vec<Action>,
+    rows: Option<u64>,
+    copied: u64,
+    added: u64,
+    added_bytes: u64,
+    ended: u64,
+    ended_bytes: i64,
+    change_files: u64,
+    marked: Marked,
+}
+
+impl Outcome {
+    fn end(&mut self, files: &[Add]) {
+        let now = now_ms();
+        self.ended += files.len() as u64;
+        self.ended_bytes += files.iter().map(|add| add.size).sum::<i64>();
+        self.marked.removed += files.iter().filter(|add| add.deletion_vector.is_some()).count() as u64;
+        self.actions.extend(files.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+    }
+
+    fn add(&mut self, written: Written, orphans: &mut Orphans) {
+        orphans.add(&written.files);
+        self.added += written.files.len() as u64;
+        self.added_bytes += written.files.iter().map(|file| file.size).sum::<u64>();
+        self.actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
+    }
+
+    fn changes(&mut self, written: Written, orphans: &mut Orphans) {
+        orphans.add(&written.files);
+        self.change_files += written.files.len() as u64;
+        self.actions.extend(written.files.into_iter().map(|file| Action::Cdc(change_file(file))));
+    }
+
+    fn mark(&mut self, marked: Marked) {
+        self.ended += marked.ended;
+        self.ended_bytes += marked.ended_bytes;
+        self.marked.added += marked.added;
+        self.marked.removed += marked.removed;
+        self.marked.updated += marked.updated;
+        self.actions.extend(marked.actions);
+    }
+}
+
+/// The values that an UPDATE gives.
+struct NewValues {
+    schema: StructType,
+    assigned: Vec<(usize, Bound)>,
+    /// Generated columns that follow from others and are not assigned themselves.
+    generated: Vec<(usize, Computed)>,
+}
+
+impl NewValues {
+    fn of(snapshot: &Snapshot, assignments: &[Demand], rules: &Rules) -> Result<Self> {
+        let schema = snapshot.schema().clone();
+        let identities = bindings::identities(snapshot.protocol(), &schema)?;
+        let place = |name: &str| {
+            let place = schema.fields.iter().position(|field| field.name == name);
+            place.ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")).at_column(name))
+        };
+        let mut assigned: Vec<(usize, Bound)> = Vec::new();
+        for assignment in assignments {
+            let place = place(&assignment.name)?;
+            if assigned.iter().any(|(known, _)| *known == place) {
+                return Err(Error::invalid("the column is assigned twice").at_column(&assignment.name));
+            }
+            if identities.iter().any(|identity| identity.column == assignment.name) {
+                return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give").at_column(&assignment.name));
+            }
+            assigned.push((place, assignment.bound()?));
+        }
+        let generated = rules.generated.iter().map(|rule| Ok((place(&rule.column)?, rule.clone()))).collect::<Result<Vec<_>>>()?;
+        let generated = generated.into_iter().filter(|(place, _)| assigned.iter().all(|(known, _)| known != place)).collect();
+        Ok(Self { schema, assigned, generated })
+    }
+
+    /// The batch with new values where `mask` is set. Columns behind the table's are those of row tracking: a row that
+    /// changes loses its commit version and so gets that of the commit.
+    fn apply(&self, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<RecordBatch> {
+        let (schema, rows) = (batch.schema(), batch.num_rows());
+        let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+        let set = |columns: &mut Vec<ArrayRef>, place: usize, value: ArrayRef| -> Result<()> {
+            let Some(slot) = columns.get_mut(place) else { return Err(Error::internal("a scan lacks a column of the table")) };
+            let value = if value.data_type() == slot.data_type() { value } else { cast(&value, slot.data_type())? };
+            *slot = match mask {
+                Some(mask) => zip(mask, &value, slot)?,
+                None => value,
+            };
+            Ok(())
+        };
+        for (place, expr) in &self.assigned {
+            let name = self.schema.fields.get(*place).map_or("", |field| field.name.as_str());
+            let value = masked(expr, batch, mask).map_err(|e| e.at_column(name))?;
+            set(&mut columns, *place, value)?;
+        }
+        if !self.generated.is_empty() {
+            let changed = RecordBatch::try_new(Arc::clone(&schema), columns.clone())?;
+            for (place, rule) in &self.generated {
+                set(&mut columns, *place, masked(&rule.expr, &changed, mask).map_err(|e| e.at_column(&rule.column))?)?;
+            }
+        }
+        let versions = self.schema.fields.len() + 1;
+        if let Some(version) = columns.get(versions) {
+            let nothing = new_null_array(version.data_type(), rows);
+            set(&mut columns, versions, nothing)?;
+        }
+        Ok(RecordBatch::try_new(schema, columns)?)
+    }
+}
+
+/// The values of an expression in the rows of the mask: it must not fail for the others.
+fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
+    let plain = expr.data_type().to_arrow(TextLayout::Plain);
+    let Some(mask) = mask.filter(|mask| mask.true_count() < mask.len() && expr.expr.can_fail(expr.ansi)) else {
+        return Ok(cast(&expr.evaluate(batch)?, &plain)?);
+    };
+    let few = arrow_select::filter::filter_record_batch(batch, mask)?;
+    let values = cast(&expr.evaluate(&few)?, &plain)?;
+    // Back to where the rows were; what stands between is never looked at.
+    let mut next = 0_u32;
+    let places: arrow_array::UInt32Array = mask
+        .iter()
+        .map(|set| {
+            (set == Some(true)).then(|| {
+                next += 1;
+                next - 1
+            })
+        })
+        .collect();
+    Ok(arrow_select::take::take(&values, &places, None)?)
+}

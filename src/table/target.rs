@@ -1,0 +1,248 @@
+//! A table as an operation writes it: how its new files are made, which rows are copied into them, and what its feed is told.
+//!
+//! Copied rows keep their ids where the table tracks rows; a row that an edit changes gets the commit's version.
+//!
+//! Protocol: "Change Data Files", "Writer Requirements for Row Tracking". Cost: one pass over the rows that are copied.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType as Arrow, Field, Schema};
+use serde::Deserialize;
+
+use super::predicate::constant;
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::expr::Bound;
+use crate::pq::{Mapping, WriterProperties};
+use crate::protocol::action::{Metadata, Protocol};
+use crate::protocol::calendar::Zone;
+use crate::protocol::commit_line::Cdc;
+use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::properties;
+use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::scan::{self, MetadataColumn, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::rules::Rules;
+use crate::write::{NewFile, WriteRequest, Written, write};
+
+/// How files are made.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Encoding {
+    /// Bytes of a file after which a new one is begun.
+    pub target_file_size: Option<u64>,
+    /// How files are encoded.
+    pub writer_properties: WriterProperties,
+    /// Files that are written at the same time at most.
+    pub max_open_files: Option<usize>,
+    /// Bytes of memory for rows that are not written yet.
+    pub memory: Option<u64>,
+    /// Where timestamps without a zone are read when the column is an instant; UTC if `None`, an empty text refuses them.
+    pub time_zone: Option<String>,
+}
+
+/// A table as it is to be written.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub protocol: Protocol,
+    pub metadata: Metadata,
+    pub schema: StructType,
+    pub encoding: Encoding,
+}
+
+/// Rows of some files of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    /// Paths of the files in the log.
+    pub files: Vec<String>,
+    /// Only those for which it is true.
+    pub predicate: Option<Bound>,
+}
+
+/// What becomes of rows on their way: a batch of the table's columns, behind which the columns of row tracking may stand.
+pub(super) type Edit = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
+
+/// The column of a feed that says what happened to a row.
+const KIND: &str = "_change_type";
+
+/// The columns of row tracking and the properties that name them in files, in the order in which copies have them.
+const TRACKED: [(MetadataColumn, &str); 2] = [
+    (MetadataColumn::RowId, "delta.rowTracking.materializedRowIdColumnName"),
+    (MetadataColumn::RowCommitVersion, "delta.rowTracking.materializedRowCommitVersionColumnName"),
+];
+
+impl Target {
+    /// The table as it is.
+    pub(super) fn of(snapshot: &Snapshot, encoding: Encoding) -> Self {
+        Self { protocol: snapshot.protocol().clone(), metadata: snapshot.metadata().clone(), schema: snapshot.schema().clone(), encoding }
+    }
+
+    pub(super) fn has_feed(&self) -> bool {
+        let on = |key: &str| properties::flag(&self.metadata.configuration, key);
+        features::supported(&self.protocol).contains("changeDataFeed") && (on("delta.enableChangeDataFeed") || on("delta.enableChangeDataCapture"))
+    }
+
+    pub(super) fn tracks_rows(&self) -> bool {
+        features::supported(&self.protocol).contains("rowTracking") && self.metadata.flag("delta.enableRowTracking")
+    }
+
+    /// Whether rows are deleted by deletion vectors rather than by copying the others.
+    pub(super) fn has_vectors(&self) -> bool {
+        features::supported(&self.protocol).contains("deletionVectors") && self.metadata.flag("delta.enableDeletionVectors")
+    }
+
+    /// How files of the table are written.
+    pub(super) fn request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
+        let usual = WriteRequest::new(self.schema.clone());
+        let configuration = &self.metadata.configuration;
+        let on = |key: &str| properties::flag(configuration, key);
+        let target = configuration.get("delta.targetFileSize").and_then(|text| properties::bytes(text));
+        let supported = features::supported(&self.protocol);
+        Ok(WriteRequest {
+            partition_columns: self.metadata.partition_columns.clone(),
+            mapping: match features::column_mapping(&self.protocol, &self.metadata)? {
+                ColumnMapping::None => Mapping::None,
+                ColumnMapping::Name => Mapping::Name,
+                ColumnMapping::Id => Mapping::Id,
+            },
+            properties: configuration.clone(),
+            materialize_partition_columns: supported.contains("materializePartitionColumns")
+                || on("delta.enableIcebergCompatV1")
+                || on("delta.enableIcebergCompatV2"),
+            writer_properties: self.encoding.writer_properties.clone(),
+            target_file_size: self.encoding.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
+            max_open_files: self.encoding.max_open_files.unwrap_or(usual.max_open_files).max(1),
+            memory: self.encoding.memory.unwrap_or(usual.memory),
+            zone: match self.encoding.time_zone.as_deref() {
+                None => usual.zone,
+                Some("") => None,
+                Some(name) => Some(Zone::parse(name)?),
+            },
+            rules,
+            cancel: cancel.clone(),
+            ..usual
+        })
+    }
+
+    /// The same for change files.
+    pub(super) fn feed_request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
+        let mut out = self.request(rules, cancel)?;
+        out.schema.fields.push(StructField::new(KIND, DataType::String, true));
+        out.hidden.push(KIND.to_owned());
+        out.change_data = true;
+        Ok(out)
+    }
+
+    /// Copies rows into new files.
+    pub(super) fn copy(&self, snapshot: &Snapshot, rows: Rows, rules: Rules, edit: Option<Edit>, cancel: &Cancel) -> Result<Written> {
+        let mut request = self.request(rules, cancel)?;
+        let mut scanned = rows.scan(cancel);
+        if self.tracks_rows() && snapshot.protocol().has_writer_feature("rowTracking") {
+            for (column, property) in TRACKED {
+                let name = self.metadata.configuration.get(property);
+                let name = name.ok_or_else(|| Error::corrupt(format!("the table tracks rows and has no `{property}`")))?;
+                request.schema.fields.push(StructField::new(name, DataType::Long, true));
+                request.hidden.push(name.clone());
+                scanned.metadata.push(column);
+            }
+        }
+        let names = request.hidden.clone();
+        let batches = scan::scan(snapshot, &scanned)?.batches;
+        let edited = move |batch: Result<RecordBatch>| match &edit {
+            Some(edit) => edit(batch?).and_then(|batch| rename_last(&batch, &names)),
+            None => rename_last(&batch?, &names),
+        };
+        write(snapshot.stores().root(), &request, batches.map(edited))
+    }
+
+    /// Writes change files: of each source its rows, edited, as changes of this kind.
+    pub(super) fn changes(&self, snapshot: &Snapshot, sources: Vec<(Rows, &'static str, Option<Edit>)>, cancel: &Cancel) -> Result<Written> {
+        let mut streams = Vec::with_capacity(sources.len());
+        for (rows, kind, edit) in sources {
+            let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
+            streams.push(batches.map(move |batch| {
+                let batch = batch?;
+                changed(&if let Some(edit) = &edit { edit(batch)? } else { batch }, kind)
+            }));
+        }
+        write(snapshot.stores().root(), &self.feed_request(Rules::default(), cancel)?, streams.into_iter().flatten())
+    }
+}
+
+impl Rows {
+    fn scan(self, cancel: &Cancel) -> ScanRequest {
+        ScanRequest { predicate: self.predicate, files: Some(self.files), layout: TextLayout::Plain, cancel: cancel.clone(), ..ScanRequest::default() }
+    }
+
+    /// Where they are: positions by path, of the files that have any.
+    pub(super) fn positions(self, snapshot: &Snapshot, cancel: &Cancel) -> Result<HashMap<String, Positions>> {
+        let request = ScanRequest { columns: Some(Vec::new()), metadata: vec![MetadataColumn::FilePath, MetadataColumn::RowIndex], ..self.scan(cancel) };
+        let mut out = HashMap::new();
+        for batch in scan::scan(snapshot, &request)?.batches {
+            note_positions(&batch?, &mut out)?;
+        }
+        Ok(out)
+    }
+}
+
+/// Notes the rows of a batch whose last columns are the file's path and the row's position.
+pub(super) fn note_positions(batch: &RecordBatch, out: &mut HashMap<String, Positions>) -> Result<()> {
+    let [.., paths, index] = batch.columns() else { return Err(Error::internal("a scan gave no positions")) };
+    let (Some(paths), Some(index)) = (paths.as_string_opt::<i32>(), index.as_primitive_opt::<Int64Type>()) else {
+        return Err(Error::internal("a scan gave no positions"));
+    };
+    // All rows of a batch are of one file.
+    let Some(path) = paths.iter().flatten().next() else { return Ok(()) };
+    let new = Positions::from_ascending(index.values().iter().map(|row| u64::try_from(*row).unwrap_or(0)))?;
+    match out.get_mut(path) {
+        Some(known) => *known = known.union(&new),
+        None => _ = out.insert(path.to_owned(), new),
+    }
+    Ok(())
+}
+
+/// The batch with its last columns under these names.
+fn rename_last(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
+    let first = batch.num_columns().saturating_sub(names.len());
+    let schema = batch.schema();
+    let fields = schema.fields().iter().enumerate().map(|(n, field)| match n.checked_sub(first).and_then(|n| names.get(n)) {
+        Some(name) => field.as_ref().clone().with_name(name),
+        None => field.as_ref().clone(),
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields.collect::<Vec<_>>())), batch.columns().to_vec(), &options)?)
+}
+
+/// The batch as changes of one kind.
+pub(super) fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
+    let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new(KIND, Arrow::Utf8, true)));
+    let mut columns = batch.columns().to_vec();
+    columns.push(constant(kind, batch.num_rows()));
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// The action of a change file.
+pub(super) fn change_file(file: NewFile) -> Cdc {
+    Cdc { path: file.path, partition_values: file.partition_values.into_iter().collect(), size: i64::try_from(file.size).unwrap_or(i64::MAX), ..Cdc::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Int64Array, StringArray};
+
+    #[test]
+    fn columns_are_named_from_the_end() {
+        let batch = RecordBatch::try_from_iter(vec![("id", Arc::new(Int64Array::from(vec![1, 2])) as arrow_array::ArrayRef)]).unwrap();
+        let renamed = rename_last(&changed(&batch, "insert").unwrap(), &["kind".to_owned()]).unwrap();
+        assert_eq!(renamed.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["id", "kind"]);
+        let texts: &StringArray = renamed.column(1).as_string();
+        assert!(texts.iter().all(|text| text == Some("insert")));
+    }
+}

@@ -1,0 +1,155 @@
+//! Rows deleted by deletion vectors: positions by file -> vectors in shared files, and the actions that exchange them.
+//!
+//! New positions join those of a file's vector; a file of which no row is left ends. Statistics stay, but for
+//! `tightBounds`: the bounds still hold, only that they are met by a row is no longer certain.
+//!
+//! Protocol: "Deletion Vectors", "Writer Requirement for Deletion Vectors", "Per-file Statistics".
+//! Cost: a request for the vectors of a file of vectors that there are, one for every 2 MB of new ones.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::files::Orphans;
+use super::now_ms;
+use crate::dv::{self, Descriptor, FileWriter, Positions};
+use crate::error::{Error, Result, ResultExt};
+use crate::exec::Cancel;
+use crate::pq::survey;
+use crate::protocol::commit_line::{Action, Add, DeletionVector};
+use crate::scan::vector_file;
+use crate::snapshot::Snapshot;
+use crate::store::{Put, Role};
+
+/// Bytes of a file of vectors after which a new one is begun (delta-spark's packing).
+const PACKED: usize = 2 << 20;
+
+/// What became of the files.
+#[derive(Debug, Default)]
+pub(super) struct Marked {
+    /// Ends and beginnings of files and vectors.
+    pub actions: Vec<Action>,
+    /// Vectors that files have now and had not.
+    pub added: u64,
+    /// Vectors of files that ended with them.
+    pub removed: u64,
+    /// Vectors that another one took the place of.
+    pub updated: u64,
+    /// Files that ended, and their bytes.
+    pub ended: u64,
+    pub ended_bytes: i64,
+}
+
+/// Deletes rows of files, each with its positions.
+pub(super) fn mark(snapshot: &Snapshot, files: Vec<(Add, Positions)>, orphans: &mut Orphans, cancel: &Cancel) -> Result<Marked> {
+    let known: Vec<Descriptor> = files.iter().filter_map(|(add, _)| add.deletion_vector.as_ref().map(descriptor)).collect();
+    let mut known = dv::load_all(&known, |path| vector_file(snapshot.stores(), path))?.into_iter();
+    let (mut out, now) = (Marked::default(), now_ms());
+    let mut packer = Packer::default();
+    for (add, new) in files {
+        cancel.check()?;
+        let before = if add.deletion_vector.is_some() { known.next() } else { None };
+        let positions = before.as_ref().map_or_else(|| new.clone(), |before| before.positions().union(&new));
+        let rows = rows_of(snapshot, &add)?;
+        out.actions.push(Action::Remove(add.to_remove(now, true)));
+        if positions.len() >= rows {
+            out.ended += 1;
+            out.ended_bytes += add.size;
+            out.removed += u64::from(before.is_some());
+            continue;
+        }
+        if before.is_some() {
+            out.updated += 1;
+        } else {
+            out.added += 1;
+        }
+        let stats = Some(loosened(add.stats.as_deref(), rows).at_file(&add.path)?);
+        let vector = packer.push(snapshot, &positions, orphans)?;
+        out.actions.push(Action::Add(Add { stats, deletion_vector: Some(vector), data_change: true, ..add }));
+    }
+    packer.end(snapshot, orphans)?;
+    Ok(out)
+}
+
+fn descriptor(vector: &DeletionVector) -> Descriptor {
+    Descriptor {
+        storage_type: vector.storage_type.clone(),
+        path_or_inline_dv: vector.path_or_inline_dv.clone(),
+        offset: vector.offset,
+        size_in_bytes: vector.size_in_bytes,
+        cardinality: vector.cardinality,
+    }
+}
+
+/// Rows of a file, deleted ones included; its footer knows where statistics do not.
+pub(super) fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+    if let Some(rows) = add.num_records().and_then(|rows| u64::try_from(rows).ok()) {
+        return Ok(rows);
+    }
+    let path = crate::protocol::data_path::canonical(&add.path)?;
+    let file = snapshot.stores().file(&path, u64::try_from(add.size).ok())?;
+    Ok(survey(&file)?.num_rows())
+}
+
+/// The statistics of a file of which rows are deleted. Values are kept to the letter.
+fn loosened(stats: Option<&str>, rows: u64) -> Result<String> {
+    let mut parts: BTreeMap<String, Box<RawValue>> = match stats {
+        // Statistics that cannot be read are as good as none.
+        Some(text) => serde_json::from_str(text).unwrap_or_default(),
+        None => BTreeMap::new(),
+    };
+    let raw = |text: String| RawValue::from_string(text).map_err(|e| Error::internal(format!("no JSON: {e}")));
+    parts.insert("numRecords".to_owned(), raw(rows.to_string())?);
+    parts.insert("tightBounds".to_owned(), raw("false".to_owned())?);
+    serde_json::to_string(&parts).map_err(|e| Error::internal(format!("statistics are no JSON: {e}")))
+}
+
+/// The file of vectors that is being filled.
+#[derive(Default)]
+struct Packer {
+    open: Option<(dv::NewFile, FileWriter)>,
+}
+
+impl Packer {
+    fn push(&mut self, snapshot: &Snapshot, positions: &Positions, orphans: &mut Orphans) -> Result<DeletionVector> {
+        if self.open.as_ref().is_some_and(|(_, writer)| writer.len() >= PACKED) {
+            self.end(snapshot, orphans)?;
+        }
+        let (file, writer) = match &mut self.open {
+            Some(open) => open,
+            none => none.insert((dv::NewFile::new(&crate::exec::uuid())?, FileWriter::default())),
+        };
+        let written = writer.push(positions)?;
+        Ok(DeletionVector {
+            storage_type: "u".to_owned(),
+            path_or_inline_dv: file.in_log.clone(),
+            offset: Some(written.offset),
+            size_in_bytes: written.size_in_bytes,
+            cardinality: written.cardinality,
+        })
+    }
+
+    fn end(&mut self, snapshot: &Snapshot, orphans: &mut Orphans) -> Result<()> {
+        let Some((file, writer)) = self.open.take() else { return Ok(()) };
+        orphans.add_path(&file.path);
+        match snapshot.stores().root().put_if_absent(&file.path, writer.finish(), Role::Essential).at_file(&file.path)? {
+            Put::Created => Ok(()),
+            Put::Exists => Err(Error::internal(format!("a file named {} was there already", file.path))),
+            Put::Unknown(error) | Put::Unsynced(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_keep_every_digit() {
+        let stats = r#"{"numRecords":3,"minValues":{"d":12345678901234567890.123456789,"tightBounds":1},"tightBounds":true}"#;
+        let loose = loosened(Some(stats), 3).unwrap();
+        assert_eq!(loose, r#"{"minValues":{"d":12345678901234567890.123456789,"tightBounds":1},"numRecords":3,"tightBounds":false}"#);
+        assert_eq!(loosened(None, 7).unwrap(), r#"{"numRecords":7,"tightBounds":false}"#);
+        assert_eq!(loosened(Some("NaN"), 7).unwrap(), r#"{"numRecords":7,"tightBounds":false}"#);
+    }
+}

@@ -1,0 +1,328 @@
+"""DELETE and UPDATE: rows, actions, figures and feed, read back by `deltalake` where it can."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from deltafast import DeltaTable, Field, Schema, write_deltalake
+from deltafast.commands.change import literal
+from deltafast.exceptions import (
+    ConcurrentAppendError,
+    ConstraintViolatedError,
+    InvalidArgumentError,
+)
+from deltafast.expr import UnsupportedExpressionError
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Callable
+
+deltalake = pytest.importorskip("deltalake")
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+PLAIN: dict[str, str] = {}
+Row = dict[str, Any]
+
+
+def rows(count: int = 100) -> pa.Table:
+    """Return rows with two numbers, a text with nulls and a partition."""
+    return pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "n": pa.array([i % 10 for i in range(count)], pa.int32()),
+            "s": [None if i % 7 == 0 else f"s{i}" for i in range(count)],
+            "p": ["even" if i % 2 == 0 else "odd" for i in range(count)],
+        }
+    )
+
+
+def made(path: pathlib.Path, configuration: dict[str, str], **options: Any) -> DeltaTable:
+    """Write a table of two versions with rows."""
+    data = rows()
+    write_deltalake(str(path), data.slice(0, 60), configuration=configuration, **options)
+    write_deltalake(str(path), data.slice(60), mode="append")
+    return DeltaTable(str(path))
+
+
+def of(table: DeltaTable) -> list[Row]:
+    """Return the rows of a fresh handle by `id`."""
+    fresh, moved = (
+        sorted(handle.to_pyarrow_table().to_pylist(), key=lambda row: row["id"])
+        for handle in (DeltaTable(table.table_uri), table)
+    )
+    assert fresh == moved
+    return fresh
+
+
+def last(table: DeltaTable) -> list[dict[str, Any]]:
+    """Return the actions of the newest commit."""
+    import pathlib
+
+    log = pathlib.Path(table.table_uri.removeprefix("file://")) / "_delta_log" / f"{table.version():020}.json"
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def theirs(table: DeltaTable) -> list[Row]:
+    """Return the rows as deltalake's own engine reads them."""
+    path = table.table_uri
+    found = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute("select * from t")
+    return sorted(pa.table(found).to_pylist(), key=lambda row: row["id"])
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+@pytest.mark.parametrize(
+    ("predicate", "gone"),
+    [
+        ("id % 3 = 0", lambda row: row["id"] % 3 == 0),
+        ("s is null", lambda row: row["s"] is None),
+        ("s > 's5'", lambda row: row["s"] is not None and row["s"] > "s5"),
+        ("id < 60", lambda row: row["id"] < 60),
+        ("p = 'odd'", lambda row: row["p"] == "odd"),
+        ("p = 'odd' and n = 3", lambda row: row["p"] == "odd" and row["n"] == 3),
+        ("id > 1000", lambda _row: False),
+        (None, lambda _row: True),
+        ([("n", "in", [1, 2])], lambda row: row["n"] in (1, 2)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("partition", [None, ["p"]], ids=["whole", "partitioned"])
+def test_delete(
+    tmp_path: pathlib.Path,
+    configuration: dict[str, str],
+    predicate: Any,
+    gone: Callable[[Row], bool],
+    partition: list[str] | None,
+) -> None:
+    table = made(tmp_path / "t", configuration, partition_by=partition)
+    before = of(table)
+    figures = table.delete(predicate)
+    expected = [row for row in before if not gone(row)]
+    assert of(table) == expected == theirs(table)
+    assert figures["num_deleted_rows"] == len(before) - len(expected)
+    if len(expected) == len(before):
+        assert table.version() == 1
+        return
+    assert table.version() == 2
+    history = table.history(1)[0]
+    assert history["operation"] == "DELETE"
+    adds = [action["add"] for action in last(table) if "add" in action]
+    assert all(("deletionVector" in add) == bool(configuration) for add in adds)
+    if configuration:
+        assert figures["num_added_files"] == 0
+        assert all(json.loads(add["stats"])["tightBounds"] is False for add in adds)
+    assert figures["num_added_files"] == sum("deletionVector" not in add for add in adds)
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+def test_many_deletes_leave_what_no_predicate_chose(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
+    chance = random.Random(5)
+    table = made(tmp_path / "t", configuration)
+    model = of(table)
+    while model:
+        low = chance.randrange(100)
+        table.delete(f"id between {low} and {low + chance.randrange(40)} and n <> {chance.randrange(12)}")
+        upper = of(table)
+        assert {row["id"] for row in upper} <= {row["id"] for row in model}
+        assert theirs(table) == upper
+        model = upper
+        if table.version() > 12:
+            table.delete()
+            model = of(table)
+    assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().num_rows == 0
+    assert not DeltaTable(str(tmp_path / "t")).file_uris()
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+@pytest.mark.parametrize("partition", [None, ["p"]], ids=["whole", "partitioned"])
+@pytest.mark.parametrize(
+    ("updates", "predicate", "chosen", "changed"),
+    [
+        ({"n": "n + id"}, "id % 5 = 1", lambda r: r["id"] % 5 == 1, lambda r: {"n": r["n"] + r["id"]}),
+        (
+            {"s": "upper(s)", "n": "0"},
+            "n = 4",
+            lambda r: r["n"] == 4,
+            lambda r: {"s": r["s"] and r["s"].upper(), "n": 0},
+        ),
+        ({"S": "null"}, None, lambda _r: True, lambda _r: {"s": None}),
+        ({"p": "'new'"}, "id < 10", lambda r: r["id"] < 10, lambda _r: {"p": "new"}),
+        ({"n": "id"}, "id >= 60", lambda r: r["id"] >= 60, lambda r: {"n": r["id"]}),
+        ({"n": "100 div n"}, "n > 0", lambda r: r["n"] > 0, lambda r: {"n": 100 // r["n"]}),
+        ({"n": "1"}, "id = -1", lambda _r: False, lambda r: r),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_update(
+    tmp_path: pathlib.Path,
+    configuration: dict[str, str],
+    partition: list[str] | None,
+    updates: dict[str, str],
+    predicate: str | None,
+    chosen: Callable[[Row], bool],
+    changed: Callable[[Row], Row],
+) -> None:
+    table = made(tmp_path / "t", configuration, partition_by=partition)
+    before = of(table)
+    figures = table.update(updates, predicate=predicate)
+    expected = [row | changed(row) if chosen(row) else row for row in before]
+    assert of(table) == expected == theirs(table)
+    assert figures["num_updated_rows"] == sum(map(chosen, before))
+    assert table.version() == (2 if any(map(chosen, before)) else 1)
+    if configuration:
+        assert figures["num_copied_rows"] == 0
+    if table.version() == 2:
+        assert table.history(1)[0]["operation"] == "UPDATE"
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+def test_the_feed_tells_every_change(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
+    table = made(tmp_path / "t", configuration | {"delta.enableChangeDataFeed": "true"})
+    table.delete("id in (3, 70)")
+    table.update({"n": "-1"}, predicate="id = 4")
+    table.delete("id >= 60")
+    table.delete()
+    feed = table.load_cdf(starting_version=2)
+    found = sorted(
+        (row["_commit_version"], row["_change_type"], row["id"], row["n"]) for row in pa.table(feed).to_pylist()
+    )
+    by_version: dict[int, list[tuple[str, int, int]]] = {}
+    for version, kind, number, n in found:
+        by_version.setdefault(version, []).append((kind, number, n))
+    assert by_version[2] == [("delete", 3, 3), ("delete", 70, 0)]
+    assert by_version[3] == [("update_postimage", 4, -1), ("update_preimage", 4, 4)]
+    assert [entry[1] for entry in by_version[4]] == [i for i in range(60, 100) if i != 70]
+    assert {entry[0] for entry in by_version[5]} == {"delete"}
+    assert [entry[1] for entry in by_version[5]] == [i for i in range(60) if i != 3]
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+def test_row_ids_stay_and_versions_follow_changes(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
+    table = made(tmp_path / "t", configuration | {"delta.enableRowTracking": "true"})
+
+    def tracked() -> dict[int, tuple[int, int]]:
+        found = pa.table(table.scan(metadata_columns=["row_id", "row_commit_version"])).to_pylist()
+        return {row["id"]: (row["row_id"], row["row_commit_version"]) for row in found}
+
+    before = tracked()
+    table.update({"s": "'x'"}, predicate="n = 2")
+    table.delete("n = 3")
+    after = tracked()
+    assert set(after) == {i for i in before if i % 10 != 3}
+    for number, (row_id, version) in after.items():
+        assert row_id == before[number][0]
+        assert version == (2 if number % 10 == 2 else before[number][1])
+
+
+def test_what_the_table_demands_holds_for_new_values(tmp_path: pathlib.Path) -> None:
+    fields = [
+        Field("id", "long", nullable=False),
+        Field("n", "integer"),
+        Field("twice", "long", metadata={"delta.generationExpression": "id * 2"}),
+    ]
+    table = DeltaTable.create(str(tmp_path / "t"), Schema(fields), configuration={"delta.constraints.small": "n < 100"})
+    write_deltalake(
+        table, pa.table({"id": pa.array([1, 2, 3], pa.int64()), "n": pa.array([1, 2, 3], pa.int32())}), mode="append"
+    )
+    table.update({"id": "id + 10"}, predicate="n >= 2")
+    found = {row["id"]: row["twice"] for row in table.to_pyarrow_table().to_pylist()}
+    assert found == {1: 2, 12: 24, 13: 26}
+    for updates, message in (
+        ({"n": "n + 98"}, "`small`"),
+        ({"id": "null"}, "id"),
+        ({"twice": "7"}, "generated column"),
+    ):
+        files = sorted(path.name for path in (tmp_path / "t").glob("*.parquet"))
+        with pytest.raises(ConstraintViolatedError, match=message):
+            table.update(updates)
+        assert sorted(path.name for path in (tmp_path / "t").glob("*.parquet")) == files
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(InvalidArgumentError, match="append-only"):
+        table.delete("id = 1")
+    with pytest.raises(InvalidArgumentError, match="append-only"):
+        table.update({"n": "1"})
+
+
+def test_wrong_updates_are_refused(tmp_path: pathlib.Path) -> None:
+    table = made(tmp_path / "t", {})
+    for arguments, message in (
+        ({"updates": {"x": "1"}}, "no column `x`"),
+        ({"updates": {"n": "1", "N": "2"}}, "twice"),
+        ({"updates": {"n": "m + 1"}}, "m"),
+        ({"updates": {"n": "date '2026-01-01'"}}, "type"),
+        ({"updates": {}}, "nothing to update"),
+        ({}, "either"),
+        ({"updates": {"n": "1"}, "new_values": {"n": 1}}, "either"),
+        ({"new_values": {"n": object()}}, "object"),
+        ({"new_values": {"n": [1]}}, "list"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            table.update(**arguments)
+    with pytest.raises(UnsupportedExpressionError, match="field"):
+        table.update({"s.x": "1"})
+    with pytest.raises(InvalidArgumentError, match="nope"):
+        table.delete("nope = 1")
+    assert table.version() == 1
+
+
+def test_python_values_become_literals(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "t")
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+    values: dict[str, Any] = {
+        "i": 7, "f": 1.5, "d": Decimal("1.25"), "t": "it's a \\ 'text'", "b": b"\x00\xff", "z": True,
+        "at": moment, "local": moment.replace(tzinfo=None), "day": date(2026, 3, 4), "none": None,
+    }  # fmt: skip
+    types = {
+        "i": pa.int64(), "f": pa.float64(), "d": pa.decimal128(10, 2), "t": pa.string(), "b": pa.binary(),
+        "z": pa.bool_(), "at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"), "day": pa.date32(),
+        "none": pa.string(),
+    }  # fmt: skip
+    write_deltalake(path, pa.table({name: pa.array([None], kind) for name, kind in types.items()}))
+    table = DeltaTable(path)
+    table.update(new_values=values)
+    assert table.to_pyarrow_table().to_pylist() == [values]
+    assert literal(float("inf")) == "cast('inf' as double)"
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+def test_stale_handles(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
+    path = str(tmp_path / "t")
+    base = {"delta.isolationLevel": "WriteSerializable"} | configuration
+    made(tmp_path / "t", base)
+    append = rows(3)
+    stale = DeltaTable(path)
+    DeltaTable(path).delete("id = 5")
+    write_deltalake(stale, append, mode="append")
+    assert len(of(stale)) == 102
+
+    stale = DeltaTable(path)
+    write_deltalake(path, append, mode="append")
+    stale.delete("id = 6")
+    assert len(of(stale)) == 104, "a blind append does not disturb a delete"
+
+    stale = DeltaTable(path)
+    DeltaTable(path).delete("id = 7")
+    with pytest.raises(ConcurrentAppendError):
+        stale.delete("id = 8")
+    stale = DeltaTable(path)
+    DeltaTable(path).update({"n": "n"}, predicate="id = 9")
+    with pytest.raises(ConcurrentAppendError):
+        stale.update({"n": "1"}, predicate="id = 10")
+    assert len(of(stale)) == 103
+
+
+def test_deletes_of_deltalake_and_ours_join(tmp_path: pathlib.Path) -> None:
+    table = made(tmp_path / "t", {})
+    deltalake.DeltaTable(table.table_uri).delete("id < 5")
+    table = DeltaTable(table.table_uri)
+    table.delete("id < 10")
+    deltalake.DeltaTable(table.table_uri).update(updates={"n": "n + 1"}, predicate="id = 10")
+    table = DeltaTable(table.table_uri)
+    table.update({"n": "n + 1"}, predicate="id = 10")
+    assert [(row["id"], row["n"]) for row in of(table)][:2] == [(10, 2), (11, 1)]
