@@ -10,13 +10,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
 use arrow_cast::cast;
 use arrow_select::zip::zip;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::files::{Orphans, add_new, live};
 use super::predicate::negated;
@@ -96,14 +96,7 @@ pub fn delete(snapshot: &Snapshot, predicate: Option<&Demand>, options: &ChangeO
         }
         outcome.end(&partial);
     }
-    let metrics = json!({
-        "numRemovedFiles": outcome.ended, "numRemovedBytes": outcome.ended_bytes, "numAddedFiles": outcome.added, "numAddedBytes": outcome.added_bytes,
-        "numDeletedRows": outcome.rows, "numCopiedRows": outcome.copied, "numAddedChangeFiles": outcome.change_files,
-        "numDeletionVectorsAdded": outcome.marked.added, "numDeletionVectorsRemoved": outcome.marked.removed,
-        "numDeletionVectorsUpdated": outcome.marked.updated,
-        "scanTimeMs": millis(scanned), "rewriteTimeMs": millis(work.started.elapsed().saturating_sub(scanned)), "executionTimeMs": millis(work.started.elapsed()),
-    });
-    work.commit("DELETE", outcome, metrics, orphans)
+    work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
 }
 
 /// Gives columns other values in the rows for which `predicate` is true, in all rows without one. `assignments` name
@@ -144,7 +137,10 @@ pub fn update(
             let written = work.target.copy(snapshot, matched, rules, Some(of_matched), cancel)?;
             outcome.add(written, &mut orphans);
             outcome.end(&whole);
-            outcome.mark(vectors::mark(snapshot, paired(partial, found.partial), &mut orphans, cancel)?);
+            let (files, bytes) = (partial.len() as u64, partial.iter().map(|add| add.size).sum::<i64>());
+            let marked = vectors::mark(snapshot, paired(partial, found.partial), &mut orphans, cancel)?;
+            // An UPDATE counts every file that it touches, a DELETE those that end.
+            outcome.mark(Marked { ended: files, ended_bytes: bytes, ..marked });
         } else {
             let predicate = work.predicate.clone();
             let of_all: Edit = Arc::new(move |batch| {
@@ -157,17 +153,10 @@ pub fn update(
             outcome.end(&found.files);
         }
     }
-    let metrics = json!({
-        "numRemovedFiles": outcome.ended, "numRemovedBytes": outcome.ended_bytes, "numAddedFiles": outcome.added, "numAddedBytes": outcome.added_bytes,
-        "numUpdatedRows": outcome.rows, "numCopiedRows": outcome.copied, "numAddedChangeFiles": outcome.change_files,
-        "numDeletionVectorsAdded": outcome.marked.added, "numDeletionVectorsRemoved": outcome.marked.removed,
-        "numDeletionVectorsUpdated": outcome.marked.updated,
-        "scanTimeMs": millis(scanned), "rewriteTimeMs": millis(work.started.elapsed().saturating_sub(scanned)), "executionTimeMs": millis(work.started.elapsed()),
-    });
-    work.commit("UPDATE", outcome, metrics, orphans)
+    work.commit("UPDATE", "numUpdatedRows", outcome, scanned, orphans)
 }
 
-fn millis(time: std::time::Duration) -> u64 {
+fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -224,7 +213,23 @@ impl<'a> Work<'a> {
         Ok(Found { files, partial, rows: Some(rows) })
     }
 
-    fn commit(self, name: &str, outcome: Outcome, metrics: Value, orphans: Orphans) -> Result<Done> {
+    fn commit(self, name: &str, rows: &str, outcome: Outcome, scanned: Duration, orphans: Orphans) -> Result<Done> {
+        let whole = self.started.elapsed();
+        let metrics = json!({
+            "numRemovedFiles": outcome.ended,
+            "numRemovedBytes": outcome.ended_bytes,
+            "numAddedFiles": outcome.added,
+            "numAddedBytes": outcome.added_bytes,
+            rows: outcome.rows,
+            "numCopiedRows": outcome.copied,
+            "numAddedChangeFiles": outcome.change_files,
+            "numDeletionVectorsAdded": outcome.marked.added,
+            "numDeletionVectorsRemoved": outcome.marked.removed,
+            "numDeletionVectorsUpdated": outcome.marked.updated,
+            "scanTimeMs": millis(scanned),
+            "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
+            "executionTimeMs": millis(whole),
+        });
         let mut operation = command::operation(name, json!({"predicate": listed(&self.sql.map(str::to_owned).into_iter().collect::<Vec<_>>())}), metrics);
         if outcome.actions.is_empty() {
             return Ok(Done { metrics: operation.metrics, ..Done::unchanged(self.snapshot) });

@@ -29,11 +29,11 @@ const PACKED: usize = 2 << 20;
 pub(super) struct Marked {
     /// Ends and beginnings of files and vectors.
     pub actions: Vec<Action>,
-    /// Vectors that files have now and had not.
+    /// Vectors that were made.
     pub added: u64,
-    /// Vectors of files that ended with them.
+    /// Vectors that are no longer in force.
     pub removed: u64,
-    /// Vectors that another one took the place of.
+    /// Those of them that another one took the place of.
     pub updated: u64,
     /// Files that ended, and their bytes.
     pub ended: u64,
@@ -58,11 +58,9 @@ pub(super) fn mark(snapshot: &Snapshot, files: Vec<(Add, Positions)>, orphans: &
             out.removed += u64::from(before.is_some());
             continue;
         }
-        if before.is_some() {
-            out.updated += 1;
-        } else {
-            out.added += 1;
-        }
+        out.added += 1;
+        out.removed += u64::from(before.is_some());
+        out.updated += u64::from(before.is_some());
         let stats = Some(loosened(add.stats.as_deref(), rows).at_file(&add.path)?);
         let vector = packer.push(snapshot, &positions, orphans)?;
         out.actions.push(Action::Add(Add { stats, deletion_vector: Some(vector), data_change: true, ..add }));
