@@ -67,11 +67,12 @@ def check_store(
     store: object | None = None,
     rounds: int = 50,
     writers: int = 20,
+    objects: int = 1_050,
 ) -> StoreCheck:
     """Try whether tables can safely be written at a location.
 
     Some gateways and emulators ignore the condition of a request, or meet it only while there is one writer; on them
-    commits get lost. This writes about 1,200 small objects, and five of 2 to 20 MiB, below a folder
+    commits get lost. This writes about 1,200 small objects, and six of 2 to 20 MiB, below a folder
     `_deltafast_check_<uuid>/` and deletes them again. What is left is at most that folder, if the process is killed.
     It sees what one process sees: a file system shared by several machines may still differ between them.
 
@@ -84,6 +85,7 @@ def check_store(
         store: A Python store, see `DeltaTable`.
         rounds: Races for one object; a store that lets two writers win now and then needs many to be seen.
         writers: Writers in each race, at least 2.
+        objects: Small objects in a folder that is listed, at least 2; the default is more than a page of most services.
 
     Returns:
         What was found. A store that refuses commits (a plain HTTP server, a lock that deltafast has not) is not safe.
@@ -97,7 +99,7 @@ def check_store(
         from deltafast.stores import adapt_store
 
         store = adapt_store(store, uri)
-    options = json.dumps({"rounds": rounds, "writers": writers})
+    options = json.dumps({"rounds": rounds, "writers": writers, "objects": objects})
     found: dict[str, Any] = json.loads(_core.check_store(uri, options, text_options(storage_options), store))
     findings = tuple(Finding(**finding) for finding in found["findings"])
     return StoreCheck(found["url"], found["safe"], findings)

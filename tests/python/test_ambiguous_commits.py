@@ -1,7 +1,7 @@
 """Commits whose answer is lost, late or wrong: one commit in the log, and the caller is told what the log says.
 
-A proxy spoils the first attempt at every version that an operation makes, after the store has done it or before. What must
-come of it is what the same operation comes to on a quiet local disk.
+A proxy spoils the first attempt at every version that an operation makes, after the store has done it or before. What
+must come of it is what the same operation comes to on a quiet local disk.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import shutil
 import threading
 import time
 import urllib.parse
@@ -196,26 +197,42 @@ OPERATIONS: dict[str, tuple[Callable[[pathlib.Path], None], Callable[[Place], De
 
 
 class Expected(NamedTuple):
-    """What an operation comes to undisturbed."""
+    """What an operation comes to undisturbed, and the folder that it begins with."""
 
     folder: pathlib.Path
-    version: int
     operations: list[str]
+    version: int
     rows: list[str]
     protocol: Any
     properties: dict[str, str]
 
 
 def facts(table: DeltaTable) -> tuple[Any, ...]:
+    """What another handle says of the table, from the version on."""
     newest = DeltaTable(table.table_uri, storage_options=table._storage_options, store=table._store)
-    commits = newest.history()
-    return (
-        newest.version(),
-        [commit["operation"] for commit in commits],
-        sorted(map(repr, newest.to_pyarrow_table().to_pylist())),
-        newest.protocol(),
-        newest.metadata().configuration,
-    )
+    read = sorted(map(repr, newest.to_pyarrow_table().to_pylist()))
+    return newest.version(), read, newest.protocol(), newest.metadata().configuration
+
+
+def commits_of(folder: pathlib.Path) -> list[tuple[int, dict[str, Any]]]:
+    """Return versions and commitInfos of a local table."""
+    files = sorted((folder / "_delta_log").glob("0*.json"))
+    return [(int(file.stem), commit_info(file.read_bytes())) for file in files]
+
+
+def commit_info(text: bytes) -> dict[str, Any]:
+    lines = [json.loads(line) for line in text.decode().splitlines()]
+    return next(line["commitInfo"] for line in lines if "commitInfo" in line)
+
+
+def operations(commits: list[tuple[int, dict[str, Any]]]) -> list[str]:
+    assert [version for version, _ in commits] == list(range(len(commits)))
+    return [info["operation"] for _, info in commits]
+
+
+def copy(before: pathlib.Path, place: pathlib.Path) -> None:
+    if before.exists():
+        shutil.copytree(before, place)
 
 
 @pytest.fixture(scope="module")
@@ -228,13 +245,10 @@ def quiet(tmp_path_factory):
             prepare, run = OPERATIONS[name]
             before, place = (tmp_path_factory.mktemp("quiet") / part for part in ("before", "t"))
             prepare(before)
-            if before.exists():
-                for file in before.rglob("*"):
-                    if file.is_file():
-                        target = place / file.relative_to(before)
-                        target.parent.mkdir(parents=True, exist_ok=True)
-                        target.write_bytes(file.read_bytes())
-            known[name] = Expected(before, *facts(run(Place(str(place), {}))))
+            copy(before, place)
+            table = run(Place(str(place), {}))
+            made = operations(commits_of(pathlib.Path(table.table_uri.removeprefix("file://"))))
+            known[name] = Expected(before, made, *facts(table))
         return known[name]
 
     return of
@@ -325,13 +339,9 @@ class Saboteur:
 
     def log(self, key: str) -> list[tuple[int, dict[str, Any]]]:
         """Return the commits of the table at a key, as another client reads them."""
-        out = []
-        for path in self.bucket.keys(f"{key.rstrip('/')}/_delta_log"):
-            if re.search(r"_delta_log/\d{20}\.json$", path):
-                lines = [json.loads(line) for line in self.bucket.get(path).decode().splitlines()]
-                info = next((line["commitInfo"] for line in lines if "commitInfo" in line), {})
-                out.append((int(path[-25:-5]), info))
-        return out
+        paths = self.bucket.keys(f"{key.rstrip('/')}/_delta_log")
+        commits = [path for path in paths if re.search(r"_delta_log/\d{20}\.json$", path)]
+        return [(int(path[-25:-5]), commit_info(self.bucket.get(path))) for path in commits]
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +355,9 @@ def azure() -> Iterator[Saboteur]:
     command = servers.azurite(pathlib.Path(servers.__file__).parent / ".cache")
     with servers.azure(command) as bucket, servers.Proxy(bucket.port).running() as proxy:
         endpoint = f"{proxy.url}/{bucket.account}"
-        yield Saboteur(bucket, proxy, lambda **o: bucket.options(azure_storage_endpoint=endpoint, **o), "az://container")
+        yield Saboteur(
+            bucket, proxy, lambda **o: bucket.options(azure_storage_endpoint=endpoint, **o), "az://container"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -375,8 +387,9 @@ def test_a_commit_without_a_clear_answer_is_made_once(saboteur, quiet, name):
         plan.settle()
         assert plan.seen, "the fault happened"
         assert table.version() == expected.version
-        assert facts(table) == expected[1:]
+        assert facts(table) == expected[2:]
         commits = saboteur.log(table.table_uri.removeprefix(f"{saboteur.root}/"))
+        assert operations(commits) == expected.operations
         made = {version: info["txnId"] for version, info in commits if version not in before}
         assert len(set(made.values())) == len(made)
         assert {f"{version:020}" for version in made} == set(plan.seen), "each attempt is one commit"
@@ -477,16 +490,13 @@ def test_a_commit_to_a_local_disk_without_a_clear_answer_is_made_once(quiet, nam
     expected = quiet(name)
     for fault in (TimeoutError, ConnectionResetError, OSError, RuntimeError):
         root = tmp_path / fault.__name__
-        if expected.folder.exists():
-            for file in expected.folder.rglob("*"):
-                if file.is_file():
-                    (root / file.relative_to(expected.folder)).parent.mkdir(parents=True, exist_ok=True)
-                    (root / file.relative_to(expected.folder)).write_bytes(file.read_bytes())
+        copy(expected.folder, root)
         store = Unreliable(str(root), fault, moment)
         table = OPERATIONS[name][1](Place(str(root), {"store": store}))
         for thread in store.late:
             thread.join()
         assert store.seen
         assert table.version() == expected.version
-        assert facts(DeltaTable(root)) == expected[1:]
+        assert facts(DeltaTable(root)) == expected[2:]
+        assert operations(commits_of(root)) == expected.operations
         assert not list(root.rglob("*.tmp"))

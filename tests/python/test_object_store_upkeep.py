@@ -1,4 +1,4 @@
-"""A table's whole life in S3, Azure and GCS: what a local disk makes of it, as deltafast and `deltalake` read it back."""
+"""A table's whole life in S3, Azure and GCS: that of a local table, as deltafast and `deltalake` read it back."""
 
 from __future__ import annotations
 
@@ -66,16 +66,21 @@ def cloud(request) -> Cloud:
     return found
 
 
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
+
+
 def rows(start: int, end: int) -> pa.Table:
     ids = range(start, end)
-    return pa.table({"id": ids, "p": [["a b/ü", "x=1", None][n % 3] for n in ids], "x": [n / 4 for n in ids]})
+    columns = {"id": ids, "p": [["a b/ü", "x=1", None][n % 3] for n in ids], "x": [n / 4 for n in ids]}
+    return pa.table(columns, schema=SCHEMA)
 
 
 def life(place: str, options: dict[str, str] | None, sibling: str) -> Iterator[tuple[str, DeltaTable]]:
     """One operation after the other, and the table after each."""
     properties = {"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 0 hours"}
-    yield "create", DeltaTable.create(
-        place, rows(0, 0).schema, partition_by=["p"], configuration=properties, storage_options=options
+    yield (
+        "create",
+        DeltaTable.create(place, SCHEMA, partition_by=["p"], configuration=properties, storage_options=options),
     )
     table = DeltaTable(place, storage_options=options)
 
@@ -152,10 +157,17 @@ def test_what_deltalake_writes_there_is_read_and_written_on(cloud):
     url = f"{cloud.root}/by deltalake"
     deltalake.write_deltalake(url, rows(0, 30), partition_by=["p"], storage_options=cloud.theirs)
     write_deltalake(url, rows(30, 40), mode="append", storage_options=cloud.options)
-    deltalake.DeltaTable(url, storage_options=cloud.theirs).delete("id < 5")
-    write_deltalake(url, rows(40, 50), mode="append", storage_options=cloud.options)
-    same_rows(DeltaTable(url, storage_options=cloud.options).to_pyarrow_table(), rows(5, 50))
-    same_rows(by_deltalake(url, cloud.theirs), rows(5, 50))
+    first = 0
+    if cloud.root == "az://container":
+        # deltalake cannot go on with its own tables there: "Invalid table version: 1".
+        write_deltalake(url, rows(40, 50), mode="append", storage_options=cloud.options)
+    else:
+        deltalake.write_deltalake(url, rows(40, 50), mode="append", storage_options=cloud.theirs)
+        deltalake.DeltaTable(url, storage_options=cloud.theirs).delete("id < 5")
+        first = 5
+    write_deltalake(url, rows(50, 60), mode="append", storage_options=cloud.options)
+    same_rows(DeltaTable(url, storage_options=cloud.options).to_pyarrow_table(), rows(first, 60))
+    same_rows(by_deltalake(url, cloud.theirs), rows(first, 60))
 
 
 def test_files_in_a_bucket_become_a_table(cloud, tmp_path):
@@ -190,7 +202,8 @@ def test_a_large_file_goes_up_in_parts(cloud):
     assert len(parts) >= 3
     noise = table.to_pyarrow_table(columns=["noise"])["noise"]
     assert noise.equals(data["noise"])
-    assert cloud.bucket.keys("large/part-") == [f"large/{file}" for file in table.files()]
+    stored = [key for key in cloud.bucket.keys("large") if key.endswith(".parquet")]
+    assert stored == [f"large/{file}" for file in table.files()]
 
 
 def _noise(count: int) -> pa.Buffer:
@@ -218,6 +231,41 @@ def test_files_are_deleted_in_batches(cloud, tmp_path):
     assert len(asked) == (40 if cloud.root == "gs://bucket" else 1)
     assert cloud.bucket.keys("batches/some") == []
     assert table.count() == 1
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_deletions_that_fail_are_told_or_made_good(azure, tmp_path, again):
+    """A request that deletes 256 objects fails as a whole; the objects of the next one have their own answers."""
+    url = f"{azure.root}/failing{again}"
+    write_deltalake(url, pa.table({"id": [1]}), storage_options=azure.options)
+    (tmp_path / "stray").mkdir()
+    for n in range(300):
+        (tmp_path / "stray" / f"{n}.bin").touch()
+    azure.bucket.upload(tmp_path / "stray", f"failing{again}/some")
+    time.sleep(1.1)
+    table = DeltaTable(url, storage_options=azure.options | {"max_retries": "0"})
+    asked = []
+
+    def fail(request: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
+        if "comp=batch" not in request:
+            return behind()
+        asked.append(request)
+        bad = {1} if again else {1, 3}
+        return servers.Answer(500, {}, b"") if len(asked) in bad else behind()
+
+    azure.proxy.forget()
+    azure.proxy.disturb = fail
+
+    def left() -> int:
+        return len(azure.bucket.keys(f"failing{again}/some"))
+
+    if again:
+        assert len(table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)) == 300
+        assert left() == 0
+        return
+    with pytest.raises(deltafast.StorageError, match=r"deleted (44|256) of 300 files") as caught:
+        table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert left() == 300 - int(re.findall(r"deleted (\d+) of", str(caught.value))[0])
 
 
 # --- requests --------------------------------------------------------------------------------------
@@ -252,23 +300,26 @@ def test_folders_of_the_log_are_not_listed(cloud, tmp_path):
     def watch(request: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
         answer = behind()
         if re.search(r"comp=list|list-type=2", request):
-            seen.extend(re.findall(r"<(?:Key|Name)>([^<]*)</", answer.body.decode()))
+            # Azure names folders in the same way, with a slash behind.
+            found = map(urllib.parse.unquote, re.findall(r"<(?:Key|Name)>([^<]*)</", answer.body.decode()))
+            seen.extend(key for key in found if not key.endswith("/"))
         return answer
 
     cloud.proxy.forget()
     cloud.proxy.disturb = watch
     table = DeltaTable(url, storage_options=cloud.options)
     assert table.version() == 0
-    assert [key for key in seen if "00000.json" in urllib.parse.unquote(key)]
-    assert not [key for key in seen if "_sidecars/" in urllib.parse.unquote(key)]
+    assert [key for key in seen if key.endswith("_delta_log/00000000000000000000.json")]
+    assert not [key for key in seen if "_sidecars/" in key]
     assert len(listings(cloud.proxy)) == 1
     # One with an offset, behind a checkpoint.
     table.create_checkpoint()
     seen.clear()
     cloud.proxy.forget()
     cloud.proxy.disturb = watch
-    assert DeltaTable(url, storage_options=cloud.options).count() == 1
-    assert not [key for key in seen if "_sidecars/" in urllib.parse.unquote(key)]
+    assert DeltaTable(url, storage_options=cloud.options).version() == 0
+    assert seen
+    assert not [key for key in seen if "_sidecars/" in key]
     assert len(listings(cloud.proxy)) == 1
     assert len(cloud.proxy.requests) <= 4, cloud.proxy.requests
 
