@@ -325,6 +325,8 @@ class FsspecStore(_Rooted):
         names = {cls.__name__ for cls in type(fs).__mro__}
         modules = {cls.__module__.partition(".")[0] for cls in type(fs).__mro__}
         self._memory = "MemoryFileSystem" in names
+        #: How `ls` is told to ask the store.
+        self._fresh = {"invalidate_cache" if "adlfs" in modules else "refresh": True}
         if "LocalFileSystem" in names:
             self._disk = _LocalDisk(str(fs._strip_protocol(uri)))
         elif "adlfs" in modules:
@@ -385,12 +387,16 @@ class FsspecStore(_Rooted):
         return [self._entry(info) for info in found if info["type"] == "file"], folders
 
     def _ls(self, prefix: str) -> list[dict[str, Any]]:
+        self._forget()
         try:
-            # Never from fsspec's directory cache: a commit of a minute ago must be seen.
-            return self._fs.ls(self._full(prefix), detail=True, refresh=True)
-        except TypeError:  # a file system whose ls takes no refresh
-            self._fs.invalidate_cache()
+            return self._fs.ls(self._full(prefix), detail=True, **self._fresh)
+        except TypeError:  # a file system whose ls takes no wish
             return self._fs.ls(self._full(prefix), detail=True)
+
+    def _forget(self) -> None:
+        # Nothing may come from fsspec's directory cache: a commit of a moment ago must be seen. Not every `ls` does
+        # what it is asked, and `info` looks there too.
+        self._fs.invalidate_cache()
 
     def list_from(self, prefix: str, offset: str | None) -> Iterator[Entry]:
         """See `Store`."""
@@ -410,6 +416,7 @@ class FsspecStore(_Rooted):
 
     def size(self, path: str) -> int:
         """See `Store`."""
+        self._forget()
         return int(self._fs.size(self._full(path)))
 
 
