@@ -20,6 +20,7 @@ import deltafast
 import servers
 from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
 from support import same_rows
+from tablekit import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,6 +232,34 @@ def test_files_are_deleted_in_batches(cloud, tmp_path):
     assert len(asked) == (40 if cloud.root == "gs://bucket" else 1)
     assert cloud.bucket.keys("batches/some") == []
     assert table.count() == 1
+
+
+def test_an_expired_log_is_cleaned_up(cloud, tmp_path):
+    table = log.Table(tmp_path / "old")
+    begin = [
+        log.protocol(writer_only=["inCommitTimestamp"]),
+        log.metadata(configuration={"delta.enableInCommitTimestamps": "true"}),
+    ]
+    # Objects cannot be made older than they are; commits can.
+    months_ago = round(time.time() * 1000) - 90 * 86_400_000
+    for version in range(5):
+        times = {"inCommitTimestamp": months_ago + version, "timestamp": months_ago + version}
+        info = {"commitInfo": times | {"operation": "WRITE"}}
+        rows_of = table.ids(f"part-{version}.parquet", version * 10, version * 10 + 10)
+        table.commit(version, info, *(begin if version == 0 else []), rows_of)
+    url = cloud.bucket.upload(table.folder, "old")
+    DeltaTable(url, version=3, storage_options=cloud.options).create_checkpoint()
+    handle = DeltaTable(url, storage_options=cloud.options)
+    deleted = handle.cleanup_metadata()
+    assert deleted == [f"_delta_log/{version:020}.json" for version in range(3)]
+    left = {key.rpartition("/")[2] for key in cloud.bucket.keys("old/_delta_log")}
+    assert {f"{3:020}.checkpoint.parquet", f"{3:020}.json", f"{4:020}.json"} <= left
+    assert not {f"{version:020}.json" for version in range(3)} & left
+    for version in (3, 4):
+        assert DeltaTable(url, version=version, storage_options=cloud.options).count() == version * 10 + 10
+    with pytest.raises(deltafast.VersionNotFoundError):
+        DeltaTable(url, version=2, storage_options=cloud.options)
+    assert by_deltalake(url, cloud.theirs).num_rows == 50
 
 
 @pytest.mark.parametrize("again", [False, True])
