@@ -201,12 +201,10 @@ impl Scratch<'_> {
         for _ in 0..TRIES {
             match self.put(path, bytes.clone(), role)? {
                 Put::Created | Put::Unsynced(_) => return Ok(()),
-                Put::Exists if lost.is_some() => return self.holds(path, &bytes),
-                Put::Exists => match self.read(path)? {
-                    // The client below may have sent it twice.
-                    Some(found) if found == bytes => return Ok(()),
-                    _ => return wrong(format!("a new object was said to be there already: {path}")),
-                },
+                // Perhaps ours: the client below may have sent it twice.
+                Put::Exists if self.read(path)?.is_some_and(|found| found == bytes) => return Ok(()),
+                Put::Exists => return wrong(format!("a new object was said to be there already: {path}")),
+                Put::Unknown(_) if self.read(path)?.is_some_and(|found| found == bytes) => return Ok(()),
                 Put::Unknown(error) => lost = Some(error),
             }
         }
