@@ -58,12 +58,14 @@ def passes_all(checked, rounds, writers=20):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_s3_keeps_the_contract(s3):
     passes_all(check_store("s3://bucket/of/tables ü", s3.options(), rounds=200), 200)
     assert s3.keys() == []
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_azure_keeps_the_contract(azure):
     passes_all(check_store("az://container/of/tables ü", azure.options(), rounds=200), 200)
     assert azure.keys() == []
