@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deltafast._core import version as rust_core_version
     from deltafast.alter import TableAlterer, TableFeatures
     from deltafast.conversion import convert_to_deltalake
+    from deltafast.dropin import install_as_deltalake
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
@@ -106,6 +107,7 @@ __all__ = [
     "build_profile",
     "convert_to_deltalake",
     "create_table_with_add_actions",
+    "install_as_deltalake",
     "rust_core_version",
     "write_deltalake",
 ]
@@ -128,6 +130,7 @@ _HOME = {
     "RecordBatchReader": "reader",
     "build_profile": "_core",
     "convert_to_deltalake": "conversion",
+    "install_as_deltalake": "dropin",
 }
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deltafast.alter import TableAlterer
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
+    from deltafast.raw import RawDeltaTable
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
 
@@ -257,6 +258,21 @@ class DeltaTable:
         """Point at the version that an operation made, or at the newest where that could not be opened."""
         with self._lock:
             self._snapshot = self._snapshot.update() if snapshot is None else snapshot
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name what `deltalake` has and this class lacks."""
+            from deltafast.dropin import absent_method
+
+            raise absent_method(name, self)
+
+    @property
+    def _table(self) -> RawDeltaTable:
+        """What libraries call of the object behind `deltalake`'s handle."""
+        from deltafast.raw import RawDeltaTable
+
+        return RawDeltaTable(self)
 
     @property
     def alter(self) -> TableAlterer:

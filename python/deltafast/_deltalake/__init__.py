@@ -1,0 +1,63 @@
+"""The package `deltalake`, served by deltafast: the names of its release `__version__`, bound to deltafast's own.
+
+These files are never imported under this name: `deltafast.install_as_deltalake()` and the distribution in `compat/` put
+them in the place of `deltalake`. So they import nothing but deltafast, and nothing of it that is slow to import.
+"""
+
+from typing import Any
+
+from deltafast.alter import TableFeatures
+from deltafast.conversion import convert_to_deltalake
+from deltafast.dropin import enable_nanosecond_timestamps, init_tracing, missing
+from deltafast.schema import DataType, Field, Schema, VariantType
+from deltafast.table import DeltaTable, Metadata
+from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
+from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
+
+__version__ = "1.6.6"
+__served_by__ = "deltafast"
+
+__all__ = [
+    "BloomFilterProperties",
+    "ColumnProperties",
+    "CommitProperties",
+    "DataType",
+    "DeltaTable",
+    "Field",
+    "Metadata",
+    "PostCommitHookProperties",
+    "QueryBuilder",
+    "Schema",
+    "TableFeatures",
+    "Transaction",
+    "VariantType",
+    "WriterProperties",
+    "__version__",
+    "convert_to_deltalake",
+    "enable_nanosecond_timestamps",
+    "init_tracing",
+    "rust_core_version",
+    "write_deltalake",
+]
+
+# What `deltalake`'s own tests call; there is nothing to switch off.
+_NANOSECOND_TIMESTAMPS = False
+
+
+def _disable_nanosecond_timestamps() -> None:
+    pass
+
+
+def rust_core_version() -> str:
+    """The version of the core behind `deltalake`: deltafast's."""
+    from deltafast import __version__ as version
+
+    return version
+
+
+def __getattr__(name: str) -> Any:
+    if name == "QueryBuilder":  # it brings DuckDB along
+        from deltafast.query import QueryBuilder
+
+        return QueryBuilder
+    return missing(__name__, name)
