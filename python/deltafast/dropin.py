@@ -1,7 +1,7 @@
 """Serving the name `deltalake`: for one process by `install_as_deltalake`, for good by the distribution in `compat/`.
 
-Both load the files of `_deltalake`, which bind `deltalake`'s names to ours. What `deltalake` has and deltafast has not yet
-is refused by name here, until a class or method of that name exists.
+Both load the files of `_deltalake`, which bind `deltalake`'s names to ours. What `deltalake` has and deltafast has not
+yet is refused by name here, until a class or method of that name exists.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 import sys
 from datetime import date
 from importlib import import_module
-from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -20,6 +19,7 @@ from deltafast.convert import partition_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 __all__ = [
@@ -143,7 +143,9 @@ def encode_partition_value(val: Any) -> str:
     if not isinstance(val, (str, bool, int, float, date, bytes)):
         message = f"Could not encode partition value for type: {val}"
         raise ValueError(message)  # noqa: TRY004  (deltalake's)
-    return cast("str", val.decode("unicode_escape", "backslashreplace") if isinstance(val, bytes) else partition_text(val))
+    return cast(
+        "str", val.decode("unicode_escape", "backslashreplace") if isinstance(val, bytes) else partition_text(val)
+    )
 
 
 def enable_nanosecond_timestamps() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -79,7 +79,8 @@ class RawDeltaTable:
     def get_add_file_sizes(self) -> dict[str, int]:
         """Bytes of each file by its path, as it stands in the log."""
         rows = self._handle.get_add_actions(columns=["path", "size_bytes"])
-        return dict(zip(rows.column("path").to_pylist(), rows.column("size_bytes").to_pylist(), strict=True))
+        sizes = zip(rows.column("path").to_pylist(), rows.column("size_bytes").to_pylist(), strict=True)
+        return dict(cast("Iterable[tuple[str, int]]", sizes))
 
     def get_active_partitions(
         self, file_pruning_predicate: Predicate | None = None

@@ -1067,9 +1067,12 @@ class DeltaTable:
         if predicate is None:
             return None
         from deltafast.expr import bind_predicate
+        from deltafast.expr.lexer import spark_text
 
         metadata = self._facts_now().metadata
         text = cast("str", metadata["schemaString"])
+        if isinstance(predicate, str):
+            predicate = spark_text(predicate, {field.name for field in self.schema().fields})
         if change_data:
             return bind_predicate(predicate, with_change_columns(text), zone=self._time_zone)
         tree = bind_predicate(predicate, text, zone=self._time_zone)

@@ -98,6 +98,13 @@ class ColumnProperties:
             message = "Cannot specify dictionary_enabled=True and encoding"
             raise InvalidArgumentError(message)
 
+    def _options(self) -> dict[str, Any]:
+        out = asdict(self)
+        # Who names an encoding wants it: with a dictionary it would only serve where that grows too large.
+        if self.encoding is not None and self.dictionary_enabled is None:
+            out["dictionary_enabled"] = False
+        return out
+
 
 class WriterProperties:
     """How Parquet files are written; what is None is left to the writer.
@@ -155,10 +162,10 @@ class WriterProperties:
         """What the core takes."""
         out = {key: value for key, value in vars(self).items() if value is not None}
         if self.default_column_properties is not None:
-            out["default_column_properties"] = asdict(self.default_column_properties)
+            out["default_column_properties"] = self.default_column_properties._options()
         if self.column_properties is not None:
             columns = self.column_properties.items()
-            out["column_properties"] = {column: asdict(properties) for column, properties in columns}
+            out["column_properties"] = {column: properties._options() for column, properties in columns}
         return out
 
 

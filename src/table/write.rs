@@ -18,7 +18,7 @@ use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{CreateOptions, made, spelled};
+use super::create::{CreateOptions, asks_for_values, made, spelled};
 use super::files::{Orphans, add_new, live};
 use super::predicate::{Partitions, constant, negated};
 use super::{Place, check_writable, now_ms, unique};
@@ -646,6 +646,12 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
         None => Ok((protocol.clone(), metadata.clone())),
         Some(SchemaMode::Merge) => {
             let widens = features::supported(protocol).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
+            for field in data.fields.iter().filter(|field| snapshot.schema().field(&field.name).is_none()) {
+                if let Some(key) = asks_for_values(field) {
+                    let what = "a column that is added while writing cannot have values made for it";
+                    return Err(Error::schema_mismatch(what, format!("no `{key}`"), format!("`{}` with it", field.name)).at_column(&field.name));
+                }
+            }
             let merged = evolution::merge(snapshot.schema(), data, widens);
             if merged == *snapshot.schema() {
                 return Ok((protocol.clone(), metadata.clone()));

@@ -4,7 +4,7 @@ These files are never imported under this name: `deltafast.install_as_deltalake(
 them in the place of `deltalake`. So they import nothing but deltafast, and nothing of it that is slow to import.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltafast.alter import TableFeatures
 from deltafast.conversion import convert_to_deltalake
@@ -13,6 +13,9 @@ from deltafast.schema import DataType, Field, Schema, VariantType
 from deltafast.table import DeltaTable, Metadata
 from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
 from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
+
+if TYPE_CHECKING:
+    from deltafast.query import QueryBuilder
 
 __version__ = "1.6.6"
 __served_by__ = "deltafast"
@@ -40,12 +43,16 @@ __all__ = [
     "write_deltalake",
 ]
 
-# What `deltalake`'s own tests call; there is nothing to switch off.
+# Asked for and called by whoever wants nanoseconds where they can be had.
 _NANOSECOND_TIMESTAMPS = False
 
 
-def _disable_nanosecond_timestamps() -> None:
-    pass
+def _disable_nanosecond_timestamps() -> None:  # pyright: ignore[reportUnusedFunction]
+    """Nothing: they are never enabled."""
+
+
+def _nanosecond_timestamps_enabled() -> bool:  # pyright: ignore[reportUnusedFunction]
+    return False
 
 
 def rust_core_version() -> str:

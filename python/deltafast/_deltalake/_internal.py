@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from deltalake import __version__, rust_core_version
+
 from deltafast.alter import TableFeatures
 from deltafast.dropin import missing
 from deltafast.exceptions import (
@@ -14,7 +16,6 @@ from deltafast.exceptions import (
 from deltafast.raw import RawDeltaTable
 from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
 from deltafast.transaction import RemoveAction, Transaction
-from deltalake import __version__, rust_core_version
 
 __all__ = [
     "ArrayType",

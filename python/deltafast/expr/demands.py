@@ -13,6 +13,7 @@ from typing import Any, cast
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import bind_predicate, coercion, read_schema, types
 from deltafast.expr.binder import Binder
+from deltafast.expr.lexer import spark_text
 from deltafast.expr.parser import parse
 from deltafast.expr.render import to_spark_sql
 from deltafast.expr.simplify import simplify
@@ -41,17 +42,22 @@ def bind_demands(demands_json: str, schema_json: str, predicate: object = None, 
     if not any(demands.values()) and predicate is None:
         return demands_json
     schema = read_schema(schema_json)
+    columns = {field.name for field in schema.fields}
     for check in demands["checks"]:
         what = f"the constraint `{check['name']}`"
-        check["tree"] = _named(what, lambda sql=check["sql"]: bind_predicate(sql, schema, zone=zone))
+        sql = spark_text(check["sql"], columns)
+        check["tree"] = _named(what, lambda sql=sql: bind_predicate(sql, schema, zone=zone))
     for kind in ("generated", "defaults"):
         for value in demands[kind]:
             what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
             # A default is a value, whatever row it goes into.
             known = schema if kind == "generated" else types.Struct(())
             column = _column(schema, value["name"])
-            value["tree"] = _named(what, lambda sql=value["sql"], k=known, c=column: _value(sql, k, c, zone))
+            sql = spark_text(value["sql"], columns if kind == "generated" else ())
+            value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone))
     if predicate is not None:
+        if isinstance(predicate, str):
+            predicate = spark_text(predicate, columns)
         tree = bind_predicate(predicate, schema, zone=zone)
         sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
         demands["predicate"] = {"name": "predicate", "sql": sql, "tree": json.loads(tree)}
