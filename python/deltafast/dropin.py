@@ -59,7 +59,7 @@ def install_as_deltalake() -> None:
             "call deltafast.install_as_deltalake() before anything imports it"
         )
         raise ImportError(message, name=_NAME)
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    if found is None and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 

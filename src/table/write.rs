@@ -591,9 +591,6 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     if options.has_predicate && options.dynamic_partitions {
         return Err(Error::invalid("give either `predicate` or partition_overwrite_mode=\"dynamic\", not both"));
     }
-    if partly && options.schema_mode == Some(SchemaMode::Overwrite) {
-        return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate` or with dynamic partitions"));
-    }
     if options.target_file_size == Some(0) {
         return Err(Error::invalid("`target_file_size` must be positive"));
     }
@@ -627,7 +624,8 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
             return Err(Error::invalid("`cluster_by` is not how the table is clustered; leave it out to write to the table as it is"));
         }
     }
-    let replaces = options.schema_mode == Some(SchemaMode::Overwrite);
+    let partly = options.has_predicate || options.dynamic_partitions;
+    let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
         names.iter().map(|name| spelled(schema, name)).collect()
@@ -657,6 +655,14 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
                 return Ok((protocol.clone(), metadata.clone()));
             }
             table::set_schema(protocol, metadata, &merged, &mut context)
+        }
+        // Rows stay, so the schema must; whoever always passes it loses nothing.
+        Some(SchemaMode::Overwrite) if partly => {
+            let same = |field: &StructField| snapshot.schema().field(&field.name).is_some_and(|known| known.data_type == field.data_type);
+            if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same) {
+                return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate` or with dynamic partitions"));
+            }
+            Ok((protocol.clone(), metadata.clone()))
         }
         Some(SchemaMode::Overwrite) => {
             let mut metadata = metadata.clone();
@@ -791,11 +797,10 @@ mod tests {
             check_options(&options).map_err(|e| e.to_string())
         };
         assert!(options(&|_| {}).is_ok());
-        let refused: [&dyn Fn(&mut WriteOptions); 4] = [
+        let refused: [&dyn Fn(&mut WriteOptions); 3] = [
             &|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)),
             &|o| (o.mode, o.has_predicate) = (Mode::Append, true),
             &|o| (o.has_predicate, o.dynamic_partitions) = (true, true),
-            &|o| (o.has_predicate, o.schema_mode) = (true, Some(SchemaMode::Overwrite)),
         ];
         for edit in refused {
             assert!(options(edit).is_err());
