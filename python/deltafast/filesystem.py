@@ -14,11 +14,11 @@ import pyarrow.fs as pafs
 
 from deltafast import _core
 from deltafast.convert import text_options
+from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
-    from types import TracebackType
 
     from deltafast.raw import RawDeltaTable
 
@@ -176,7 +176,12 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
 
 
 def _inside(path: str) -> str:
-    return "/".join(part for part in path.split("/") if part)
+    parts = [part for part in path.split("/") if part]
+    for part in parts:
+        if part in (".", ".."):
+            message = f"a path below the table cannot have the part {part!r}: {path}"
+            raise InvalidArgumentError(message, path=path)
+    return "/".join(parts)
 
 
 def _file(path: str, size: int, modified_ms: int) -> pafs.FileInfo:
@@ -246,17 +251,6 @@ class _Writer(io.RawIOBase):
         if upload is not None:
             upload.finish()
         super().close()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # What was not written to its end does not appear.
-        if kind is not None:
-            self._upload = None
-        super().__exit__(kind, error, trace)
 
     def __del__(self) -> None:
         # Garbage is no finished file.
