@@ -65,8 +65,8 @@ class RawDeltaTable:
         self._handle.update_incremental()
 
     def files(self, file_pruning_predicate: Predicate | None = None) -> list[str]:
-        """Paths of files as they stand in the log."""
-        return self._handle.files(file_pruning_predicate=file_pruning_predicate)
+        """Absolute places of files."""
+        return self._handle.file_uris(file_pruning_predicate=file_pruning_predicate)
 
     def file_uris(self, file_pruning_predicate: Predicate | None = None) -> list[str]:
         """Absolute places of files."""
