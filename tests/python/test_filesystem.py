@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.fs import DeltaStorageHandler as Theirs
 
-from deltafast import DeltaTable
+import servers
+from deltafast import DeltaTable, write_deltalake
 from deltafast.filesystem import DeltaStorageHandler
 
 ROWS = pa.table({"a": range(10), "c": [1, 2] * 5})
@@ -132,3 +133,29 @@ def test_paths_stay_inside(folder, system):
         with pytest.raises(ValueError, match="a path below the table cannot have the part"):
             call("a/../../secret")
     assert (folder.parent / "secret").read_text("utf-8") == "s"
+
+
+@pytest.mark.slow
+def test_it_is_the_same_in_an_object_store():
+    with servers.s3() as bucket:
+        handler = DeltaStorageHandler(f"s3://{bucket.bucket}/some where/t", bucket.options())
+        system = pafs.PyFileSystem(pickle.loads(pickle.dumps(handler)))
+        test_files = {"a b/c=1/x.parquet": 3, "y": 0, "big": 12 << 20}
+        for name, size in test_files.items():
+            with system.open_output_stream(name) as out:
+                for start in range(0, size, 1 << 20):
+                    out.write(b"x" * min(1 << 20, size - start))
+        found = system.get_file_info(pafs.FileSelector("", recursive=True))
+        assert {info.path: info.size for info in found if info.type == pafs.FileType.File} == test_files
+        assert {info.path for info in found if info.type == pafs.FileType.Directory} == {"a b", "a b/c=1"}
+        kinds = [info.type.name for info in system.get_file_info(["a b", "y", "none", "a b/c=1/x.parquet"])]
+        assert kinds == ["Directory", "File", "NotFound", "File"]
+        assert system.open_input_file("big").read_at(5, (12 << 20) - 5) == b"xxxxx"
+        system.move("y", "z/y")
+        system.delete_dir("a b")
+        left = [info.path for info in system.get_file_info(pafs.FileSelector("", recursive=True))]
+        assert sorted(left) == ["big", "z", "z/y"]
+        write_deltalake(f"s3://{bucket.bucket}/t", ROWS, storage_options=bucket.options())
+        table = DeltaTable(f"s3://{bucket.bucket}/t", storage_options=bucket.options())
+        own = pafs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
+        assert table.to_pyarrow_dataset(filesystem=own).to_table().sort_by("a") == ROWS
