@@ -91,7 +91,10 @@ def _call(package: Any, place: str, what: str, argument: Any) -> None:
         table = package.DeltaTable(place)
         table.alter.add_columns([package.Field(f"{argument} {table.version()}", "string")])
     elif what == "restore":
-        package.DeltaTable(place).restore(argument)
+        table = package.DeltaTable(place)
+        # deltalake refuses to restore the newest version, deltafast has nothing to do then.
+        if argument < table.version():
+            table.restore(argument)
     elif what == "properties":
         table = package.DeltaTable(place)
         # The same value again is a version for deltalake and none for deltafast; so is a column that is there.
