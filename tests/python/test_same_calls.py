@@ -6,7 +6,6 @@ import datetime as dt
 import functools
 import shutil
 import tempfile
-import zlib
 from typing import Any
 
 import deltalake
@@ -86,7 +85,8 @@ def _call(package: Any, place: str, what: str, argument: Any) -> None:
     elif what == "replace schema":
         write(mode="overwrite", schema_mode="overwrite")
     elif what == "constraint":
-        package.DeltaTable(place).alter.add_constraint({f"c{zlib.crc32(argument.encode())}": argument})
+        table = package.DeltaTable(place)
+        table.alter.add_constraint({f"c{table.version()}": argument})
     elif what == "column":
         table = package.DeltaTable(place)
         table.alter.add_columns([package.Field(f"{argument} {table.version()}", "string")])
