@@ -10,6 +10,7 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -116,6 +117,7 @@ def _state(table: Any) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.slow
 @settings(SETTINGS, max_examples=60)
 @given(frames(), st.sampled_from([None, ["part"], ["on", "part"]]), st.lists(_CALLS, min_size=1, max_size=6))
 def test_the_same_calls_make_the_same_tables(
