@@ -55,18 +55,8 @@ def read_table(
             raise
         found = ScanDataset(table, files=files).to_table(columns=columns, filter=filters)
         return found if limit is None else found.slice(0, limit)
-    read = _not_null(table, RecordBatchReader(stream, progress).read_all())
+    read = RecordBatchReader(stream, progress).read_all()
     return read if columns is None else read.select(list(columns))
-
-
-def _not_null(table: DeltaTable, read: pa.Table) -> pa.Table:
-    """The same with NOT NULL said of the table's columns that are so; a damaged file may hold nulls all the same."""
-    kept = {field.name for field in table.schema().fields if not field.nullable}
-    schema = read.schema
-    for index, field in enumerate(schema):
-        if field.name in kept and read.column(index).null_count == 0:
-            schema = schema.set(index, field.with_nullable(False))
-    return read if schema.equals(read.schema) else pa.Table.from_arrays(read.columns, schema=schema)
 
 
 def as_expression(filters: Any) -> pc.Expression | None:

@@ -133,16 +133,6 @@ def test_rows_are_the_same(both):
     assert sorted_rows(found) == sorted_rows(wanted)
 
 
-def test_not_null_is_said_of_what_was_read(tmp_path):
-    schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
-    data = pa.table({"a": [1, 2], "b": [3, 4]}, schema=schema)
-    deltafast.write_deltalake(tmp_path, data)
-    assert (
-        deltafast.DeltaTable(tmp_path).to_pyarrow_table() == deltalake.DeltaTable(tmp_path).to_pyarrow_table() == data
-    )
-    assert deltafast.DeltaTable(tmp_path).to_pyarrow_table(columns=["b", "a", "a"]).schema.names == ["b", "a", "a"]
-
-
 @pytest.mark.parametrize(
     "pruning",
     [
