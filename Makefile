@@ -53,10 +53,11 @@ fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 wheel: $(VENV)/.wheel ## Build the wheel that is published, try it where there is nothing else, state its size
 	rm -rf dist
 	PATH="$(abspath $(VENV))/bin:$$PATH" maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./compat
 	$(PYTHON) -m venv dist/.venv
-	dist/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[pandas]"
+	dist/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/deltafast-*.whl)[pandas]"
 	cd dist && .venv/bin/python ../dev/demo.py --cache $(abspath $(CACHE)) --files 0
-	@ls -l dist/*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
+	@ls -l dist/deltafast-*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
 
 build: $(VENV)/.built
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deltafast.alter import TableAlterer, TableFeatures
     from deltafast.check import StoreCheck, check_store
     from deltafast.conversion import convert_to_deltalake
+    from deltafast.dropin import install_as_deltalake
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
         CommitFailedError,
@@ -109,6 +110,7 @@ __all__ = [
     "check_store",
     "convert_to_deltalake",
     "create_table_with_add_actions",
+    "install_as_deltalake",
     "rust_core_version",
     "write_deltalake",
 ]
@@ -132,6 +134,7 @@ _HOME = {
     "RecordBatchReader": "reader",
     "build_profile": "_core",
     "convert_to_deltalake": "conversion",
+    "install_as_deltalake": "dropin",
 }
 
 

@@ -11,6 +11,8 @@ __all__ = [
     "ArrowBatch",
     "ArrowSchemaExport",
     "ArrowStream",
+    "FileUpload",
+    "Files",
     "Snapshot",
     "TableWrite",
     "alter",
@@ -75,6 +77,27 @@ class ArrowSchemaExport:
     """A schema to be taken over by an Arrow library."""
 
     def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Files:
+    """The files below a path or URL."""
+
+    @staticmethod
+    def open(uri: str, storage_options: dict[str, str] | None = None) -> Files: ...
+    def head(self, path: str) -> tuple[int, int]:
+        """Size and time (ms)."""
+    def list(self, folder: str) -> tuple[list[tuple[str, int, int]], list[str]]:
+        """Files with size and time (ms), and folders, directly in a folder."""
+    def read(self, path: str, start: int, end: int) -> bytes: ...
+    def begin(self, path: str) -> FileUpload: ...
+    def delete(self, paths: list[str]) -> None: ...
+
+@final
+class FileUpload:
+    """A file that is being written; dropped before it is finished it leaves nothing."""
+
+    def write(self, data: bytes) -> None: ...
+    def finish(self) -> None: ...
 
 @final
 class Snapshot:

@@ -218,9 +218,11 @@ class TableAlterer:
             ConstraintViolatedError: A row that is there does not satisfy one.
         """
         from deltafast.expr.demands import bind_demands
+        from deltafast.expr.lexer import spark_text
 
         schema = self.table.schema().to_json()
-        checks = [{"name": name, "sql": sql} for name, sql in constraints.items()]
+        columns = {field.name for field in self.table.schema().fields}
+        checks = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in constraints.items()]
         demands = json.dumps({"checks": checks, "generated": [], "defaults": []})
         bound = json.loads(bind_demands(demands, schema, zone=self.table._time_zone))["checks"]
         self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
@@ -63,7 +65,7 @@ def without_secrets(uri: str) -> str:
 
 def location(uri: str) -> str:
     """A table's place as a URL without credentials that ends in a slash."""
-    url = without_secrets(uri) if "://" in uri else Path(uri).absolute().as_uri()
+    url = without_secrets(uri) if "://" in uri else Path(os.path.abspath(uri)).as_uri()  # noqa: PTH100  (takes .. away)
     return url if url.endswith("/") else f"{url}/"
 
 
@@ -118,9 +120,12 @@ def choices(commit: CommitProperties | None, hooks: PostCommitHookProperties | N
     return out
 
 
-def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
+def _plain(metadata: object) -> dict[str, Any]:
+    if not isinstance(metadata, Mapping):
+        message = f"custom_metadata must be a mapping, not a {type(metadata).__name__}"
+        raise InvalidArgumentError(message)
     try:
-        return json.loads(json.dumps(metadata, allow_nan=False))
+        return json.loads(json.dumps(dict(cast("Any", metadata)), allow_nan=False))
     except (TypeError, ValueError) as error:
         message = f"custom_metadata cannot be written as JSON: {error}"
         raise InvalidArgumentError(message) from None

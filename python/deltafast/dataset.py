@@ -137,8 +137,12 @@ class ScanDataset(pads.FileSystemDataset):
 
     @property
     def files(self) -> list[str]:
-        """The files of the table, as `DeltaTable.file_uris` gives them."""
-        return self._table.file_uris()
+        """The files that are read, as `DeltaTable.file_uris` gives them."""
+        uris = self._table.file_uris()
+        if self._files is None:
+            return uris
+        chosen = set(self._files)
+        return [uri for uri, path in zip(uris, self._table.files(), strict=True) if path in chosen]
 
     def scanner(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> pads.Scanner:  # noqa: A002
         """A scanner that reads once. pyarrow's options on readahead and threads are accepted.
@@ -237,8 +241,12 @@ class ScanDataset(pads.FileSystemDataset):
         Raises:
             DeltaProtocolError: It would give wrong rows.
         """
-        plain = cast("Any", parquet_dataset(self._table, None, None, self._cast, False, None))
-        return plain.get_fragments(filter)
+        pruning: pc.Expression | None = None
+        for expression in (*self._filters, *(() if filter is None else (filter,))):
+            if self._split([expression])[1] is None:
+                pruning = expression if pruning is None else pruning & expression
+        plain = parquet_dataset(self._table, None, None, self._cast, False, pruning, self._files)
+        return cast("Any", plain).get_fragments(filter)
 
     def _loaded(self) -> pads.InMemoryDataset:
         return cast("Any", pads.InMemoryDataset)(self.to_table())
@@ -294,6 +302,7 @@ def parquet_dataset(
     schema: pa.Schema | None,
     as_large_types: bool,
     pruning: Predicate | None,
+    files: list[str] | None = None,
 ) -> pads.FileSystemDataset:
     """The table's Parquet files as a pyarrow dataset, each with what the log guarantees of its rows.
 
@@ -304,6 +313,8 @@ def parquet_dataset(
         ["path", "deletion_vector", "partition"] if table.metadata().partition_columns else ["path", "deletion_vector"]
     )
     actions = table.get_add_actions(columns=columns, predicate=pruning)
+    if files is not None:
+        actions = actions.filter(pc.is_in(actions.column("path"), pa.array(files, pa.string())))
     _require_plain(table, actions)
     below = _filesystem(table, filesystem)
     fmt = pads.ParquetFileFormat(

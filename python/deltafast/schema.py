@@ -76,6 +76,8 @@ def _load(text: str) -> Any:
 def _parse(value: object) -> DataType:
     """Build the type that a decoded piece of schema JSON describes."""
     if isinstance(value, str):
+        if value == "decimal":  # old writers; Spark reads it as decimal(10,0)
+            value = "decimal(10,0)"
         return VariantType() if value == "variant" else PrimitiveType(value)
     if isinstance(value, dict):
         node = cast("dict[str, Any]", value)
@@ -204,8 +206,6 @@ def _primitive(name: object) -> str:
     if isinstance(name, str):
         if name in _PRIMITIVES:
             return name
-        if name == "decimal":  # old writers; Spark reads it as decimal(10,0)
-            return "decimal(10,0)"
         if match := _DECIMAL.fullmatch(name):
             precision, scale = int(match[1]), int(match[2])
             if 1 <= precision <= _MAX_PRECISION and scale <= precision:

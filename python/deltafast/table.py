@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deltafast.alter import TableAlterer
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
+    from deltafast.raw import RawDeltaTable
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
     from deltafast.writer import WriterProperties
@@ -258,6 +259,21 @@ class DeltaTable:
         """Point at the version that an operation made, or at the newest where that could not be opened."""
         with self._lock:
             self._snapshot = self._snapshot.update() if snapshot is None else snapshot
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name what `deltalake` has and this class lacks."""
+            from deltafast.dropin import absent_method
+
+            raise absent_method(name, self)
+
+    @property
+    def _table(self) -> RawDeltaTable:
+        """What libraries call of the object behind `deltalake`'s handle."""
+        from deltafast.raw import RawDeltaTable
+
+        return RawDeltaTable(self)
 
     @property
     def alter(self) -> TableAlterer:
@@ -1140,9 +1156,12 @@ class DeltaTable:
         if predicate is None:
             return None
         from deltafast.expr import bind_predicate
+        from deltafast.expr.lexer import spark_text
 
         metadata = self._facts_now().metadata
         text = cast("str", metadata["schemaString"])
+        if isinstance(predicate, str):
+            predicate = spark_text(predicate, {field.name for field in self.schema().fields})
         if change_data:
             return bind_predicate(predicate, with_change_columns(text), zone=self._time_zone)
         tree = bind_predicate(predicate, text, zone=self._time_zone)

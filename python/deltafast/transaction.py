@@ -114,6 +114,8 @@ class RemoveAction:
             "size": self.size,
             "tags": self.tags,
         }
+        if self.partition_values is None or self.size is None:
+            remove["extendedFileMetadata"] = False
         return {"remove": {key: value for key, value in remove.items() if value is not None}}
 
 
@@ -196,6 +198,10 @@ def _commit(
     from deltafast.expr.demands import bind_demands
 
     delta = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
+    for action in actions:
+        if not isinstance(action, (AddAction, RemoveAction)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"an action must be an AddAction or a RemoveAction, not a {type(action).__name__}"
+            raise TypeError(message)
     write = _core.TableWrite.plan(
         uri,
         json.dumps(options),

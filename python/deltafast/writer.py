@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from deltafast import _core
 from deltafast.convert import choices, names, text_options
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +98,13 @@ class ColumnProperties:
             message = "Cannot specify dictionary_enabled=True and encoding"
             raise InvalidArgumentError(message)
 
+    def _options(self) -> dict[str, Any]:
+        out = asdict(self)
+        # Who names an encoding wants it: with a dictionary it would only serve where that grows too large.
+        if self.encoding is not None and self.dictionary_enabled is None:
+            out["dictionary_enabled"] = False
+        return out
+
 
 class WriterProperties:
     """How Parquet files are written; what is None is left to the writer.
@@ -155,10 +162,10 @@ class WriterProperties:
         """What the core takes."""
         out = {key: value for key, value in vars(self).items() if value is not None}
         if self.default_column_properties is not None:
-            out["default_column_properties"] = asdict(self.default_column_properties)
+            out["default_column_properties"] = self.default_column_properties._options()
         if self.column_properties is not None:
             columns = self.column_properties.items()
-            out["column_properties"] = {column: asdict(properties) for column, properties in columns}
+            out["column_properties"] = {column: properties._options() for column, properties in columns}
         return out
 
 
@@ -292,6 +299,38 @@ def _checked(what: str, value: str | None, known: Sequence[str | None]) -> str |
         message = f"{what} must be one of {', '.join(map(repr, known))}, not {value!r}"
         raise InvalidArgumentError(message)
     return value
+
+
+def try_get_table_and_table_uri(
+    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[DeltaTable | None, str]:
+    """The table, None where there is none, and its place; a helper of `deltalake` that other libraries import.
+
+    Raises:
+        InvalidArgumentError: It is neither a place nor a table.
+    """
+    from deltafast.table import DeltaTable
+
+    if isinstance(table_or_uri, DeltaTable):
+        return table_or_uri, table_or_uri.table_uri
+    if not isinstance(table_or_uri, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = "table_or_uri must be a str, Path or DeltaTable"
+        raise InvalidArgumentError(message)
+    return try_get_deltatable(table_or_uri, storage_options), os.fspath(table_or_uri)
+
+
+def try_get_deltatable(
+    table_uri: str | os.PathLike[str],
+    storage_options: Mapping[str, str] | None = None,
+) -> DeltaTable | None:
+    """The table, None where there is none."""
+    from deltafast.table import DeltaTable
+
+    try:
+        return DeltaTable(table_uri, storage_options=storage_options)
+    except TableNotFoundError:
+        return None
 
 
 def as_stream(data: object) -> ArrowStreamExportable:

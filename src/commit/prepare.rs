@@ -348,7 +348,7 @@ fn vector_of(add: &Add) -> Option<String> {
 fn check_metadata(old: Option<&Metadata>, new: &Metadata, schema: &StructType, mapping: ColumnMapping) -> Result<()> {
     const MAX_ID: &str = "delta.columnMapping.maxColumnId";
     let change_feed = ["delta.enableChangeDataFeed", "delta.enableChangeDataCapture"].iter().any(|key| new.flag(key));
-    schema_change::check(schema, &new.partition_columns, mapping, change_feed)?;
+    schema_change::check(schema, &new.partition_columns, change_feed)?;
     let max_id = |m: &Metadata| m.configuration.get(MAX_ID).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
     if mapping != ColumnMapping::None && max_id(new) < schema_change::max_column_id(schema) {
         return Err(Error::invalid(format!("`{MAX_ID}` is {} and the schema has the column id {}", max_id(new), schema_change::max_column_id(schema))));

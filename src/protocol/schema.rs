@@ -393,7 +393,18 @@ fn from_arrow_field(field: &ArrowField) -> Option<StructField> {
     } else {
         DataType::from_arrow(field.data_type())?
     };
-    Some(StructField::new(field.name(), data_type, field.is_nullable()))
+    Some(StructField { metadata: from_arrow_metadata(field), ..StructField::new(field.name(), data_type, field.is_nullable()) })
+}
+
+/// What Arrow's metadata of a field says that means something to Delta and holds for any table. Ids and physical names
+/// are those of one table, and other libraries leave notes of their own there.
+fn from_arrow_metadata(field: &ArrowField) -> Metadata {
+    const TEXTS: [&str; 5] = ["comment", "CURRENT_DEFAULT", "delta.generationExpression", "delta.invariants", "__CHAR_VARCHAR_TYPE_STRING"];
+    const VALUES: [&str; 3] = ["delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert"];
+    let entry = |key: &str, value: Value| (key.to_owned(), value);
+    let texts = TEXTS.iter().filter_map(|key| Some(entry(key, Value::String(field.metadata().get(key)?.clone()))));
+    let values = VALUES.iter().filter_map(|key| Some(entry(key, serde_json::from_str(field.metadata().get(key)?).ok()?)));
+    texts.chain(values).collect()
 }
 
 impl StructType {

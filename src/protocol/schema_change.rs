@@ -8,12 +8,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};
 
-use super::features::ColumnMapping;
 use super::schema::{ArrayType, DataType, MapType, StructField, StructType};
 use crate::error::{Error, Result, shown};
 
-/// Characters that Parquet writers have trouble with; names with them need column mapping.
-const FORBIDDEN: &[char] = &[' ', ',', ';', '{', '}', '(', ')', '\n', '\t', '='];
 /// Columns of the change data feed.
 const CHANGE_COLUMNS: &[&str] = &["_change_type", "_commit_version", "_commit_timestamp"];
 const ID: &str = "delta.columnMapping.id";
@@ -70,7 +67,7 @@ pub fn any_type(schema: &StructType, test: &dyn Fn(&DataType) -> bool) -> bool {
 ///
 /// # Errors
 /// [`Error::Invalid`] names the column and what to do.
-pub fn check(schema: &StructType, partition_columns: &[String], mapping: ColumnMapping, change_feed: bool) -> Result<()> {
+pub fn check(schema: &StructType, partition_columns: &[String], change_feed: bool) -> Result<()> {
     let whole = DataType::Struct(Arc::new(schema.clone()));
     structs(&whole, &mut Vec::new(), &mut |parent, path| {
         let mut seen = FxHashSet::default();
@@ -84,15 +81,6 @@ pub fn check(schema: &StructType, partition_columns: &[String], mapping: ColumnM
             }
             if !seen.insert(field.name.to_lowercase()) {
                 return Err(Error::invalid(format!("the column `{}` occurs twice; names are compared without case", full())).at_column(full()));
-            }
-            if mapping == ColumnMapping::None
-                && let Some(c) = field.name.chars().find(|c| FORBIDDEN.contains(c))
-            {
-                return Err(Error::invalid(format!(
-                    "the column name `{}` holds {c:?}, which needs column mapping; rename it or set `delta.columnMapping.mode` to `name`",
-                    full()
-                ))
-                .at_column(full()));
             }
         }
         Ok(())
@@ -219,20 +207,19 @@ mod tests {
 
     #[test]
     fn bad_names_and_partitionings_are_refused_by_column() {
-        let check = |fields: &[(&str, &str)], partition: &[&str], mapping| {
+        let check = |fields: &[(&str, &str)], partition: &[&str]| {
             let partition: Vec<String> = partition.iter().map(ToString::to_string).collect();
-            super::check(&schema(fields), &partition, mapping, true).map_err(|e| e.to_string())
+            super::check(&schema(fields), &partition, true).map_err(|e| e.to_string())
         };
-        assert!(check(&[("a", "long"), ("p", "date")], &["p"], ColumnMapping::None).is_ok());
-        assert!(check(&[("a b", "long")], &[], ColumnMapping::None).unwrap_err().contains("delta.columnMapping.mode"));
-        assert!(check(&[("a b", "long")], &[], ColumnMapping::Name).is_ok());
-        assert!(check(&[("a", "long"), ("A", "long")], &[], ColumnMapping::Name).unwrap_err().contains("twice"));
-        assert!(check(&[("", "long")], &[], ColumnMapping::Name).unwrap_err().contains("empty"));
-        assert!(check(&[("_Change_Type", "long")], &[], ColumnMapping::None).unwrap_err().contains("_Change_Type"));
-        assert!(check(&[("a", "long")], &["a"], ColumnMapping::None).unwrap_err().contains("all of its columns"));
-        assert!(check(&[("a", "long")], &["b"], ColumnMapping::None).unwrap_err().contains("not in the schema"));
-        assert!(check(&[("a", "long"), ("v", "variant")], &["v"], ColumnMapping::None).unwrap_err().contains("variant"));
-        assert!(check(&[("a", "long"), ("b", "long"), ("c", "long")], &["b", "b"], ColumnMapping::None).unwrap_err().contains("twice"));
+        assert!(check(&[("a", "long"), ("p", "date")], &["p"]).is_ok());
+        assert!(check(&[("a b", "long")], &[]).is_ok());
+        assert!(check(&[("a", "long"), ("A", "long")], &[]).unwrap_err().contains("twice"));
+        assert!(check(&[("", "long")], &[]).unwrap_err().contains("empty"));
+        assert!(check(&[("_Change_Type", "long")], &[]).unwrap_err().contains("_Change_Type"));
+        assert!(check(&[("a", "long")], &["a"]).unwrap_err().contains("all of its columns"));
+        assert!(check(&[("a", "long")], &["b"]).unwrap_err().contains("not in the schema"));
+        assert!(check(&[("a", "long"), ("v", "variant")], &["v"]).unwrap_err().contains("variant"));
+        assert!(check(&[("a", "long"), ("b", "long"), ("c", "long")], &["b", "b"]).unwrap_err().contains("twice"));
     }
 
     #[test]

@@ -274,7 +274,7 @@ fn apply(
         }
     }
     let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
-    schema_change::check(&schema, &metadata.partition_columns, after, change_feed)?;
+    schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
     // A schema that stays is kept to the letter.
     if StructType::parse(&metadata.schema_string)? != schema {
         metadata.schema_string = schema.to_text();

@@ -5,6 +5,7 @@
 mod arrow;
 mod checkpoint;
 mod error;
+mod files;
 mod maintain;
 mod runtime;
 mod snapshot;
@@ -43,6 +44,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::check_store, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
     module.add_class::<table::TableWrite>()?;
+    module.add_class::<files::Files>()?;
+    module.add_class::<files::FileUpload>()?;
     module.add_function(wrap_pyfunction!(table::create_table, module)?)?;
     module.add_function(wrap_pyfunction!(table::demands, module)?)?;
     module.add_function(wrap_pyfunction!(table::demands_of, module)?)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBufferBuilder, StringBuilder};
-use arrow_array::{BooleanArray, ListArray, RecordBatch};
+use arrow_array::{Array, BooleanArray, ListArray, RecordBatch};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as Arrow, Field, Schema};
 
@@ -19,8 +19,11 @@ use crate::snapshot::Snapshot;
 /// Vectors loaded together, so that those of one file are read at once.
 const TOGETHER: usize = 32;
 
+/// A file's own word on its number of rows is believed up to here: what lies beyond its last deleted row is only courtesy.
+const MOST_ROWS: i64 = 1 << 28;
+
 /// Streams (`filepath` utf8, `selection_vector` list<bool>: true keeps the row, rows beyond its end are kept) for every
-/// file that has a deletion vector.
+/// file that has a deletion vector. It is as long as the file where the log tells how many rows that has.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged vector.
@@ -28,14 +31,19 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
     let item = Arc::new(Field::new("item", Arrow::Boolean, false));
     let schema = Arc::new(Schema::new(vec![Field::new("filepath", Arrow::Utf8, false), Field::new("selection_vector", Arrow::List(Arc::clone(&item)), false)]));
     let leaves = super::Leaves::default();
-    let with_vectors = snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, false), cancel, {
+    let with_vectors = snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, true), cancel, {
         let snapshot = snapshot.clone();
         move |files| {
             if files.dv.is_none() {
                 return Ok(Vec::new());
             }
-            let batch = PlanBatch::new(&snapshot, files, &leaves, false)?;
-            let rows = (0..batch.files.len()).filter_map(|row| Some((batch.files.path.value(row).to_owned(), descriptor(&batch, row)?)));
+            let batch = PlanBatch::new(&snapshot, files, &leaves, true)?;
+            let records = |row: usize| {
+                let stats = batch.stats.as_ref().filter(|stats| stats.num_records.is_valid(row))?;
+                u64::try_from(stats.num_records.value(row).min(MOST_ROWS)).ok()
+            };
+            let found = |row: usize| Some((batch.files.path.value(row).to_owned(), descriptor(&batch, row)?, records(row).unwrap_or(0)));
+            let rows = (0..batch.files.len()).filter_map(found);
             Ok(rows.collect())
         }
     })?;
@@ -47,20 +55,22 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
     let jobs = chunks.into_iter().map(move |chunk| {
         let (snapshot, schema, item, done) = (context.clone(), Arc::clone(&out), Arc::clone(&item), done.clone());
         Box::new(std::iter::once_with(move || {
-            let descriptors: Vec<_> = chunk.iter().map(|(_, descriptor)| descriptor.clone()).collect();
+            let descriptors: Vec<_> = chunk.iter().map(|(_, descriptor, _)| descriptor.clone()).collect();
             let vectors = dv::load_all(&descriptors, |path| vector_file(snapshot.stores(), path))?;
             let root = snapshot.stores().root().url();
             let mut paths = StringBuilder::new();
             let mut bits = BooleanBufferBuilder::new(0);
             let mut offsets: Vec<i32> = vec![0];
-            for ((path, _), vector) in chunk.iter().zip(vectors) {
+            for ((path, _, records), vector) in chunk.iter().zip(vectors) {
                 paths.append_value(uri(root, path)?);
-                let length = vector.positions().last().map_or(0, |last| last + 1);
-                let end = i32::try_from(bits.len() as u64 + length);
-                let end =
-                    end.map_err(|_| Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {length}, too far for a selection vector")))?;
-                if let Some(keep) = vector.keep(0..length) {
-                    bits.append_buffer(&keep);
+                let least = vector.positions().last().map_or(0, |last| last + 1);
+                let fits = |length: u64| i32::try_from(bits.len() as u64 + length).ok().map(|end| (length, end));
+                let (length, end) = fits(least.max(*records))
+                    .or_else(|| fits(least))
+                    .ok_or_else(|| Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {least}, too far for a selection vector")))?;
+                match vector.keep(0..length) {
+                    Some(keep) => bits.append_buffer(&keep),
+                    None => bits.append_n(usize::try_from(length).unwrap_or_default(), true),
                 }
                 offsets.push(end);
             }

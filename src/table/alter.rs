@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::check_clustering;
+use super::create::{asks_for_values, check_clustering};
 use super::{CLUSTERING, check_writable, clustering_domain, now_ms, predicate, unique};
 use crate::command::{Choices, Done, commit, listed};
 use crate::commit::{Operation, Transaction};
@@ -258,8 +258,7 @@ impl Alter<'_> {
         let added = StructType::parse(&fields.to_string())?;
         let schema = self.snapshot.schema();
         for field in &added.fields {
-            let kept = ["CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.start"].into_iter().find(|key| field.metadata.contains_key(*key));
-            if let Some(key) = kept {
+            if let Some(key) = asks_for_values(field) {
                 return Err(Error::invalid(format!("a column cannot be added with `{key}`: the rows that are there would need values; add it without"))
                     .at_column(&field.name));
             }

@@ -17,7 +17,7 @@ use crate::parse::stats::has_bounds;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
 use crate::protocol::properties;
-use crate::protocol::schema::{DataType, StructType};
+use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, Context, NewTable};
 use crate::snapshot::Snapshot;
 
@@ -84,6 +84,11 @@ pub(super) fn made(schema: &StructType, options: &CreateOptions, old: Option<&Sn
 /// A column's name as the schema spells it.
 pub(super) fn spelled(schema: &StructType, name: &str) -> String {
     schema.field(name).map_or_else(|| name.to_owned(), |field| field.name.clone())
+}
+
+/// What a new column has that the rows which are there would need values for.
+pub(super) fn asks_for_values(field: &StructField) -> Option<&'static str> {
+    ["CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.start"].into_iter().find(|key| field.metadata.contains_key(*key))
 }
 
 /// More columns than these delta-spark does not cluster by.

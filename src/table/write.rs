@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::change::{Candidates, candidates};
-use super::create::{CreateOptions, made, spelled};
+use super::create::{CreateOptions, asks_for_values, made, spelled};
 use super::files::{Orphans, add_new, live};
 use super::predicate::{Partitions, negated};
 use super::target::{Encoding, Rows, Target, change_file, changed};
@@ -521,9 +521,6 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     if options.has_predicate && options.dynamic_partitions {
         return Err(Error::invalid("give either `predicate` or partition_overwrite_mode=\"dynamic\", not both"));
     }
-    if partly && options.schema_mode == Some(SchemaMode::Overwrite) {
-        return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate` or with dynamic partitions"));
-    }
     if options.target_file_size == Some(0) {
         return Err(Error::invalid("`target_file_size` must be positive"));
     }
@@ -550,7 +547,8 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
             return Err(Error::invalid("`cluster_by` is not how the table is clustered; leave it out to write to the table as it is"));
         }
     }
-    let replaces = options.schema_mode == Some(SchemaMode::Overwrite);
+    let partly = options.has_predicate || options.dynamic_partitions;
+    let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
         names.iter().map(|name| spelled(schema, name)).collect()
@@ -569,11 +567,25 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
         None => Ok((protocol.clone(), metadata.clone())),
         Some(SchemaMode::Merge) => {
             let widens = features::supported(protocol).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
+            for field in data.fields.iter().filter(|field| snapshot.schema().field(&field.name).is_none()) {
+                if let Some(key) = asks_for_values(field) {
+                    let what = "a column that is added while writing cannot have values made for it";
+                    return Err(Error::schema_mismatch(what, format!("no `{key}`"), format!("`{}` with it", field.name)).at_column(&field.name));
+                }
+            }
             let merged = evolution::merge(snapshot.schema(), data, widens);
             if merged == *snapshot.schema() {
                 return Ok((protocol.clone(), metadata.clone()));
             }
             table::set_schema(protocol, metadata, &merged, &mut context)
+        }
+        // Rows stay, so the schema must; whoever always passes it loses nothing.
+        Some(SchemaMode::Overwrite) if partly => {
+            let same = |field: &StructField| snapshot.schema().field(&field.name).is_some_and(|known| known.data_type == field.data_type);
+            if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same) {
+                return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate` or with dynamic partitions"));
+            }
+            Ok((protocol.clone(), metadata.clone()))
         }
         Some(SchemaMode::Overwrite) => {
             let mut metadata = metadata.clone();
@@ -648,12 +660,10 @@ mod tests {
             check_options(&options).map_err(|e| e.to_string())
         };
         assert!(options(&|_| {}).is_ok());
-        let refused: [&dyn Fn(&mut WriteOptions); 4] = [
-            &|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)),
-            &|o| (o.mode, o.has_predicate) = (Mode::Append, true),
-            &|o| (o.has_predicate, o.dynamic_partitions) = (true, true),
-            &|o| (o.has_predicate, o.schema_mode) = (true, Some(SchemaMode::Overwrite)),
-        ];
+        let refused: [&dyn Fn(&mut WriteOptions); 3] =
+            [&|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)), &|o| (o.mode, o.has_predicate) = (Mode::Append, true), &|o| {
+                (o.has_predicate, o.dynamic_partitions) = (true, true)
+            }];
         for edit in refused {
             assert!(options(edit).is_err());
         }

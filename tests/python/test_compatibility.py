@@ -4,6 +4,7 @@ import datetime as dt
 import inspect
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import deltafast
@@ -130,6 +131,74 @@ def test_rows_are_the_same(both):
     found = ours.to_pyarrow_table(columns=["name", "id"], filters=[("day", "=", dt.date(2026, 1, 1))])
     assert found.schema == wanted.schema
     assert sorted_rows(found) == sorted_rows(wanted)
+
+
+@pytest.mark.parametrize(
+    "pruning",
+    [
+        [("year", "=", 2020)],
+        [("year", "=", 2021.0)],
+        [("year", "!=", 2020)],
+        [("active", "=", True)],
+        [("active", "in", [True, False])],
+        [("on", "=", dt.date(2023, 1, 1))],
+        [("year", "in", [2020, 2022.0])],
+    ],
+    ids=str,
+)
+def test_values_of_any_type_are_compared_with_partitions_of_text(pruning, tmp_path):
+    data = pa.table(
+        {
+            "id": range(4),
+            "year": ["2020", "2021.0", "2020", None],
+            "active": ["true", "false", None, "true"],
+            "on": ["2023-01-01", "2023-01-02", "2023-01-01", "x"],
+        }
+    )
+    deltafast.write_deltalake(tmp_path, data, partition_by=["year", "active", "on"])
+    theirs, ours = deltalake.DeltaTable(tmp_path), deltafast.DeltaTable(tmp_path)
+    expected = theirs.to_pyarrow_dataset(file_pruning_predicate=pruning).to_table()
+    found = ours.to_pyarrow_dataset(file_pruning_predicate=pruning).to_table()
+    assert sorted_rows(found) == sorted_rows(expected)
+    assert sorted(ours.file_uris(file_pruning_predicate=pruning)) == sorted(
+        theirs.file_uris(file_pruning_predicate=pruning)
+    )
+    with pytest.raises(ValueError, match="dict"):
+        ours.file_uris(file_pruning_predicate=[("year", "=", {"a": 1})])
+
+
+def test_fragments_are_those_of_the_dataset(both):
+    _, ours = both
+    pruned = ours.to_pyarrow_dataset(file_pruning_predicate=[("day", "=", "2026-01-01")])
+    assert sorted(f.path for f in pruned.get_fragments()) == sorted(ours.files([("day", "=", "2026-01-01")]))
+    assert sorted(pruned.files) == sorted(ours.file_uris([("day", "=", "2026-01-01")]))
+    whole = ours.to_pyarrow_dataset()
+    assert len(whole.files) == len(list(whole.get_fragments())) == len(ours.files())
+    late = pc.field("id") >= 60
+    assert len(list(whole.get_fragments(late))) == len(ours.files(file_pruning_predicate="id >= 60"))
+    assert len(list(whole.filter(late).get_fragments())) < len(ours.files())
+
+
+def test_the_inner_object_answers_like_theirs(both):
+    theirs, ours = (table._table for table in both)
+    assert ours.version() == theirs.version()
+    assert ours.get_latest_version() == theirs.get_latest_version()
+    assert ours.table_uri() == theirs.table_uri()
+    assert ours.protocol_versions() == theirs.protocol_versions()
+    assert repr(ours.schema) == repr(theirs.schema)
+    assert sorted(ours.files()) == sorted(theirs.files())
+    assert sorted(ours.file_uris()) == sorted(theirs.file_uris())
+    assert ours.get_add_file_sizes() == theirs.get_add_file_sizes()
+    assert ours.get_active_partitions() == theirs.get_active_partitions()
+    assert ours.transaction_version("loader") == theirs.transaction_version("loader")
+    assert ours.metadata().id == theirs.metadata().id
+
+
+def test_a_place_is_told_without_detours(events_path, monkeypatch):
+    monkeypatch.chdir(events_path.parent)
+    for place in ("events", "./events/", f"../{events_path.parent.name}/events", events_path / ".." / "events"):
+        assert deltafast.DeltaTable(place).table_uri == deltalake.DeltaTable(place).table_uri
+        assert sorted(deltafast.DeltaTable(place).file_uris()) == sorted(deltalake.DeltaTable(place).file_uris())
 
 
 def test_pandas_frames_are_the_same(both):

@@ -3,6 +3,8 @@
 import datetime as dt
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import deltalake
@@ -82,6 +84,16 @@ def test_a_method_that_is_not_there_yet_does_not_exist():
     for name in missing:
         assert not hasattr(deltafast.DeltaTable, name), name
         assert not hasattr(deltafast, name), name
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_section_on_deltalake_runs():
+    (block,) = [block for block in BLOCKS if "install_as_deltalake" in block]
+    done = subprocess.run([sys.executable, "-c", block], check=True, capture_output=True, text=True)
+    assert done.stdout == "4 20\n"
+    version = re.search(r"dist/deltalake-(.+)-py3-none-any.whl", README)
+    assert version is not None
+    assert version[1] == deltalake.__version__
 
 
 @pytest.mark.usefixtures("folder")

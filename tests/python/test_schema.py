@@ -100,7 +100,9 @@ def test_an_unknown_primitive_type_is_refused_by_name(bad):
 
 
 def test_old_spellings_of_decimals_are_read():
-    assert PrimitiveType("decimal").type == "decimal(10,0)"
+    assert PrimitiveType.from_json('"decimal"').type == "decimal(10,0)"
+    with pytest.raises(ValueError, match="invalid type string: decimal"):
+        PrimitiveType("decimal")
     assert PrimitiveType("decimal(10, 2)").type == "decimal(10,2)"
 
 

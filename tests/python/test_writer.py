@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import deltafast
@@ -36,6 +37,7 @@ from deltafast.exceptions import (
     MetadataChangedError,
     SchemaMismatchError,
 )
+from deltafast.transaction import RemoveAction
 
 ROWS = pa.table({"id": [1, 2, 3], "p": ["x", "y", "x"]})
 
@@ -111,7 +113,6 @@ def test_unknown_words_are_refused(tmp_path):
             {"mode": "append", "predicate": "id = 1"},
             '`predicate` says which rows are replaced and needs mode="overwrite"',
         ),
-        ({"mode": "overwrite", "predicate": "id = 1", "schema_mode": "overwrite"}, "it cannot go with `predicate`"),
         ({"mode": "overwrite", "predicate": "id = 1", "partition_overwrite_mode": "dynamic"}, "not both"),
         ({"target_file_size": 0}, "`target_file_size` must be positive"),
         ({"configuration": {"delta.chekpointInterval": "3"}}, "no table property `delta.chekpointInterval`"),
@@ -123,6 +124,16 @@ def test_unknown_words_are_refused(tmp_path):
         with pytest.raises(InvalidArgumentError, match=re.escape(text)):
             write_deltalake(tmp_path / "t", ROWS, **options)
     assert not (tmp_path / "t").exists()
+
+
+def test_a_schema_that_stays_may_be_overwritten_where_rows_stay(tmp_path):
+    write_deltalake(tmp_path, ROWS)
+    part = {"mode": "overwrite", "predicate": "id = 1", "schema_mode": "overwrite"}
+    write_deltalake(tmp_path, ROWS.slice(0, 1), **part)
+    assert rows(tmp_path) == theirs(tmp_path) == rows_of(ROWS)
+    with pytest.raises(InvalidArgumentError, match="it cannot go with `predicate`"):
+        write_deltalake(tmp_path, ROWS.slice(0, 1).append_column("more", pa.array([1])), **part)
+    assert DeltaTable(tmp_path).version() == 1
 
 
 def test_partitioning_of_a_table_cannot_be_written_away(tmp_path):
@@ -1015,3 +1026,102 @@ def test_pandas_index_and_missing_values(tmp_path):
     frame = pd.DataFrame({"a": [1.0, None], "s": ["x", None]})
     write_deltalake(tmp_path, frame)
     assert rows(tmp_path) == [{"a": 1.0, "s": "x"}, {"a": None, "s": None}]
+
+
+# --- what deltalake writes, and scripts for it ---------------------------------------------------
+
+
+def test_column_names_may_hold_anything(tmp_path):
+    data = pa.table({"high price": [1, 2], "x(y)=z;": [1.5, None], "p q": ["a b", "c=d"], "a.b": [1, 2]})
+    ours, deltalakes = tmp_path / "ours", tmp_path / "theirs"
+    write_deltalake(ours, data, partition_by=["p q"])
+    deltalake.write_deltalake(deltalakes, data, partition_by=["p q"])
+    for place in (ours, deltalakes):
+        assert rows(place) == theirs(place) == rows_of(data)
+        assert DeltaTable(place).to_pyarrow_table(filters='"high price" > 1').num_rows == 1
+        assert DeltaTable(place).count("`x(y)=z;` = 1.5 AND `p q` = 'a b'") == 1
+        assert len(DeltaTable(place).file_uris([("p q", "=", "c=d")])) == 1
+    DeltaTable(ours).alter.add_columns(Field("one more", "long"))
+    write_deltalake(ours, data.append_column("one more", pa.array([5, 6])), mode="append")
+    assert DeltaTable(ours).count('"one more" = 5') == 1
+
+
+def test_names_in_double_quotes_are_columns(tmp_path):
+    data = pa.table({"Price": [1, 2], "s": ["a", "Price"]})
+    write_deltalake(tmp_path, data)
+    table = DeltaTable(tmp_path)
+    assert table.to_pyarrow_table(filters='"Price" = 1')["s"].to_pylist() == ["a"]
+    # What is no column is a text, as in Spark.
+    assert table.to_pyarrow_table(filters='s = "a"').num_rows == 1
+    assert table.to_pyarrow_table(filters="s = 'Price'").num_rows == 1
+    write_deltalake(table, data.slice(0, 1), mode="overwrite", predicate='"Price" = 1')
+    assert table.history(1)[0]["operationParameters"]["predicate"] == "`Price` = 1"
+    assert table.count() == 2
+    table.alter.add_constraint({"positive": '"Price" > 0 AND "s" <> "x"'})
+    assert table.metadata().configuration["delta.constraints.positive"] == '`Price` > 0 AND `s` <> "x"'
+    with pytest.raises(ConstraintViolatedError, match="positive"):
+        write_deltalake(table, pa.table({"Price": [-1], "s": ["a"]}), mode="append")
+    with pytest.raises(ConstraintViolatedError, match="positive"):
+        write_deltalake(table, pa.table({"Price": [1], "s": ["x"]}), mode="append")
+
+
+def test_constraints_of_deltalake_hold(tmp_path):
+    good = {"Price": [1], "two words": [2], "kind": ["a"]}
+    deltalake.write_deltalake(tmp_path, pa.table(good))
+    made = deltalake.DeltaTable(tmp_path)
+    made.alter.add_constraint({"a": "Price >= 0"})
+    made.alter.add_constraint({"b": "\"two words\" < 9 AND kind <> 'z'"})
+    # deltalake quotes names as other dialects do.
+    assert DeltaTable(tmp_path).metadata().configuration["delta.constraints.a"] == '"Price" >= 0'
+    write_deltalake(tmp_path, pa.table(good), mode="append")
+    for bad in ({"Price": [-1]}, {"two words": [9]}, {"kind": ["z"]}):
+        with pytest.raises(ConstraintViolatedError):
+            write_deltalake(tmp_path, pa.table(good | bad), mode="append")
+    assert DeltaTable(tmp_path).count() == 2
+
+
+def test_metadata_of_arrow_fields_makes_generated_columns(tmp_path):
+    notes = {"delta.generationExpression": "id * 2", "comment": "twice", "PARQUET:field_id": "7", "other": "x"}
+    schema = pa.schema([("id", pa.int64()), pa.field("twice", pa.int64(), metadata=notes)])
+    write_deltalake(tmp_path, pa.table({"id": [1], "twice": [2]}, schema=schema))
+    table = DeltaTable(tmp_path)
+    kept = {"delta.generationExpression": "id * 2", "comment": "twice"}
+    assert table.schema().fields[1].metadata == kept
+    assert table.protocol().min_writer_version == deltalake.DeltaTable(tmp_path).protocol().min_writer_version == 4
+    write_deltalake(table, pa.table({"id": [5]}), mode="append")
+    assert rows(tmp_path) == [{"id": 1, "twice": 2}, {"id": 5, "twice": 10}]
+    with pytest.raises(ConstraintViolatedError, match="twice"):
+        write_deltalake(tmp_path, pa.table({"id": [1], "twice": [3]}), mode="append")
+    write_deltalake(tmp_path / "plain", pa.table({"id": [1]}))
+    with pytest.raises(SchemaMismatchError, match=re.escape("delta.generationExpression")):
+        write_deltalake(
+            tmp_path / "plain", pa.table({"id": [1], "twice": [2]}, schema=schema), mode="append", schema_mode="merge"
+        )
+
+
+def test_an_encoding_that_is_named_is_used(tmp_path):
+    for place, properties in [
+        ("all", WriterProperties(default_column_properties=ColumnProperties(encoding="DELTA_BINARY_PACKED"))),
+        ("one", WriterProperties(column_properties={"id": ColumnProperties(encoding="DELTA_BINARY_PACKED")})),
+    ]:
+        write_deltalake(tmp_path / place, pa.table({"id": [1, 2, 3]}), writer_properties=properties)
+        (file,) = DeltaTable(tmp_path / place).file_uris()
+        encodings = pq.read_metadata(file).row_group(0).column(0).encodings
+        assert "DELTA_BINARY_PACKED" in encodings
+        assert "RLE_DICTIONARY" not in encodings
+
+
+def test_actions_and_commit_metadata_are_looked_at(tmp_path):
+    write_deltalake(tmp_path, ROWS)
+    table = DeltaTable(tmp_path)
+    with pytest.raises(TypeError, match="an action must be an AddAction or a RemoveAction, not a dict"):
+        table.create_write_transaction([{"path": "x"}], "append", table.schema())
+    with pytest.raises(InvalidArgumentError, match="custom_metadata must be a mapping, not a list"):
+        write_deltalake(table, ROWS, mode="append", commit_properties=CommitProperties(["x"]))
+    path = table.files()[0]
+    table.create_write_transaction([RemoveAction(path, True, 1)], "append", table.schema())
+    commit = (tmp_path / "_delta_log" / f"{1:020}.json").read_text("utf-8").splitlines()
+    (removed,) = [json.loads(line)["remove"] for line in commit if '"remove"' in line]
+    assert removed["extendedFileMetadata"] is False
+    assert {"size", "partitionValues"}.isdisjoint(removed)
+    assert DeltaTable(tmp_path).count() == 0

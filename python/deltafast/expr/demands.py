@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, types
 from deltafast.expr.binder import Binder
+from deltafast.expr.lexer import spark_text
 from deltafast.expr.parser import parse
 from deltafast.expr.render import to_spark_sql
 from deltafast.expr.simplify import simplify
@@ -44,16 +45,19 @@ def bind_demands(demands_json: str, schema_json: str, predicate: object = None, 
     if not any(demands.values()) and predicate is None:
         return demands_json
     schema = read_schema(schema_json)
+    columns = {field.name for field in schema.fields}
     for check in demands["checks"]:
         what = f"the constraint `{check['name']}`"
-        check["tree"] = _named(what, lambda sql=check["sql"]: bind_predicate(sql, schema, zone=zone))
+        sql = spark_text(check["sql"], columns)
+        check["tree"] = _named(what, lambda sql=sql: bind_predicate(sql, schema, zone=zone))
     for kind in ("generated", "defaults"):
         for value in demands[kind]:
             what = f"the {'generated column' if kind == 'generated' else 'default of'} `{value['name']}`"
             # A default is a value, whatever row it goes into.
             known = schema if kind == "generated" else types.Struct(())
             column = _column(schema, value["name"])
-            value["tree"] = _named(what, lambda sql=value["sql"], k=known, c=column: _value(sql, k, c, zone))
+            sql = spark_text(value["sql"], columns if kind == "generated" else ())
+            value["tree"] = _named(what, lambda sql=sql, k=known, c=column: _value(sql, k, c, zone))
     if predicate is not None:
         demands["predicate"] = _rows(predicate, schema, zone)
     return json.dumps(demands)
@@ -77,19 +81,22 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
         UnsupportedExpressionError: It may be right, but cannot be evaluated here with its exact meaning.
     """
     schema = read_schema(schema_json)
+    columns = {field.name for field in schema.fields}
     bound: dict[str, Any] = {}
     for given, sql in updates.items():
         name = _spelled(schema, given)
         if name in bound:
             message = f"the column `{name}` is given a value twice"
             raise InvalidArgumentError(message)
-        column = _column(schema, name)
+        column, sql = _column(schema, name), spark_text(sql, columns)
         tree = _named(f"the new value of `{name}`", lambda sql=sql, c=column: _value(sql, schema, c, zone))
         bound[name] = {"name": name, "sql": sql, "tree": tree}
     return json.dumps(list(bound.values()))
 
 
 def _rows(predicate: object, schema: types.Struct, zone: str) -> dict[str, Any]:
+    if isinstance(predicate, str):
+        predicate = spark_text(predicate, {field.name for field in schema.fields})
     tree = bind_predicate(predicate, schema, zone=zone)
     sql = predicate if isinstance(predicate, str) else to_spark_sql(tree)
     return {"name": "predicate", "sql": sql, "tree": json.loads(tree)}

@@ -9,8 +9,11 @@ and `not in` keeps nulls. `("a", "=", None)` asks for nulls, as in `deltalake`'s
 from __future__ import annotations
 
 import math
+from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from deltafast.convert import partition_text
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import literals, types
 from deltafast.expr.python_values import constant
@@ -137,6 +140,9 @@ def _constant(value: object, kind: types.DataType, name: str) -> Constant:
     """A Python value as a literal; a text in the column's own type."""
     found = constant(value)
     lit = found.lit
+    if types.is_string(kind) and isinstance(value, (bool, int, float, Decimal, date)):
+        # The text that Delta has for it: partition columns of type string hold such.
+        return constant(partition_text(value))
     if isinstance(lit.value, float) and math.isnan(lit.value):
         msg = f"a filter on {name!r} cannot compare with NaN; write isnan({name}) as SQL"
         raise InvalidArgumentError(msg)

@@ -13,11 +13,14 @@ without a bound. Each of these would be a silently different predicate.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deltafast.expr.errors import invalid
 
-__all__ = ["Token", "tokenize", "unescape"]
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+__all__ = ["Token", "spark_text", "tokenize", "unescape"]
 
 MAX_TEXT: Final = 4 << 20
 
@@ -106,6 +109,26 @@ def tokenize(text: str) -> list[Token]:
         pos = end
     out.append(Token("end", "", size))
     return out
+
+
+def spark_text(text: str, columns: Container[str]) -> str:
+    """The text with columns in backquotes that are in double quotes, as other dialects of SQL have it.
+
+    In Spark a text in double quotes is a string. What is written for `deltalake` has names there, and so have the
+    constraints that it puts into the log (`"Price" >= 0` for every name with a capital). So a text that is exactly a
+    column's name, or follows a dot, is taken for the name.
+    """
+    if '"' not in text:
+        return text
+    out: list[str] = []
+    done, dotted = 0, False
+    for token in tokenize(text):
+        named = token.kind == "string" and text[token.pos] == '"' and (dotted or token.text in columns)
+        if named and (match := _TOKEN.match(text, token.pos)) is not None:
+            out += [text[done : token.pos], "`", token.text.replace("`", "``"), "`"]
+            done = match.end()
+        dotted = token.kind == "op" and token.text == "."
+    return "".join([*out, text[done:]])
 
 
 def _match(text: str, pos: int, before: list[Token]) -> re.Match[str]:

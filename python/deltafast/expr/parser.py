@@ -92,8 +92,6 @@ _STOP: Final = frozenset(
         "REGEXP",
         "ESCAPE",
         "DIV",
-        "ON",
-        "USING",
         "SELECT",
         "WHERE",
     ]

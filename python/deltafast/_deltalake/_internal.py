@@ -1,0 +1,46 @@
+"""`deltalake._internal`: those names of the extension that other libraries import."""
+
+from typing import Any
+
+from deltalake import __version__, rust_core_version
+
+from deltafast.alter import TableFeatures
+from deltafast.dropin import missing
+from deltafast.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    DeltaProtocolError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
+from deltafast.raw import RawDeltaTable
+from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
+from deltafast.transaction import RemoveAction, Transaction
+
+__all__ = [
+    "ArrayType",
+    "CommitFailedError",
+    "DataType",
+    "DeltaError",
+    "DeltaProtocolError",
+    "Field",
+    "MapType",
+    "PrimitiveType",
+    "RawDeltaTable",
+    "RemoveAction",
+    "Schema",
+    "SchemaMismatchError",
+    "StructType",
+    "TableFeatures",
+    "TableNotFoundError",
+    "Transaction",
+    "VariantType",
+    "__version__",
+    "rust_core_version",
+]
+
+_NANOSECOND_TIMESTAMPS = False
+
+
+def __getattr__(name: str) -> Any:
+    return missing(__name__, name)

@@ -1,0 +1,5 @@
+"""`deltalake._util`."""
+
+from deltafast.dropin import encode_partition_value
+
+__all__ = ["encode_partition_value"]

@@ -1,0 +1,5 @@
+"""`deltalake.fs`."""
+
+from deltafast.filesystem import DeltaStorageHandler
+
+__all__ = ["DeltaStorageHandler"]

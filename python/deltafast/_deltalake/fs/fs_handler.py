@@ -1,0 +1,5 @@
+"""`deltalake.fs.fs_handler`."""
+
+from deltafast.filesystem import DeltaStorageHandler
+
+__all__ = ["DeltaStorageHandler"]

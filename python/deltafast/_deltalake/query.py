@@ -1,0 +1,5 @@
+"""`deltalake.query`."""
+
+from deltafast.query import QueryBuilder
+
+__all__ = ["QueryBuilder"]

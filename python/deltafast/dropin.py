@@ -1,0 +1,168 @@
+"""Serving the name `deltalake`: for one process by `install_as_deltalake`, for good by the distribution in `compat/`.
+
+Both load the files of `_deltalake`, which bind `deltalake`'s names to ours. What `deltalake` has and deltafast has not
+yet is refused by name here, until a class or method of that name exists.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import date
+from importlib import import_module
+from importlib.metadata import Distribution, DistributionFinder
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.convert import partition_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+__all__ = [
+    "absent_method",
+    "enable_nanosecond_timestamps",
+    "encode_partition_value",
+    "init_tracing",
+    "install_as_deltalake",
+    "missing",
+]
+
+_NAME = "deltalake"
+_FILES = Path(__file__).with_name("_deltalake")
+
+#: What the release of `deltalake` has beyond what is bound to ours, by module, and where it may come to be here.
+_LATER = frozenset({"TableMerger", "TableOptimizer", "FSCK_METRICS_FILES_REMOVED_LABEL", "PyMergeBuilder"})
+#: Methods of its `DeltaTable` that may be missing.
+_METHODS = frozenset({"delete", "update", "merge", "optimize"})
+
+
+def install_as_deltalake() -> None:
+    """Make `import deltalake` give deltafast in this process, for libraries that import it.
+
+    To be called before anything imports `deltalake`: best as the first thing of a program, also before Polars is
+    imported, which looks for it. Calling it again does nothing. Processes that are started anew (spawned workers) have
+    to call it themselves; where that is awkward, install the distribution of `compat/` instead, which is the package
+    `deltalake`.
+
+    Raises:
+        ImportError: The package `deltalake` itself was imported before.
+    """
+    found = sys.modules.get(_NAME)
+    if found is not None and not _is_ours(found):
+        version, place = getattr(found, "__version__", "unknown"), getattr(found, "__file__", None)
+        message = (
+            f"the package deltalake (version {version}, {place}) was imported already: "
+            "call deltafast.install_as_deltalake() before anything imports it"
+        )
+        raise ImportError(message, name=_NAME)
+    if found is None and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def _is_ours(module: ModuleType) -> bool:
+    """Whether a module `deltalake` was loaded from our files; `compat/` has a copy of them."""
+    return getattr(module, "__served_by__", None) == __package__
+
+
+class _Finder(DistributionFinder):
+    """Finds `deltalake` in our files, its submodules by the way from there, and its version for package metadata."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """The spec of the package itself."""
+        if fullname != _NAME:
+            return None
+        return spec_from_file_location(_NAME, _FILES / "__init__.py", submodule_search_locations=[str(_FILES)])
+
+    def find_distributions(self, context: Any = None) -> Iterable[Distribution]:
+        """What `importlib.metadata` says of `deltalake`."""
+        name = getattr(context, "name", None)
+        return [_Served()] if name is None or re.sub(r"[-_.]+", "-", name).lower() == _NAME else []
+
+
+class _Served(Distribution):
+    """Package metadata as of an installed `deltalake`."""
+
+    def read_text(self, filename: str) -> str | None:
+        """The few lines that there are."""
+        if filename != "METADATA":
+            return None
+        found = re.search(r'^__version__ = "(.+)"$', (_FILES / "__init__.py").read_text("utf-8"), re.MULTILINE)
+        version = found[1] if found else "0"
+        return f"Metadata-Version: 2.1\nName: {_NAME}\nVersion: {version}\nSummary: served by deltafast\n"
+
+    def locate_file(self, path: Any) -> Any:
+        """Where a file of the package lies."""
+        return _FILES.parent / path
+
+
+def missing(module: str, name: str) -> Any:
+    """A name that a module of `deltalake` lacks: ours where it came to be since, else one clear line.
+
+    Raises:
+        AttributeError: There is none.
+    """
+    if name in _LATER:
+        for home in _homes():
+            if hasattr(home, name):
+                return getattr(home, name)
+        message = f"{module}.{name} is not there yet: this release of deltafast lacks it"
+        raise AttributeError(message, name=name)
+    message = f"module {module!r} has no attribute {name!r}"
+    raise AttributeError(message, name=name)
+
+
+def _homes() -> Iterator[ModuleType]:
+    yield import_module("deltafast")
+    yield import_module("deltafast.table")
+
+
+def absent_method(name: str, of: object) -> AttributeError:
+    """The error for an attribute that a table lacks, with a clear line for those that `deltalake` has."""
+    if name in _METHODS:
+        message = f"DeltaTable.{name} is not there yet: this release of deltafast cannot {name}"
+    else:
+        message = f"{type(of).__name__!r} object has no attribute {name!r}"
+    return AttributeError(message, name=name, obj=of)
+
+
+def encode_partition_value(val: Any) -> str:
+    """A partition value as text, under the name that `deltalake` has for it.
+
+    Raises:
+        ValueError: A value of this type has none.
+    """
+    if not isinstance(val, (str, bool, int, float, date, bytes)):
+        message = f"Could not encode partition value for type: {val}"
+        raise ValueError(message)  # noqa: TRY004  (deltalake's)
+    return cast(
+        "str", val.decode("unicode_escape", "backslashreplace") if isinstance(val, bytes) else partition_text(val)
+    )
+
+
+def enable_nanosecond_timestamps() -> None:
+    """Refused: Delta's timestamps are microseconds, and the proposal for nanoseconds is not in this release.
+
+    Raises:
+        NotImplementedError: Always.
+    """
+    message = "nanosecond timestamps are not there yet: cast the column to microseconds"
+    raise NotImplementedError(message)
+
+
+def init_tracing(endpoint: str | None = None) -> None:
+    """Refused: deltafast sends no traces.
+
+    Raises:
+        NotImplementedError: Always.
+    """
+    message = f"deltafast sends no OpenTelemetry traces (to {endpoint or 'the default endpoint'})"
+    raise NotImplementedError(message)
