@@ -662,7 +662,7 @@ mod tests {
         assert!(options(&|_| {}).is_ok());
         let refused: [&dyn Fn(&mut WriteOptions); 3] =
             [&|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)), &|o| (o.mode, o.has_predicate) = (Mode::Append, true), &|o| {
-                (o.has_predicate, o.dynamic_partitions) = (true, true)
+                (o.has_predicate, o.dynamic_partitions) = (true, true);
             }];
         for edit in refused {
             assert!(options(edit).is_err());

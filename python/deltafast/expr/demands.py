@@ -88,9 +88,9 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
         if name in bound:
             message = f"the column `{name}` is given a value twice"
             raise InvalidArgumentError(message)
-        column, sql = _column(schema, name), spark_text(sql, columns)
-        tree = _named(f"the new value of `{name}`", lambda sql=sql, c=column: _value(sql, schema, c, zone))
-        bound[name] = {"name": name, "sql": sql, "tree": tree}
+        column, text = _column(schema, name), spark_text(sql, columns)
+        tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone))
+        bound[name] = {"name": name, "sql": text, "tree": tree}
     return json.dumps(list(bound.values()))
 
 
