@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::files::{Hidden, PlaceSet, Places, name_of, vector_path, walk};
 use super::wish::CommitWish;
-use crate::commit::Transaction;
+use crate::commit::{Committed, Transaction};
 use crate::dv::DvPath;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Env, SystemEnv, map_all};
@@ -34,6 +34,8 @@ use crate::store::{ObjectMeta, Store};
 
 /// Files deleted by one request where the store has such requests.
 const CHUNK: usize = 1000;
+/// How many changes of the table's metadata may come between a vacuum's deletions and its end.
+const OTHERS: u32 = 100;
 /// Commits looked through by one job.
 const COMMITS: usize = 64;
 const RETENTION: &str = "delta.deletedFileRetentionDuration";
@@ -131,11 +133,25 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
     let status = if deleted.is_ok() { "COMPLETED" } else { "FAILED" };
     let done = deleted.as_ref().map_or_else(|failed| failed.deleted, |()| plan.files.len());
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
-    // Told also when the caller wants to stop: the deletions have happened.
-    let ended = options.commit.without_transactions().commit(Transaction::new(&after), "VACUUM END", json!({"status": status}), metrics, &Cancel::default());
+    let ended = told(&after, &options.commit.without_transactions(), &json!({"status": status}), &metrics);
     deleted.map_err(|failed| failed.error)?;
     let ended = ended?;
     Ok(Vacuumed { snapshot: ended.snapshot, ..plan.sorted() })
+}
+
+/// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when others have changed what the
+/// table is, since the deletions have happened and depend on nothing any more.
+fn told(after: &Snapshot, wish: &CommitWish, parameters: &Value, metrics: &Value) -> Result<Committed> {
+    let (mut newest, mut left) = (after.clone(), OTHERS);
+    loop {
+        match wish.commit(Transaction::new(&newest), "VACUUM END", parameters.clone(), metrics.clone(), &Cancel::default()) {
+            Err(Error::CommitFailed { .. }) if left > 0 => {
+                newest = newest.at(None)?;
+                left -= 1;
+            }
+            ended => return ended,
+        }
+    }
 }
 
 fn check_retention(retention: i64, of_table: i64, enforced: bool) -> Result<()> {

@@ -137,6 +137,30 @@ fn deletions_that_fail_are_told_in_the_log() {
 }
 
 #[test]
+fn a_vacuum_says_that_it_ended_whatever_the_table_is_by_then() {
+    let store = table();
+    let (inner, mut changed) = (Arc::clone(&store), false);
+    let meddled: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), move |call| {
+        if call.operation == deltafast::store::fault::Operation::Delete && !std::mem::replace(&mut changed, true) {
+            let now = snapshot(&inner);
+            let mut metadata = now.metadata().clone();
+            metadata.configuration.insert("delta.checkpointInterval".into(), "50".into());
+            let mut tx = Transaction::new(&now);
+            tx.push(Action::MetaData(Box::new(metadata)));
+            tx.set_operation(Operation::new("SET TBLPROPERTIES"));
+            tx.commit(&options(1)).unwrap();
+        }
+        None
+    }));
+    let done = maintain::vacuum(&snapshot(&meddled), &vacuum_options(false), None, &Cancel::default()).unwrap();
+    assert_eq!((done.files.as_slice(), store.head("a").is_err()), (["a".to_owned()].as_slice(), true));
+    let all = versions(&store);
+    let operations: Vec<&str> = infos(&all).iter().map(|info| info["operation"].as_str().unwrap()).collect();
+    assert!(operations.ends_with(&["VACUUM START", "SET TBLPROPERTIES", "VACUUM END"]), "{operations:?}");
+    assert_eq!(done.snapshot.unwrap().version(), snapshot(&store).version());
+}
+
+#[test]
 fn a_restore_that_fails_anywhere_leaves_the_old_version_or_the_new() {
     let run = |store: &Arc<dyn Store>| {
         let snapshot = deltafast::snapshot::Snapshot::open(log(store), None, deltafast::snapshot::ReadOptions::default())?;
