@@ -23,15 +23,14 @@ pub use alter::{Change, alter};
 pub use create::{CreateOptions, create};
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 
-use crate::checkpoint::{self, CheckpointOptions, CleanupOptions};
+use crate::checkpoint::{self, Upkeep};
 use crate::commit::{CommitOptions, Committed, Operation, Transaction};
-use crate::error::{Error, Missing, Result, ResultExt};
+use crate::error::{Conflict, Error, Missing, Result, ResultExt};
 use crate::exec::Cancel;
 use crate::log::Log;
 use crate::protocol::action::{DomainMetadata, Protocol, Txn};
 use crate::protocol::commit_line::Action;
 use crate::protocol::features;
-use crate::protocol::log_path;
 use crate::protocol::schema::StructType;
 use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::Store;
@@ -70,7 +69,25 @@ impl Place {
     fn transaction(&self) -> Result<Transaction> {
         match self {
             Self::Table(snapshot) => Ok(Transaction::new(snapshot)),
-            Self::Nothing(log, options) => Transaction::create(log.clone(), *options),
+            Self::Nothing(log, options) => Transaction::create(log.clone(), *options).map_err(|error| match error {
+                // The same as if it had come a moment later, between here and the commit.
+                Error::Invalid { .. } => Error::commit_failed(
+                    Conflict::ProtocolChanged,
+                    format!("another writer made a table at {} meanwhile; nothing was committed, run the operation again", self.store().url()),
+                ),
+                other => other,
+            }),
+        }
+    }
+
+    /// What it comes to that another writer made the table that an operation wanted to make: what it would have come to a
+    /// moment later.
+    fn overtaken(&self, error: Error, mode: Mode) -> Result<Done> {
+        let (Self::Nothing(log, options), Error::CommitFailed { .. }) = (self, &error) else { return Err(error) };
+        match (mode, Self::open(log.clone(), *options)?) {
+            (Mode::Ignore, Self::Table(snapshot)) => Ok(Done::unchanged(&snapshot)),
+            (Mode::Error, Self::Table(_)) => Err(self.exists()),
+            _ => Err(error),
         }
     }
 
@@ -152,51 +169,16 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
     Ok(upkeep(committed, metrics, choices, cancel))
 }
 
-/// Checksums of tables whose checkpoint is larger than this are only made from the one before: reading all files after every
-/// commit would cost more than it gives.
-const CHECKPOINT_BYTES: u64 = 16 << 20;
-
 /// What is due after a version was made. Nothing here can fail it.
 fn upkeep(committed: Committed, metrics: Map<String, Value>, choices: &Choices, cancel: &Cancel) -> Done {
-    let mut warnings: Vec<String> = Vec::new();
     let version = committed.version;
-    let mut note = |what: &str, error: &Error| {
-        if !matches!(error, Error::Cancelled) {
-            warnings.push(format!("version {version} is committed, but {what}: {error}"));
-        }
-    };
-    for error in &committed.warnings {
-        note("its table could not be read or published right after", error);
-    }
+    let unread = |error: &Error| format!("version {version} is committed, but its table could not be read or published right after: {error}");
+    let mut warnings: Vec<String> = committed.warnings.iter().map(unread).collect();
     if let Some(snapshot) = &committed.snapshot {
-        let due = choices.create_checkpoint.unwrap_or(true)
-            && checkpoint::due(snapshot).map_err(|e| note("whether a checkpoint is due is unknown", &e)).unwrap_or(false);
-        if due || has_short_checksum(snapshot) {
-            _ = checkpoint::write_checksum(snapshot, cancel).map_err(|e| note("its checksum could not be written", &e));
-        }
-        if due {
-            match checkpoint::write(snapshot, &CheckpointOptions::default(), cancel) {
-                Ok(_) => _ = clean(snapshot, choices, cancel).map_err(|e| note("its log could not be cleaned up", &e)),
-                Err(error) => note("its checkpoint could not be written", &error),
-            }
-        }
+        let upkeep = Upkeep { create_checkpoint: choices.create_checkpoint, cleanup_expired_logs: choices.cleanup_expired_logs };
+        warnings.extend(checkpoint::keep_up(snapshot, upkeep, cancel));
     }
     Done { version: Some(version), snapshot: committed.snapshot, warnings, metrics, attempts: committed.attempts }
-}
-
-/// Whether making the checksum costs little: there is one of the version before, or not much of a table.
-fn has_short_checksum(snapshot: &Snapshot) -> bool {
-    let segment = snapshot.segment();
-    let bytes: u64 = segment.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files).map(|file| file.size.unwrap_or(0)).sum();
-    bytes <= CHECKPOINT_BYTES || snapshot.stores().root().head(&log_path::checksum(snapshot.version() - 1)).is_ok()
-}
-
-fn clean(snapshot: &Snapshot, choices: &Choices, cancel: &Cancel) -> Result<()> {
-    let options = CleanupOptions { automatic: choices.cleanup_expired_logs.is_none(), ..CleanupOptions::default() };
-    if choices.cleanup_expired_logs != Some(false) {
-        checkpoint::cleanup(snapshot, &options, cancel)?;
-    }
-    Ok(())
 }
 
 /// The domain of clustering columns.

@@ -19,6 +19,7 @@ mod parts;
 mod reuse;
 mod rows;
 mod stats;
+mod upkeep;
 mod write;
 
 pub use checksum::{
@@ -27,6 +28,7 @@ pub use checksum::{
 pub use cleanup::{CleanupOptions, Plan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;
 pub use stats::text as stats_text;
+pub use upkeep::{Upkeep, keep_up};
 pub use write::{CheckpointInfo, CheckpointOptions, Form, due, write};
 
 use crate::error::{Result, ResultExt};

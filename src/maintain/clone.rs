@@ -98,7 +98,11 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
         "numCopiedFiles": 0,
         "copiedFilesSize": 0,
     });
-    let committed = options.commit.commit(tx, "CLONE", parameters, metrics, cancel)?;
+    let committed = match options.commit.commit(tx, "CLONE", parameters, metrics, cancel) {
+        // Another writer was first, as if it had been there from the beginning.
+        Err(Error::CommitFailed { .. }) => return Err(Error::invalid(format!("there is a table at {target_url} already"))),
+        other => other?,
+    };
     Ok(Cloned { snapshot: committed.snapshot, ..out })
 }
 

@@ -3,13 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::checkpoint::{self, CheckpointOptions, CleanupOptions};
+use crate::checkpoint::{self, Upkeep};
 use crate::commit::{CommitOptions, Committed, Operation, Transaction};
 use crate::error::Result;
 use crate::exec::Cancel;
 use crate::protocol::action::Txn;
 use crate::protocol::commit_line::Action;
-use crate::snapshot::Snapshot;
 
 /// A caller's wishes for a commit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -51,27 +50,13 @@ impl CommitWish {
         tx.extend(self.app_transactions.iter().cloned().map(Action::Txn));
         let usual = CommitOptions::default();
         let options = CommitOptions { max_retries: self.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), ..usual };
-        let mut committed = tx.commit(&options)?;
+        let committed = tx.commit(&options)?;
         // Nothing of this can undo the version.
-        if let Some(snapshot) = &committed.snapshot
-            && let Err(error) = self.follow_up(snapshot, cancel)
-        {
-            committed.warnings.push(error);
+        if let Some(snapshot) = &committed.snapshot {
+            let upkeep = Upkeep { create_checkpoint: self.create_checkpoint, cleanup_expired_logs: self.cleanup_expired_logs };
+            checkpoint::keep_up(snapshot, upkeep, cancel).into_iter().for_each(|warning| snapshot.warn(warning));
         }
         Ok(committed)
-    }
-
-    /// Writes a checkpoint when it is due, and cleans up the log after it.
-    fn follow_up(&self, snapshot: &Snapshot, cancel: &Cancel) -> Result<()> {
-        if self.create_checkpoint == Some(false) || !checkpoint::due(snapshot)? {
-            return Ok(());
-        }
-        checkpoint::write(snapshot, &CheckpointOptions::default(), cancel)?;
-        if self.cleanup_expired_logs != Some(false) {
-            let options = CleanupOptions { automatic: self.cleanup_expired_logs.is_none(), ..CleanupOptions::default() };
-            checkpoint::cleanup(snapshot, &options, cancel)?;
-        }
-        Ok(())
     }
 
     /// The same wishes for a further commit of the same command, which records no application a second time.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use super::arrow::import_stream;
 use super::checkpoint::{answer, options};
-use super::runtime::wait;
+use super::runtime::wait_settled;
 use super::snapshot::{Snapshot, open_log};
 use crate::error::{Error, Result};
 use crate::maintain::{self, Inventory};
@@ -26,7 +26,7 @@ type Answer = (Option<Snapshot>, String);
 pub(super) fn vacuum(py: Python<'_>, snapshot: &Snapshot, options_json: String, inventory: Option<&Bound<'_, PyAny>>) -> PyResult<Answer> {
     let stream = inventory.map(import_stream).transpose()?;
     let core = snapshot.core().clone();
-    let (json, after) = wait(py, move |cancel| {
+    let (json, after) = wait_settled(py, move |cancel| {
         let inventory = stream.map(|stream| {
             let rows =
                 stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}"))).and_then(|batch| inventoried(&batch)));
@@ -68,7 +68,7 @@ fn inventoried(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
 #[pyfunction]
 pub(super) fn restore(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
     let core = snapshot.core().clone();
-    let (json, after) = wait(py, move |cancel| {
+    let (json, after) = wait_settled(py, move |cancel| {
         let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.snapshot))
     })?;
@@ -79,7 +79,7 @@ pub(super) fn restore(py: Python<'_>, snapshot: &Snapshot, options_json: String)
 #[pyfunction]
 pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
     let core = snapshot.core().clone();
-    let (json, after) = wait(py, move |cancel| {
+    let (json, after) = wait_settled(py, move |cancel| {
         let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.snapshot))
     })?;
@@ -90,7 +90,7 @@ pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) 
 #[pyfunction]
 pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
-    wait(py, move |cancel| answer(&maintain::generate(&core, cancel)?))
+    wait_settled(py, move |cancel| answer(&maintain::generate(&core, cancel)?))
 }
 
 /// Makes a table at `uri` that shares a snapshot's files.
@@ -104,7 +104,7 @@ pub(super) fn clone_table(
     storage_options: Option<HashMap<String, String>>,
 ) -> PyResult<String> {
     let core = snapshot.core().clone();
-    wait(py, move |cancel| {
+    wait_settled(py, move |cancel| {
         let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
         answer(&maintain::clone(&core, log, &options(&options_json)?, cancel)?)
     })
@@ -114,7 +114,7 @@ pub(super) fn clone_table(
 #[pyfunction]
 #[pyo3(signature = (uri, options_json, storage_options=None))]
 pub(super) fn convert_to_delta(py: Python<'_>, uri: String, options_json: String, storage_options: Option<HashMap<String, String>>) -> PyResult<String> {
-    wait(py, move |cancel| {
+    wait_settled(py, move |cancel| {
         let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
         answer(&maintain::convert(log, &options(&options_json)?, cancel)?)
     })

@@ -239,6 +239,8 @@ class Mini:
             if self.is_("dies") and self.random.random() < 0.1:
                 return
             (self.increment if self.random.random() < 0.4 else self.append)()
+            # So that a run of seconds has hundreds of versions, not thousands.
+            time.sleep(self.random.random() * 0.05)
             self.follow()
             if self.version % 10 == 0:
                 self.derive()
