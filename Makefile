@@ -81,6 +81,7 @@ $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	dev/java
 	dev/npm
+	dev/strace
 	$(PIP) --group test --group spark
 	touch $@
 
