@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,7 +63,8 @@ for n in range(rounds):
             out["end"] = "done"
         except KeyboardInterrupt as interrupt:
             out |= {"notes": getattr(interrupt, "__notes__", []), "cause": repr(interrupt.__cause__)}
-            out |= {"where": traceback.extract_tb(interrupt.__traceback__)[-1].line, "waited": time.monotonic() - sent[0]}
+            out["waited"] = time.monotonic() - sent[0]
+            out["where"] = traceback.extract_tb(interrupt.__traceback__)[-1].line
         timer.join()
         time.sleep(0.001)
     except KeyboardInterrupt:
@@ -76,10 +78,11 @@ def table(path: Path) -> Path:
     for n in range(10):
         write_deltalake(path, pa.table({"id": [n] * 3, "text": ["x"] * 3}), mode="append")
     write_deltalake(path, pa.table({"id": [3], "text": ["y"]}), mode="overwrite", predicate="id = 3")
+    long_ago = time.time() - 86400
     for n in range(200):
         orphan = path / f"orphan-{n}.parquet"
         orphan.write_bytes(b"PAR1")
-        os.utime(orphan, (0, 0))
+        os.utime(orphan, (long_ago, long_ago))
     return path
 
 
