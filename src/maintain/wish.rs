@@ -54,7 +54,9 @@ impl CommitWish {
         // Nothing of this can undo the version.
         if let Some(snapshot) = &committed.snapshot {
             let upkeep = Upkeep { create_checkpoint: self.create_checkpoint, cleanup_expired_logs: self.cleanup_expired_logs };
-            checkpoint::keep_up(snapshot, upkeep, cancel).into_iter().for_each(|warning| snapshot.warn(warning));
+            for warning in checkpoint::keep_up(snapshot, upkeep, cancel) {
+                snapshot.warn(warning);
+            }
         }
         Ok(committed)
     }
