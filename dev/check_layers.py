@@ -35,9 +35,10 @@ RANK = {
     "rewrite": 10,
     "checkpoint": 10,
     "commit": 11,
-    "maintain": 12,
-    "table": 13,
-    "py": 14,
+    "command": 12,
+    "maintain": 13,
+    "table": 14,
+    "py": 15,
 }
 _ROOTS = {"lib", "main", "bin"}
 _LINE_COMMENT = re.compile(r"//[^\n]*")

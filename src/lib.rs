@@ -19,12 +19,13 @@
 //! data files with their statistics.
 //!
 //! [`commit`] makes a version out of what a transaction read and wants: a new file in the log, if nobody was there first.
+//! [`command`] is how every command ends: its commit, and the upkeep that is due after it.
 //!
 //! [`maintain`] has the commands that keep a table in order: vacuum, restore, repair, clone, conversion, manifests.
 //!
 //! What a version needs to be read is kept short by [`checkpoint`]: checkpoints, version checksums, log compaction, cleanup.
 //!
-//! [`table`] has the operations end to end: what a caller asks for -> files, a version, and the upkeep that is due after it.
+//! [`table`] has the operations end to end: what a caller asks for -> files and a version.
 //!
 //! Beside the way: [`protocol`] has the nouns of the format and does no input or output; [`exec`] has the threads;
 //! [`error`] the only error type. `py` is the Python extension and decides nothing.
@@ -41,6 +42,7 @@
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 pub mod checkpoint;
+pub mod command;
 pub mod commit;
 pub mod dv;
 pub mod error;

@@ -239,11 +239,6 @@ impl Snapshot {
         new
     }
 
-    /// Adds a warning for whoever uses the snapshot: of what followed its commit.
-    pub fn warn(&self, warning: String) {
-        self.warnings().add(warning);
-    }
-
     fn warnings(&self) -> std::sync::MutexGuard<'_, Warnings> {
         self.0.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,7 @@
-//! TABLE: a table's operations end to end: what a caller asks for -> data files, one version, and the upkeep due after it.
+//! TABLE: a table's operations end to end: what a caller asks for -> data files and one version.
 //!
 //! An operation checks first whatever can be refused, writes files, commits. What it wrote is deleted again when it fails,
-//! unless nobody knows whether the version was made. Once a version is made nothing can unmake it: what goes wrong in the
-//! upkeep afterwards (checksum, checkpoint, cleanup) is a warning. The snapshot of the version is handed back, so a caller
-//! goes on from there without reading the log again.
+//! unless nobody knows whether the version was made.
 //!
 //! Protocol: "Requirements for Writers" and the sections that the modules name. Cost: that of the files, one commit, and a
 //! checkpoint now and then.
@@ -16,20 +14,15 @@ mod write;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
-
 pub use alter::{Change, alter};
 pub use create::{CreateOptions, create};
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 
-use crate::checkpoint::{self, Upkeep};
-use crate::commit::{CommitOptions, Committed, Operation, Transaction};
+use crate::command::Done;
+use crate::commit::Transaction;
 use crate::error::{Conflict, Error, Missing, Result, ResultExt};
-use crate::exec::Cancel;
 use crate::log::Log;
-use crate::protocol::action::{DomainMetadata, Protocol, Txn};
-use crate::protocol::commit_line::Action;
+use crate::protocol::action::{DomainMetadata, Protocol};
 use crate::protocol::features;
 use crate::protocol::schema::StructType;
 use crate::snapshot::{ReadOptions, Snapshot};
@@ -109,78 +102,6 @@ fn check_writable(snapshot: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// How an operation is committed, and what follows it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Choices {
-    /// Further keys for `commitInfo`; `userMetadata` is a text of the protocol's.
-    pub custom_metadata: Map<String, Value>,
-    /// How often to try again after another writer was first.
-    pub max_commit_retries: Option<u32>,
-    /// Versions of applications that are recorded with the commit.
-    pub app_transactions: Vec<Txn>,
-    /// Whether a checkpoint is made when it is due; yes, unless said otherwise.
-    pub create_checkpoint: Option<bool>,
-    /// Whether the log is cleaned up after a checkpoint; if not said, the table's `delta.enableExpiredLogCleanup` decides.
-    pub cleanup_expired_logs: Option<bool>,
-}
-
-/// An operation that is done.
-#[derive(Debug, Clone)]
-pub struct Done {
-    /// The version that was made; `None` where there was nothing to do.
-    pub version: Option<i64>,
-    /// The table as of that version; `None` when it could not be opened right after.
-    pub snapshot: Option<Snapshot>,
-    /// Whatever went wrong after the version was made.
-    pub warnings: Vec<String>,
-    /// The operation's figures, as in `commitInfo`.
-    pub metrics: Map<String, Value>,
-    /// How often the commit was tried.
-    pub attempts: u32,
-}
-
-impl Done {
-    /// Nothing was to be done to this version.
-    #[must_use]
-    pub fn unchanged(snapshot: &Snapshot) -> Self {
-        Self { version: None, snapshot: Some(snapshot.clone()), warnings: Vec::new(), metrics: Map::new(), attempts: 0 }
-    }
-}
-
-/// Commits a transaction and does the upkeep that is due.
-///
-/// # Errors
-/// As [`Transaction::commit`].
-pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &Choices, cancel: &Cancel) -> Result<Done> {
-    for (key, value) in &choices.custom_metadata {
-        match (key.as_str(), value) {
-            ("userMetadata", Value::String(text)) => operation.user_metadata = Some(text.clone()),
-            ("userMetadata", _) => return Err(Error::invalid("`userMetadata` in the custom commit metadata must be a text")),
-            _ => _ = operation.extra.insert(key.clone(), value.clone()),
-        }
-    }
-    let metrics = operation.metrics.clone();
-    transaction.extend(choices.app_transactions.iter().cloned().map(Action::Txn));
-    transaction.set_operation(operation);
-    let usual = CommitOptions::default();
-    let options = CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), ..usual };
-    let committed = transaction.commit(&options)?;
-    Ok(upkeep(committed, metrics, choices, cancel))
-}
-
-/// What is due after a version was made. Nothing here can fail it.
-fn upkeep(committed: Committed, metrics: Map<String, Value>, choices: &Choices, cancel: &Cancel) -> Done {
-    let version = committed.version;
-    let unread = |error: &Error| format!("version {version} is committed, but its table could not be read or published right after: {error}");
-    let mut warnings: Vec<String> = committed.warnings.iter().map(unread).collect();
-    if let Some(snapshot) = &committed.snapshot {
-        let upkeep = Upkeep { create_checkpoint: choices.create_checkpoint, cleanup_expired_logs: choices.cleanup_expired_logs };
-        warnings.extend(checkpoint::keep_up(snapshot, upkeep, cancel));
-    }
-    Done { version: Some(version), snapshot: committed.snapshot, warnings, metrics, attempts: committed.attempts }
-}
-
 /// The domain of clustering columns.
 const CLUSTERING: &str = "delta.clustering";
 
@@ -201,16 +122,6 @@ fn clustering_domain(schema: &StructType, columns: &[String]) -> Result<DomainMe
     let paths = columns.iter().map(path).collect::<Result<Vec<_>>>()?;
     let configuration = serde_json::json!({"clusteringColumns": paths, "domainName": CLUSTERING}).to_string();
     Ok(DomainMetadata { domain: CLUSTERING.to_owned(), configuration, removed: false })
-}
-
-/// A list as it stands in a commit's parameters: JSON in a text.
-fn listed(names: &[String]) -> Value {
-    Value::String(serde_json::json!(names).to_string())
-}
-
-/// A figure of a commit: a text, as delta-spark has them.
-fn figure(number: impl ToString) -> Value {
-    Value::String(number.to_string())
 }
 
 /// A random id.

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast.convert import choices, names
 from deltafast.schema import Field, PrimitiveType, Schema
-from deltafast.transaction import choices, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

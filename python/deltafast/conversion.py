@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import commit_options, text_options
+from deltafast.convert import choices, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast.schema import ArrowSchemaExportable
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = ["convert_to_deltalake"]
 
@@ -30,8 +31,8 @@ def convert_to_deltalake(
     storage_options: Mapping[str, str] | None = None,
     *,
     collect_stats: bool = True,
-    commit_properties: object | None = None,
-    post_commithook_properties: object | None = None,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
 ) -> None:
     """Make a table of all Parquet files below a folder, without writing any.
 
@@ -77,6 +78,6 @@ def convert_to_deltalake(
         "configuration": {key: value for key, value in (configuration or {}).items() if value is not None},
         "collect_stats": collect_stats,
         "ignore_existing": mode == "ignore",
-        "commit": commit_options(commit_properties, post_commithook_properties),
+        "choices": choices(commit_properties, post_commithook_properties),
     }
     _core.convert_to_delta(os.fspath(uri), json.dumps(options), text_options(storage_options))

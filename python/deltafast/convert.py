@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,14 +12,17 @@ from urllib.parse import urlsplit
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
-    "commit_options",
+    "choices",
     "instant",
     "local_path",
     "location",
     "moment",
+    "names",
     "partition_text",
     "text_options",
     "without_secrets",
@@ -93,17 +97,37 @@ def moment(milliseconds: int) -> datetime:
     return _EPOCH + milliseconds * _MILLISECOND
 
 
-def commit_options(properties: object | None, hooks: object | None = None) -> dict[str, Any]:
-    """What the core takes of a `CommitProperties` and a `PostCommitHookProperties`."""
-    follow = {name: getattr(hooks, name, None) for name in ("create_checkpoint", "cleanup_expired_logs")}
-    if properties is None:
-        return follow
-    out: dict[str, Any] = follow | {
-        "custom_metadata": dict(getattr(properties, "custom_metadata", None) or {}),
-        "max_commit_retries": getattr(properties, "max_commit_retries", None),
-    }
-    transactions: list[Any] = list(getattr(properties, "app_transactions", None) or [])
-    out["app_transactions"] = [
-        {"appId": t.app_id, "version": t.version, "lastUpdated": getattr(t, "last_updated", None)} for t in transactions
-    ]
+def choices(commit: CommitProperties | None, hooks: PostCommitHookProperties | None = None) -> dict[str, Any]:
+    """Both properties, as the core takes them."""
+    out: dict[str, Any] = {}
+    if commit is not None:
+        if commit.custom_metadata is not None:
+            out["custom_metadata"] = _plain(commit.custom_metadata)
+        if commit.max_commit_retries is not None:
+            if commit.max_commit_retries < 0:
+                message = f"max_commit_retries must not be negative, it is {commit.max_commit_retries}"
+                raise InvalidArgumentError(message)
+            out["max_commit_retries"] = commit.max_commit_retries
+        out["app_transactions"] = [
+            {"appId": app.app_id, "version": app.version, "lastUpdated": app.last_updated}
+            for app in commit.app_transactions or ()
+        ]
+    if hooks is not None:
+        out["create_checkpoint"] = hooks.create_checkpoint
+        out["cleanup_expired_logs"] = hooks.cleanup_expired_logs
     return out
+
+
+def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return json.loads(json.dumps(metadata, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        message = f"custom_metadata cannot be written as JSON: {error}"
+        raise InvalidArgumentError(message) from None
+
+
+def names(columns: Sequence[str] | str | None) -> list[str] | None:
+    """Column names, of which one may be given alone."""
+    if columns is None:
+        return None
+    return [columns] if isinstance(columns, str) else list(columns)

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import commit_options, instant, local_path, location, moment, partition_text, text_options
+from deltafast.convert import choices, instant, local_path, location, moment, names, partition_text, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.reader import RecordBatchReader
@@ -227,7 +227,6 @@ class DeltaTable:
             StorageError: The store failed.
         """
         from deltafast.expr.demands import bind_demands
-        from deltafast.transaction import choices, names
 
         text = (schema if isinstance(schema, Schema) else Schema.from_arrow(schema)).to_json()
         uri, properties = os.fspath(table_uri), dict(configuration or {})
@@ -293,7 +292,7 @@ class DeltaTable:
             SchemaMismatchError: The schema does not fit the table's.
             CommitFailedError: Another writer's commit came in between.
         """
-        from deltafast.transaction import choices, commit_actions
+        from deltafast.transaction import commit_actions
 
         properties = choices(commit_properties, post_commithook_properties)
         self._move(commit_actions(self, actions, mode, schema, partition_by, partition_filters, properties))
@@ -876,8 +875,8 @@ class DeltaTable:
         dry_run: bool = True,
         enforce_retention_duration: bool = True,
         *,
-        commit_properties: object | None = None,
-        post_commithook_properties: object | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
         full: bool = False,
         keep_versions: Sequence[int] | None = None,
         inventory: object | None = None,
@@ -916,7 +915,7 @@ class DeltaTable:
             "enforce_retention": enforce_retention_duration,
             "full": full,
             "keep_versions": list(keep_versions or ()),
-            "commit": commit_options(commit_properties, post_commithook_properties),
+            "choices": choices(commit_properties, post_commithook_properties),
         }
         stream = cast("_core.ArrowStreamExportable | None", inventory)
         with self._lock:
@@ -930,8 +929,8 @@ class DeltaTable:
         *,
         ignore_missing_files: bool = False,
         protocol_downgrade_allowed: bool = False,
-        commit_properties: object | None = None,
-        post_commithook_properties: object | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> dict[str, Any]:
         """Make a new version that is like an older one.
 
@@ -967,7 +966,7 @@ class DeltaTable:
         options = place | {
             "ignore_missing_files": ignore_missing_files,
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
-            "commit": commit_options(commit_properties, post_commithook_properties),
+            "choices": choices(commit_properties, post_commithook_properties),
         }
         with self._lock:
             made, answer = _core.restore(self._snapshot.update(), json.dumps(options))
@@ -978,8 +977,8 @@ class DeltaTable:
         self,
         dry_run: bool = False,
         *,
-        commit_properties: object | None = None,
-        post_commithook_properties: object | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> dict[str, Any]:
         """Remove files from the log that are not in the store, so that the rest can be read.
 
@@ -995,7 +994,7 @@ class DeltaTable:
             DeltaProtocolError: This release cannot write the table.
             StorageError: The store does not say what is there.
         """
-        options = {"dry_run": dry_run, "commit": commit_options(commit_properties, post_commithook_properties)}
+        options = {"dry_run": dry_run, "choices": choices(commit_properties, post_commithook_properties)}
         with self._lock:
             made, answer = _core.repair(self._snapshot.update(), json.dumps(options))
             self._snapshot = made or self._snapshot
@@ -1018,7 +1017,7 @@ class DeltaTable:
         *,
         properties: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
-        commit_properties: object | None = None,
+        commit_properties: CommitProperties | None = None,
     ) -> DeltaTable:
         """Make a table that shares the files of this handle's version: a shallow clone.
 
@@ -1041,7 +1040,7 @@ class DeltaTable:
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
         """
         chosen = self._storage_options if storage_options is None else storage_options
-        options = {"properties": dict(properties or {}), "commit": commit_options(commit_properties)}
+        options = {"properties": dict(properties or {}), "choices": choices(commit_properties)}
         _core.clone_table(self._snapshot, os.fspath(target), json.dumps(options), text_options(chosen))
         return type(self)(target, storage_options=chosen)
 

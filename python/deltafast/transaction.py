@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import text_options
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.convert import choices, names, text_options
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
@@ -116,42 +115,6 @@ class RemoveAction:
             "tags": self.tags,
         }
         return {"remove": {key: value for key, value in remove.items() if value is not None}}
-
-
-def choices(commit: CommitProperties | None, hooks: PostCommitHookProperties | None) -> dict[str, Any]:
-    """Both properties, as the core takes them."""
-    out: dict[str, Any] = {}
-    if commit is not None:
-        if commit.custom_metadata is not None:
-            out["custom_metadata"] = _plain(commit.custom_metadata)
-        if commit.max_commit_retries is not None:
-            if commit.max_commit_retries < 0:
-                message = f"max_commit_retries must not be negative, it is {commit.max_commit_retries}"
-                raise InvalidArgumentError(message)
-            out["max_commit_retries"] = commit.max_commit_retries
-        out["app_transactions"] = [
-            {"appId": app.app_id, "version": app.version, "lastUpdated": app.last_updated}
-            for app in commit.app_transactions or ()
-        ]
-    if hooks is not None:
-        out["create_checkpoint"] = hooks.create_checkpoint
-        out["cleanup_expired_logs"] = hooks.cleanup_expired_logs
-    return out
-
-
-def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return json.loads(json.dumps(metadata, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        message = f"custom_metadata cannot be written as JSON: {error}"
-        raise InvalidArgumentError(message) from None
-
-
-def names(columns: Sequence[str] | str | None) -> list[str] | None:
-    """Column names, of which one may be given alone."""
-    if columns is None:
-        return None
-    return [columns] if isinstance(columns, str) else list(columns)
 
 
 def create_table_with_add_actions(

@@ -14,9 +14,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import text_options
+from deltafast.convert import choices, names, text_options
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.transaction import choices, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

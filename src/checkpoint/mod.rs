@@ -19,7 +19,6 @@ mod parts;
 mod reuse;
 mod rows;
 mod stats;
-mod upkeep;
 mod write;
 
 pub use checksum::{
@@ -28,7 +27,6 @@ pub use checksum::{
 pub use cleanup::{CleanupOptions, Plan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;
 pub use stats::text as stats_text;
-pub use upkeep::{Upkeep, keep_up};
 pub use write::{CheckpointInfo, CheckpointOptions, Form, due, write};
 
 use crate::error::{Result, ResultExt};

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::files::{adds, whole};
-use super::wish::CommitWish;
+use super::record;
+use crate::command::{Choices, Done};
 use crate::commit::Transaction;
 use crate::dv::{Descriptor, DvPath};
 use crate::error::{Error, Result, ResultExt};
@@ -40,8 +41,8 @@ const OF_THE_LOG: [&str; 3] =
 pub struct CloneOptions {
     /// Properties of the new table, beside the source's.
     pub properties: BTreeMap<String, String>,
-    /// Wishes for the commit.
-    pub commit: CommitWish,
+    /// How it is committed.
+    pub choices: Choices,
 }
 
 /// What a clone made.
@@ -51,9 +52,9 @@ pub struct Cloned {
     pub source_num_of_files: u64,
     /// Their bytes.
     pub source_table_size: u64,
-    /// The new table.
+    /// The version that was made, where one was.
     #[serde(skip)]
-    pub snapshot: Option<Snapshot>,
+    pub done: Option<Done>,
 }
 
 /// Makes a table at the root of `target` that has the files of `source`.
@@ -98,12 +99,12 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
         "numCopiedFiles": 0,
         "copiedFilesSize": 0,
     });
-    let committed = match options.commit.commit(tx, "CLONE", parameters, metrics, cancel) {
+    let done = match record(tx, "CLONE", parameters, metrics, &options.choices, cancel) {
         // Another writer was first, as if it had been there from the beginning.
         Err(Error::CommitFailed { .. }) => return Err(Error::invalid(format!("there is a table at {target_url} already"))),
         other => other?,
     };
-    Ok(Cloned { snapshot: committed.snapshot, ..out })
+    Ok(Cloned { done: Some(done), ..out })
 }
 
 /// The source's root, as its files are named from elsewhere.

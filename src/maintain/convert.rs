@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::files::{Hidden, name_of, walk};
-use super::wish::CommitWish;
+use super::record;
+use crate::command::{Choices, Done};
 use crate::commit::Transaction;
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{Cancel, Env, SystemEnv, map_all, uuid};
@@ -24,7 +25,7 @@ use crate::protocol::commit_line::{Action, Add, PartitionValues};
 use crate::protocol::partition_value::{self, HIVE_NULL};
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, Context, NewTable};
-use crate::snapshot::{ReadOptions, Snapshot};
+use crate::snapshot::ReadOptions;
 use crate::store::{File, ObjectMeta};
 use crate::write::partition::log_path;
 use crate::write::stats::StatsPlan;
@@ -47,8 +48,8 @@ pub struct ConvertOptions {
     pub collect_stats: bool,
     /// Do nothing where there is a table already.
     pub ignore_existing: bool,
-    /// Wishes for the commit.
-    pub commit: CommitWish,
+    /// How it is committed.
+    pub choices: Choices,
 }
 
 impl Default for ConvertOptions {
@@ -61,7 +62,7 @@ impl Default for ConvertOptions {
             configuration: BTreeMap::new(),
             collect_stats: true,
             ignore_existing: false,
-            commit: CommitWish::default(),
+            choices: Choices::default(),
         }
     }
 }
@@ -71,9 +72,9 @@ impl Default for ConvertOptions {
 pub struct Converted {
     /// Files that the table began with; 0 where there was a table already.
     pub num_files: u64,
-    /// The table.
+    /// The version that was made, where one was.
     #[serde(skip)]
-    pub snapshot: Option<Snapshot>,
+    pub done: Option<Done>,
 }
 
 /// Makes a table of the Parquet files below the root of `log`.
@@ -149,11 +150,11 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         "collectStats": options.collect_stats,
         "sourceFormat": "parquet",
     });
-    let committed = match options.commit.commit(tx, "CONVERT", parameters, json!({"numConvertedFiles": files.len()}), cancel) {
+    let done = match record(tx, "CONVERT", parameters, json!({"numConvertedFiles": files.len()}), &options.choices, cancel) {
         Err(Error::CommitFailed { .. }) => return exists(),
         other => other?,
     };
-    Ok(Converted { num_files: files.len() as u64, snapshot: committed.snapshot })
+    Ok(Converted { num_files: files.len() as u64, done: Some(done) })
 }
 
 /// Refuses properties that files which are there already would have had to know.

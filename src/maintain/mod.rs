@@ -17,7 +17,6 @@ mod manifest;
 mod repair;
 mod restore;
 mod vacuum;
-mod wish;
 
 pub use clone::{CloneOptions, Cloned, clone};
 pub use convert::{ConvertOptions, Converted, convert};
@@ -25,4 +24,15 @@ pub use manifest::{Generated, generate};
 pub use repair::{RepairOptions, Repaired, repair};
 pub use restore::{RestoreOptions, Restored, restore};
 pub use vacuum::{Inventory, VacuumOptions, Vacuumed, vacuum};
-pub use wish::CommitWish;
+
+use serde_json::Value;
+
+use crate::command::{self, Choices, Done};
+use crate::commit::{Operation, Transaction};
+use crate::error::Result;
+use crate::exec::Cancel;
+
+/// Commits a command. None here copies rows, so those that there are keep their ids.
+fn record(tx: Transaction, name: &str, parameters: Value, metrics: Value, choices: &Choices, cancel: &Cancel) -> Result<Done> {
+    command::commit(tx, Operation { row_ids_preserved: Some(true), ..command::operation(name, parameters, metrics) }, choices, cancel)
+}

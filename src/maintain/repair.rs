@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::files::{Places, adds, whole};
-use super::wish::CommitWish;
+use super::record;
+use crate::command::{Choices, Done};
 use crate::commit::Transaction;
 use crate::error::{Result, ResultExt};
 use crate::exec::{Cancel, Env, SystemEnv, map_all};
@@ -31,8 +32,8 @@ use crate::snapshot::Snapshot;
 pub struct RepairOptions {
     /// Only say what is missing.
     pub dry_run: bool,
-    /// Wishes for the commit.
-    pub commit: CommitWish,
+    /// How it is committed.
+    pub choices: Choices,
 }
 
 /// What a repair did, or would.
@@ -42,9 +43,9 @@ pub struct Repaired {
     pub dry_run: bool,
     /// Files that are gone, as they stand in the log.
     pub files_removed: Vec<String>,
-    /// The table after it, where something was committed.
+    /// The version that was made, where one was.
     #[serde(skip)]
-    pub snapshot: Option<Snapshot>,
+    pub done: Option<Done>,
 }
 
 /// Removes live files from the log that are not in the store.
@@ -54,7 +55,7 @@ pub struct Repaired {
 pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> Result<Repaired> {
     features::check_writable(snapshot.protocol()).at_file(snapshot.stores().root().url()).at_version(snapshot.version())?;
     let missing = missing(snapshot, cancel)?;
-    let mut out = Repaired { dry_run: options.dry_run, files_removed: missing.iter().cloned().collect(), snapshot: None };
+    let mut out = Repaired { dry_run: options.dry_run, files_removed: missing.iter().cloned().collect(), done: None };
     out.files_removed.sort_unstable();
     if options.dry_run || missing.is_empty() {
         return Ok(out);
@@ -69,8 +70,8 @@ pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> 
         tx.extend(adds(&batch.filter(&gone)?, &partition, true)?.iter().map(|add| Action::Remove(add.to_remove(now, true))));
     }
     let metrics = json!({"numRemovedFiles": out.files_removed.len()});
-    let committed = options.commit.commit(tx, "FSCK", json!({"dryRun": false}), metrics, cancel)?;
-    Ok(Repaired { snapshot: committed.snapshot, ..out })
+    let done = record(tx, "FSCK", json!({"dryRun": false}), metrics, &options.choices, cancel)?;
+    Ok(Repaired { done: Some(done), ..out })
 }
 
 /// Paths in the log of live files that are not there.

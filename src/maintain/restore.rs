@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::files::{adds, vector_path, whole};
-use super::wish::CommitWish;
+use super::record;
+use crate::command::{Choices, Done};
 use crate::commit::Transaction;
 use crate::dv::DvPath;
 use crate::error::{Error, Result};
@@ -50,8 +51,8 @@ pub struct RestoreOptions {
     pub ignore_missing_files: bool,
     /// Take the older version's protocol also where it is lower.
     pub protocol_downgrade_allowed: bool,
-    /// Wishes for the commit.
-    pub commit: CommitWish,
+    /// How it is committed.
+    pub choices: Choices,
 }
 
 /// What a restore did.
@@ -69,9 +70,9 @@ pub struct Restored {
     pub num_of_files_after_restore: u64,
     /// Bytes of the table now.
     pub table_size_after_restore: u64,
-    /// The table after it.
+    /// The version that was made, where one was.
     #[serde(skip)]
-    pub snapshot: Option<Snapshot>,
+    pub done: Option<Done>,
 }
 
 /// Makes a version that is like an older one.
@@ -159,8 +160,8 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         "numOfFilesAfterRestore": out.num_of_files_after_restore,
         "tableSizeAfterRestore": out.table_size_after_restore,
     });
-    let committed = options.commit.commit(tx, "RESTORE", parameters, metrics, cancel)?;
-    Ok(Restored { snapshot: committed.snapshot, ..out })
+    let done = record(tx, "RESTORE", parameters, metrics, &options.choices, cancel)?;
+    Ok(Restored { done: Some(done), ..out })
 }
 
 fn text_of(ms: i64) -> String {

@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::files::{Hidden, PlaceSet, Places, name_of, vector_path, walk};
-use super::wish::CommitWish;
-use crate::commit::{Committed, Transaction};
+use super::record;
+use crate::command::{Choices, Done};
+use crate::commit::Transaction;
 use crate::dv::DvPath;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Env, SystemEnv, map_all};
@@ -56,21 +57,13 @@ pub struct VacuumOptions {
     pub keep_versions: Vec<i64>,
     /// The time it is, in milliseconds since the epoch; the clock's if `None`.
     pub now_ms: Option<i64>,
-    /// Wishes for the two commits.
-    pub commit: CommitWish,
+    /// How its two versions are committed.
+    pub choices: Choices,
 }
 
 impl Default for VacuumOptions {
     fn default() -> Self {
-        Self {
-            retention_ms: None,
-            dry_run: false,
-            enforce_retention: true,
-            full: false,
-            keep_versions: Vec::new(),
-            now_ms: None,
-            commit: CommitWish::default(),
-        }
+        Self { retention_ms: None, dry_run: false, enforce_retention: true, full: false, keep_versions: Vec::new(), now_ms: None, choices: Choices::default() }
     }
 }
 
@@ -83,9 +76,9 @@ pub struct Vacuumed {
     pub bytes: u64,
     /// Folders that were looked at.
     pub folders: u64,
-    /// The table after it, where something was committed.
+    /// The version that was made, where one was.
     #[serde(skip)]
-    pub snapshot: Option<Snapshot>,
+    pub done: Option<Done>,
 }
 
 /// Deletes, or with `dry_run` only finds, what no version in the time of retention needs. `inventory` lists the table's files
@@ -120,12 +113,12 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
         parameters.insert("specifiedRetentionMillis".to_owned(), given.into());
     }
     let metrics = json!({"numFilesToDelete": plan.files.len(), "sizeOfDataToDelete": plan.bytes});
-    let begun = options.commit.commit(Transaction::new(snapshot), "VACUUM START", parameters, metrics, cancel)?;
+    let begun = record(Transaction::new(snapshot), "VACUUM START", parameters, metrics, &options.choices, cancel)?;
     let after = match begun.snapshot {
         Some(after) => after,
-        None => snapshot.at(Some(begun.version))?,
+        None => snapshot.at(begun.version)?,
     };
-    if begun.passed > 0 {
+    if after.version() > snapshot.version() + 1 {
         let needed = look.needed(&after)?;
         plan.files.retain(|file| !needed.contains(&file.path));
     }
@@ -133,18 +126,19 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
     let status = if deleted.is_ok() { "COMPLETED" } else { "FAILED" };
     let done = deleted.as_ref().map_or_else(|failed| failed.deleted, |()| plan.files.len());
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
-    let ended = told(&after, &options.commit.without_transactions(), &json!({"status": status}), &metrics);
+    let ended = told(&after, &options.choices.without_transactions(), &json!({"status": status}), &metrics);
     deleted.map_err(|failed| failed.error)?;
-    let ended = ended?;
-    Ok(Vacuumed { snapshot: ended.snapshot, ..plan.sorted() })
+    let mut ended = ended?;
+    ended.warnings.splice(0..0, begun.warnings);
+    Ok(Vacuumed { done: Some(ended), ..plan.sorted() })
 }
 
 /// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when others have changed what the
 /// table is, since the deletions have happened and depend on nothing any more.
-fn told(after: &Snapshot, wish: &CommitWish, parameters: &Value, metrics: &Value) -> Result<Committed> {
+fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value) -> Result<Done> {
     let (mut newest, mut left) = (after.clone(), OTHERS);
     loop {
-        match wish.commit(Transaction::new(&newest), "VACUUM END", parameters.clone(), metrics.clone(), &Cancel::default()) {
+        match record(Transaction::new(&newest), "VACUUM END", parameters.clone(), metrics.clone(), choices, &Cancel::default()) {
             Err(Error::CommitFailed { .. }) if left > 0 => {
                 newest = newest.at(None)?;
                 left -= 1;
@@ -191,7 +185,7 @@ impl Found {
     fn sorted(self) -> Vacuumed {
         let mut files: Vec<String> = self.files.into_iter().map(|file| file.path).collect();
         files.sort_unstable();
-        Vacuumed { files, bytes: self.bytes, folders: self.folders, snapshot: None }
+        Vacuumed { files, bytes: self.bytes, folders: self.folders, done: None }
     }
 }
 

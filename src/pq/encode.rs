@@ -31,6 +31,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
+use super::dictionary;
 use super::facts::{LeafFacts, Observer, Wanted};
 use super::options::{Codec, WriterProperties};
 use crate::error::{Error, Result, ResultExt};
@@ -53,7 +54,7 @@ impl Format {
     ///
     /// `wanted` says what is to be learned of each stop (a column or a field of a struct column that is no struct itself), in
     /// order; `named` finds the path in the file that a name in `properties.column_properties` means; `text_bytes` is how much
-    /// of a long text its bounds must keep.
+    /// of a long text its bounds must keep. `sample` are first rows, by which is seen where dictionaries pay.
     ///
     /// # Errors
     /// [`Error::Invalid`] for properties that cannot be.
@@ -64,6 +65,7 @@ impl Format {
         wanted: &[Wanted],
         named: impl Fn(&str) -> Option<Vec<String>>,
         text_bytes: usize,
+        sample: &[ArrayRef],
     ) -> Result<Self> {
         let unmarked = unmarked(&schema);
         let descriptor = ArrowSchemaConverter::new().schema_root("table").convert(&unmarked).map_err(|e| encode_error(&e))?;
@@ -75,7 +77,12 @@ impl Format {
             Some(path) => (0..paths.len()).filter(|n| paths.get(*n).is_some_and(|p| p.parts().starts_with(&path))).collect(),
             None => Vec::new(),
         };
-        let built = properties.build(codec.compression, &paths, named, |n| needs.get(n) == Some(&true), text_bytes)?;
+        let mut repeats = Vec::new();
+        for column in sample {
+            dictionary::leaves(column, &mut repeats);
+        }
+        let repeats = |n: usize| repeats.get(n).is_none_or(|repeats| *repeats);
+        let built = properties.build(codec.compression, &paths, named, |n| needs.get(n) == Some(&true), text_bytes, repeats)?;
         let properties_ptr = Arc::new(built);
         let root = descriptor.root_schema_ptr();
         // The factory only takes schema and properties from the writer.
@@ -845,7 +852,7 @@ mod tests {
 
     fn encoders(name: &str, fields: Vec<Field>, properties: &WriterProperties) -> Encoders {
         let wanted = vec![Wanted::Bounds; fields.len()];
-        let format = Format::new(Arc::new(Schema::new(fields)), properties, Codec::parse("zstd").unwrap(), &wanted, |_| None, 64).unwrap();
+        let format = Format::new(Arc::new(Schema::new(fields)), properties, Codec::parse("zstd").unwrap(), &wanted, |_| None, 64, &[]).unwrap();
         let store = open(&format!("memory:///{name}"), &Options::default()).unwrap();
         Encoders::start(format, store, &Cancel::default(), &Progress::default()).unwrap()
     }

@@ -18,6 +18,7 @@ mod calendar;
 mod chunks;
 mod columns;
 mod convert;
+mod dictionary;
 pub mod encode;
 mod facts;
 mod flat;

@@ -73,7 +73,8 @@ impl WriterProperties {
     }
 
     /// The properties as the `parquet` crate has them. `leaves` are the paths of the file's leaves, `named` finds those that a
-    /// key of `column_properties` means, `bounds` says of which leaves the footer must have bounds, of at least `keep` bytes.
+    /// key of `column_properties` means, `bounds` says of which leaves the footer must have bounds, of at least `keep` bytes,
+    /// `repeats` of which a dictionary is worth trying, unless the properties say.
     pub(super) fn build(
         &self,
         compression: Compression,
@@ -81,6 +82,7 @@ impl WriterProperties {
         named: impl Fn(&str) -> Vec<usize>,
         bounds: impl Fn(usize) -> bool,
         keep: usize,
+        repeats: impl Fn(usize) -> bool,
     ) -> Result<Parquet> {
         let truncate = self.statistics_truncate_length.unwrap_or(TRUNCATE).max(1);
         let mut out = Parquet::builder()
@@ -103,6 +105,9 @@ impl WriterProperties {
             out = out.set_write_batch_size(positive("write_batch_size", rows)?);
         }
         positive("max_row_group_size", self.group_rows())?;
+        for path in leaves.iter().enumerate().filter(|(n, _)| !repeats(*n)).map(|(_, path)| path) {
+            out = out.set_column_dictionary_enabled(path.clone(), false);
+        }
         if let Some(default) = &self.default_column_properties {
             for path in leaves {
                 out = default.apply(out, path)?;
@@ -259,13 +264,21 @@ mod tests {
         )
         .unwrap();
         let leaves = [ColumnPath::from("a"), ColumnPath::from("b")];
-        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| false, 10).unwrap();
+        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| false, 10, |_| true).unwrap();
         assert_eq!(built.statistics_enabled(&leaves[0]), EnabledStatistics::None);
         assert!(built.bloom_filter_properties(&leaves[0]).is_some() && built.bloom_filter_properties(&leaves[1]).is_none());
         assert!(!built.dictionary_enabled(&leaves[1]));
-        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| true, 300).unwrap();
+        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| true, 300, |_| true).unwrap();
         assert_eq!((built.statistics_enabled(&leaves[0]), built.statistics_truncate_length()), (EnabledStatistics::Chunk, Some(300)));
-        assert!(properties.build(Compression::SNAPPY, &leaves, |_| vec![], |_| true, 0).unwrap_err().to_string().contains("column `a`"));
+        assert!(properties.build(Compression::SNAPPY, &leaves, |_| vec![], |_| true, 0, |_| true).unwrap_err().to_string().contains("column `a`"));
         assert!(serde_json::from_str::<WriterProperties>(r#"{"page_size": 1}"#).is_err());
+    }
+
+    #[test]
+    fn a_dictionary_is_made_where_it_pays_or_was_asked_for() {
+        let properties: WriterProperties = serde_json::from_str(r#"{"column_properties": {"a": {"dictionary_enabled": true}}}"#).unwrap();
+        let leaves = [ColumnPath::from("a"), ColumnPath::from("b"), ColumnPath::from("c")];
+        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| false, 10, |n| n == 2).unwrap();
+        assert_eq!(leaves.map(|leaf| built.dictionary_enabled(&leaf)), [true, false, true]);
     }
 }

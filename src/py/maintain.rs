@@ -14,6 +14,7 @@ use super::arrow::import_stream;
 use super::checkpoint::{answer, options};
 use super::runtime::wait_settled;
 use super::snapshot::{Snapshot, open_log};
+use super::table::warned;
 use crate::error::{Error, Result};
 use crate::maintain::{self, Inventory};
 use crate::store::ObjectMeta;
@@ -26,7 +27,7 @@ type Answer = (Option<Snapshot>, String);
 pub(super) fn vacuum(py: Python<'_>, snapshot: &Snapshot, options_json: String, inventory: Option<&Bound<'_, PyAny>>) -> PyResult<Answer> {
     let stream = inventory.map(import_stream).transpose()?;
     let core = snapshot.core().clone();
-    let (json, after) = wait_settled(py, move |cancel| {
+    let (json, done) = wait_settled(py, move |cancel| {
         let inventory = stream.map(|stream| {
             let rows =
                 stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}"))).and_then(|batch| inventoried(&batch)));
@@ -36,9 +37,9 @@ pub(super) fn vacuum(py: Python<'_>, snapshot: &Snapshot, options_json: String, 
             })) as Inventory
         });
         let done = maintain::vacuum(&core, &options(&options_json)?, inventory, cancel)?;
-        Ok((answer(&done)?, done.snapshot))
+        Ok((answer(&done)?, done.done))
     })?;
-    Ok((after.map(|core| snapshot.beside(core)), json))
+    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
 }
 
 /// The files in a batch of an inventory (`path`, `length`, `isDir`, `modificationTime`).
@@ -68,22 +69,22 @@ fn inventoried(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
 #[pyfunction]
 pub(super) fn restore(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
     let core = snapshot.core().clone();
-    let (json, after) = wait_settled(py, move |cancel| {
+    let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.snapshot))
+        Ok((answer(&done)?, done.done))
     })?;
-    Ok((after.map(|core| snapshot.beside(core)), json))
+    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
 }
 
 /// Removes files from the log that are not there.
 #[pyfunction]
 pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
     let core = snapshot.core().clone();
-    let (json, after) = wait_settled(py, move |cancel| {
+    let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
-        Ok((answer(&done)?, done.snapshot))
+        Ok((answer(&done)?, done.done))
     })?;
-    Ok((after.map(|core| snapshot.beside(core)), json))
+    Ok((warned(py, done)?.map(|core| snapshot.beside(core)), json))
 }
 
 /// Writes symlink manifests.
@@ -104,18 +105,24 @@ pub(super) fn clone_table(
     storage_options: Option<HashMap<String, String>>,
 ) -> PyResult<String> {
     let core = snapshot.core().clone();
-    wait_settled(py, move |cancel| {
+    let (json, done) = wait_settled(py, move |cancel| {
         let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
-        answer(&maintain::clone(&core, log, &options(&options_json)?, cancel)?)
-    })
+        let done = maintain::clone(&core, log, &options(&options_json)?, cancel)?;
+        Ok((answer(&done)?, done.done))
+    })?;
+    warned(py, done)?;
+    Ok(json)
 }
 
 /// Makes a table of the Parquet files at `uri`.
 #[pyfunction]
 #[pyo3(signature = (uri, options_json, storage_options=None))]
 pub(super) fn convert_to_delta(py: Python<'_>, uri: String, options_json: String, storage_options: Option<HashMap<String, String>>) -> PyResult<String> {
-    wait_settled(py, move |cancel| {
+    let (json, done) = wait_settled(py, move |cancel| {
         let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
-        answer(&maintain::convert(log, &options(&options_json)?, cancel)?)
-    })
+        let done = maintain::convert(log, &options(&options_json)?, cancel)?;
+        Ok((answer(&done)?, done.done))
+    })?;
+    warned(py, done)?;
+    Ok(json)
 }

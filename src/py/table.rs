@@ -15,12 +15,13 @@ use super::error::to_python;
 use super::runtime::{wait, wait_settled};
 use super::snapshot::{Snapshot, open_log, read_options};
 use super::store::PyStore;
+use crate::command::{Choices, Done};
 use crate::error::{Error, Result};
 use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::schema::StructType;
 use crate::store::Store;
-use crate::table::{self, Change, Choices, CreateOptions, Done, Place, Write, WriteOptions};
+use crate::table::{self, Change, CreateOptions, Place, Write, WriteOptions};
 use crate::write::bindings::Demands;
 
 fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
@@ -71,12 +72,18 @@ impl Target {
 /// (the table after the operation, what is to be said of it)
 type Answer = (Option<Snapshot>, String);
 
-fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) -> PyResult<Answer> {
+/// Tells Python what a command warns of; gives the table after it.
+pub(super) fn warned(py: Python<'_>, done: Option<Done>) -> PyResult<Option<crate::snapshot::Snapshot>> {
+    let Some(done) = done else { return Ok(None) };
     for warning in &done.warnings {
         py.import("deltafast.exceptions")?.call_method1("warn", (warning,))?;
     }
+    Ok(done.snapshot)
+}
+
+fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) -> PyResult<Answer> {
     let report = json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts}).to_string();
-    Ok((done.snapshot.map(|core| Snapshot::new(core, uri.to_owned(), python_store)), report))
+    Ok((warned(py, Some(done))?.map(|core| Snapshot::new(core, uri.to_owned(), python_store)), report))
 }
 
 /// Makes a table without rows.

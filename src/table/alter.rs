@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::check_clustering;
-use super::{CLUSTERING, Choices, Done, check_writable, clustering_domain, commit, listed, now_ms, predicate, unique};
+use super::{CLUSTERING, check_writable, clustering_domain, now_ms, predicate, unique};
+use crate::command::{Choices, Done, commit, listed};
 use crate::commit::{Operation, Transaction};
 use crate::error::{Error, Result, shown};
 use crate::exec::Cancel;

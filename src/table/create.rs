@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CLUSTERING, Choices, Done, Mode, Place, check_writable, clustering_domain, commit, files, listed, now_ms, unique};
+use super::{CLUSTERING, Mode, Place, check_writable, clustering_domain, files, now_ms, unique};
+use crate::command::{Choices, Done, commit, listed};
 use crate::commit::Operation;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;

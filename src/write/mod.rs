@@ -38,7 +38,7 @@ use crate::exec::{Cancel, Progress, Source, lanes, parallelism};
 use crate::pq::encode::size_of;
 use crate::pq::{Codec, Encoders, Format, Mapping, WriterProperties};
 use crate::protocol::calendar::Zone;
-use crate::protocol::schema::{DataType, StructType};
+use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::store::Store;
 
 /// What to write and how.
@@ -170,10 +170,7 @@ const SLICE_BYTES: u64 = 16 << 20;
 /// [`Error::SchemaMismatch`] and [`Error::Invalid`] for data that does not fit, [`Error::ConstraintViolated`],
 /// [`Error::Storage`], [`Error::Cancelled`], whatever the source gives. No file is left behind then, as far as that can be had.
 pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<Written> {
-    let (plan, stats, format, codec) = plan(request)?;
-    let plan = Arc::new(plan);
-    let encoders = Encoders::start(format, Arc::clone(store), &request.cancel, &request.progress)?;
-    let mut files = Files::new(request, encoders, codec, &plan.partitions);
+    let plan = Arc::new(Plan::new(request)?);
     let slices = Slices {
         source,
         plan: Arc::clone(&plan),
@@ -186,8 +183,13 @@ pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterat
         marks: Arc::default(),
     };
     let marks = Arc::clone(&slices.marks);
+    let mut prepared = lanes(slices, parallelism() + 1, 1, &request.cancel);
+    let first = prepared.next().transpose()?;
+    let (stats, format, codec) = format(request, &plan, first.as_ref().map_or(&[], |first| &first.columns))?;
+    let encoders = Encoders::start(format, Arc::clone(store), &request.cancel, &request.progress)?;
+    let mut files = Files::new(request, encoders, codec, &plan.partitions);
     let mut rows = 0;
-    for prepared in lanes(slices, parallelism() + 1, 1, &request.cancel) {
+    for prepared in first.map(Ok).into_iter().chain(prepared) {
         let prepared = prepared?;
         rows += prepared.rows as u64;
         files.take(prepared)?;
@@ -206,24 +208,9 @@ pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterat
     Ok(Written { files: encoded.into_iter().map(new_file).collect(), rows, identities: identities.into_iter().collect() })
 }
 
-fn plan(request: &WriteRequest) -> Result<(Plan, StatsPlan, Format, Codec)> {
-    let schema = &request.schema;
-    let partition_places = request
-        .partition_columns
-        .iter()
-        .map(|name| {
-            let place = schema.fields.iter().position(|field| field.name == *name);
-            place.ok_or_else(|| Error::invalid("a partition column is not in the schema").at_column(name))
-        })
-        .collect::<Result<Vec<usize>>>()?;
-    if let Some(field) = partition_places.iter().filter_map(|n| schema.fields.get(*n)).find(|f| !f.data_type.is_primitive() || f.data_type == DataType::Void) {
-        return Err(Error::invalid(format!("a column of type {} cannot be a partition column", field.data_type)).at_column(&field.name));
-    }
-    let written_places: Vec<usize> = (0..schema.fields.len())
-        .filter(|n| request.materialize_partition_columns || !partition_places.contains(n))
-        .filter(|n| schema.fields.get(*n).is_some_and(|field| field.data_type != DataType::Void))
-        .collect();
-    let written = StructType { fields: written_places.iter().filter_map(|n| schema.fields.get(*n).cloned()).collect() };
+/// How files are encoded and what is learned of them; `sample` are the columns of first rows.
+fn format(request: &WriteRequest, plan: &Plan, sample: &[ArrayRef]) -> Result<(StatsPlan, Format, Codec)> {
+    let written = StructType { fields: plan.written_places.iter().filter_map(|n| plan.schema.fields.get(*n).cloned()).collect() };
     let file_schema = layout::file_schema(&written, request.mapping, &request.hidden)?;
     let mut stats = StatsPlan::new(&written, &[request.partition_columns.as_slice(), &request.hidden].concat(), &request.properties, |field| {
         layout::file_name(field, request.mapping).to_owned()
@@ -233,14 +220,33 @@ fn plan(request: &WriteRequest) -> Result<(Plan, StatsPlan, Format, Codec)> {
     }
     let compression = request.writer_properties.compression.as_deref().or(request.properties.get("delta.parquet.compression.codec").map(String::as_str));
     let codec = Codec::parse(compression.unwrap_or("zstd"))?;
-    let named = |name: &str| layout::find(schema, name, request.mapping);
-    let format = Format::new(file_schema, &request.writer_properties, codec, &stats.wanted(), named, stats.text_bytes())?;
-    let plan =
-        Plan { schema: schema.clone(), rules: request.rules.clone(), zone: request.zone, partition_places, written_places, partitions: Partitions::default() };
-    Ok((plan, stats, format, codec))
+    let named = |name: &str| layout::find(&plan.schema, name, request.mapping);
+    let format = Format::new(file_schema, &request.writer_properties, codec, &stats.wanted(), named, stats.text_bytes(), sample)?;
+    Ok((stats, format, codec))
 }
 
 impl Plan {
+    fn new(request: &WriteRequest) -> Result<Self> {
+        let schema = request.schema.clone();
+        let partition_places = request
+            .partition_columns
+            .iter()
+            .map(|name| {
+                let place = schema.fields.iter().position(|field| field.name == *name);
+                place.ok_or_else(|| Error::invalid("a partition column is not in the schema").at_column(name))
+            })
+            .collect::<Result<Vec<usize>>>()?;
+        let unfit = |field: &&StructField| !field.data_type.is_primitive() || field.data_type == DataType::Void;
+        if let Some(field) = partition_places.iter().filter_map(|n| schema.fields.get(*n)).find(unfit) {
+            return Err(Error::invalid(format!("a column of type {} cannot be a partition column", field.data_type)).at_column(&field.name));
+        }
+        let written_places: Vec<usize> = (0..schema.fields.len())
+            .filter(|n| request.materialize_partition_columns || !partition_places.contains(n))
+            .filter(|n| schema.fields.get(*n).is_some_and(|field| field.data_type != DataType::Void))
+            .collect();
+        Ok(Self { schema, rules: request.rules.clone(), zone: request.zone, partition_places, written_places, partitions: Partitions::default() })
+    }
+
     /// The names of the partition columns in the log and in directories.
     fn partition_names(&self, mapping: Mapping) -> Vec<String> {
         self.partition_places.iter().filter_map(|n| self.schema.fields.get(*n)).map(|field| layout::file_name(field, mapping).to_owned()).collect()

@@ -22,10 +22,12 @@ def main() -> int:
     parser.add_argument("--writers", type=int, default=16)
     parser.add_argument("--kills", type=float, default=6.0, help="a second")
     parser.add_argument("--keep", type=pathlib.Path, default=None, help="where to make the table")
+    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE", help="of the table")
     given = parser.parse_args()
     seed = int(time.time()) if given.seed is None else given.seed
     print(f"seed {seed}", flush=True)
-    options = Options(given.minutes * 60, given.writers, given.kills, seed)
+    more = {"configuration": dict(pair.split("=", 1) for pair in given.property)}
+    options = Options(given.minutes * 60, given.writers, given.kills, seed, more=more)
     report = run(options, given.keep)
     print(report)
     return 1 if report.violations else 0

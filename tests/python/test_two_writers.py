@@ -250,7 +250,7 @@ LOSERS = (
     "add feature",
 )
 
-#: Rows: what B commits; columns: what A then tries, in the order of `LOSERS`. CA append, DR delete-read, CT application,
+#: Rows: what B commits; columns: what A tries, in the order of `LOSERS`. CA append, DR delete-read, CT application,
 #: MC metadata, PC protocol. With a star: delta-spark, which does not look at statistics, says CA.
 VERDICTS = {
     #               app-a app-b txn  over repl-a repl-b repl-id dyn-a prop col  check drop null feature

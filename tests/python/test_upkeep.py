@@ -625,3 +625,25 @@ class TestConvert:
         convert_to_deltalake(tmp_path, collect_stats=False)
         assert "stats" not in next(a["add"] for a in actions(tmp_path, 0) if "add" in a)
         assert ids(tmp_path) == [1]
+
+
+def test_every_upkeep_that_commits_leaves_a_checksum_and_tells_what_went_wrong(tmp_path: pathlib.Path) -> None:
+    root = tmp_path / "t"
+    write(root, [1])
+    write(root, [2], mode="append")
+    table = DeltaTable(str(root))
+    table.restore(0)
+    next(root.glob("part-*")).unlink()
+    next(root.glob("part-*")).unlink()
+    table.repair()
+    table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    DeltaTable(str(root)).clone(str(tmp_path / "clone"))
+    for folder, version in ((root, table.version()), (tmp_path / "clone", 0)):
+        checksum = json.loads((folder / f"_delta_log/{version:020}.crc").read_text())
+        assert checksum["numFiles"] == len(DeltaTable(str(folder)).file_uris())
+
+    (root / "_delta_log" / f"{table.version() + 1:020}.crc").mkdir()
+    write_one = deltafast.CommitProperties(custom_metadata={"userMetadata": "again"})
+    with pytest.warns(deltafast.exceptions.DeltaWarning, match="checksum"):
+        table.restore(0, ignore_missing_files=True, commit_properties=write_one)
+    assert table.history(1)[0]["userMetadata"] == "again"

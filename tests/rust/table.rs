@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use deltafast::command::{Choices, Done};
 use deltafast::error::Error;
 use deltafast::exec::Cancel;
 use deltafast::log::Log;
@@ -12,7 +13,7 @@ use deltafast::protocol::evolution;
 use deltafast::snapshot::ReadOptions;
 use deltafast::store::fault::{Fault, FaultStore, Operation as Call};
 use deltafast::store::{Foreign, Options, Store, Stores};
-use deltafast::table::{Change, Done, Mode, Place, Write, WriteOptions, alter};
+use deltafast::table::{Change, Mode, Place, Write, WriteOptions, alter};
 use deltafast::write::bindings::Demands;
 
 use super::tables::{infos, live, log, memory, versions};
@@ -40,7 +41,7 @@ fn put(store: &Arc<dyn Store>, mode: Mode) -> Result<Done, Error> {
 fn set_property(store: &Arc<dyn Store>) -> Result<Done, Error> {
     let Place::Table(snapshot) = place(store)? else { panic!("there is no table") };
     let change: Change = serde_json::from_str(r#"{"kind":"set_properties","properties":{"k":"v"},"allow_unknown":false}"#).unwrap();
-    alter(&snapshot, &change, &Demands::default(), &deltafast::table::Choices::default(), &Cancel::default())
+    alter(&snapshot, &change, &Demands::default(), &Choices::default(), &Cancel::default())
 }
 
 type Work = fn(&Arc<dyn Store>) -> Result<Done, Error>;

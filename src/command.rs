@@ -1,0 +1,160 @@
+//! COMMAND: how every command ends: one version, made as the caller chose, and the upkeep due after it.
+//!
+//! Once a version is made nothing can unmake it: what goes wrong in the upkeep (checksum, checkpoint, cleanup) is a warning.
+//! The snapshot of the version is handed back, so a caller goes on from there without reading the log again.
+//!
+//! Protocol: "Requirements for Writers", "Checkpoints", "Version Checksum File". Cost: one commit, and a checkpoint now and then.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::checkpoint::{self, CheckpointOptions, CleanupOptions};
+use crate::commit::{CommitOptions, Committed, Operation, Transaction};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::protocol::action::Txn;
+use crate::protocol::commit_line::Action;
+use crate::protocol::log_path;
+use crate::snapshot::Snapshot;
+
+/// How an operation is committed, and what follows it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Choices {
+    /// Further keys for `commitInfo`; `userMetadata` is a text of the protocol's.
+    pub custom_metadata: Map<String, Value>,
+    /// How often to try again after another writer was first.
+    pub max_commit_retries: Option<u32>,
+    /// Versions of applications that are recorded with the commit.
+    pub app_transactions: Vec<Txn>,
+    /// Whether a checkpoint is made when it is due; yes, unless said otherwise.
+    pub create_checkpoint: Option<bool>,
+    /// Whether the log is cleaned up after a checkpoint; if not said, the table's `delta.enableExpiredLogCleanup` decides.
+    pub cleanup_expired_logs: Option<bool>,
+}
+
+/// An operation that is done.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The version that was made; `None` where there was nothing to do.
+    pub version: Option<i64>,
+    /// The table as of that version; `None` when it could not be opened right after.
+    pub snapshot: Option<Snapshot>,
+    /// Whatever went wrong after the version was made.
+    pub warnings: Vec<String>,
+    /// The operation's figures, as in `commitInfo`.
+    pub metrics: Map<String, Value>,
+    /// How often the commit was tried.
+    pub attempts: u32,
+}
+
+impl Done {
+    /// Nothing was to be done to this version.
+    #[must_use]
+    pub fn unchanged(snapshot: &Snapshot) -> Self {
+        Self { version: None, snapshot: Some(snapshot.clone()), warnings: Vec::new(), metrics: Map::new(), attempts: 0 }
+    }
+}
+
+impl Choices {
+    /// The same for a further commit of the same command, which records no application a second time.
+    #[must_use]
+    pub fn without_transactions(&self) -> Self {
+        Self { app_transactions: Vec::new(), ..self.clone() }
+    }
+}
+
+/// Commits a transaction and does the upkeep that is due.
+///
+/// # Errors
+/// As [`Transaction::commit`].
+pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &Choices, cancel: &Cancel) -> Result<Done> {
+    for (key, value) in &choices.custom_metadata {
+        match (key.as_str(), value) {
+            ("userMetadata", Value::String(text)) => operation.user_metadata = Some(text.clone()),
+            ("userMetadata", _) => return Err(Error::invalid("`userMetadata` in the custom commit metadata must be a text")),
+            _ => _ = operation.extra.insert(key.clone(), value.clone()),
+        }
+    }
+    let metrics = operation.metrics.clone();
+    transaction.extend(choices.app_transactions.iter().cloned().map(Action::Txn));
+    transaction.set_operation(operation);
+    let usual = CommitOptions::default();
+    let options = CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), ..usual };
+    let committed = transaction.commit(&options)?;
+    Ok(upkeep(committed, metrics, choices, cancel))
+}
+
+/// Checksums of tables whose checkpoint is larger than this are only made from the one before: reading all files after every
+/// commit would cost more than it gives.
+const CHECKPOINT_BYTES: u64 = 16 << 20;
+
+/// What is due after a version was made. Nothing here can fail it.
+fn upkeep(committed: Committed, metrics: Map<String, Value>, choices: &Choices, cancel: &Cancel) -> Done {
+    let mut warnings: Vec<String> = Vec::new();
+    let version = committed.version;
+    let mut note = |what: &str, error: &Error| {
+        if !matches!(error, Error::Cancelled) {
+            warnings.push(format!("version {version} is committed, but {what}: {error}"));
+        }
+    };
+    for error in &committed.warnings {
+        note("its table could not be read or published right after", error);
+    }
+    if let Some(snapshot) = &committed.snapshot {
+        let due = choices.create_checkpoint.unwrap_or(true)
+            && checkpoint::due(snapshot).map_err(|e| note("whether a checkpoint is due is unknown", &e)).unwrap_or(false);
+        if due || has_short_checksum(snapshot) {
+            _ = checkpoint::write_checksum(snapshot, cancel).map_err(|e| note("its checksum could not be written", &e));
+        }
+        if due {
+            match checkpoint::write(snapshot, &CheckpointOptions::default(), cancel) {
+                Ok(_) => _ = clean(snapshot, choices, cancel).map_err(|e| note("its log could not be cleaned up", &e)),
+                Err(error) => note("its checkpoint could not be written", &error),
+            }
+        }
+    }
+    Done { version: Some(version), snapshot: committed.snapshot, warnings, metrics, attempts: committed.attempts }
+}
+
+/// Whether making the checksum costs little: there is one of the version before, or not much of a table.
+fn has_short_checksum(snapshot: &Snapshot) -> bool {
+    let segment = snapshot.segment();
+    let bytes: u64 = segment.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files).map(|file| file.size.unwrap_or(0)).sum();
+    bytes <= CHECKPOINT_BYTES || snapshot.stores().root().head(&log_path::checksum(snapshot.version() - 1)).is_ok()
+}
+
+fn clean(snapshot: &Snapshot, choices: &Choices, cancel: &Cancel) -> Result<()> {
+    let options = CleanupOptions { automatic: choices.cleanup_expired_logs.is_none(), ..CleanupOptions::default() };
+    if choices.cleanup_expired_logs != Some(false) {
+        checkpoint::cleanup(snapshot, &options, cancel)?;
+    }
+    Ok(())
+}
+
+/// A list as it stands in a commit's parameters: JSON in a text.
+#[must_use]
+pub fn listed(names: &[String]) -> Value {
+    Value::String(serde_json::json!(names).to_string())
+}
+
+/// A figure of a commit: a text, as delta-spark has them.
+#[must_use]
+pub fn figure(number: impl ToString) -> Value {
+    Value::String(number.to_string())
+}
+
+/// A command's entry in `commitInfo`: parameters and figures that are null are left out.
+#[must_use]
+pub fn operation(name: &str, parameters: Value, metrics: Value) -> Operation {
+    let present = |value: Value| match value {
+        Value::Object(map) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Map::new(),
+    };
+    let text = |value: Value| if value.is_string() { value } else { figure(value) };
+    Operation {
+        parameters: present(parameters),
+        metrics: present(metrics).into_iter().map(|(key, value)| (key, text(value))).collect(),
+        ..Operation::new(name)
+    }
+}
