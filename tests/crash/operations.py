@@ -32,7 +32,7 @@ PARTITIONS = ("a", "b", "c", "d")
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("k", pa.int32()), ("v", pa.int64())])
 #: Attempts of a caller that has lost a race, each on a newer version, and the longest pause before one, in seconds.
 ATTEMPTS = 100
-PAUSE = 0.05
+PAUSE = 0.1
 #: Retention of the vacuum: no file of a writer that lives, or of a version that is restored, is that old.
 RETENTION_HOURS = 1.0
 
@@ -322,7 +322,7 @@ OPERATIONS = {
         Operation("replace_partitions", 3, _rows, _replace_partitions),
         Operation("overwrite", 1, _overwrite_args, _overwrite),
         Operation("delete_range", 8, lambda life: {"where": life.where()}, _delete_range),
-        Operation("increment", 12, lambda life: {"from": counter(life.table)}, _increment, retried=True),
+        Operation("increment", 9, lambda life: {"from": counter(life.table)}, _increment, retried=True),
         Operation("set_property", 1, _nothing, _set_property),
         Operation("restore", 3, _restore_args, _restore, _GONE),
         Operation("checkpoint", 2, lambda life: {"parts": life.random.choice((1, 1, 2))}, _checkpoint),
