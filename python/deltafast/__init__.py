@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deltafast._core import build_profile
     from deltafast._core import version as rust_core_version
     from deltafast.alter import TableAlterer, TableFeatures
+    from deltafast.check import StoreCheck, check_store
     from deltafast.conversion import convert_to_deltalake
     from deltafast.exceptions import (
         ChangeDataNotRecordedError,
@@ -94,6 +95,7 @@ __all__ = [
     "Schema",
     "SchemaMismatchError",
     "StorageError",
+    "StoreCheck",
     "StructType",
     "TableAlterer",
     "TableFeatures",
@@ -104,6 +106,7 @@ __all__ = [
     "WriterProperties",
     "__version__",
     "build_profile",
+    "check_store",
     "convert_to_deltalake",
     "create_table_with_add_actions",
     "rust_core_version",
@@ -123,6 +126,7 @@ _HOME = {
         "transaction",
     ),
     **dict.fromkeys(["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"], "writer"),
+    **dict.fromkeys(["StoreCheck", "check_store"], "check"),
     **dict.fromkeys(["TableAlterer", "TableFeatures"], "alter"),
     "QueryBuilder": "query",
     "RecordBatchReader": "reader",

@@ -15,6 +15,7 @@ __all__ = [
     "TableWrite",
     "alter",
     "build_profile",
+    "check_store",
     "cleanup_metadata",
     "clone_table",
     "compact_logs",
@@ -201,6 +202,14 @@ def clone_table(
     snapshot: Snapshot, uri: str, options_json: str, storage_options: dict[str, str] | None = None
 ) -> str: ...
 def convert_to_delta(uri: str, options_json: str, storage_options: dict[str, str] | None = None) -> str: ...
+def check_store(
+    uri: str,
+    options_json: str,
+    storage_options: dict[str, str] | None = None,
+    store: object | None = None,
+) -> str:
+    """Try whether a store is safe to commit to: JSON of `url`, `safe` and `findings`; options are `CheckOptions`'s."""
+
 def is_deltatable(uri: str, storage_options: dict[str, str] | None = None) -> bool: ...
 def version() -> str: ...
 def build_profile() -> str: ...

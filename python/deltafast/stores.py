@@ -1,8 +1,8 @@
 """Stores made in Python: fsspec, obstore and pyarrow.fs file systems under one small protocol.
 
-The core reads local disks, S3, Azure, GCS and HTTP itself, and much faster. A Python store is for what
-it cannot reach: HDFS, Kerberos, vended credentials, caches. The core calls it from one thread of its
-own, with paths relative to the table's root. A store needs three methods:
+The core reads and writes local disks, S3, Azure and GCS itself, and much faster. A Python store is for
+what it cannot reach: HDFS, Kerberos, vended credentials, caches. The core calls it with paths relative
+to the table's root, from threads of its own. A store that is only read needs three methods:
 
     list_from(prefix, offset) -> iterable of (path, size, modified_ms)
         The files directly inside the folder `prefix` whose path sorts after `offset` (exclusive; None
@@ -11,20 +11,40 @@ own, with paths relative to the table's root. A store needs three methods:
         Bytes `start` to `end` (exclusive). A missing file raises FileNotFoundError.
     size(path) -> int
         Length in bytes. A missing file raises FileNotFoundError.
+
+One that is written has those of `WritableStore` too. What matters is `put_if_absent`: of any number of
+writers at once, on any machine, exactly one may succeed, and nobody may ever see part of the file.
+`deltafast.check_store(url, store=...)` tries whether that holds.
+
+| given | writes | because |
+|---|---|---|
+| obstore: S3, GCS, Azure, local, memory | yes | `mode="create"` is one conditional request |
+| fsspec: `s3fs`, `gcsfs` (that know `mode="create"`), `adlfs` | yes | the same |
+| fsspec and pyarrow: local disks | yes | a synced file is linked to its name |
+| fsspec: memory | yes | under a lock, for this process |
+| any other fsspec file system | no | `fsspec` looks first and writes then: two writers may both win |
+| any other pyarrow file system | no | it replaces files without asking |
 """
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import io
+import os
+import secrets
+import threading
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["FsspecStore", "ObstoreStore", "PyarrowStore", "Store", "adapt_store"]
+__all__ = ["FsspecStore", "NewFile", "ObstoreStore", "PyarrowStore", "Store", "WritableStore", "adapt_store"]
 
 Entry = tuple[str, int, int]
 
@@ -43,6 +63,47 @@ class Store(Protocol):
 
     def size(self, path: str) -> int:
         """The length of the file in bytes."""
+        ...
+
+
+class NewFile(Protocol):
+    """A file on its way, which appears under its name when it is closed."""
+
+    def write(self, data: bytes, /) -> object:
+        """Append bytes."""
+        ...
+
+    def close(self) -> object:
+        """Make the file visible, whole; one of that name is replaced."""
+        ...
+
+    def discard(self) -> object:
+        """Forget it."""
+        ...
+
+
+@runtime_checkable
+class WritableStore(Store, Protocol):
+    """What the core asks of a Python store that is written. All methods may be called by several threads."""
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Make the file, whole or not at all, if there is none; False where there is one.
+
+        An exception other than PermissionError and NotImplementedError leaves open whether it was made: the core
+        looks.
+        """
+        ...
+
+    def create(self, path: str) -> NewFile:
+        """Begin a file of a name that nobody else uses at the same time."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file. One that is not there may raise FileNotFoundError."""
+        ...
+
+    def list_folder(self, prefix: str) -> tuple[Iterable[Entry], Iterable[str]]:
+        """Files directly inside `prefix`, as (path, size, modified in ms), and paths of the folders there."""
         ...
 
 
@@ -122,6 +183,132 @@ class _Rooted:
         return bare[len(prefix) :] if prefix != "/" and bare.startswith(prefix) else bare
 
 
+def _sync_folder(folder: Path) -> None:
+    """Make what a folder lists survive a loss of power; elsewhere than on POSIX folders cannot be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+class _LocalFile:
+    """A new file of a local disk: beside its place under a hidden name until it is closed."""
+
+    def __init__(self, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.target = target
+        self.staged = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
+        self._file = self.staged.open("xb")
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def sync(self) -> None:
+        """Bring the bytes to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def close(self) -> None:
+        self.sync()
+        self.staged.replace(self.target)
+        _sync_folder(self.target.parent)
+
+    def discard(self) -> None:
+        self._file.close()
+        self.staged.unlink(missing_ok=True)
+
+
+class _LocalDisk:
+    """Writing to a local disk, which no file system library does so that a commit is whole and made once."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(os.path.abspath(root))  # noqa: PTH100 - links stay as they are
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        new = self.create(path)
+        try:
+            new.write(data)
+            new.sync()
+            # Fails where there is one: of any number of writers one succeeds.
+            os.link(new.staged, new.target)
+        except FileExistsError:
+            return False
+        finally:
+            new.discard()
+        _sync_folder(new.target.parent)
+        return True
+
+    def create(self, path: str) -> _LocalFile:
+        return _LocalFile(self._root / path)
+
+    def delete(self, path: str) -> None:
+        (self._root / path).unlink()
+
+    def remove_folder(self, path: str) -> None:
+        with contextlib.suppress(OSError):  # not empty
+            (self._root / path).rmdir()
+
+    def list_folder(self, prefix: str) -> tuple[list[Entry], list[str]]:
+        entries: list[Entry] = []
+        folders: list[str] = []
+        below = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        with os.scandir(self._root / prefix) as found:
+            for item in found:
+                # Links to folders are not followed: what they lead to is not the table's.
+                if item.is_dir(follow_symlinks=False):
+                    folders.append(below + item.name)
+                elif not item.is_dir():
+                    status = item.stat(follow_symlinks=False)
+                    entries.append((below + item.name, status.st_size, int(status.st_mtime * 1000)))
+        return entries, folders
+
+
+class _Discarded:
+    """A new file of a library's own, which may be forgotten."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.write: Callable[[bytes], object] = file.write
+        self.close: Callable[[], object] = file.close
+
+    def discard(self) -> None:
+        try:
+            if hasattr(self._file, "discard"):
+                self._file.discard()
+        finally:
+            # Else fsspec would finish it when it is collected.
+            with contextlib.suppress(AttributeError):
+                self._file.closed = True
+
+
+class _Buffered(io.BytesIO):
+    """A new file that is stored when it is closed."""
+
+    def __init__(self, store: Callable[[bytes], object]) -> None:
+        super().__init__()
+        self._store = store
+
+    def close(self) -> None:
+        if not self.closed:
+            self._store(self.getvalue())
+        super().close()
+
+    def discard(self) -> None:
+        super().close()
+
+
+#: fsspec file systems in memory are one for the whole process.
+_MEMORY = threading.Lock()
+
+
+def _takes_mode(method: Callable[..., object]) -> bool:
+    """Whether a file system is new enough to know exclusive creation; older ones would ignore it."""
+    return "mode" in inspect.signature(method).parameters
+
+
 class FsspecStore(_Rooted):
     """An fsspec file system."""
 
@@ -130,17 +317,93 @@ class FsspecStore(_Rooted):
     def __init__(self, fs: Any, uri: str) -> None:
         super().__init__(str(fs._strip_protocol(uri)) if "://" in uri else uri)
         self._fs = fs
+        self._disk: _LocalDisk | None = None
+        #: How a file is made only if there is none.
+        self._condition: dict[str, Any] = {}
+        #: Why it must not be written.
+        self.read_only: str | None = None
+        names = {cls.__name__ for cls in type(fs).__mro__}
+        modules = {cls.__module__.partition(".")[0] for cls in type(fs).__mro__}
+        self._memory = "MemoryFileSystem" in names
+        #: How `ls` is told to ask the store.
+        self._fresh = {"invalidate_cache" if "adlfs" in modules else "refresh": True}
+        if "LocalFileSystem" in names:
+            self._disk = _LocalDisk(str(fs._strip_protocol(uri)))
+        elif "adlfs" in modules:
+            self._condition = {"overwrite": False}
+        elif self._memory or (modules & {"s3fs", "gcsfs"} and _takes_mode(fs._pipe_file)):
+            self._condition = {"mode": "create"}
+        else:
+            self.read_only = (
+                f"fsspec's {type(fs).__name__} cannot make a file only if there is none, in one step, so two writers "
+                "could both believe that they have committed"
+            )
+
+    def _writable(self) -> None:
+        if self.read_only is not None:
+            raise NotImplementedError(self.read_only)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See `WritableStore`."""
+        self._writable()
+        if self._disk is not None:
+            return self._disk.put_if_absent(path, data)
+        try:
+            with _MEMORY if self._memory else contextlib.nullcontext():
+                self._fs.pipe_file(self._full(path), data, **self._condition)
+        except FileExistsError:
+            return False
+        return True
+
+    def create(self, path: str) -> NewFile:
+        """See `WritableStore`."""
+        self._writable()
+        if self._disk is not None:
+            return self._disk.create(path)
+        full = self._full(path)
+        if self._memory:
+            return _Buffered(lambda data: self._fs.pipe_file(full, data))
+        return _Discarded(self._fs.open(full, "wb"))
+
+    def delete(self, path: str) -> None:
+        """See `WritableStore`."""
+        self._writable()
+        if self._disk is not None:
+            self._disk.delete(path)
+        else:
+            self._fs.rm_file(self._full(path))
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder, where there are such things."""
+        if self._disk is not None:
+            self._disk.remove_folder(path)
+
+    def list_folder(self, prefix: str) -> tuple[Iterable[Entry], Iterable[str]]:
+        """See `WritableStore`."""
+        if self._disk is not None:
+            return self._disk.list_folder(prefix)
+        found = self._ls(prefix)
+        folders = [self._relative(str(info["name"]).rstrip("/")) for info in found if info["type"] == "directory"]
+        return [self._entry(info) for info in found if info["type"] == "file"], folders
+
+    def _ls(self, prefix: str) -> list[dict[str, Any]]:
+        self._forget()
+        try:
+            return self._fs.ls(self._full(prefix), detail=True, **self._fresh)
+        except TypeError:  # a file system whose ls takes no wish
+            return self._fs.ls(self._full(prefix), detail=True)
+
+    def _forget(self) -> None:
+        # Nothing may come from fsspec's directory cache: a commit of a moment ago must be seen. Not every `ls` does
+        # what it is asked, and `info` looks there too.
+        self._fs.invalidate_cache()
 
     def list_from(self, prefix: str, offset: str | None) -> Iterator[Entry]:
         """See `Store`."""
         try:
-            # Never from fsspec's directory cache: a commit of a minute ago must be seen.
-            found = self._fs.ls(self._full(prefix), detail=True, refresh=True)
+            found = self._ls(prefix)
         except FileNotFoundError:
             return iter(())
-        except TypeError:  # a file system whose ls takes no refresh
-            self._fs.invalidate_cache()
-            found = self._fs.ls(self._full(prefix), detail=True)
         return _after((self._entry(info) for info in found if info["type"] == "file"), offset)
 
     def _entry(self, info: dict[str, Any]) -> Entry:
@@ -153,6 +416,7 @@ class FsspecStore(_Rooted):
 
     def size(self, path: str) -> int:
         """See `Store`."""
+        self._forget()
         return int(self._fs.size(self._full(path)))
 
 
@@ -162,6 +426,45 @@ class PyarrowStore(_Rooted):
     def __init__(self, fs: Any, uri: str) -> None:
         super().__init__(_path_of(uri))
         self._fs = fs
+        self._disk: _LocalDisk | None = None
+        #: Why it must not be written.
+        self.read_only: str | None = None
+        base, root = fs, self._root
+        while base.type_name == "subtree":
+            root = f"{base.base_path.rstrip('/')}/{root.lstrip('/')}"
+            base = base.base_fs
+        if base.type_name == "local":
+            self._disk = _LocalDisk(root)
+        else:
+            self.read_only = (
+                f"pyarrow's {type(base).__name__} cannot make a file only if there is none, so two writers could both "
+                "believe that they have committed"
+            )
+
+    def _local(self) -> _LocalDisk:
+        if self._disk is None:
+            raise NotImplementedError(self.read_only)
+        return self._disk
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See `WritableStore`."""
+        return self._local().put_if_absent(path, data)
+
+    def create(self, path: str) -> NewFile:
+        """See `WritableStore`."""
+        return self._local().create(path)
+
+    def delete(self, path: str) -> None:
+        """See `WritableStore`."""
+        self._local().delete(path)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        self._local().remove_folder(path)
+
+    def list_folder(self, prefix: str) -> tuple[Iterable[Entry], Iterable[str]]:
+        """See `WritableStore`."""
+        return self._local().list_folder(prefix)
 
     def list_from(self, prefix: str, offset: str | None) -> Iterator[Entry]:
         """See `Store`."""
@@ -195,16 +498,53 @@ class ObstoreStore(_Rooted):
         # The bucket or container of a URL is the store's own; only the path below it is left.
         super().__init__(unquote(urlsplit(uri).path).strip("/") if "://" in uri else uri.strip("/"))
         self._store = store
+        plain = any(cls.__name__ == "HTTPStore" for cls in type(store).__mro__)
+        #: Why it must not be written.
+        self.read_only: str | None = "a plain HTTP server takes no commits" if plain else None
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See `WritableStore`."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+
+        try:
+            # In parts it would be no condition, and a commit is never that large.
+            obstore.put(self._store, self._full(path), data, mode="create", use_multipart=False)
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        except NotSupportedError as error:
+            message = "the store makes no conditional requests"
+            raise NotImplementedError(message) from error
+        return True
+
+    def create(self, path: str) -> NewFile:
+        """See `WritableStore`."""
+        import obstore
+
+        return _Discarded(obstore.open_writer(self._store, self._full(path)))
+
+    def delete(self, path: str) -> None:
+        """See `WritableStore`."""
+        import obstore
+
+        obstore.delete(self._store, self._full(path))
+
+    def list_folder(self, prefix: str) -> tuple[Iterable[Entry], Iterable[str]]:
+        """See `WritableStore`."""
+        import obstore
+
+        found = obstore.list_with_delimiter(self._store, self._full(prefix))
+        return [self._item(item) for item in found["objects"]], [self._relative(f) for f in found["common_prefixes"]]
+
+    def _item(self, item: Any) -> Entry:
+        return self._relative(item["path"]), int(item["size"]), _milliseconds(item["last_modified"])
 
     def list_from(self, prefix: str, offset: str | None) -> Iterator[Entry]:
         """See `Store`."""
         import obstore
 
         found = obstore.list_with_delimiter(self._store, self._full(prefix))["objects"]
-        entries = (
-            (self._relative(item["path"]), int(item["size"]), _milliseconds(item["last_modified"])) for item in found
-        )
-        return _after(entries, offset)
+        return _after((self._item(item) for item in found), offset)
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         """See `Store`."""

@@ -40,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(maintain::generate, module)?)?;
     module.add_function(wrap_pyfunction!(maintain::clone_table, module)?)?;
     module.add_function(wrap_pyfunction!(maintain::convert_to_delta, module)?)?;
+    module.add_function(wrap_pyfunction!(store::check_store, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
     module.add_class::<table::TableWrite>()?;
     module.add_function(wrap_pyfunction!(table::create_table, module)?)?;

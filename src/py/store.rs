@@ -1,15 +1,39 @@
-//! Stores made in Python, as `deltafast.stores.Store` describes them.
+//! Stores made in Python, as `deltafast.stores.Store` and `WritableStore` describe them; and the check of any store.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use pyo3::exceptions::{PyFileNotFoundError, PyPermissionError};
+use pyo3::exceptions::{PyFileNotFoundError, PyNotImplementedError, PyPermissionError};
 use pyo3::prelude::*;
 
+use super::checkpoint::{answer, options};
+use super::runtime::wait;
 use crate::error::{Error, Missing, Result};
-use crate::store::{ObjectMeta, Pending, Put, Role, Store};
+use crate::store::{self, Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
 
-/// A Python object with `list_from`, `get_range` and `size`, and for writing `put_if_absent` and `delete`.
+/// Tries whether a store is safe to commit to; the report as JSON.
+#[pyfunction]
+#[pyo3(signature = (uri, options_json, storage_options=None, store=None))]
+pub(super) fn check_store(
+    py: Python<'_>,
+    uri: String,
+    options_json: String,
+    storage_options: Option<HashMap<String, String>>,
+    store: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    wait(py, move |cancel| {
+        let store = match store {
+            Some(object) => Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>,
+            None => store::open(&uri, &storage_options.unwrap_or_default())?,
+        };
+        answer(&store::check(&store, &options(&options_json)?, cancel)?)
+    })
+}
+
+/// A Python object with `list_from`, `get_range` and `size`, and for writing those of `WritableStore`.
 #[derive(Debug)]
 pub(super) struct PyStore {
     object: Py<PyAny>,
@@ -32,6 +56,8 @@ impl PyStore {
                 work(self.object.bind(py)).map_err(|error| {
                     if error.is_instance_of::<PyFileNotFoundError>(py) {
                         Error::not_found(Missing::Object, format!("no such object: {path}"))
+                    } else if error.is_instance_of::<PyNotImplementedError>(py) {
+                        Error::unsupported(format!("{} cannot be changed here: {}", self.url, error.value(py)))
                     } else {
                         Error::storage(format!("the Python store failed at {path}: {}", error.value(py)), !error.is_instance_of::<PyPermissionError>(py))
                     }
@@ -50,9 +76,18 @@ impl PyStore {
         Ok(bytes.into())
     }
 
+    /// Refuses what the store has no method for, or says itself that it must not be used for.
     fn needs(&self, method: &str, what: &str) -> Result<()> {
-        let has = Python::attach(|py| self.object.bind(py).hasattr(method).unwrap_or(false));
-        if has { Ok(()) } else { Err(Error::unsupported(format!("the Python store of {} has no method `{method}`, so it cannot be {what}", self.url))) }
+        let (has, reason) = Python::attach(|py| {
+            let object = self.object.bind(py);
+            let reason: Option<String> = object.getattr("read_only").ok().and_then(|reason| reason.extract().ok());
+            (object.hasattr(method).unwrap_or(false), reason)
+        });
+        match reason {
+            Some(reason) => Err(Error::unsupported(format!("{} can only be read through this store, not {what}: {reason}", self.url))),
+            None if has => Ok(()),
+            None => Err(Error::unsupported(format!("the Python store of {} has no method `{method}`, so it can only be read, not {what}", self.url))),
+        }
     }
 
     fn clone_ref(&self) -> Self {
@@ -106,14 +141,61 @@ impl Store for PyStore {
         })
     }
 
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+        self.needs("list_folder", "searched for files")?;
+        let below = if dir.is_empty() { String::new() } else { format!("{dir}/") };
+        let inside = |path: &str| path.strip_prefix(&below).filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_owned);
+        let listed = self.call(dir, |store| {
+            let mut out = Folder::default();
+            let (objects, folders): (Bound<'_, PyAny>, Bound<'_, PyAny>) = store.call_method1("list_folder", (dir,))?.extract()?;
+            for item in objects.try_iter()? {
+                let (path, size, modified_ms): (String, u64, i64) = item?.extract()?;
+                out.objects.push(ObjectMeta { path, size, modified_ms });
+            }
+            for item in folders.try_iter()? {
+                out.folders.push(item?.extract()?);
+            }
+            Ok(out)
+        });
+        let mut listed = match listed {
+            Ok(listed) => listed,
+            Err(error) if error.is_not_found() => return Ok(Folder::default()),
+            Err(error) => return Err(error),
+        };
+        listed.objects.retain(|meta| inside(&meta.path).is_some_and(|name| take(&name)));
+        listed.folders.retain(|path| inside(path).is_some());
+        Ok(listed)
+    }
+
     fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
         self.needs("put_if_absent", "committed to")?;
-        // Whether anything was made before an exception, nobody knows.
-        Ok(match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {
-            Ok(true) => Put::Created,
-            Ok(false) => Put::Exists,
-            Err(error) => Put::Unknown(error),
-        })
+        match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {
+            Ok(true) => Ok(Put::Created),
+            Ok(false) => Ok(Put::Exists),
+            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Err(error),
+            // Whether anything was made before another exception, nobody knows.
+            Err(error) => Ok(Put::Unknown(error)),
+        }
+    }
+
+    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+        if role == Role::Essential {
+            // Not a byte is written for a commit that will be refused.
+            self.needs("put_if_absent", "written")?;
+        }
+        self.needs("create", "written")?;
+        let file = self.call(path, |store| Ok(store.call_method1("create", (path,))?.unbind()))?;
+        Ok(Box::new(PyUpload { store: self.clone_ref(), path: path.to_owned(), file: Some(file), buffer: Vec::new(), size: 0 }))
+    }
+
+    fn remove_folder(&self, dir: &str) -> Result<()> {
+        if self.needs("remove_folder", "tidied").is_err() {
+            return Ok(());
+        }
+        match self.call(dir, |store| store.call_method1("remove_folder", (dir,)).map(|_| ())) {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
@@ -128,5 +210,57 @@ impl Store for PyStore {
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
         let (this, path) = (self.clone_ref(), path.to_owned());
         Pending::lazy(move || ranges.into_iter().map(|range| this.range(&path, range)).collect())
+    }
+}
+
+/// Bytes that Python is given at once.
+const PIECE: usize = 8 << 20;
+
+/// A file on its way into a Python store.
+struct PyUpload {
+    store: PyStore,
+    path: String,
+    /// Present until it is finished.
+    file: Option<Py<PyAny>>,
+    buffer: Vec<u8>,
+    size: u64,
+}
+
+impl PyUpload {
+    fn send(&mut self) -> Result<()> {
+        let Some(file) = self.file.as_ref() else { return Err(Error::internal("a file was written after its end")) };
+        let bytes = std::mem::take(&mut self.buffer);
+        self.store.call(&self.path, |store| file.bind(store.py()).call_method1("write", (bytes.as_slice(),)).map(|_| ()))
+    }
+}
+
+impl Upload for PyUpload {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.size += bytes.len() as u64;
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= PIECE { self.send() } else { Ok(()) }
+    }
+
+    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+        Pending::lazy(move || {
+            if !self.buffer.is_empty() {
+                self.send()?;
+            }
+            if let Some(file) = self.file.as_ref() {
+                self.store.call(&self.path, |store| file.bind(store.py()).call_method0("close").map(|_| ()))?;
+            }
+            self.file = None;
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: i64::try_from(now).unwrap_or(0) })
+        })
+    }
+}
+
+impl Drop for PyUpload {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            // What cannot be removed belongs to no table. A process that ends has no Python any more.
+            Python::try_attach(|py| drop(file.bind(py).call_method0("discard")));
+        }
     }
 }

@@ -257,6 +257,10 @@ impl Store for FaultStore {
         }
     }
 
+    fn remove_folder(&self, dir: &str) -> Result<()> {
+        self.inner.remove_folder(dir)
+    }
+
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         self.inner.authority_root()
     }

@@ -411,6 +411,14 @@ impl Store for Local {
         Ok(paths.iter().filter_map(delete).collect())
     }
 
+    fn remove_folder(&self, dir: &str) -> Result<()> {
+        let folder = self.path(dir);
+        match fs::remove_dir(&folder) {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => Err(write_failure(&folder, &error)),
+            _ => Ok(()),
+        }
+    }
+
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         Some(Arc::new(Self::new(PathBuf::from("/")).allow_unsafe_rename(self.unsafe_rename)))
     }

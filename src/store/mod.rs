@@ -6,6 +6,7 @@
 //!
 //! Paths are relative to the store's root, decoded, with `/` between parts.
 
+mod check;
 #[doc(hidden)]
 pub mod fault;
 mod local;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use check::{CheckOptions, Checked, Finding, Verdict, check};
 pub use local::{Local, Step};
 pub use resolve::{Foreign, Options, Stores, open};
 pub use turn::Turn;
@@ -55,6 +57,14 @@ impl<T> Pending<T> {
 
     pub(crate) fn task(task: tokio::task::JoinHandle<Result<T>>) -> Self {
         Self(Inner::Task(task))
+    }
+
+    /// The same with `then` done to it, by whoever waits.
+    pub(crate) fn map<U>(self, then: impl FnOnce(T) -> Result<U> + Send + 'static) -> Pending<U>
+    where
+        T: Send + 'static,
+    {
+        Pending::lazy(move || then(self.wait()?))
     }
 
     /// Waits for the result. Never called on a thread of the I/O runtime.
@@ -198,6 +208,15 @@ pub trait Store: Debug + Send + Sync {
     /// [`Error::Unsupported`] for a store that cannot delete.
     fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
         paths.first().map_or(Ok(Vec::new()), |path| Err(read_only(self.url(), path)))
+    }
+
+    /// Removes a folder that has become empty, where folders are something of their own; one that is not empty stays.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    fn remove_folder(&self, dir: &str) -> Result<()> {
+        let _ = dir;
+        Ok(())
     }
 
     /// The same store seen from the root of its disk, bucket or container, where absolute paths begin.

@@ -1,7 +1,7 @@
 //! Everything that `object_store` reaches: S3, Azure, GCS, HTTP, memory.
 //!
-//! S3 and GCS list a folder alone, from a name on. The others have no such request here, and list what lies in its folders
-//! too (`_sidecars`, say), to be left out afterwards.
+//! S3, Azure and GCS list a folder alone, from a name on. Directory buckets of S3 and stores in memory have no such request
+//! here, and list what lies in its folders too (`_sidecars`, say), to be left out afterwards.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub(super) struct Service {
     pub(super) store: Arc<dyn ObjectStore>,
     /// Lists a folder alone, where the service can.
     pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
+    /// Objects that are deleted by one request.
+    pub(super) batch: usize,
 }
 
 impl std::fmt::Debug for Service {
@@ -30,6 +32,11 @@ impl std::fmt::Debug for Service {
         self.store.fmt(f)
     }
 }
+
+/// Requests to delete that are under way at once.
+const BATCHES_AT_ONCE: usize = 4;
+/// The wait before one is repeated.
+const DELETE_AGAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Whether and how commits may be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,6 +159,26 @@ async fn names(service: &Service, prefix: &Path, folder: &str, after: &str) -> o
     Ok(out)
 }
 
+/// Deletes a batch; gives what is left of it, with the reasons.
+async fn delete_once(service: &Service, batch: Vec<(String, Path)>, url: &str) -> Vec<(String, Path, Error)> {
+    let locations: Vec<object_store::Result<Path>> = batch.iter().map(|(_, location)| Ok(location.clone())).collect();
+    // In the order that was asked for.
+    let mut results: Vec<Option<Error>> = service
+        .store
+        .delete_stream(futures::stream::iter(locations).boxed())
+        .map(|result| match result {
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => None,
+            Err(error) => Some(failed("delete", url, &error)),
+        })
+        .collect()
+        .await;
+    if results.len() != batch.len() {
+        let error = results.into_iter().flatten().next().unwrap_or_else(|| Error::storage(format!("not every deletion below {url} was answered"), true));
+        results = vec![Some(error); batch.len()];
+    }
+    batch.into_iter().zip(results).filter_map(|((name, location), error)| Some((name, location, error?))).collect()
+}
+
 impl Remote {
     /// Starts `work` on the I/O runtime.
     fn begin<T, F>(&self, path: &str, work: impl FnOnce(Service, Path) -> F) -> Pending<T>
@@ -230,8 +257,18 @@ impl Store for Remote {
     }
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+        let url = format!("{}{path}", self.url);
+        let wanted: Vec<u64> = ranges.iter().map(|range| range.end.saturating_sub(range.start)).collect();
         // `object_store` joins neighbouring ranges and asks for the rest at once.
-        self.begin(path, |service, location| async move { service.store.get_ranges(&location, &ranges).await })
+        let found = self.begin(path, |service, location| async move { service.store.get_ranges(&location, &ranges).await });
+        found.map(move |found| {
+            // A service gives as much as there is of a range that goes beyond the end.
+            if found.iter().map(|bytes| bytes.len() as u64).eq(wanted) {
+                Ok(found)
+            } else {
+                Err(Error::corrupt_data(format!("the file is shorter than the log says: {url}")))
+            }
+        })
     }
 
     fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
@@ -281,19 +318,26 @@ impl Store for Remote {
             return Err(Error::unsupported(format!("cannot delete from {}: {why}", self.url)));
         }
         let locations = paths.iter().map(|path| self.path(path)).collect::<Result<Vec<_>>>()?;
-        let (names, url) = (paths.to_vec(), self.url.clone());
+        let url = self.url.clone();
+        let named: Vec<(String, Path)> = paths.iter().cloned().zip(locations).collect();
+        // In batches of the service's own size: one that fails as a whole has a single answer for all of its objects.
+        let batches: Vec<Vec<(String, Path)>> = named.chunks(self.inner.batch.max(1)).map(<[_]>::to_vec).collect();
         self.begin("", |service, _| async move {
-            // In the order that was asked for.
-            let results: Vec<object_store::Result<Path>> =
-                service.store.delete_stream(futures::stream::iter(locations.into_iter().map(Ok)).boxed()).collect().await;
-            let failed = names.into_iter().zip(results).filter_map(|(name, result)| match result {
-                Ok(_) | Err(object_store::Error::NotFound { .. }) => None,
-                Err(error) => {
-                    let error = failure(&format!("{url}{name}"), &error);
-                    Some((name, error))
+            let delete = |batch: Vec<(String, Path)>| {
+                let (service, url) = (service.clone(), url.clone());
+                async move {
+                    // Clients do not repeat requests that delete, though deleting twice is deleting.
+                    let first = delete_once(&service, batch, &url).await;
+                    let (again, mut failed): (Vec<_>, Vec<_>) =
+                        first.into_iter().partition(|(_, _, error)| matches!(error, Error::Storage { retryable: true, .. }));
+                    if !again.is_empty() {
+                        tokio::time::sleep(DELETE_AGAIN).await;
+                        failed.extend(delete_once(&service, again.into_iter().map(|(name, location, _)| (name, location)).collect(), &url).await);
+                    }
+                    failed.into_iter().map(|(name, _, error)| (name, error)).collect::<Vec<_>>()
                 }
-            });
-            Ok(failed.collect())
+            };
+            Ok(futures::stream::iter(batches).map(delete).buffered(BATCHES_AT_ONCE).collect::<Vec<_>>().await.concat())
         })
         .wait()
     }

@@ -122,14 +122,17 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
             let store = configured!(object_store::aws::AmazonS3Builder::from_env(), url, options);
             // Directory buckets, which have this suffix, cannot list from a name on.
             let express = url.host_str().is_some_and(|bucket| bucket.ends_with("--x-s3"));
-            Service { pages: (!express).then(|| Arc::clone(&store) as _), store }
+            Service { pages: (!express).then(|| Arc::clone(&store) as _), store, batch: 1_000 }
         }
         #[cfg(feature = "azure")]
-        Scheme::MicrosoftAzure => plain(configured!(object_store::azure::MicrosoftAzureBuilder::from_env(), url, options)),
+        Scheme::MicrosoftAzure => {
+            let store = configured!(object_store::azure::MicrosoftAzureBuilder::from_env(), url, options);
+            Service { pages: Some(Arc::clone(&store) as _), store, batch: 256 }
+        }
         #[cfg(feature = "gcs")]
         Scheme::GoogleCloudStorage => {
             let store = configured!(object_store::gcp::GoogleCloudStorageBuilder::from_env(), url, options);
-            Service { pages: Some(Arc::clone(&store) as _), store }
+            Service { pages: Some(Arc::clone(&store) as _), store, batch: 1_000 }
         }
         #[cfg(feature = "http")]
         Scheme::Http => {
@@ -155,19 +158,37 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
 }
 
 fn plain(store: Arc<dyn object_store::ObjectStore>) -> Service {
-    Service { store, pages: None }
+    Service { store, pages: None, batch: 1_000 }
 }
 
 /// Enough for a throttled service, not so much that a wrong address seems to hang.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 fn retries(options: &Options) -> object_store::RetryConfig {
-    let option = |name: &str| option(options, &[name]);
-    let seconds = |text: &str| text.trim_end_matches('s').parse::<u64>().ok().map(std::time::Duration::from_secs);
+    let time = |name: &str| option(options, &[name]).and_then(duration);
+    let usual = object_store::BackoffConfig::default();
     object_store::RetryConfig {
-        max_retries: option("max_retries").and_then(|text| text.parse().ok()).unwrap_or(6),
-        retry_timeout: option("retry_timeout").and_then(seconds).unwrap_or(std::time::Duration::from_secs(60)),
-        ..Default::default()
+        max_retries: option(options, &["max_retries"]).and_then(|text| text.parse().ok()).unwrap_or(6),
+        retry_timeout: time("retry_timeout").unwrap_or(std::time::Duration::from_secs(60)),
+        backoff: object_store::BackoffConfig {
+            init_backoff: time("backoff_config.init_backoff").unwrap_or(usual.init_backoff),
+            max_backoff: time("backoff_config.max_backoff").unwrap_or(usual.max_backoff),
+            base: option(options, &["backoff_config.base"]).and_then(|text| text.parse().ok()).filter(|base| *base >= 1.0).unwrap_or(usual.base),
+        },
     }
+}
+
+/// `15s`, `100ms`, `2m`; seconds without a unit.
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
+fn duration(text: &str) -> Option<std::time::Duration> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let millis = match unit.trim() {
+        "ms" => 1,
+        "" | "s" | "sec" => 1_000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    Some(std::time::Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?))
 }
 
 /// Refuses endpoints that are no URLs: the client would stumble over them much later.
@@ -342,6 +363,27 @@ fn normalised(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
+    #[test]
+    fn retries_are_as_often_and_as_late_as_the_options_say() {
+        let of = |pairs: &[(&str, &str)]| retries(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        let millis = std::time::Duration::from_millis;
+        let config = of(&[
+            ("max_retries", "2"),
+            ("RETRY_TIMEOUT", "15s"),
+            ("backoff_config.init_backoff", "5ms"),
+            ("backoff_config.max_backoff", "2m"),
+            ("backoff_config.base", "1.5"),
+        ]);
+        assert_eq!((config.max_retries, config.retry_timeout), (2, millis(15_000)));
+        assert_eq!((config.backoff.init_backoff, config.backoff.max_backoff), (millis(5), millis(120_000)));
+        assert!((config.backoff.base - 1.5).abs() < 1e-9);
+        let usual = of(&[("retry_timeout", "soon"), ("backoff_config.base", "0")]);
+        assert_eq!((usual.max_retries, usual.retry_timeout), (6, millis(60_000)));
+        assert!(usual.backoff.base >= 1.0);
+        assert_eq!(of(&[("retry_timeout", "7")]).retry_timeout, millis(7_000));
+    }
 
     #[test]
     fn a_lock_that_is_not_there_is_refused_and_never_ignored() {

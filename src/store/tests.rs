@@ -190,3 +190,83 @@ fn large_objects_go_in_parts_and_small_ones_whole() {
     }
     assert!(store.head("o").unwrap_err().is_not_found());
 }
+
+#[test]
+fn a_range_beyond_the_end_is_an_error_everywhere() {
+    let folder = Folder::new("ranges");
+    for store in [Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>, open("memory://ranges/t", &Options::new()).unwrap()] {
+        store.put_if_absent("a", "12345".into(), Role::Essential).unwrap();
+        assert_eq!(store.get_ranges("a", vec![0..5, 3..5]).wait().unwrap(), ["12345", "45"]);
+        for ranges in [vec![0..1, 3..6], vec![0..1, 4..9], vec![5..6, 0..2]] {
+            let error = store.get_ranges("a", ranges.clone()).wait().unwrap_err();
+            assert!(!error.is_not_found(), "{ranges:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn deletions_are_told_of_object_by_object() {
+    let store = open("memory://many-deletions/t", &Options::new()).unwrap();
+    let paths: Vec<String> = (0..2_500).map(|n| format!("d/{n}")).collect();
+    for path in &paths {
+        store.put_if_absent(path, "1".into(), Role::Derived).unwrap();
+    }
+    store.put_if_absent("kept", "1".into(), Role::Derived).unwrap();
+    assert!(store.delete_batch(&paths).unwrap().is_empty());
+    assert!(store.list_from("d", "").unwrap().is_empty() && store.head("kept").is_ok());
+}
+
+fn quick() -> CheckOptions {
+    CheckOptions { rounds: 3, writers: 4, objects: 20 }
+}
+
+fn verdict(checked: &Checked, name: &str) -> Verdict {
+    checked.findings.iter().find(|finding| finding.name == name).unwrap().verdict
+}
+
+#[test]
+fn a_check_leaves_nothing_behind() {
+    let folder = Folder::new("check");
+    for store in [Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>, open("memory://check/t", &Options::new()).unwrap()] {
+        let checked = check(&store, &quick(), &crate::exec::Cancel::default()).unwrap();
+        assert!(checked.safe && checked.findings.iter().all(|finding| finding.verdict == Verdict::Passed), "{checked:?}");
+        let left = store.list_folder("", &|_| true).unwrap();
+        assert!(left.objects.is_empty() && left.folders.is_empty(), "{left:?}");
+    }
+}
+
+#[test]
+fn a_check_that_is_cancelled_leaves_nothing_behind() {
+    let folder = Folder::new("check-cancelled");
+    let cancel = crate::exec::Cancel::default();
+    let (asked, inner) = (cancel.clone(), Arc::new(Local::new(folder.0.clone())));
+    let store: Arc<dyn Store> = Arc::new(fault::FaultStore::new(inner, move |call| {
+        if call.path.contains("/pages/") {
+            asked.cancel();
+        }
+        None
+    }));
+    assert!(matches!(check(&store, &quick(), &cancel), Err(Error::Cancelled)));
+    assert!(folder.names("").is_empty());
+}
+
+#[test]
+fn a_check_tells_what_a_store_does_wrong() {
+    use fault::{Call, Fault, FaultStore, Operation};
+    let run = |plan: fn(&Call) -> Option<Fault>| {
+        let store: Arc<dyn Store> = Arc::new(FaultStore::new(open(&format!("memory://{}/t", crate::exec::uuid()), &Options::new()).unwrap(), plan));
+        check(&store, &quick(), &crate::exec::Cancel::default()).unwrap()
+    };
+    let stale = run(|call| (call.operation == Operation::List && call.path.ends_with("/list")).then_some(Fault::Stale));
+    assert!(!stale.safe && verdict(&stale, "list after write") == Verdict::Unsafe, "{stale:?}");
+    let torn = run(|call| (call.operation == Operation::Get && call.path.contains("/read/")).then_some(Fault::TornRead));
+    assert!(!torn.safe && verdict(&torn, "read after write") == Verdict::Unsafe);
+    let refusing = run(|call| (call.operation == Operation::Delete).then_some(Fault::Status(503)));
+    assert!(refusing.safe && verdict(&refusing, "delete") == Verdict::Failed);
+    assert!(refusing.findings.last().unwrap().detail.contains("is left behind"));
+    let lists_badly = run(|call| (call.operation == Operation::List).then_some(Fault::ErrorBefore));
+    assert!(!lists_badly.safe && verdict(&lists_badly, "ordered listing") == Verdict::Unsafe && verdict(&lists_badly, "put-if-absent") == Verdict::Passed);
+    // Lost answers are what commits are made for.
+    let losing = run(|call| (call.operation == Operation::PutIfAbsent && call.number % 3 == 0).then_some(Fault::LostAnswer));
+    assert!(losing.safe, "{losing:?}");
+}

@@ -1,6 +1,5 @@
 """Tables in S3 and behind plain HTTP servers: the same answers as on a local disk, few requests, clear errors."""
 
-import json
 import os
 import pathlib
 import pickle
@@ -695,14 +694,7 @@ def test_requests_to_gcs_are_as_few(gcs, in_gcs):
 
 
 def test_a_service_account_may_name_the_server(gcs, in_gcs):
-    account = {
-        "gcs_base_url": gcs.url,
-        "disable_oauth": True,
-        "client_email": "",
-        "private_key": "",
-        "private_key_id": "",
-    }
-    options = {"service_account_key": json.dumps(account), "bearer_token": gcs.token, "allow_http": "true"}
+    options = {"service_account_key": gcs.account(), "bearer_token": gcs.token, "allow_http": "true"}
     assert DeltaTable(in_gcs("summarised"), storage_options=options).count() == 50
 
 
@@ -722,20 +714,7 @@ def test_a_wrong_token_is_a_storage_error_without_it(gcs, in_gcs):
 @pytest.fixture
 def in_bucket(gcs):
     """The bucket as another client of the same protocol sees it."""
-    account = {
-        "gcs_base_url": gcs.url,
-        "disable_oauth": True,
-        "client_email": "",
-        "private_key": "",
-        "private_key_id": "",
-    }
-    return obstore.store.GCSStore(
-        gcs.bucket,
-        config={"service_account_key": json.dumps(account)},
-        credential_provider=lambda: {"token": gcs.token, "expires_at": None},
-        client_options={"allow_http": True},
-        retry_config={"max_retries": 0},
-    )
+    return gcs.client()
 
 
 def test_of_many_that_create_an_object_in_gcs_one_wins(gcs, in_bucket):

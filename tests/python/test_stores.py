@@ -1,6 +1,7 @@
 """Python stores speak one protocol, whatever library they come from."""
 
 import time
+from typing import ClassVar
 
 import fsspec
 import obstore
@@ -120,6 +121,34 @@ def test_a_new_file_is_seen_by_the_next_listing(tmp_path):
     assert len(list(store.list_from("_delta_log", None))) == 3
     fs.pipe_file(f"/{tmp_path.name}/t/_delta_log/00000000000000000011.json", b"x")
     assert len(list(store.list_from("_delta_log", None))) == 4
+
+
+def test_a_file_system_that_remembers_listings_is_made_to_look_again(tmp_path):
+    class Remembering(type(fsspec.filesystem("memory"))):
+        """As adlfs does: `ls` answers from memory whatever it is asked, and `info` from what `ls` left there."""
+
+        known: ClassVar[dict[str, list]] = {}
+
+        def ls(self, path, detail=True, **_):
+            return self.known.setdefault(path, super().ls(path, detail=True))
+
+        def info(self, path, **_):
+            parent, _, _ = path.rpartition("/")
+            if parent in self.known and path not in [entry["name"] for entry in self.known[parent]]:
+                raise FileNotFoundError(path)
+            return super().info(path)
+
+        def invalidate_cache(self, path=None):
+            self.known.clear()
+
+    fs = Remembering()
+    log = f"/{tmp_path.name}/t/_delta_log"
+    fs.pipe_file(f"{log}/0.json", b"x")
+    store = adapt_store(fs, f"memory://{tmp_path.name}/t")
+    assert len(list(store.list_from("_delta_log", None))) == 1
+    fs.pipe_file(f"{log}/1.json", b"xy")
+    assert store.size("_delta_log/1.json") == 2
+    assert len(list(store.list_from("_delta_log", None))) == 2
 
 
 def test_an_object_that_speaks_the_protocol_is_taken_as_it_is():

@@ -1,0 +1,502 @@
+"""Commits whose answer is lost, late or wrong: one commit in the log, and the caller is told what the log says.
+
+A proxy spoils the first attempt at every version that an operation makes, after the store has done it or before. What
+must come of it is what the same operation comes to on a quiet local disk.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shutil
+import threading
+import time
+import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deltafast
+import servers
+from deltafast import CommitProperties, DeltaTable, Transaction, convert_to_deltalake, write_deltalake
+from deltafast.stores import FsspecStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# What follows a commit may time out as well, which is a warning.
+pytestmark = pytest.mark.filterwarnings("ignore::deltafast.DeltaWarning")
+
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string())])
+
+
+def rows(start: int, end: int, part: str = "a") -> pa.Table:
+    return pa.table({"id": range(start, end), "p": [part] * (end - start)}, schema=SCHEMA)
+
+
+# --- operations ------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """Where an operation happens: the table, and how it is reached."""
+
+    table: str
+    given: dict[str, Any]
+
+    def open(self) -> DeltaTable:
+        return DeltaTable(self.table, **self.given)
+
+
+def append(place):
+    table = place.open()
+    write_deltalake(table, rows(100, 110), mode="append")
+    return table
+
+
+def append_once(place):
+    table = place.open()
+    properties = CommitProperties(app_transactions=[Transaction("app", 1)])
+    write_deltalake(table, rows(100, 110), mode="append", commit_properties=properties)
+    assert table.transaction_version("app") == 1
+    return table
+
+
+def overwrite(place):
+    table = place.open()
+    write_deltalake(table, rows(100, 110), mode="overwrite")
+    return table
+
+
+def replace_where(place):
+    table = place.open()
+    write_deltalake(table, rows(3, 5), mode="overwrite", predicate="id < 5")
+    return table
+
+
+def replace_partitions(place):
+    table = place.open()
+    write_deltalake(table, rows(100, 110), mode="overwrite", partition_overwrite_mode="dynamic")
+    return table
+
+
+def replace_schema(place):
+    table = place.open()
+    write_deltalake(table, pa.table({"x": [1.5]}), mode="overwrite", schema_mode="overwrite")
+    return table
+
+
+def create(place):
+    return DeltaTable.create(place.table, SCHEMA, **place.given)
+
+
+def create_by_writing(place):
+    write_deltalake(place.table, rows(0, 10), partition_by="p", **place.given)
+    return place.open()
+
+
+def add_columns(place):
+    table = place.open()
+    table.alter.add_columns([deltafast.Field("more", "string")])
+    return table
+
+
+def set_properties(place):
+    table = place.open()
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    return table
+
+
+def add_constraint(place):
+    table = place.open()
+    table.alter.add_constraint({"positive": "id >= 0"})
+    return table
+
+
+def restore(place):
+    table = place.open()
+    table.restore(0)
+    return table
+
+
+def repair(place):
+    table = place.open()
+    assert len(table.repair()["files_removed"]) == 1
+    return table
+
+
+def vacuum(place):
+    table = place.open()
+    assert table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    return table
+
+
+def clone(place):
+    target = place.table.removesuffix("t") + "clone"
+    return place.open().clone(target)
+
+
+def convert(place):
+    convert_to_deltalake(place.table, **place.given)
+    return place.open()
+
+
+def none(folder):
+    """There is nothing yet."""
+
+
+def base(folder):
+    """Two versions, two partitions."""
+    write_deltalake(folder, rows(0, 30), partition_by="p")
+    write_deltalake(folder, rows(30, 40, "b"), mode="append")
+
+
+def flat(folder):
+    write_deltalake(folder, rows(0, 30))
+
+
+def with_a_hole(folder):
+    base(folder)
+    next(folder.glob("p=b/*.parquet")).unlink()
+
+
+def with_leavings(folder):
+    base(folder)
+    write_deltalake(folder, rows(50, 55), mode="overwrite")
+    time.sleep(0.01)
+
+
+def files(folder):
+    folder.mkdir(parents=True)
+    for n in range(3):
+        pq.write_table(rows(n, n + 1), folder / f"{n}.parquet")
+
+
+OPERATIONS: dict[str, tuple[Callable[[pathlib.Path], None], Callable[[Place], DeltaTable]]] = {
+    "append": (base, append),
+    "append once": (base, append_once),
+    "overwrite": (base, overwrite),
+    "replaceWhere": (flat, replace_where),
+    "dynamic overwrite": (base, replace_partitions),
+    "overwriteSchema": (flat, replace_schema),
+    "create": (none, create),
+    "create by writing": (none, create_by_writing),
+    "add columns": (base, add_columns),
+    "set properties": (base, set_properties),
+    "add constraint": (base, add_constraint),
+    "restore": (base, restore),
+    "repair": (with_a_hole, repair),
+    "vacuum": (with_leavings, vacuum),
+    "clone": (base, clone),
+    "convert": (files, convert),
+}
+
+
+class Expected(NamedTuple):
+    """What an operation comes to undisturbed, and the folder that it begins with."""
+
+    folder: pathlib.Path
+    operations: list[str]
+    version: int
+    rows: list[str]
+    protocol: Any
+    properties: dict[str, str]
+
+
+def facts(table: DeltaTable) -> tuple[Any, ...]:
+    """What another handle says of the table, from the version on."""
+    newest = DeltaTable(table.table_uri, storage_options=table._storage_options, store=table._store)
+    read = sorted(map(repr, newest.to_pyarrow_table().to_pylist()))
+    return newest.version(), read, newest.protocol(), newest.metadata().configuration
+
+
+def commits_of(folder: pathlib.Path) -> list[tuple[int, dict[str, Any]]]:
+    """Return versions and commitInfos of a local table."""
+    files = sorted((folder / "_delta_log").glob("0*.json"))
+    return [(int(file.stem), commit_info(file.read_bytes())) for file in files]
+
+
+def commit_info(text: bytes) -> dict[str, Any]:
+    lines = [json.loads(line) for line in text.decode().splitlines()]
+    return next(line["commitInfo"] for line in lines if "commitInfo" in line)
+
+
+def operations(commits: list[tuple[int, dict[str, Any]]]) -> list[str]:
+    assert [version for version, _ in commits] == list(range(len(commits)))
+    return [info["operation"] for _, info in commits]
+
+
+def copy(before: pathlib.Path, place: pathlib.Path) -> None:
+    if before.exists():
+        shutil.copytree(before, place)
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory):
+    """By operation: the folder that it begins with, and what it comes to."""
+    known: dict[str, Expected] = {}
+
+    def of(name: str) -> Expected:
+        if name not in known:
+            prepare, run = OPERATIONS[name]
+            before, place = (tmp_path_factory.mktemp("quiet") / part for part in ("before", "t"))
+            prepare(before)
+            copy(before, place)
+            table = run(Place(str(place), {}))
+            made = operations(commits_of(pathlib.Path(table.table_uri.removeprefix("file://"))))
+            known[name] = Expected(before, made, *facts(table))
+        return known[name]
+
+    return of
+
+
+# --- faults ----------------------------------------------------------------------------------------
+
+FAULTS = ["dropped", "500", "503", "429", "delayed"]
+MOMENTS = ["after", "before"]
+#: Seconds until a client gives up, and until a delayed request or answer goes on.
+PATIENCE, DELAY = 0.8, 1.2
+COMMIT = re.compile(r"^PUT .*/(ambiguous/[^/?]+)/[^/?]+/_delta_log/(\d{20})\.json(\?|$)")
+
+
+class Plan:
+    """What happens to the first attempt at each version below a key."""
+
+    def __init__(self, fault: str, moment: str, meanwhile: Callable[[], object] | None = None) -> None:
+        self.fault, self.moment, self.meanwhile = fault, moment, meanwhile
+        self.seen: dict[str, int] = {}
+        self.statuses: list[int] = []
+        self.open = 0
+        self.lock = threading.Condition()
+
+    def __call__(self, version: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
+        with self.lock:
+            self.seen[version] = self.seen.get(version, 0) + 1
+            spoilt = self.seen[version] == 1
+            self.open += 1
+        try:
+            return self.spoil(behind) if spoilt else behind()
+        finally:
+            with self.lock:
+                self.open -= 1
+                self.lock.notify_all()
+
+    def spoil(self, behind: Callable[[], servers.Answer]) -> servers.Answer:
+        answer = None
+        if self.moment == "after":
+            answer = behind()
+            self.statuses.append(answer.status)
+            if self.meanwhile is not None:
+                self.meanwhile()
+        if self.fault == "dropped":
+            return servers.DROPPED
+        if self.fault == "delayed":
+            time.sleep(DELAY)
+            # A request that was held back reaches the store when the client has long tried again.
+            return answer or behind()
+        return servers.Answer(int(self.fault), {}, b"<Error><Code>InternalError</Code></Error>")
+
+    def settle(self) -> None:
+        """Wait until nothing is under way any more."""
+        with self.lock:
+            assert self.lock.wait_for(lambda: self.open == 0, 30)
+
+
+class Saboteur:
+    """A proxy that does what plans say."""
+
+    def __init__(self, bucket: Any, proxy: servers.Proxy, options: Callable[..., dict[str, str]], root: str) -> None:
+        self.bucket, self.proxy, self.root = bucket, proxy, root
+        self.plans: dict[str, Plan] = {}
+        self._options = options
+        self._number = 0
+        proxy.disturb = self.disturb
+
+    def disturb(self, request: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
+        found = COMMIT.match(urllib.parse.unquote(request))
+        plan = self.plans.get(found[1]) if found else None
+        return behind() if plan is None or found is None else plan(found[2], behind)
+
+    def options(self, plan: Plan) -> dict[str, str]:
+        # The client's own repetition of a request is one way to a second commit, ours another.
+        retries = {"dropped": "0", "500": "0", "503": "2", "429": "2", "delayed": "4"}[plan.fault]
+        quick = {"max_retries": retries, "backoff_config.init_backoff": "5ms", "backoff_config.max_backoff": "50ms"}
+        if plan.fault == "delayed":
+            quick["timeout"] = f"{round(PATIENCE * 1000)}ms"
+        return self._options(**quick)
+
+    def case(self, name: str, folder: pathlib.Path, plan: Plan) -> tuple[str, str]:
+        """Return key and URL of a copy of a folder to which the plan applies."""
+        key = f"ambiguous/{name}"
+        if folder.exists():
+            self.bucket.upload(folder, f"{key}/t")
+        self.plans[key] = plan
+        return key, f"{self.root}/{key}/t"
+
+    def log(self, key: str) -> list[tuple[int, dict[str, Any]]]:
+        """Return the commits of the table at a key, as another client reads them."""
+        paths = self.bucket.keys(f"{key.rstrip('/')}/_delta_log")
+        commits = [path for path in paths if re.search(r"_delta_log/\d{20}\.json$", path)]
+        return [(int(path[-25:-5]), commit_info(self.bucket.get(path))) for path in commits]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Saboteur]:
+    with servers.s3() as bucket, servers.Proxy(bucket.port).running() as proxy:
+        yield Saboteur(bucket, proxy, lambda **o: bucket.options(aws_endpoint_url=proxy.url, **o), "s3://bucket")
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[Saboteur]:
+    command = servers.azurite(pathlib.Path(servers.__file__).parent / ".cache")
+    with servers.azure(command) as bucket, servers.Proxy(bucket.port).running() as proxy:
+        endpoint = f"{proxy.url}/{bucket.account}"
+        yield Saboteur(
+            bucket, proxy, lambda **o: bucket.options(azure_storage_endpoint=endpoint, **o), "az://container"
+        )
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[Saboteur]:
+    with servers.Gcs().running() as bucket, servers.Proxy(bucket.port).running() as proxy:
+        yield Saboteur(bucket, proxy, lambda **o: bucket.options(google_base_url=proxy.url, **o), "gs://bucket")
+
+
+CLOUDS = ["s3", "azure", "gcs"]
+
+
+@pytest.fixture
+def saboteur(request) -> Saboteur:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("saboteur", CLOUDS, indirect=True)
+def test_a_commit_without_a_clear_answer_is_made_once(saboteur, quiet, name):
+    expected = quiet(name)
+
+    def attempt(fault: str, moment: str) -> None:
+        plan = Plan(fault, moment)
+        key, url = saboteur.case(f"{name}-{fault}-{moment}".replace(" ", "_"), expected.folder, plan)
+        before = {version for version, _ in saboteur.log(f"{key}/t")} if name != "clone" else set()
+        table = OPERATIONS[name][1](Place(url, {"storage_options": saboteur.options(plan)}))
+        plan.settle()
+        assert plan.seen, "the fault happened"
+        assert table.version() == expected.version
+        assert facts(table) == expected[2:]
+        commits = saboteur.log(table.table_uri.removeprefix(f"{saboteur.root}/"))
+        assert operations(commits) == expected.operations
+        made = {version: info["txnId"] for version, info in commits if version not in before}
+        assert len(set(made.values())) == len(made)
+        assert {f"{version:020}" for version in made} == set(plan.seen), "each attempt is one commit"
+        if moment == "after":
+            assert all(200 <= status < 300 for status in plan.statuses)
+            assert len(plan.statuses) == len(plan.seen), "each was there before its answer was lost"
+
+    with ThreadPoolExecutor(5) as pool:
+        waiting = {(f, m): pool.submit(attempt, f, m) for m in MOMENTS for f in FAULTS}
+        wrong = {case: done.exception() for case, done in waiting.items()}
+    assert not any(wrong.values()), {case: error for case, error in wrong.items() if error}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("saboteur", CLOUDS, indirect=True)
+@pytest.mark.parametrize("name", ["append", "replaceWhere"])
+def test_rows_that_others_deleted_meanwhile_stay_deleted(saboteur, quiet, name, fault):
+    """A commit that was made, then built upon, must not be made again for want of an answer."""
+    expected = quiet(name)
+
+    def delete() -> None:
+        direct = saboteur.bucket.options()
+        write_deltalake(url, rows(0, 0), mode="overwrite", storage_options=direct)
+
+    plan = Plan(fault, "after", meanwhile=delete)
+    key, url = saboteur.case(f"{name}-deleted-{fault}", expected.folder, plan)
+    OPERATIONS[name][1](Place(url, {"storage_options": saboteur.options(plan)}))
+    plan.settle()
+    commits = saboteur.log(f"{key}/t")
+    assert [version for version, _ in commits] == list(range(expected.version + 2))
+    table = DeltaTable(url, storage_options=saboteur.bucket.options())
+    assert table.version() == expected.version + 1
+    assert table.count() == 0
+
+
+def test_two_writers_of_whom_both_lose_their_answers_both_commit_once(gcs, quiet):
+    expected = quiet("append")
+
+    def spoil_all(fault):
+        plan = Plan(fault, "after")
+        plan.seen = _Never()
+        return plan
+
+    plan = spoil_all("dropped")
+    key, url = gcs.case("two-writers", expected.folder, plan)
+
+    def write(number: int) -> None:
+        write_deltalake(url, rows(number, number + 1, "c"), mode="append", storage_options=gcs.options(plan))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(1000, 1008)))
+    table = DeltaTable(url, storage_options=gcs.bucket.options())
+    found = table.to_pyarrow_table(filters="p = 'c'").column("id").to_pylist()
+    assert sorted(found) == list(range(1000, 1008))
+    ids = [info["txnId"] for _, info in gcs.log(f"{key}/t")]
+    assert len(ids) == len(set(ids)) == 10
+
+
+class _Never(dict):
+    """Forgets what it is told, so that every attempt is the first."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, 1)
+
+    def get(self, key, default=None):
+        return default
+
+
+# --- local disks, by a store made in Python ----------------------------------------------------------
+
+
+class Unreliable(FsspecStore):
+    """A local disk behind a layer that loses its answers."""
+
+    def __init__(self, root: str, fault: type[Exception], moment: str) -> None:
+        super().__init__(fsspec.filesystem("file"), root)
+        self.fault, self.moment = fault, moment
+        self.seen: set[str] = set()
+        self.late: list[threading.Thread] = []
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        if not re.search(r"_delta_log/\d{20}\.json$", path) or path in self.seen:
+            return super().put_if_absent(path, data)
+        self.seen.add(path)
+        if self.moment == "after":
+            assert super().put_if_absent(path, data)
+        elif self.moment == "late":
+            put = super().put_if_absent
+            self.late.append(threading.Timer(0.03, lambda: put(path, data)))
+            self.late[-1].start()
+        message = "no answer"
+        raise self.fault(message)
+
+
+@pytest.mark.parametrize("moment", ["after", "before", "late"])
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in ("clone", "convert")])
+def test_a_commit_to_a_local_disk_without_a_clear_answer_is_made_once(quiet, name, moment, tmp_path):
+    expected = quiet(name)
+    for fault in (TimeoutError, ConnectionResetError, OSError, RuntimeError):
+        root = tmp_path / fault.__name__
+        copy(expected.folder, root)
+        store = Unreliable(str(root), fault, moment)
+        table = OPERATIONS[name][1](Place(str(root), {"store": store}))
+        for thread in store.late:
+            thread.join()
+        assert store.seen
+        assert table.version() == expected.version
+        assert facts(DeltaTable(root)) == expected[2:]
+        assert operations(commits_of(root)) == expected.operations
+        assert not list(root.rglob("*.tmp"))
