@@ -10,7 +10,7 @@ SOURCES := python tests benches dev
 CACHE ?= .bench
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test check fast bench stages fuzz wheel build rust-test python-test clean
+.PHONY: help demo test check fast bench stages crash fuzz wheel build rust-test python-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,6 +47,10 @@ bench: $(VENV)/.bench $(VENV)/.built ## Compare with deltalake, Polars and DuckD
 stages: ## Time each stage of reading TABLE=path, nanoseconds an action
 	cargo run --release --quiet --features $(FEATURES) --example stages -- $(TABLE)
 
+MINUTES ?= 60
+crash: $(VENV)/.test $(VENV)/.built ## Kill writers for MINUTES (60) and check every version; SEED=n for a certain run
+	$(PY) -m tests.crash --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 	dev/fuzz 60
 
@@ -78,6 +82,7 @@ $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	dev/java
 	dev/npm
+	dev/strace
 	$(PIP) --group test --group spark
 	touch $@
 

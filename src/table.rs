@@ -23,8 +23,9 @@ pub use create::{CreateOptions, create};
 pub use target::Encoding;
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 
+use crate::command::Done;
 use crate::commit::Transaction;
-use crate::error::{Error, Missing, Result, ResultExt};
+use crate::error::{Conflict, Error, Missing, Result, ResultExt};
 use crate::log::Log;
 use crate::protocol::action::{DomainMetadata, Protocol};
 use crate::protocol::features;
@@ -66,7 +67,25 @@ impl Place {
     fn transaction(&self) -> Result<Transaction> {
         match self {
             Self::Table(snapshot) => Ok(Transaction::new(snapshot)),
-            Self::Nothing(log, options) => Transaction::create(log.clone(), *options),
+            Self::Nothing(log, options) => Transaction::create(log.clone(), *options).map_err(|error| match error {
+                // The same as if it had come a moment later, between here and the commit.
+                Error::Invalid { .. } => Error::commit_failed(
+                    Conflict::ProtocolChanged,
+                    format!("another writer made a table at {} meanwhile; nothing was committed, run the operation again", self.store().url()),
+                ),
+                other => other,
+            }),
+        }
+    }
+
+    /// What it comes to that another writer made the table that an operation wanted to make: what it would have come to a
+    /// moment later.
+    fn overtaken(&self, error: Error, mode: Mode) -> Result<Done> {
+        let (Self::Nothing(log, options), Error::CommitFailed { .. }) = (self, &error) else { return Err(error) };
+        match (mode, Self::open(log.clone(), *options)?) {
+            (Mode::Ignore, Self::Table(snapshot)) => Ok(Done::unchanged(&snapshot)),
+            (Mode::Error, Self::Table(_)) => Err(self.exists()),
+            _ => Err(error),
         }
     }
 

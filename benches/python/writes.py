@@ -1,6 +1,6 @@
 """Compare appends with `deltalake`: large ones by time, small ones by commits a second from several processes.
 
-    python benches/python/writes.py [--rows 20000000] [--samples 3] [--seconds 10] [--json FILE]
+    python benches/python/writes.py [--rows 20000000] [--samples 3] [--seconds 10] [--commits 10000] [--json FILE]
 
 Each sample runs in a process of its own, the contenders in turn, so that a change of the machine hits all of them. The
 table of the large append has eight columns (two numbers, two texts, two times, a decimal, a truth value); the data is
@@ -87,6 +87,8 @@ def _appender(peer: str, folder: str, seconds: float, barrier: Any, results: Any
     write, rows = writer(peer), pa.table({"id": range(100), "text": ["x"] * 100})
     failed, times = 0, []
     barrier.wait()
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    before = used.ru_utime + used.ru_stime
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.perf_counter()
@@ -95,7 +97,8 @@ def _appender(peer: str, folder: str, seconds: float, barrier: Any, results: Any
             times.append(time.perf_counter() - start)
         except Exception:  # noqa: BLE001 - what a caller would see
             failed += 1
-    results.put((times, failed))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    results.put((times, failed, used.ru_utime + used.ru_stime - before))
 
 
 def contended(peer: str, writers: int, seconds: float) -> dict[str, float]:
@@ -114,19 +117,38 @@ def contended(peer: str, writers: int, seconds: float) -> dict[str, float]:
         found = [results.get() for _ in processes]
         for process in processes:
             process.join()
-        times = sorted(value for many, _ in found for value in many)
+        times = sorted(value for many, _, _ in found for value in many)
         commits = len([name for name in Path(folder, "_delta_log").iterdir() if name.suffix == ".json"]) - 1
         if commits < len(times):
             message = f"{peer} lost commits: {commits} of {len(times)}"
             raise RuntimeError(message)
     p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
-    failures = sum(failed for _, failed in found)
+    failures = sum(failed for _, failed, _ in found)
     return {
         "per_second": len(times) / seconds,
         "p50_ms": statistics.median(times) * 1000,
         "p99_ms": p99 * 1000,
+        "cpu_ms": sum(cpu for _, _, cpu in found) / len(times) * 1000,
         "failed": failures,
     }
+
+
+def many(peer: str, commits: int) -> dict[str, float]:
+    """Commits one after the other from one process: memory and milliseconds a commit, after a tenth and after all."""
+    import pyarrow as pa
+
+    write, rows = writer(peer), pa.table({"id": range(100), "text": ["x"] * 100})
+    out: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as base:
+        start = time.perf_counter()
+        for n in range(commits):
+            write(f"{base}/t", rows, mode="append")
+            if n + 1 in (commits // 10, commits):
+                name = "all" if n + 1 == commits else "tenth"
+                status = Path("/proc/self/status").read_text("ascii")
+                out[f"{name}_mb"] = int(status.split("VmRSS:")[1].split()[0]) / 1024
+                out[f"{name}_ms"] = (time.perf_counter() - start) / (n + 1) * 1000
+    return out
 
 
 def sample(work: str, peer: str, *options: str) -> dict[str, float]:
@@ -135,23 +157,26 @@ def sample(work: str, peer: str, *options: str) -> dict[str, float]:
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def one(work: str, peer: str, *numbers: str) -> dict[str, float]:
+    """The sample of this process."""
+    given = [int(number) for number in numbers]
+    if work in {"contended", "many"}:
+        return {"contended": contended, "many": many}[work](peer, *given)
+    return append(peer, *given, work == "parts")
+
+
 def main() -> None:
     """Run everything and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--commits", type=int, default=10_000)
     parser.add_argument("--json")
     parser.add_argument("--one", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     if given.one:
-        work, peer, option = given.one[0], given.one[1], given.one[2]
-        found = (
-            contended(peer, int(option), float(given.one[3]))
-            if work == "contended"
-            else append(peer, int(option), work == "parts")
-        )
-        print(json.dumps(found))
+        print(json.dumps(one(*given.one)))
         return
     out: dict[str, Any] = {}
     for work in ("plain", "parts"):
@@ -162,6 +187,8 @@ def main() -> None:
             out.setdefault(f"small appends, {writers} writers", {})[peer] = [
                 sample("contended", peer, str(writers), str(given.seconds))
             ]
+    for peer in PEERS:
+        out.setdefault(f"{given.commits} commits", {})[peer] = [sample("many", peer, str(given.commits))]
     for name, peers in out.items():
         for peer, samples in peers.items():
             figures = {key: statistics.median(one[key] for one in samples) for key in samples[0]}

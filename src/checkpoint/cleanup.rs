@@ -4,6 +4,8 @@
 //! it. Nothing that stays needs what goes, so a crash between any two deletions leaves every version that stays readable;
 //! commits go before checkpoints all the same, for readers that are on their way through old versions.
 //!
+//! Along with it go hidden files that a killed writer left in the making on a local disk, once they are a day old.
+//!
 //! Protocol: "Metadata Cleanup", "Checkpoint Protection". Cost: two listings and the manifests of the checkpoints that stay.
 
 use std::collections::HashSet;
@@ -84,10 +86,17 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     if snapshot.protocol().has_writer_feature("checkpointProtection") && kept < protected {
         return Ok(Plan::default());
     }
-    let mut files: [Vec<String>; 4] = Default::default();
-    let [compactions, commits, checksums, checkpoints] = &mut files;
+    let mut files: [Vec<String>; 5] = Default::default();
+    let [compactions, commits, checksums, checkpoints, unfinished] = &mut files;
+    let yesterday = midnight(now.saturating_sub(DAY));
     for object in snapshot.stores().root().list_from(LOG_DIR, "")? {
-        let Some(file) = object.path.rsplit('/').next().and_then(LogFile::parse) else { continue };
+        let name = object.path.rsplit('/').next().unwrap_or_default();
+        let Some(file) = LogFile::parse(name) else {
+            if name.starts_with('.') && name.ends_with(".tmp") && is_before(object.modified_ms, yesterday) {
+                unfinished.push(object.path);
+            }
+            continue;
+        };
         let before = file.version() < kept;
         match file {
             LogFile::Compacted(first, _) if first <= kept => compactions.push(object.path),
@@ -100,7 +109,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     let mut files: Vec<String> = files.into_iter().flatten().collect();
     if !files.is_empty() || snapshot.protocol().has_writer_feature("v2Checkpoint") {
         let staying: Vec<Checkpoint> = listing.checkpoints.iter().filter(|c| c.version >= kept).cloned().collect();
-        files.extend(unnamed_sidecars(snapshot, staying, midnight(now.saturating_sub(DAY)))?);
+        files.extend(unnamed_sidecars(snapshot, staying, yesterday)?);
     }
     if files.is_empty() { Ok(Plan::default()) } else { Ok(Plan { kept_from: Some(kept), files }) }
 }
@@ -112,12 +121,15 @@ fn is_readable(snapshot: &Snapshot, checkpoint: &Checkpoint) -> bool {
     singles.iter().any(|single| matches!(single, Single::Protocol(_))) && singles.iter().any(|single| matches!(single, Single::Metadata(_)))
 }
 
+/// Whether a file is older; of a store that does not tell times, which gives 0, none is.
+fn is_before(modified: i64, time: i64) -> bool {
+    modified > 0 && modified < time
+}
+
 /// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot be read.
 fn unnamed_sidecars(snapshot: &Snapshot, staying: Vec<Checkpoint>, before: i64) -> Result<Vec<String>> {
-    // A store that does not tell times gives 0.
-    let old = |modified: i64| modified > 0 && modified < before;
     let mut sidecars = snapshot.stores().root().list_from(SIDECAR_DIR, "")?;
-    sidecars.retain(|object| object.path.ends_with(".parquet") && old(object.modified_ms));
+    sidecars.retain(|object| (object.path.ends_with(".parquet") || object.path.ends_with(".tmp")) && is_before(object.modified_ms, before));
     if sidecars.is_empty() {
         return Ok(Vec::new());
     }

@@ -404,6 +404,20 @@ fn a_cleanup_does_what_its_plan_says() {
 }
 
 #[test]
+fn a_cleanup_takes_along_what_killed_writers_left_in_the_making() {
+    let table = aged("cleanup-unfinished");
+    let old = table.path(".00000000000000000013.json.5e86da40-1b3f-4a8e-a7b1-7bd16fd2ee3a.tmp");
+    let young = table.path(".00000000000000000014.crc.5e86da40-1b3f-4a8e-a7b1-7bd16fd2ee3a.tmp");
+    for path in [&old, &young] {
+        std::fs::write(path, b"{").unwrap();
+    }
+    let days = std::time::Duration::from_millis(u64::try_from(3 * DAY).unwrap());
+    std::fs::File::options().write(true).open(&old).unwrap().set_modified(std::time::SystemTime::now() - days).unwrap();
+    cleaned(&table, &CleanupOptions::default());
+    assert!(!old.exists() && young.exists());
+}
+
+#[test]
 fn the_retention_counts_from_midnight() {
     let table = aged("midnight");
     let modified = |version: i64| table.at(version).timestamp_ms().unwrap();

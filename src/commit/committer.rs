@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::exec::Env;
+use crate::exec::{Cancel, Env};
 use crate::log::{CommitFile, TailCommit};
 use crate::protocol::log_path::{self, LOG_DIR};
-use crate::store::{File, Put, Role, Store};
+use crate::store::{File, Put, Role, Store, Turn};
 
 /// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,11 @@ pub trait Committer: Debug + Send + Sync {
     /// How long to wait between attempts.
     fn backoff(&self) -> Backoff;
 
+    /// Waits for a turn among writers that queue; nothing depends on it.
+    fn turn(&self, _cancel: &Cancel) -> Option<Turn> {
+        None
+    }
+
     /// Whether it commits to tables with the feature `catalogManaged`, and to no others.
     fn is_catalog(&self) -> bool {
         false
@@ -110,6 +115,10 @@ impl Committer for FileCommitter {
 
     fn backoff(&self) -> Backoff {
         backoff(&self.store)
+    }
+
+    fn turn(&self, cancel: &Cancel) -> Option<Turn> {
+        self.store.turn(LOG_DIR, cancel)
     }
 }
 

@@ -121,6 +121,12 @@ impl Machine {
         Self { intent, view, lens, max_retries, backoff, attempts: 0, losses: 0, state: State::Idle }
     }
 
+    /// Whether it is about to look on after another writer was first.
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        matches!(self.state, State::WaitingToProbe { again: 0 })
+    }
+
     /// Whether an earlier attempt may come to be that was not confirmed: the moment not to stop in.
     #[must_use]
     pub fn was_pending(&self) -> bool {

@@ -259,10 +259,14 @@ fn drive(
     seen: &mut Vec<Found>,
 ) -> Result<Outcome> {
     let mut event = Event::Start;
+    let mut turn = None;
     loop {
         event = match machine.next(event, options.env.as_ref())? {
             Step::Done(outcome) => return Ok(outcome),
             Step::Put { version, text } => {
+                if turn.is_none() {
+                    turn = committer.turn(&options.cancel);
+                }
                 if !machine.was_pending() {
                     options.cancel.check()?;
                     if machine.losses() > 0 {
@@ -280,7 +284,11 @@ fn drive(
                 })
             })),
             Step::Sleep(time) => {
-                options.env.sleep(time);
+                // Whoever was first before this turn came is done; any other wait is for a store in trouble.
+                if turn.is_none() || !machine.has_lost() {
+                    turn = None;
+                    options.env.sleep(time);
+                }
                 Event::Slept
             }
         };

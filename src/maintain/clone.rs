@@ -99,7 +99,11 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
         "numCopiedFiles": 0,
         "copiedFilesSize": 0,
     });
-    let done = record(tx, "CLONE", parameters, metrics, &options.choices, cancel)?;
+    let done = match record(tx, "CLONE", parameters, metrics, &options.choices, cancel) {
+        // Another writer was first, as if it had been there from the beginning.
+        Err(Error::CommitFailed { .. }) => return Err(Error::invalid(format!("there is a table at {target_url} already"))),
+        other => other?,
+    };
     Ok(Cloned { done: Some(done), ..out })
 }
 

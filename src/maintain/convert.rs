@@ -84,11 +84,14 @@ pub struct Converted {
 /// [`Error::SchemaMismatch`] for files that contradict each other; [`Error::Corrupt`] names a file that is no Parquet.
 pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Converted> {
     let root = Arc::clone(log.stores().root());
-    if log.list(0)?.newest().is_some() {
+    let exists = || {
         if options.ignore_existing {
             return Ok(Converted::default());
         }
-        return Err(Error::invalid(format!("there is a table at {} already; with `mode=\"ignore\"` that is no error", root.url())));
+        Err(Error::invalid(format!("there is a table at {} already; with `mode=\"ignore\"` that is no error", root.url())))
+    };
+    if log.list(0)?.newest().is_some() {
+        return exists();
     }
     check_properties(&options.configuration)?;
     let partition = match &options.partition_schema {
@@ -123,7 +126,11 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
     let (protocol, metadata) = table::create(&table, &mut context)?;
     let plan = StatsPlan::new(&data, &partition_columns, &metadata.configuration, |field| field.name.clone())?;
     let wanted = plan.wanted();
-    let mut tx = Transaction::create(log, ReadOptions::default())?;
+    let mut tx = match Transaction::create(log, ReadOptions::default()) {
+        // Made by another writer while the files were looked at.
+        Err(Error::Invalid { .. }) => return exists(),
+        other => other?,
+    };
     tx.push(Action::Protocol(protocol));
     tx.push(Action::MetaData(Box::new(metadata)));
     for ((file, survey), partition_values) in files.iter().zip(&surveys).zip(values) {
@@ -143,7 +150,10 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
         "collectStats": options.collect_stats,
         "sourceFormat": "parquet",
     });
-    let done = record(tx, "CONVERT", parameters, json!({"numConvertedFiles": files.len()}), &options.choices, cancel)?;
+    let done = match record(tx, "CONVERT", parameters, json!({"numConvertedFiles": files.len()}), &options.choices, cancel) {
+        Err(Error::CommitFailed { .. }) => return exists(),
+        other => other?,
+    };
     Ok(Converted { num_files: files.len() as u64, done: Some(done) })
 }
 

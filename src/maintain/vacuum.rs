@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::files::{Hidden, PlaceSet, Places, name_of, vector_path, walk};
 use super::record;
@@ -35,6 +35,8 @@ use crate::store::{ObjectMeta, Store};
 
 /// Files deleted by one request where the store has such requests.
 const CHUNK: usize = 1000;
+/// How many changes of the table's metadata may come between a vacuum's deletions and its end.
+const OTHERS: u32 = 100;
 /// Commits looked through by one job.
 const COMMITS: usize = 64;
 const RETENTION: &str = "delta.deletedFileRetentionDuration";
@@ -124,13 +126,26 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
     let status = if deleted.is_ok() { "COMPLETED" } else { "FAILED" };
     let done = deleted.as_ref().map_or_else(|failed| failed.deleted, |()| plan.files.len());
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
-    // Told also when the caller wants to stop: the deletions have happened.
-    let choices = options.choices.without_transactions();
-    let ended = record(Transaction::new(&after), "VACUUM END", json!({"status": status}), metrics, &choices, &Cancel::default());
+    let ended = told(&after, &options.choices.without_transactions(), &json!({"status": status}), &metrics);
     deleted.map_err(|failed| failed.error)?;
     let mut ended = ended?;
     ended.warnings.splice(0..0, begun.warnings);
     Ok(Vacuumed { done: Some(ended), ..plan.sorted() })
+}
+
+/// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when others have changed what the
+/// table is, since the deletions have happened and depend on nothing any more.
+fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value) -> Result<Done> {
+    let (mut newest, mut left) = (after.clone(), OTHERS);
+    loop {
+        match record(Transaction::new(&newest), "VACUUM END", parameters.clone(), metrics.clone(), choices, &Cancel::default()) {
+            Err(Error::CommitFailed { .. }) if left > 0 => {
+                newest = newest.at(None)?;
+                left -= 1;
+            }
+            ended => return ended,
+        }
+    }
 }
 
 fn check_retention(retention: i64, of_table: i64, enforced: bool) -> Result<()> {
@@ -306,11 +321,15 @@ impl Look<'_> {
         let batches = map_all(commits.chunks(COMMITS).map(<[_]>::to_vec), move |commits| {
             let take = Take { removes: Some(Wanted { time: true, ..Wanted::default() }), cdc: Some(Wanted::default()), ..Take::default() };
             let parse = |commit: &crate::log::CommitFile| {
-                let text = table.commit_text(commit)?;
+                let text = match table.commit_text(commit) {
+                    // A cleanup of the log was faster. What only this commit knew of is for a full vacuum.
+                    Err(error) if error.is_not_found() => return Ok(None),
+                    text => text?,
+                };
                 let parsed = commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path)?;
-                Ok((parsed.removes, parsed.cdc))
+                Ok(Some((parsed.removes, parsed.cdc)))
             };
-            commits.iter().map(parse).collect::<Result<Vec<_>>>()
+            commits.iter().filter_map(|commit| parse(commit).transpose()).collect::<Result<Vec<_>>>()
         })?;
         for (removes, changes) in batches.iter().flatten() {
             note_rows(removes, &|row| removed_at(removes, row) < self.cutoff)?;

@@ -724,12 +724,13 @@ struct EncodedFacts {
     facts: Vec<LeafFacts>,
 }
 
-/// An upload as the encoder wants it.
-struct Sink(Box<dyn Upload>);
+/// An upload as the encoder wants it; present until the file is finished.
+struct Sink(Option<Box<dyn Upload>>);
 
 impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(io::Error::other)?;
+        let upload = self.0.as_mut().ok_or_else(|| io::Error::other("a file was written after its end"))?;
+        upload.write(bytes).map_err(io::Error::other)?;
         Ok(bytes.len())
     }
 
@@ -793,9 +794,10 @@ impl Files {
             return Ok(());
         }
         let Some(file) = self.open.remove(&id) else { return Ok(()) };
-        let Some(writer) = file.writer else { return Ok(()) };
-        let sink = writer.into_inner().map_err(|e| encode_error(&e)).at_file(&file.path)?;
-        self.finishing.push((file.facts, sink.0.finish()));
+        let Some(mut writer) = file.writer else { return Ok(()) };
+        // Not `into_inner`, which forgets what the store said.
+        writer.finish().map_err(|e| encode_error(&e)).at_file(&file.path)?;
+        self.finishing.extend(writer.inner_mut().0.take().map(|upload| (file.facts, upload.finish())));
         Ok(())
     }
 
@@ -818,7 +820,7 @@ fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: D
     let writer = match &mut file.writer {
         Some(writer) => writer,
         none => {
-            let sink = Sink(store.upload(&file.path, Role::Essential)?);
+            let sink = Sink(Some(store.upload(&file.path, Role::Essential)?));
             let made = SerializedFileWriter::new(sink, Arc::clone(&format.root), Arc::clone(&format.properties)).map_err(|e| encode_error(&e))?;
             none.insert(made)
         }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use super::arrow::import_stream;
 use super::checkpoint::{answer, options};
-use super::runtime::{wait, wait_settled};
+use super::runtime::wait_settled;
 use super::snapshot::{Snapshot, open_log};
 use super::table::warned;
 use crate::error::{Error, Result};
@@ -91,7 +91,7 @@ pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) 
 #[pyfunction]
 pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
-    wait(py, move |cancel| answer(&maintain::generate(&core, cancel)?))
+    wait_settled(py, move |cancel| answer(&maintain::generate(&core, cancel)?))
 }
 
 /// Makes a table at `uri` that shares a snapshot's files.

@@ -65,8 +65,8 @@ pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel)
     run(py, false, work)
 }
 
-/// The same for work that commits: after Ctrl-C it is waited for until it has stopped, so that nobody is left to guess
-/// whether a version was made. A second Ctrl-C leaves it behind.
+/// The same for work that changes something: after Ctrl-C it is waited for until it has stopped, so that nobody is left to
+/// guess whether a version was made, and no file half written. A second Ctrl-C leaves it behind.
 pub(super) fn wait_settled<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
     run(py, true, work)
 }
@@ -86,12 +86,18 @@ fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Canc
     loop {
         match py.detach(|| receiver.recv_timeout(TICK)) {
             Ok(result) => {
+                // A signal of the last moment would raise right after this, and nobody would learn what became of the work.
+                let interrupted = interrupted.or_else(|| if settles { py.check_signals().err() } else { None });
                 return match (result, interrupted) {
                     (result, None) => result.map_err(|error| to_python(py, &error)),
                     (Err(Error::Cancelled), Some(interrupt)) => Err(interrupt),
-                    (Err(error), Some(_)) => Err(to_python(py, &error)),
+                    // Whoever tries again after errors wants to be stopped all the same.
+                    (Err(error), Some(interrupt)) => {
+                        interrupt.set_cause(py, Some(to_python(py, &error)));
+                        Err(interrupt)
+                    }
                     (Ok(_), Some(interrupt)) => {
-                        let note = "the operation could not be stopped any more: its version was committed";
+                        let note = "the operation could not be stopped any more: it is done, and what it committed stays";
                         interrupt.value(py).call_method1("add_note", (note,))?;
                         Err(interrupt)
                     }

@@ -15,9 +15,9 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 
 use super::upload::LocalUpload;
-use super::{Folder, ObjectMeta, Opened, Pending, Put, Role, Store, Upload};
+use super::{Folder, ObjectMeta, Opened, Pending, Put, Role, Store, Turn, Upload};
 use crate::error::{Error, Missing, Result};
-use crate::exec::{self, filled};
+use crate::exec::{self, Cancel, filled};
 
 /// A step of [`Store::put_if_absent`] on a local disk, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -368,6 +368,10 @@ impl Store for Local {
 
     fn opened(&self, path: &str) -> Result<Option<Arc<dyn Opened>>> {
         Ok(Some(Arc::new(OpenFile::open(self.path(path))?)))
+    }
+
+    fn turn(&self, dir: &str, cancel: &Cancel) -> Option<Turn> {
+        Turn::wait(&self.path(dir), cancel)
     }
 
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {

@@ -12,6 +12,7 @@ pub mod fault;
 mod local;
 mod remote;
 mod resolve;
+mod turn;
 mod upload;
 
 use std::fmt::Debug;
@@ -23,10 +24,11 @@ use bytes::Bytes;
 pub use check::{CheckOptions, Checked, Finding, Verdict, check};
 pub use local::{Local, Step};
 pub use resolve::{Foreign, Options, Stores, open};
+pub use turn::Turn;
 pub use upload::Upload;
 
 use crate::error::{Error, Result};
-use crate::exec;
+use crate::exec::{self, Cancel};
 
 /// What a listing knows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,6 +172,13 @@ pub trait Store: Debug + Send + Sync {
 
     /// Several ranges of one object. Ranges beyond its end are an error.
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>>;
+
+    /// Waits for a turn among the writers of this machine that want to make the next object in `dir`, where they can queue.
+    /// Nothing depends on it.
+    fn turn(&self, dir: &str, cancel: &Cancel) -> Option<Turn> {
+        let _ = (dir, cancel);
+        None
+    }
 
     /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers at once, one succeeds.
     ///

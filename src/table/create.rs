@@ -151,7 +151,10 @@ pub fn create(place: &Place, schema: &StructType, options: &CreateOptions, cance
         (Place::Table(snapshot), Mode::Overwrite) => Some(snapshot),
         (Place::Nothing(..), _) => None,
     };
-    let mut transaction = place.transaction()?;
+    let mut transaction = match place.transaction() {
+        Err(error) => return place.overtaken(error, options.mode),
+        Ok(transaction) => transaction,
+    };
     if let Some(old) = old {
         check_writable(old)?;
         transaction.read_whole_table();
@@ -164,7 +167,7 @@ pub fn create(place: &Place, schema: &StructType, options: &CreateOptions, cance
     transaction.push(Action::Protocol(protocol));
     transaction.push(Action::MetaData(Box::new(metadata)));
     transaction.extend(domains.into_iter().map(Action::DomainMetadata));
-    commit(transaction, operation, &options.choices, cancel)
+    commit(transaction, operation, &options.choices, cancel).or_else(|error| place.overtaken(error, options.mode))
 }
 
 /// What a commit says of a table that it makes, in delta-spark's words.

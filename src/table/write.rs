@@ -260,7 +260,8 @@ impl Write {
                 orphans.keep();
                 Err(error)
             }
-            Err(error) => Err(error),
+            // Where that is no error, the rows are not wanted any more.
+            Err(error) => self.place.overtaken(error, self.options.mode),
             Ok(mut done) => {
                 orphans.keep();
                 done.warnings.splice(0..0, self.warnings.iter().cloned());
@@ -294,14 +295,16 @@ impl Write {
         for (key, value) in [("numFiles", figure(adds.len())), ("numOutputRows", figure(rows)), ("numOutputBytes", figure(bytes))] {
             operation.metrics.insert(key.to_owned(), value);
         }
-        let mut transaction = self.transaction(&change, &adds, self.is_changed.then(|| self.target.metadata.clone()), Vec::new())?;
-        for action in &removed {
-            if let Action::Remove(remove) = action {
-                transaction.read_files([remove.path.as_str()])?;
+        let committed = self.transaction(&change, &adds, self.is_changed.then(|| self.target.metadata.clone()), Vec::new()).and_then(|mut transaction| {
+            for action in &removed {
+                if let Action::Remove(remove) = action {
+                    transaction.read_files([remove.path.as_str()])?;
+                }
             }
-        }
-        transaction.extend(removed);
-        commit(transaction, operation, &self.options.choices, cancel)
+            transaction.extend(removed);
+            commit(transaction, operation, &self.options.choices, cancel)
+        });
+        committed.or_else(|error| self.place.overtaken(error, self.options.mode))
     }
 
     fn transaction(&self, change: &Change, adds: &[Add], metadata: Option<Metadata>, changes: Vec<Cdc>) -> Result<Transaction> {
@@ -326,7 +329,7 @@ impl Write {
 
     /// Whether somebody else made the table that this append wanted to make.
     fn can_follow(&self, error: &Error) -> bool {
-        matches!(self.place, Place::Nothing(..)) && self.options.mode == Mode::Append && matches!(error, Error::CommitFailed { .. } | Error::Invalid { .. })
+        matches!(self.place, Place::Nothing(..)) && self.options.mode == Mode::Append && matches!(error, Error::CommitFailed { .. })
     }
 
     /// Appends to the table that somebody else made meanwhile, if it is just the one that was wanted.

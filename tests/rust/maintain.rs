@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{Int64Array, RecordBatch};
+use deltafast::checkpoint::{self, CheckpointOptions};
 use deltafast::commit::{Operation, Transaction};
 use deltafast::error::{Error, Result};
 use deltafast::exec::{Cancel, Env, SystemEnv};
@@ -134,6 +135,47 @@ fn deletions_that_fail_are_told_in_the_log() {
     assert!(error.to_string().contains("deleted 0 of 1 files"), "{error}");
     let all = versions(&store);
     assert_eq!(infos(&all).last().unwrap()["operationParameters"]["status"], "FAILED");
+}
+
+#[test]
+fn a_vacuum_goes_on_without_a_commit_that_a_cleanup_takes_away() {
+    let store = table();
+    checkpoint::write(&snapshot(&store), &CheckpointOptions::default(), &Cancel::default()).unwrap();
+    let asked = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = Arc::clone(&asked);
+    let cleaned: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), move |call| {
+        let gone = call.operation == deltafast::store::fault::Operation::Get && call.path.ends_with("00000.json");
+        seen.fetch_or(gone, std::sync::atomic::Ordering::SeqCst);
+        gone.then_some(Fault::Stale)
+    }));
+    let done = maintain::vacuum(&snapshot(&cleaned), &vacuum_options(false), None, &Cancel::default()).unwrap();
+    assert!(asked.load(std::sync::atomic::Ordering::SeqCst), "the commit was looked for");
+    assert_eq!((done.files.as_slice(), store.head("a").is_err()), (["a".to_owned()].as_slice(), true));
+    assert_eq!(paths(&store), set(&["b", "c"]));
+}
+
+#[test]
+fn a_vacuum_says_that_it_ended_whatever_the_table_is_by_then() {
+    let store = table();
+    let (inner, mut changed) = (Arc::clone(&store), false);
+    let meddled: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), move |call| {
+        if call.operation == deltafast::store::fault::Operation::Delete && !std::mem::replace(&mut changed, true) {
+            let now = snapshot(&inner);
+            let mut metadata = now.metadata().clone();
+            metadata.configuration.insert("delta.checkpointInterval".into(), "50".into());
+            let mut tx = Transaction::new(&now);
+            tx.push(Action::MetaData(Box::new(metadata)));
+            tx.set_operation(Operation::new("SET TBLPROPERTIES"));
+            tx.commit(&options(1)).unwrap();
+        }
+        None
+    }));
+    let done = maintain::vacuum(&snapshot(&meddled), &vacuum_options(false), None, &Cancel::default()).unwrap();
+    assert_eq!((done.files.as_slice(), store.head("a").is_err()), (["a".to_owned()].as_slice(), true));
+    let all = versions(&store);
+    let operations: Vec<&str> = infos(&all).iter().map(|info| info["operation"].as_str().unwrap()).collect();
+    assert!(operations.ends_with(&["VACUUM START", "SET TBLPROPERTIES", "VACUUM END"]), "{operations:?}");
+    assert_eq!(done.done.unwrap().version, Some(snapshot(&store).version()));
 }
 
 #[test]
