@@ -76,7 +76,7 @@ pub fn delete(snapshot: &Snapshot, predicate: Option<&Demand>, options: &ChangeO
     let mut orphans = Orphans::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
-    let mut outcome = Outcome { rows: found.rows, ..Outcome::default() };
+    let mut outcome = Outcome { rows: found.rows, counts_vectors: true, ..Outcome::default() };
     let (whole, partial): (Vec<Add>, Vec<Add>) = found.files.into_iter().partition(|add| !found.partial.contains_key(&add.path));
     outcome.end(&whole);
     if work.target.has_vectors() {
@@ -120,7 +120,7 @@ pub fn update(
     let mut orphans = Orphans::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
-    let mut outcome = Outcome { rows: found.rows, ..Outcome::default() };
+    let mut outcome = Outcome { rows: found.rows, counts_vectors: found.by_row, ..Outcome::default() };
     let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
     if !files.is_empty() {
         let matched = Rows { files: files.clone(), predicate: work.predicate.clone() };
@@ -183,6 +183,8 @@ struct Found {
     partial: HashMap<String, Positions>,
     /// How many, where that is known.
     rows: Option<u64>,
+    /// Whether rows were looked at.
+    by_row: bool,
 }
 
 impl<'a> Work<'a> {
@@ -195,11 +197,11 @@ impl<'a> Work<'a> {
     fn find(&self) -> Result<Found> {
         let Some(predicate) = &self.predicate else {
             let files = live(self.snapshot, Wanted::default(), self.cancel, |batch| Ok((0..batch.len()).collect()))?;
-            return Ok(Found { rows: counted(&files), files, partial: HashMap::new() });
+            return Ok(Found { rows: counted(&files), files, partial: HashMap::new(), by_row: false });
         };
         let Candidates { mut files, by_row } = candidates(self.snapshot, predicate, self.cancel)?;
         if !by_row {
-            return Ok(Found { rows: counted(&files), files, partial: HashMap::new() });
+            return Ok(Found { rows: counted(&files), files, partial: HashMap::new(), by_row });
         }
         let rows = Rows { files: files.iter().map(|add| add.path.clone()).collect(), predicate: Some(predicate.clone()) };
         let mut partial = if files.is_empty() { HashMap::new() } else { rows.positions(self.snapshot, self.cancel)? };
@@ -210,7 +212,7 @@ impl<'a> Work<'a> {
                 partial.remove(&add.path);
             }
         }
-        Ok(Found { files, partial, rows: Some(rows) })
+        Ok(Found { files, partial, rows: Some(rows), by_row })
     }
 
     fn commit(self, name: &str, rows: &str, outcome: Outcome, scanned: Duration, orphans: Orphans) -> Result<Done> {
@@ -274,6 +276,9 @@ struct Outcome {
     ended_bytes: i64,
     change_files: u64,
     marked: Marked,
+    /// Whether vectors of files that end as a whole are counted: in an UPDATE that looks at no row they are not, as
+    /// delta-spark has it.
+    counts_vectors: bool,
 }
 
 impl Outcome {
@@ -281,7 +286,9 @@ impl Outcome {
         let now = now_ms();
         self.ended += files.len() as u64;
         self.ended_bytes += files.iter().map(|add| add.size).sum::<i64>();
-        self.marked.removed += files.iter().filter(|add| add.deletion_vector.is_some()).count() as u64;
+        if self.counts_vectors {
+            self.marked.removed += files.iter().filter(|add| add.deletion_vector.is_some()).count() as u64;
+        }
         self.actions.extend(files.iter().map(|add| Action::Remove(add.to_remove(now, true))));
     }
 

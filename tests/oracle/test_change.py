@@ -70,6 +70,7 @@ STATEMENTS: list[tuple[str, str | None, dict[str, str] | None]] = [
     ("delete", "id >= 60", None),
     ("update", "id < 5", {"p": "'moved'", "st": "null"}),
     ("delete", "s = ''", None),
+    ("delete", "p = 'y z'", None),
     ("delete", None, None),
 ]
 
