@@ -455,6 +455,73 @@ def _(clock: Clock, job: Job) -> Facts:
     return {"files": files, "deleted": deleted}
 
 
+# --- writes -----------------------------------------------------------------------------
+
+
+def _state(folder: Path, column: str) -> Facts:
+    """What a table holds after a write, read by one reader whoever wrote it."""
+    import deltafast
+
+    table = deltafast.DeltaTable(str(folder))
+    rows = _held(table.scan(columns=[column]))
+    return {"written": rows.num_rows, "sum": float(_sum(rows, column) or 0), "data_files": len(table.file_uris())}
+
+
+@does("append", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Write all rows of the table as a new one; they are in memory before the clock starts."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write = importlib.import_module(job["peer"]).write_deltalake
+    rows = pa.concat_tables([pq.read_table(path) for path in sorted(Path(job["table"]).glob("*.parquet"))])
+    partition_by = None
+    if job.get("partitions"):
+        part = np.arange(rows.num_rows, dtype=np.int32) % job["partitions"]
+        rows, partition_by = rows.append_column("part", pa.array(part)), ["part"]
+    batches = rows.to_batches(max_chunksize=1 << 20)
+    folder = Path(job["copy"])
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with clock.phase("append"):
+            reader = pa.RecordBatchReader.from_batches(rows.schema, iter(batches))
+            write(str(folder), reader, mode="append", partition_by=partition_by)
+        return _state(folder, "id")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@does("appends", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Append 100 rows a commit from several processes to one table; the time is that of a commit."""
+    writes = importlib.import_module("writes")
+    found: dict[str, float] = writes.contended(job["peer"], job["writers"], job["seconds"])
+    per_second = found["per_second"]
+    clock.phases["commit"] = {"wall": 1 / per_second, "cpu": found["cpu_ms"] / 1000, "peak_mb": peak_mb()}
+    return {"per_second": per_second, "p99_ms": found["p99_ms"], "failed": found["failed"]}
+
+
+@does("delete", "deltafast", "deltalake")
+@does("update", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Delete or update the rows of a predicate, from the handle to the commit."""
+    table_class = _delta(job)
+    with _copied(job) as copy:
+        if job.get("vectors"):
+            import deltafast
+
+            properties = {"delta.enableDeletionVectors": "true"}
+            deltafast.DeltaTable(str(copy)).alter.set_table_properties(properties)
+        with clock.phase("change"):
+            table = table_class(str(copy))
+            if job["work"] == "delete":
+                table.delete(job["where"])
+            else:
+                table.update(updates=job["updates"], predicate=job["where"])
+        return _state(copy, "quantity")
+
+
 def main() -> None:
     """Do the job given on the command line."""
     job = json.loads(sys.argv[1])

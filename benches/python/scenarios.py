@@ -206,6 +206,26 @@ def options_for(scenario: Scenario, table: Table) -> dict[str, Any]:
     return options
 
 
+def _append(name: str, title: str, **options: Any) -> Scenario:
+    goals = (faster(1.5), faster(1.7, aim=True))
+    return Scenario(name, title, "data", "append", _both(), {"append": ""}, goals, options, samples=3)
+
+
+def _appends(writers: int, times: float, *more: Goal) -> Scenario:
+    goals = (faster(times), *more, Goal("no error shown to an append", "failed", 0), faster(4, aim=True))
+    title = f"Append 100 rows a commit, {writers} writer{'s' if writers > 1 else ''} to one table, time of a commit"
+    job = {"writers": writers, "seconds": 8}
+    return Scenario(f"appends-{writers}", title, "data", "appends", _both(), {"commit": ""}, goals, job, samples=3)
+
+
+def _change(name: str, title: str, goals: tuple[Goal, ...], *, vectors: bool = False) -> Scenario:
+    work = name.partition("-")[0]
+    options: dict[str, Any] = {"where": "id % 100 = 7", "updates": {"quantity": "quantity + 1"}}
+    note = "`deltalake` writes no deletion vectors: it copies in either case." if vectors else ""
+    contenders = (Contender(SUBJECT, SUBJECT, {"vectors": vectors}), Contender(BASELINE, BASELINE))
+    return Scenario(name, title, "data", work, contenders, {"change": ""}, goals, options, samples=3, note=note)
+
+
 _PLAN_PHASES = {"cold": "open and plan", "again": "again, another predicate"}
 
 SCENARIOS = (
@@ -384,4 +404,13 @@ SCENARIOS = (
         (Contender(SUBJECT, SUBJECT),),
         {"vectors": ""},
     ),
+    _append("append", "Append 20 M rows x 8 columns to a new table"),
+    _append("append-parts", "Append them to a new table of 100 partitions", partitions=100),
+    _appends(1, 2),
+    _appends(4, 2),
+    _appends(16, 3, Goal("a third of deltalake's p99", "p99_ms", 1 / 3, None, BASELINE)),
+    _change("delete", "DELETE of 1 % of 20 M rows in every file, by copying", (faster(1.5), faster(2.5, aim=True))),
+    _change("delete-vectors", "The same DELETE, by deletion vectors", (faster(5), faster(15, aim=True)), vectors=True),
+    _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
+    _change("update-vectors", "The same UPDATE, by deletion vectors", (faster(5), faster(10, aim=True)), vectors=True),
 )

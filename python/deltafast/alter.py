@@ -245,6 +245,47 @@ class TableAlterer:
         change = {"name": name, "if_exists": not raise_if_not_exists}
         self._do("drop_constraint", commit_properties, post_commithook_properties, **change)
 
+    # --- domains ---------------------------------------------------------------------------------
+
+    def set_domain_metadata(
+        self,
+        domain: str,
+        configuration: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Keep a text of one's own with the table, under the name of a domain; `DeltaTable.domain_metadata` has them.
+
+        Protocol: "Domain Metadata". Two writers of one domain conflict; writers of others do not.
+
+        Args:
+            domain: Its name; those that begin with `delta.` are the protocol's.
+            configuration: Any text, often JSON; it takes the place of the one that is there.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+
+        Raises:
+            DeltaProtocolError: The table lacks the feature `domainMetadata`.
+        """
+        change = {"domain": domain, "configuration": configuration}
+        self._do("set_domain", commit_properties, post_commithook_properties, **change)
+
+    def remove_domain_metadata(
+        self,
+        domain: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Remove a domain; one that is not there is no error and makes no version.
+
+        Args:
+            domain: Its name; those that begin with `delta.` are the protocol's.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        change = {"domain": domain, "configuration": None}
+        self._do("set_domain", commit_properties, post_commithook_properties, **change)
+
     # --- properties and features -----------------------------------------------------------------
 
     def set_table_properties(

@@ -269,9 +269,11 @@ def write_deltalake(
         "schema_mode": _checked("schema_mode", schema_mode, (None, "merge", "overwrite")),
         "has_predicate": predicate is not None,
         "dynamic_partitions": partition_overwrite_mode == "dynamic",
-        "target_file_size": target_file_size,
-        "writer_properties": {} if writer_properties is None else writer_properties._options(),
-        "time_zone": zone,
+        "encoding": {
+            "target_file_size": target_file_size,
+            "writer_properties": {} if writer_properties is None else writer_properties._options(),
+            "time_zone": zone,
+        },
         "choices": choices(commit_properties, post_commithook_properties),
     }
     if isinstance(table_or_uri, DeltaTable):

@@ -123,6 +123,13 @@ pub enum Change {
         /// Its name.
         name: String,
     },
+    /// A domain of the user's gets a configuration, or goes.
+    SetDomain {
+        /// Its name.
+        domain: String,
+        /// Any text; `None` where it goes.
+        configuration: Option<String>,
+    },
     /// By which columns the table is clustered; none for no longer.
     ClusterBy {
         /// Their paths.
@@ -150,6 +157,9 @@ struct Altered {
 /// [`Error::Unsupported`]; as [`Transaction::commit`].
 pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Choices, cancel: &Cancel) -> Result<Done> {
     check_writable(snapshot)?;
+    if let Change::SetDomain { domain, configuration } = change {
+        return set_domain(snapshot, domain, configuration.as_deref(), choices, cancel);
+    }
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
     let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
@@ -172,6 +182,25 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     }
     transaction.extend(altered.domains.into_iter().map(Action::DomainMetadata));
     commit(transaction, altered.operation, choices, cancel)
+}
+
+/// Nothing of the table's own changes: the expressions of its constraints are of no concern.
+fn set_domain(snapshot: &Snapshot, domain: &str, configuration: Option<&str>, choices: &Choices, cancel: &Cancel) -> Result<Done> {
+    let mut transaction = Transaction::new(snapshot);
+    let name = match configuration {
+        Some(text) => {
+            transaction.set_domain(domain, text)?;
+            "SET DOMAIN METADATA"
+        }
+        None => {
+            transaction.remove_domain(domain)?;
+            if !snapshot.sets()?.domains.contains_key(domain) {
+                return Ok(Done::unchanged(snapshot));
+            }
+            "REMOVE DOMAIN METADATA"
+        }
+    };
+    commit(transaction, operation(name, [("domain", domain.into())]), choices, cancel)
 }
 
 fn operation(name: &str, parameters: impl IntoIterator<Item = (&'static str, Value)>) -> Operation {
@@ -225,6 +254,7 @@ impl Alter<'_> {
             Change::AddFeatures { names, allow_versions } => self.add_features(names, *allow_versions),
             Change::DropFeature { name } => self.drop_feature(name),
             Change::ClusterBy { columns } => self.cluster_by(columns),
+            Change::SetDomain { .. } => Err(Error::internal("a domain has its own way")),
         }
     }
 

@@ -29,7 +29,6 @@ use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::expr::Bound;
 use crate::parse::Wanted;
-use crate::pq::WriterProperties;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, Cdc};
 use crate::protocol::evolution;
@@ -104,30 +103,10 @@ pub struct WriteOptions {
     pub has_predicate: bool,
     /// Whether only the partitions are replaced that the data has rows of.
     pub dynamic_partitions: bool,
-    /// Bytes of a file after which a new one is begun.
-    pub target_file_size: Option<u64>,
-    /// How files are encoded.
-    pub writer_properties: WriterProperties,
-    /// Files that are written at the same time at most.
-    pub max_open_files: Option<usize>,
-    /// Bytes of memory for rows that are not written yet.
-    pub memory: Option<u64>,
-    /// Where timestamps without a zone are read when the column is an instant; UTC if `None`, an empty text refuses them.
-    pub time_zone: Option<String>,
+    /// How files are made.
+    pub encoding: Encoding,
     /// How it is committed.
     pub choices: Choices,
-}
-
-impl WriteOptions {
-    fn encoding(&self) -> Encoding {
-        Encoding {
-            target_file_size: self.target_file_size,
-            writer_properties: self.writer_properties.clone(),
-            max_open_files: self.max_open_files,
-            memory: self.memory,
-            time_zone: self.time_zone.clone(),
-        }
-    }
 }
 
 /// A write that was found sound, waiting for its expressions and its rows.
@@ -201,7 +180,7 @@ impl Write {
                 return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(&field.name));
             }
         }
-        let encoding = options.encoding();
+        let encoding = options.encoding.clone();
         Ok(Some(Self { place, options, target: Target { protocol, metadata, schema, encoding }, is_changed, domains, demands, warnings }))
     }
 
@@ -524,7 +503,7 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     if options.has_predicate && options.dynamic_partitions {
         return Err(Error::invalid("give either `predicate` or partition_overwrite_mode=\"dynamic\", not both"));
     }
-    if options.target_file_size == Some(0) {
+    if options.encoding.target_file_size == Some(0) {
         return Err(Error::invalid("`target_file_size` must be positive"));
     }
     Ok(())

@@ -9,6 +9,7 @@ import pytest
 
 from deltafast import DeltaTable, Field, Schema, StructType, TableFeatures, write_deltalake
 from deltafast.exceptions import (
+    CommitFailedError,
     ConcurrentAppendError,
     ConstraintViolatedError,
     DeltaProtocolError,
@@ -280,3 +281,33 @@ def test_features_come_and_go(table):
     assert "checkConstraints" not in table.protocol().writer_features
     with pytest.raises(InvalidArgumentError, match="does not have the feature `clustering`"):
         table.alter.drop_feature("clustering")
+
+
+def test_domains_of_the_users_are_kept(table, tmp_path):
+    with pytest.raises(DeltaProtocolError, match="domainMetadata"):
+        table.alter.set_domain_metadata("mine", "{}")
+    table.alter.add_feature("domainMetadata", allow_protocol_versions_increase=True)
+    before = table.version()
+    table.alter.set_domain_metadata("mine", '{"a": "ü"}')
+    stale = DeltaTable(tmp_path)
+    table.alter.set_domain_metadata("mine", "two")
+    table.alter.set_domain_metadata("yours", "")
+    assert table.domain_metadata() == DeltaTable(tmp_path).domain_metadata() == {"mine": "two", "yours": ""}
+    assert table.version() == before + 3
+    with pytest.raises(CommitFailedError, match="mine"):
+        stale.alter.set_domain_metadata("mine", "three")
+    stale = DeltaTable(tmp_path)
+    table.alter.remove_domain_metadata("mine")
+    stale.alter.set_domain_metadata("theirs", "x")
+    table = DeltaTable(tmp_path)
+    assert table.domain_metadata() == {"yours": "", "theirs": "x"}
+    version = table.version()
+    table.alter.remove_domain_metadata("never there")
+    assert table.version() == version
+    assert info(table)["operation"] == "SET DOMAIN METADATA"
+    for act in (
+        lambda: table.alter.set_domain_metadata("delta.x", ""),
+        lambda: table.alter.remove_domain_metadata("delta.x"),
+    ):
+        with pytest.raises(InvalidArgumentError, match="protocol"):
+            act()

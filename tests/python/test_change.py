@@ -43,6 +43,11 @@ def rows(count: int = 100) -> pa.Table:
     )
 
 
+def named(value: object) -> str:
+    """Return a name of a parameter that is the same in every process."""
+    return "" if callable(value) else str(value)
+
+
 def made(path: pathlib.Path, configuration: dict[str, str], **options: Any) -> DeltaTable:
     """Write a table of two versions with rows."""
     data = rows()
@@ -90,7 +95,7 @@ def theirs(table: DeltaTable) -> list[Row]:
         (None, lambda _row: True),
         ([("n", "in", [1, 2])], lambda row: row["n"] in (1, 2)),
     ],
-    ids=str,
+    ids=named,
 )
 @pytest.mark.parametrize("partition", [None, ["p"]], ids=["whole", "partitioned"])
 def test_delete(
@@ -157,7 +162,7 @@ def test_many_deletes_leave_what_no_predicate_chose(tmp_path: pathlib.Path, conf
         ({"n": "100 div n"}, "n > 0", lambda r: r["n"] > 0, lambda r: {"n": 100 // r["n"]}),
         ({"n": "1"}, "id = -1", lambda _r: False, lambda r: r),
     ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
+    ids=named,
 )
 def test_update(
     tmp_path: pathlib.Path,
