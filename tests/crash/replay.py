@@ -211,12 +211,16 @@ class Replay:
     def settle(self, until: int) -> int:
         """Check what was derived of versions up to `until`; gives the last one checked."""
         done = -1
+        # Listed once: a log of some thousand files is long.
+        checkpoints: dict[str, list[pathlib.Path]] = {}
+        for path in sorted(self.log.glob("*.checkpoint*")):
+            checkpoints.setdefault(path.name[:20], []).append(path)
         while self.behind and self.behind[0].version <= until:
             commit = self.behind.popleft()
             self._trailing.apply(commit)
             done = commit.version
             self._check_crc(commit)
-            for path in sorted(self.log.glob(f"{done:020}.checkpoint*")):
+            for path in checkpoints.get(f"{done:020}", []):
                 self._check_checkpoint(path, done)
         return done
 

@@ -14,7 +14,7 @@ SEED = int(os.environ.get("DELTAFAST_CRASH_SEED", "0")) or int.from_bytes(os.ura
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_killed_writers_lose_nothing_and_double_nothing(tmp_path, capsys):
     minutes = float(os.environ.get("DELTAFAST_CRASH_MINUTES", "1"))
     report = run(Options(seconds=60 * minutes, seed=SEED, least_kills=300), tmp_path)

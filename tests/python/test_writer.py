@@ -631,7 +631,7 @@ def test_append_only_tables_only_grow(tmp_path):
     write_deltalake(tmp_path, ROWS, mode="append")
     for options in ({}, {"predicate": "id = 1"}, {"partition_overwrite_mode": "dynamic"}):
         with pytest.raises(
-            InvalidArgumentError, match=r"append-only \(`delta.appendOnly`\): rows can be added, not replaced"
+            InvalidArgumentError, match=r"append-only \(`delta.appendOnly`\): rows can be added, not changed or deleted"
         ):
             write_deltalake(tmp_path, ROWS, mode="overwrite", **options)
     assert len(data_files(tmp_path)) == 2
