@@ -376,7 +376,9 @@ class Gcs(Server, _Bucket):
         """Store all files of a folder; return the URL of the copy."""
         for file in sorted(folder.rglob("*")):
             if file.is_file():
-                self._store(f"{key}/{file.relative_to(folder).as_posix()}", file.read_bytes())
+                data = file.read_bytes()
+                with self._lock:
+                    self._store(f"{key}/{file.relative_to(folder).as_posix()}", data)
         return f"gs://{self.bucket}/{key}"
 
     def options(self, **more: str) -> dict[str, str]:
