@@ -104,11 +104,10 @@ class Runner:
             "work": scenario.work,
             "peer": contender.peer,
             "table": str(table.path.resolve()),
+            "copy": str(self.cache.resolve() / f".{scenario.work}.{os.getpid()}"),
             **options_for(scenario, table),
             **contender.options,
         }
-        if scenario.work in {"refresh", "checkpoint"}:
-            job["copy"] = str(self.cache.resolve() / f".{scenario.work}.{os.getpid()}")
         if scenario.work == "vectors":
             quarters = [path for path in sorted(table.path.iterdir()) if (path / "_delta_log").is_dir()]
             job["tables"] = [str(path.resolve()) for path in quarters or [table.path]]
