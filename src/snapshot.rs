@@ -19,7 +19,7 @@ pub use files::Files;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
-use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Totals};
+use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Totals, Upkeep};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
@@ -137,10 +137,10 @@ impl Snapshot {
         let version = segment.version;
         let TableActions { protocol, metadata } = table;
         features::check_readable(&protocol).at_file(log.stores().root().url()).at_version(version)?;
-        if protocol.has_reader_feature("catalogManaged") && !options.catalog {
+        if protocol.has_reader_feature("catalogManaged") && !options.catalog && log.catalog().is_none() {
             return Err(Error::unsupported_feature(
                 "catalogManaged",
-                "the table has the feature `catalogManaged`: its catalog alone knows its newest version; open it with the catalog's `log_tail` or `max_table_version`",
+                "the table has the feature `catalogManaged`: its catalog alone knows its newest version; open it with a `committer`, or to read with the catalog's `log_tail` or `max_table_version`",
             )
             .at_version(version));
         }
@@ -388,9 +388,25 @@ impl Snapshot {
         let store = self.stores().root();
         let mut new: Vec<CommitFile> = Vec::new();
         let mut next = segment.version + 1;
+        let tail = self.0.log.catalog().map(|catalog| catalog.tail()).transpose()?;
         while version.is_none_or(|v| next <= v) {
             if next > segment.version + STEPS {
                 return Ok(None);
+            }
+            if let Some(tail) = &tail {
+                tail.check()?;
+                if tail.latest.is_none_or(|latest| next > latest) {
+                    // A listing says what there is instead.
+                    if version.is_some() {
+                        return Ok(None);
+                    }
+                    break;
+                }
+                if let Some(commit) = tail.get(next) {
+                    new.push(self.0.log.tail_file(commit)?);
+                    next += 1;
+                    continue;
+                }
             }
             let path = log_path::commit(next);
             match store.head(&path) {
@@ -398,7 +414,7 @@ impl Snapshot {
                     let file = crate::store::File { store: Arc::clone(store), path, size: Some(meta.size) };
                     new.push(CommitFile { first: next, version: next, file, modified_ms: meta.modified_ms });
                 }
-                Err(error) if error.is_not_found() && version.is_none() => break,
+                Err(error) if error.is_not_found() && version.is_none() && tail.is_none() => break,
                 Err(error) if error.is_not_found() => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -460,6 +476,25 @@ impl Snapshot {
     /// Keeps the text of a commit that is known without reading it.
     pub fn keep_commit_text(&self, version: i64, text: &bytes::Bytes) {
         self.0.texts.know(version, text);
+    }
+
+    /// Refuses work that the protocol leaves to the catalog of a catalog-managed table, unless the catalog permits it.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`]; what the catalog says.
+    pub fn check_upkeep(&self, work: Upkeep) -> Result<()> {
+        if !self.protocol().has_writer_feature("catalogManaged") || self.permits(work)? {
+            return Ok(());
+        }
+        let name = work.name();
+        Err(Error::unsupported_feature(
+            "catalogManaged",
+            format!("the table has the feature `catalogManaged`, so `{name}` is up to its catalog; only a `committer` whose `permits` holds `{name}` allows it"),
+        ))
+    }
+
+    fn permits(&self, work: Upkeep) -> Result<bool> {
+        self.log().catalog().map_or(Ok(false), |catalog| catalog.permits(work))
     }
 
     /// Whether in-commit timestamps give the time of this version, by protocol, property and enablement version.

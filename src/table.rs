@@ -98,10 +98,10 @@ impl Place {
 fn check_writable(snapshot: &Snapshot) -> Result<()> {
     let protocol: &Protocol = snapshot.protocol();
     features::check_writable(protocol).at_file(snapshot.stores().root().url()).at_version(snapshot.version())?;
-    if protocol.has_writer_feature("catalogManaged") {
+    if protocol.has_writer_feature("catalogManaged") && snapshot.log().catalog().is_none() {
         return Err(Error::unsupported_feature(
             "catalogManaged",
-            "the table's commits are managed by a catalog; commit through it, or nobody else will see the commit",
+            "the table's commits are managed by a catalog; open it with a `committer` to commit through it, or nobody else will see the commit",
         ));
     }
     Ok(())

@@ -7,6 +7,8 @@ call releases the GIL and reacts to Ctrl-C.
 
 from typing import Protocol, final
 
+from deltafast.catalog import Committer
+
 __all__ = [
     "ArrowBatch",
     "ArrowSchemaExport",
@@ -112,6 +114,7 @@ class Snapshot:
         log_tail: list[tuple[str, int, int]] | None = None,
         store: object | None = None,
         options: dict[str, str] | None = None,
+        committer: Committer | None = None,
     ) -> Snapshot: ...
     @property
     def uri(self) -> str: ...
@@ -180,6 +183,7 @@ class TableWrite:
         storage_options: dict[str, str] | None = None,
         store: object | None = None,
         open_options: dict[str, str] | None = None,
+        committer: Committer | None = None,
     ) -> TableWrite | None:
         """Settle what the table will be; None where there is nothing to do.
 
@@ -201,6 +205,7 @@ def create_table(
     storage_options: dict[str, str] | None = None,
     store: object | None = None,
     open_options: dict[str, str] | None = None,
+    committer: Committer | None = None,
 ) -> tuple[Snapshot | None, str]:
     """Make a table without rows; options are those of `CreateOptions` in `src/table`."""
 

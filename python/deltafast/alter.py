@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.convert import choices, names
+from deltafast.convert import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position, choices, names
 from deltafast.schema import Field, PrimitiveType, Schema
 
 if TYPE_CHECKING:
@@ -83,9 +83,11 @@ class TableAlterer:
 
     # --- columns ---------------------------------------------------------------------------------
 
+    @also_by_position(*COMMIT_ARGUMENTS)
     def add_columns(
         self,
         fields: Field | Sequence[Field],
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -173,10 +175,12 @@ class TableAlterer:
         change = {"column": column_name, "nullable": False}
         self._do("set_nullable", commit_properties, post_commithook_properties, **change)
 
+    @also_by_position(*COMMIT_ARGUMENTS)
     def set_column_metadata(
         self,
         column: str,
         metadata: Mapping[str, Any],
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -201,9 +205,11 @@ class TableAlterer:
 
     # --- constraints -----------------------------------------------------------------------------
 
+    @also_by_position(*HOOKS_FIRST)
     def add_constraint(
         self,
         constraints: Mapping[str, str],
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -227,10 +233,12 @@ class TableAlterer:
         bound = json.loads(bind_demands(demands, schema, zone=self.table._time_zone))["checks"]
         self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)
 
+    @also_by_position(*HOOKS_FIRST)
     def drop_constraint(
         self,
         name: str,
         raise_if_not_exists: bool = True,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -288,10 +296,12 @@ class TableAlterer:
 
     # --- properties and features -----------------------------------------------------------------
 
+    @also_by_position(*COMMIT_ARGUMENTS)
     def set_table_properties(
         self,
         properties: Mapping[str, str],
         raise_if_not_exists: bool = True,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -324,28 +334,34 @@ class TableAlterer:
         change = {"keys": names(keys), "if_exists": not raise_if_not_exists}
         self._do("unset_properties", commit_properties, post_commithook_properties, **change)
 
+    @also_by_position(*COMMIT_ARGUMENTS)
     def set_table_name(
         self,
         name: str,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Give the table a name."""
         self._do("set_name", commit_properties, post_commithook_properties, name=name)
 
+    @also_by_position(*COMMIT_ARGUMENTS)
     def set_table_description(
         self,
         description: str,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Give the table a description."""
         self._do("set_description", commit_properties, post_commithook_properties, description=description)
 
+    @also_by_position(*COMMIT_ARGUMENTS)
     def add_feature(
         self,
         feature: TableFeatures | str | Sequence[TableFeatures | str],
         allow_protocol_versions_increase: bool = False,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:

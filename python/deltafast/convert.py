@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
+    "also_by_position",
     "choices",
     "instant",
     "local_path",
@@ -29,6 +33,13 @@ __all__ = [
     "text_options",
     "without_secrets",
 ]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+#: The order of most of `deltalake`'s methods from the time when these were no keywords.
+COMMIT_ARGUMENTS = ("commit_properties", "post_commithook_properties")
+HOOKS_FIRST = COMMIT_ARGUMENTS[::-1]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -51,6 +62,34 @@ def instant(when: str | datetime) -> int:
             raise InvalidArgumentError(message) from None
     aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MILLISECOND
+
+
+def also_by_position(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Let a method take these keywords by position too, behind its others and with a warning, as `deltalake` does."""
+
+    def wrap(method: Callable[_P, _R]) -> Callable[_P, _R]:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        most = sum(parameter.kind in kinds for parameter in inspect.signature(method).parameters.values())
+        name = method.__name__
+
+        @wraps(method)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if len(args) <= most:
+                return method(*args, **kwargs)
+            late = dict(zip(names, args[most:], strict=False))
+            if len(args) > most + len(names):
+                message = f"{name}() takes at most {most - 1 + len(names)} arguments by position, not {len(args) - 1}"
+                raise TypeError(message)
+            if twice := late.keys() & kwargs.keys():
+                message = f"{name}() got multiple values for {min(twice)!r}"
+                raise TypeError(message)
+            message = f"{name}() takes {', '.join(late)} by keyword: by position is deprecated"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return cast("Any", method)(*args[:most], **kwargs, **late)
+
+        return call
+
+    return wrap
 
 
 def without_secrets(uri: str) -> str:

@@ -16,7 +16,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import choices, instant, local_path, location, moment, names, partition_text, text_options
+from deltafast.convert import (
+    COMMIT_ARGUMENTS,
+    HOOKS_FIRST,
+    also_by_position,
+    choices,
+    instant,
+    local_path,
+    location,
+    moment,
+    names,
+    partition_text,
+    text_options,
+)
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.reader import RecordBatchReader
@@ -34,6 +46,7 @@ if TYPE_CHECKING:
     import pyarrow.fs as pafs
 
     from deltafast.alter import TableAlterer
+    from deltafast.catalog import Committer
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
     from deltafast.raw import RawDeltaTable
@@ -102,6 +115,7 @@ class DeltaTable:
         timestamp: Open the version that was current at this moment (instead of `version`).
         log_tail: Newest commits as given by a catalog: (path or URL, version, size) of each.
         max_table_version: Newest version that the catalog has ratified.
+        committer: Speaks for the catalog of a catalog-managed table, to read and to commit (see `deltafast.catalog`).
         store: A Python store: fsspec, obstore or pyarrow file system (see `deltafast.stores`).
         time_zone: Zone of timestamps without one, in partition values and predicates.
         allow_foreign_paths: Let the log name files outside the table's own store: True, or URL prefixes.
@@ -130,6 +144,7 @@ class DeltaTable:
         timestamp: str | datetime | None = None,
         log_tail: Iterable[tuple[str, int, int]] | None = None,
         max_table_version: int | None = None,
+        committer: Committer | None = None,
         store: object | None = None,
         time_zone: str = "UTC",
         allow_foreign_paths: bool | Sequence[str] = False,
@@ -145,12 +160,16 @@ class DeltaTable:
         self._extras: dict[str, Any] = {
             "log_tail": self._log_tail,
             "max_table_version": max_table_version,
+            "committer": committer,
             "store": store,
             "time_zone": time_zone,
             "allow_foreign_paths": allow_foreign_paths,
         }
         if version is not None and timestamp is not None:
             message = "give either version or timestamp, not both"
+            raise InvalidArgumentError(message)
+        if committer is not None and (log_tail is not None or max_table_version is not None):
+            message = "give either committer, or log_tail and max_table_version: a committer is asked for both"
             raise InvalidArgumentError(message)
         self._snapshot = _core.Snapshot.open(
             self._given_uri,
@@ -160,6 +179,7 @@ class DeltaTable:
             log_tail=self._log_tail,
             store=None if store is None else _adapted(store, self._given_uri),
             options=_core_options(time_zone, max_table_version, allow_foreign_paths),
+            committer=committer,
         )
 
     # --- the handle ------------------------------------------------------------------------------
@@ -178,6 +198,7 @@ class DeltaTable:
         return _core.is_deltatable(os.fspath(table_uri), text_options(storage_options))
 
     @classmethod
+    @also_by_position(*COMMIT_ARGUMENTS, "raise_if_key_not_exists")
     def create(
         cls,
         table_uri: str | os.PathLike[str],
@@ -193,6 +214,7 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
         raise_if_key_not_exists: bool = True,
         cluster_by: Sequence[str] | str | None = None,
+        committer: Committer | None = None,
         store: object | None = None,
         time_zone: str = "UTC",
     ) -> DeltaTable:
@@ -217,6 +239,7 @@ class DeltaTable:
             post_commithook_properties: What follows the commit.
             raise_if_key_not_exists: Whether unknown `delta.` properties are refused.
             cluster_by: Columns by which it is clustered (liquid clustering), nested ones with dots.
+            committer: Makes a catalog-managed table, whose commits it ratifies (see `deltafast.catalog`).
             store: A Python store, see `DeltaTable`.
             time_zone: As for `DeltaTable`.
 
@@ -252,8 +275,9 @@ class DeltaTable:
             storage_options=text_options(storage_options),
             store=None if store is None else _adapted(store, uri),
             open_options=_core_options(time_zone, None, False),
+            committer=committer,
         )
-        return cls(uri, storage_options=storage_options, store=store, time_zone=time_zone)
+        return cls(uri, storage_options=storage_options, committer=committer, store=store, time_zone=time_zone)
 
     def _move(self, snapshot: _core.Snapshot | None) -> None:
         """Point at the version that an operation made, or at the newest where that could not be opened."""
@@ -282,6 +306,7 @@ class DeltaTable:
 
         return TableAlterer(self)
 
+    @also_by_position(*COMMIT_ARGUMENTS)
     def create_write_transaction(
         self,
         actions: Sequence[AddAction | RemoveAction],
@@ -455,9 +480,19 @@ class DeltaTable:
 
         Returns:
             The `commitInfo` of each commit with its `version` and `timestamp` (ms): the in-commit timestamp
-            where the table has them, else the writer's clock, else the time of the commit's file.
+            where the table has them, else the writer's clock, else the time of the commit's file. The values of
+            `operationParameters` are texts, as in Spark's DESCRIBE HISTORY.
         """
-        return [json.loads(text) for text in self._snapshot.history_json(limit)]
+        entries = [cast("dict[str, Any]", json.loads(text)) for text in self._snapshot.history_json(limit)]
+        for entry in entries:
+            parameters = entry.get("operationParameters")
+            if isinstance(parameters, dict):
+                given = cast("dict[str, Any]", parameters).items()
+                entry["operationParameters"] = {
+                    key: value if isinstance(value, str) or value is None else json.dumps(value, separators=(",", ":"))
+                    for key, value in given
+                }
+        return entries
 
     def transaction_version(self, app_id: str) -> int | None:
         """The last version that the application `app_id` has recorded, or None."""
@@ -810,6 +845,7 @@ class DeltaTable:
 
     # --- changing rows ---------------------------------------------------------------------------
 
+    @also_by_position(*HOOKS_FIRST)
     def delete(
         self,
         predicate: Predicate | None = None,
@@ -847,6 +883,7 @@ class DeltaTable:
 
         return delete(self, predicate, writer_properties, commit_properties, post_commithook_properties)
 
+    @also_by_position(*HOOKS_FIRST)
     def update(
         self,
         updates: Mapping[str, str] | None = None,
@@ -974,6 +1011,7 @@ class DeltaTable:
 
     # --- upkeep of the files ---------------------------------------------------------------------
 
+    @also_by_position(*HOOKS_FIRST, "full", "keep_versions")
     def vacuum(
         self,
         retention_hours: float | None = None,
@@ -1078,6 +1116,7 @@ class DeltaTable:
             self._snapshot = made or self._snapshot
         return cast("dict[str, Any]", json.loads(answer))
 
+    @also_by_position(*HOOKS_FIRST)
     def repair(
         self,
         dry_run: bool = False,

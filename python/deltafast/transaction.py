@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
 from deltafast.convert import choices, names, text_options
+from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
@@ -180,6 +181,9 @@ def commit_actions(
         "has_predicate": partition_filters is not None,
         "choices": properties,
     }
+    if mode == "overwrite" and any(isinstance(action, RemoveAction) for action in actions):
+        message = "a RemoveAction cannot be given with mode='overwrite', which ends the files anyway; leave it out"
+        raise InvalidArgumentError(message)
     if mode == "overwrite" and partition_filters is None:
         options["schema_mode"] = "overwrite"
     return _commit(table._given_uri, schema, actions, options, snapshot=table._snapshot, predicate=partition_filters)

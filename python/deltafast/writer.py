@@ -20,6 +20,7 @@ from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltafast.catalog import Committer
     from deltafast.filters import Predicate
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, Mode, PostCommitHookProperties
@@ -206,6 +207,7 @@ def write_deltalake(
     post_commithook_properties: PostCommitHookProperties | None = None,
     partition_overwrite_mode: Literal["static", "dynamic"] = "static",
     cluster_by: Sequence[str] | str | None = None,
+    committer: Committer | None = None,
     store: object | None = None,
     time_zone: str | None = None,
 ) -> None:
@@ -235,6 +237,8 @@ def write_deltalake(
         post_commithook_properties: What follows the commit.
         partition_overwrite_mode: With mode overwrite, `dynamic` replaces only the partitions that the data has rows of.
         cluster_by: Columns by which a new table is clustered (liquid clustering), nested ones with dots.
+        committer: Speaks for the catalog of a catalog-managed table; a new table becomes one (see
+            `deltafast.catalog`). A handle has its own.
         store: A Python store, see `DeltaTable`.
         time_zone: Where timestamps without a zone are read when the column is an instant; UTC if None.
 
@@ -288,6 +292,7 @@ def write_deltalake(
         storage_options=text_options(storage_options),
         store=None if store is None else _adapted(store, uri),
         open_options=_core_options(zone, None, False),
+        committer=committer,
     )
     if write is None:
         return

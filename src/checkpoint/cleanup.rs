@@ -17,10 +17,10 @@ use super::{DAY, check, duration, now_ms};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, map_all};
 use crate::history::{self, Search};
-use crate::log::{Checkpoint, CheckpointKind};
+use crate::log::{Checkpoint, CheckpointKind, Upkeep};
 use crate::parse::checkpoint::{self, OpenCheckpoint};
 use crate::parse::commit::{Single, Take};
-use crate::protocol::log_path::{LOG_DIR, LogFile, SIDECAR_DIR};
+use crate::protocol::log_path::{self, LOG_DIR, LogFile, SIDECAR_DIR, STAGED_DIR};
 use crate::snapshot::Snapshot;
 
 /// Deletions between two looks at the caller's wish to stop.
@@ -58,11 +58,12 @@ fn midnight(ms: i64) -> i64 {
 /// Plans the cleanup of a table's log, seen from its newest version.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a table that this release cannot write or that a catalog manages; [`Error::Storage`].
+/// [`Error::Unsupported`] for a table that this release cannot write or whose catalog does not permit it; [`Error::Storage`].
 pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
     check(snapshot)?;
-    if snapshot.protocol().has_writer_feature("catalogManaged") {
-        return Err(Error::unsupported_feature("catalogManaged", "the log of a table with the feature `catalogManaged` is cleaned up by its catalog"));
+    match snapshot.check_upkeep(Upkeep::Cleanup) {
+        Err(Error::Unsupported { .. }) if options.automatic => return Ok(Plan::default()),
+        other => other?,
     }
     let property = |name: &str| snapshot.metadata().configuration.get(name);
     if options.automatic && property("delta.enableExpiredLogCleanup").is_some_and(|value| value.eq_ignore_ascii_case("false")) {
@@ -106,6 +107,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
             _ => {}
         }
     }
+    unfinished.extend(old_staged(snapshot, kept, yesterday)?);
     let mut files: Vec<String> = files.into_iter().flatten().collect();
     if !files.is_empty() || snapshot.protocol().has_writer_feature("v2Checkpoint") {
         let staying: Vec<Checkpoint> = listing.checkpoints.iter().filter(|c| c.version >= kept).cloned().collect();
@@ -124,6 +126,18 @@ fn is_readable(snapshot: &Snapshot, checkpoint: &Checkpoint) -> bool {
 /// Whether a file is older; of a store that does not tell times, which gives 0, none is.
 fn is_before(modified: i64, time: i64) -> bool {
     modified > 0 && modified < time
+}
+
+/// Staged commits, older than `before`, of versions that nobody needs from there any more: those before `kept`. What was staged
+/// and never ratified goes with them.
+fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
+    if !snapshot.protocol().has_writer_feature("catalogManaged") {
+        return Ok(Vec::new());
+    }
+    let name = |path: &str| path.rsplit('/').next().and_then(log_path::staged_version);
+    let mut staged = snapshot.stores().root().list_from(STAGED_DIR, "")?;
+    staged.retain(|object| name(&object.path).is_some_and(|version| version < kept) && is_before(object.modified_ms, before));
+    Ok(staged.into_iter().map(|object| object.path).collect())
 }
 
 /// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot be read.

@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Env};
-use crate::log::{CommitFile, TailCommit};
+use crate::log::{Catalog, CommitFile, Tail, TailCommit};
 use crate::protocol::log_path::{self, LOG_DIR};
-use crate::store::{File, Put, Role, Store, Turn};
+use crate::store::{File, Put, Role, Store, Stores, Turn};
 
 /// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,63 +130,45 @@ fn backoff(store: &Arc<dyn Store>) -> Backoff {
     }
 }
 
-/// What a catalog that manages a table's commits must do.
-pub trait Catalog: Debug + Send + Sync {
-    /// Makes the staged commit the one of its version, if the version before it is the newest. Of any number of calls for
-    /// one version one succeeds.
-    ///
-    /// # Errors
-    /// When it is certain that it was not made.
-    fn ratify(&self, commit: &TailCommit) -> Result<Put>;
-
-    /// The ratified commit of a version, as long as the catalog knows it.
-    ///
-    /// # Errors
-    /// What the catalog says.
-    fn commit(&self, version: i64) -> Result<Option<TailCommit>>;
-
-    /// Ratified commits that were not published yet, ascending.
-    ///
-    /// # Errors
-    /// What the catalog says.
-    fn unpublished(&self) -> Result<Vec<TailCommit>>;
-
-    /// Told that commits up to this one are published.
-    ///
-    /// # Errors
-    /// What the catalog says.
-    fn published(&self, version: i64) -> Result<()>;
-}
-
 /// Commits of a catalog-managed table: staged as files of their own, ratified by the catalog, then published.
+///
+/// A staged file that was not ratified stays: a catalog that says no may say so of its own earlier yes, whose answer was lost.
 #[derive(Debug, Clone)]
 pub struct CatalogCommitter {
-    store: Arc<dyn Store>,
+    stores: Arc<Stores>,
     catalog: Arc<dyn Catalog>,
     env: Arc<dyn Env>,
 }
 
-/// The folder of staged commits.
-const STAGED: &str = "_staged_commits";
-
 impl CatalogCommitter {
-    /// Commits to the log of the table at the root of `store` by way of `catalog`.
+    /// Commits to a table's log by way of `catalog`.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, catalog: Arc<dyn Catalog>, env: Arc<dyn Env>) -> Self {
-        Self { store, catalog, env }
+    pub fn new(stores: Arc<Stores>, catalog: Arc<dyn Catalog>, env: Arc<dyn Env>) -> Self {
+        Self { stores, catalog, env }
     }
 
-    fn staged_path(commit: &TailCommit) -> String {
-        if commit.path.contains('/') { commit.path.clone() } else { format!("{LOG_DIR}/{STAGED}/{}", commit.path) }
+    fn tail(&self) -> Result<Tail> {
+        let tail = self.catalog.tail()?;
+        tail.check()?;
+        Ok(tail)
+    }
+
+    fn published(&self, version: i64) -> Result<Option<Found>> {
+        read(self.stores.root(), version, &log_path::commit(version))
+    }
+
+    fn staged(&self, commit: &TailCommit) -> Result<Option<Found>> {
+        let file = commit.file(&self.stores)?;
+        read(&file.store, commit.version, &file.path)
     }
 }
 
 impl Committer for CatalogCommitter {
     fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
-        let name = format!("{version:020}.{}.json", self.env.uuid());
-        let commit = TailCommit { version, path: name, size: Some(text.len() as u64) };
-        match self.store.put_if_absent(&Self::staged_path(&commit), text.clone(), Role::Essential)? {
-            Put::Created => self.catalog.ratify(&commit),
+        let commit = TailCommit { version, path: log_path::staged(version, &self.env.uuid()), size: Some(text.len() as u64) };
+        let file = commit.file(&self.stores)?;
+        match file.store.put_if_absent(&file.path, text.clone(), Role::Essential)? {
+            Put::Created => self.catalog.ratify(&commit, text),
             // Nobody knows the file's name but us, and the catalog was not asked: nothing was committed.
             Put::Exists => Err(Error::internal(format!("a staged commit named {} was there already", commit.path))),
             Put::Unknown(error) | Put::Unsynced(error) => Err(error),
@@ -194,29 +176,50 @@ impl Committer for CatalogCommitter {
     }
 
     fn read(&self, version: i64) -> Result<Option<Found>> {
-        // The catalog's word for a version holds before a published file's.
-        if let Some(commit) = self.catalog.commit(version)? {
-            return match read(&self.store, version, &Self::staged_path(&commit))? {
-                Some(found) => Ok(Some(found)),
-                None => read(&self.store, version, &log_path::commit(version)),
-            };
+        // The catalog's word for a version holds before a published file's, and nothing exists beyond its newest one.
+        let tail = self.tail()?;
+        if tail.latest.is_none_or(|latest| version > latest) {
+            return Ok(None);
         }
-        read(&self.store, version, &log_path::commit(version))
+        let staged = tail.get(version).map(|commit| self.staged(commit)).transpose()?.flatten();
+        match staged {
+            Some(found) => Ok(Some(found)),
+            None => match self.published(version)? {
+                Some(found) => Ok(Some(found)),
+                None => Err(Error::storage(format!("version {version} is ratified, but neither its staged commit nor a published one is there"), true)),
+            },
+        }
     }
 
     fn publish(&self, version: i64) -> Result<()> {
-        for commit in self.catalog.unpublished()?.into_iter().filter(|commit| commit.version <= version) {
-            let (text, _) = self.store.get(&Self::staged_path(&commit)).wait()?;
-            match self.store.put_if_absent(&log_path::commit(commit.version), text, Role::Essential)? {
-                Put::Created | Put::Exists => self.catalog.published(commit.version)?,
+        let tail = self.tail()?;
+        for commit in tail.commits.iter().filter(|commit| commit.version <= version) {
+            // In order: a version is published after the one before it.
+            let Some(staged) = self.staged(commit)? else {
+                match self.published(commit.version)? {
+                    Some(_) => continue,
+                    None => return Err(Error::storage(format!("the staged commit `{}` is not there", commit.path), false).at_version(commit.version)),
+                }
+            };
+            match self.stores.root().put_if_absent(&log_path::commit(commit.version), staged.text.clone(), Role::Essential)? {
+                Put::Created => {}
+                Put::Exists => {
+                    if self.published(commit.version)?.is_some_and(|published| published.text != staged.text) {
+                        let other = format!("`{}` is not the commit that the catalog ratified: somebody wrote past it", log_path::commit(commit.version));
+                        return Err(Error::corrupt(other).at_version(commit.version));
+                    }
+                }
                 Put::Unknown(error) | Put::Unsynced(error) => return Err(error),
             }
         }
-        Ok(())
+        match tail.commits.last() {
+            Some(last) => self.catalog.published(version.min(last.version)),
+            None => Ok(()),
+        }
     }
 
     fn backoff(&self) -> Backoff {
-        backoff(&self.store)
+        backoff(self.stores.root())
     }
 
     fn is_catalog(&self) -> bool {

@@ -20,7 +20,7 @@ mod prepare;
 mod rebase;
 mod transaction;
 
-pub use committer::{Backoff, Catalog, CatalogCommitter, Committer, FileCommitter, Found};
+pub use committer::{Backoff, CatalogCommitter, Committer, FileCommitter, Found};
 pub use conflict::{Adopted, Winner, check};
 pub use intent::{Intent, Isolation, Operation, Reads};
 pub use machine::{Event, Machine, Outcome, Step};

@@ -18,6 +18,9 @@ use crate::protocol::schema::StructType;
 use crate::protocol::{properties, schema_change, table};
 use crate::snapshot::Snapshot;
 
+/// What a catalog-managed table must have switched on.
+const TIMESTAMPS: &str = "delta.enableInCommitTimestamps";
+
 /// What a caller put together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Draft {
@@ -45,15 +48,27 @@ impl std::fmt::Debug for Revalidate {
 pub(super) fn prepare(mut draft: Draft, base: Option<&Snapshot>, is_catalog: bool, env: &dyn Env, cancel: &Cancel) -> Result<(Intent, View)> {
     let now = env.now_ms();
     check_operation(&draft.operation)?;
-    let (protocol, metadata) = take_table(&mut draft.actions)?;
+    let (mut protocol, mut metadata) = take_table(&mut draft.actions)?;
+    if is_catalog {
+        // Whatever a catalog makes it manages, and what it manages has timestamps in its commits.
+        if base.is_none() {
+            protocol = protocol.map(|protocol| features::with_features(&protocol, &BTreeSet::from(["catalogManaged".to_owned()])));
+        }
+        if let Some(new) = &mut metadata {
+            new.configuration.entry(TIMESTAMPS.to_owned()).or_insert_with(|| "true".to_owned());
+        }
+    }
     check_once(&draft.actions)?;
     let table = Table::new(base, protocol, metadata)?;
     if table.protocol.has_writer_feature("catalogManaged") != is_catalog {
         return Err(if is_catalog {
-            Error::invalid("a catalog was given for a table without the feature `catalogManaged`")
+            Error::invalid("a committer was given for a table without the feature `catalogManaged`; open it without one")
         } else {
-            Error::unsupported_feature("catalogManaged", "the table's commits are managed by a catalog; commit through it, or nobody else will see the commit")
+            Error::unsupported_feature("catalogManaged", "the table's commits are managed by a catalog; open it with a `committer` to commit through it, or nobody else will see the commit")
         });
+    }
+    if is_catalog && !table.metadata.flag(TIMESTAMPS) {
+        return Err(Error::invalid(format!("`{TIMESTAMPS}` must stay true: a catalog manages the table")));
     }
     complete(&mut draft.actions, now);
     let removed = table.check_files(base, &draft.actions)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::committer::{Committer, FileCommitter, Found};
+use super::committer::{CatalogCommitter, Committer, FileCommitter, Found};
 use super::intent::{Isolation, Operation, canonical};
 use super::machine::{Event, Machine, Outcome, Step};
 use super::prepare::{Draft, Revalidate, prepare};
@@ -206,9 +206,10 @@ impl Transaction {
             Base::Table(snapshot) => snapshot.log().clone(),
             Base::Nothing(log, _) => log.clone(),
         };
-        let committer: Arc<dyn Committer> = match &options.committer {
-            Some(committer) => Arc::clone(committer),
-            None => Arc::new(FileCommitter::new(Arc::clone(log.stores().root()))),
+        let committer: Arc<dyn Committer> = match (&options.committer, log.catalog()) {
+            (Some(committer), _) => Arc::clone(committer),
+            (None, Some(catalog)) => Arc::new(CatalogCommitter::new(Arc::clone(log.stores()), Arc::clone(catalog), Arc::clone(&options.env))),
+            (None, None) => Arc::new(FileCommitter::new(Arc::clone(log.stores().root()))),
         };
         self.draft.isolation = self.draft.isolation.or(options.isolation);
         let lens = self.snapshot().filter(|_| !self.draft.reads.predicates.is_empty()).map(|s| Lens::new(s, self.draft.reads.predicates.clone()));
@@ -227,12 +228,10 @@ impl Transaction {
         let outcome = drive(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
         let commit_time = started.elapsed().saturating_sub(prepare_time);
 
-        let mut warnings = Vec::new();
-        if let Err(error) = committer.publish(outcome.version) {
-            warnings.push(error);
-        }
         // From here on nothing may look like a failure: the version is made.
-        let snapshot = after(&self.base, &log, committer.as_ref(), &outcome, seen).map_err(|error| warnings.push(error)).ok();
+        let mut warnings = Vec::new();
+        let is_published = committer.publish(outcome.version).map_err(|error| warnings.push(error)).is_ok();
+        let snapshot = after(&self.base, &log, committer.as_ref(), &outcome, seen, is_published).map_err(|error| warnings.push(error)).ok();
         Ok(Committed {
             version: outcome.version,
             snapshot,
@@ -296,13 +295,20 @@ fn drive(
 }
 
 /// The snapshot of the version that was made: the one before with the commits that came since, which were all read.
-fn after(base: &Base, log: &Log, committer: &dyn Committer, outcome: &Outcome, mut seen: Vec<Found>) -> Result<Snapshot> {
+/// `is_published` says that they all lie in the log by now.
+fn after(base: &Base, log: &Log, committer: &dyn Committer, outcome: &Outcome, mut seen: Vec<Found>, is_published: bool) -> Result<Snapshot> {
     let snapshot = match base {
         Base::Table(snapshot) => snapshot,
         Base::Nothing(_, options) => return Snapshot::open(log.clone(), Some(outcome.version), *options),
     };
+    if is_published {
+        // Staged files are deleted some day.
+        for found in &mut seen {
+            found.file.file = File { store: Arc::clone(log.stores().root()), path: log_path::commit(found.file.version), size: Some(found.text.len() as u64) };
+        }
+    }
     if !seen.iter().any(|found| found.file.version == outcome.version) {
-        seen.push(match committer.is_catalog().then(|| committer.read(outcome.version)).transpose()?.flatten() {
+        seen.push(match (!is_published).then(|| committer.read(outcome.version)).transpose()?.flatten() {
             Some(found) => found,
             None => own(log, outcome),
         });

@@ -3,28 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::catalog::{Authority, Catalog, Tail, TailCommit};
 use super::segment::{Checkpoint, CheckpointKind, CommitFile, Segment, Skip};
 use super::{Checksum, Hint};
 use crate::error::{Error, Missing, Result};
 use crate::protocol::log_path::{self, LAST_CHECKPOINT, LOG_DIR, LogFile};
 use crate::store::{File, ObjectMeta, Store, Stores};
 
-/// A commit that a catalog ratified, given by the caller: the newest versions of a catalog-managed table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TailCommit {
-    /// Its version.
-    pub version: i64,
-    /// Where it is: a name in `_delta_log/_staged_commits`, a path below the table, or a URL.
-    pub path: String,
-    /// Its size in bytes, where known.
-    pub size: Option<u64>,
-}
-
 /// Where a table's log is.
 #[derive(Debug, Clone)]
 pub struct Log {
     stores: Arc<Stores>,
-    tail: Vec<TailCommit>,
+    authority: Authority,
 }
 
 impl Log {
@@ -32,16 +22,33 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a tail with gaps.
-    pub fn new(stores: Arc<Stores>, mut tail: Vec<TailCommit>) -> Result<Self> {
-        tail.sort_by_key(|commit| commit.version);
-        for pair in tail.windows(2) {
-            if let [a, b] = pair
-                && a.version + 1 != b.version
-            {
-                return Err(Error::invalid(format!("`log_tail` is not contiguous: version {} is followed by {}", a.version, b.version)));
-            }
+    pub fn new(stores: Arc<Stores>, tail: Vec<TailCommit>) -> Result<Self> {
+        let authority = if tail.is_empty() { Authority::Log } else { Authority::Caller(Tail::of(tail)?) };
+        Ok(Self { stores, authority })
+    }
+
+    /// The log below the root of a table whose commits `catalog` manages: it is asked for the newest ones, and to ratify new
+    /// ones.
+    #[must_use]
+    pub fn managed(stores: Arc<Stores>, catalog: Arc<dyn Catalog>) -> Self {
+        Self { stores, authority: Authority::Catalog(catalog) }
+    }
+
+    /// The catalog that manages the commits, if one was given.
+    #[must_use]
+    pub fn catalog(&self) -> Option<&Arc<dyn Catalog>> {
+        match &self.authority {
+            Authority::Catalog(catalog) => Some(catalog),
+            Authority::Log | Authority::Caller(_) => None,
         }
-        Ok(Self { stores, tail })
+    }
+
+    /// The commit that the catalog names, as a file.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] for a place that tables must not point to.
+    pub fn tail_file(&self, commit: &TailCommit) -> Result<CommitFile> {
+        Ok(CommitFile { first: commit.version, version: commit.version, file: commit.file(&self.stores)?, modified_ms: 0 })
     }
 
     /// The table's stores.
@@ -82,6 +89,8 @@ impl Log {
 
     /// The same; `hint` says what lies at `from`.
     fn list_behind(&self, from: i64, hint: Option<&Hint>) -> Result<Listing> {
+        // Asked before the listing: what is published in between is in both then, never in neither.
+        let tail = self.authority.tail()?;
         let mut listing = if self.store().can_list() {
             let after = if from <= 0 { String::new() } else { format!("{from:020}") };
             Listing::from_objects(from, self.store().list_from(LOG_DIR, &after)?, |meta| self.file(meta))
@@ -89,27 +98,36 @@ impl Log {
             self.probe(from, hint)?
         };
         self.store().url().clone_into(&mut listing.url);
-        self.add_tail(&mut listing)?;
+        if let Some(tail) = tail {
+            self.add_tail(&mut listing, &tail)?;
+        }
         Ok(listing)
     }
 
-    fn add_tail(&self, listing: &mut Listing) -> Result<()> {
-        let Some(last) = self.tail.last() else { return Ok(()) };
-        for commit in &self.tail {
-            let name = match commit.path.split_once('/') {
-                None if commit.path.ends_with(".json") && commit.path.matches('.').count() > 1 => format!("{LOG_DIR}/_staged_commits/{}", commit.path),
-                None => format!("{LOG_DIR}/{}", commit.path),
-                Some(_) => commit.path.clone(),
+    fn add_tail(&self, listing: &mut Listing, tail: &Tail) -> Result<()> {
+        let Some(latest) = tail.latest else {
+            return match listing.newest() {
+                None => Ok(()),
+                Some(newest) => Err(Error::invalid(format!(
+                    "the committer knows of no commit of the table at {}, which has versions up to {newest}; it belongs to another table",
+                    listing.url
+                ))),
             };
-            let file = self.stores.file(&name, commit.size)?;
-            listing.commits.insert(commit.version, CommitFile { first: commit.version, version: commit.version, file, modified_ms: 0 });
+        };
+        for commit in &tail.commits {
+            listing.commits.insert(commit.version, self.tail_file(commit)?);
         }
         // The catalog's latest version wins over whatever else was published or left behind.
-        listing.commits.split_off(&(last.version + 1));
-        listing.checksums.split_off(&(last.version + 1));
-        listing.checkpoints.retain(|c| c.version <= last.version);
-        listing.compactions.retain(|c| c.version <= last.version);
-        Ok(())
+        listing.commits.split_off(&(latest + 1));
+        listing.checksums.split_off(&(latest + 1));
+        listing.checkpoints.retain(|c| c.version <= latest);
+        listing.compactions.retain(|c| c.version <= latest);
+        match listing.newest() {
+            Some(newest) if newest >= latest => Ok(()),
+            _ => Err(Error::corrupt(format!("version {latest}, which is the newest by the catalog, is neither in its `log_tail` nor published"))
+                .at_version(latest)
+                .at_file(&listing.url)),
+        }
     }
 
     /// For stores that cannot list: asks for one version after the other.

@@ -5,17 +5,21 @@
 //! hints as well, as long as the commits are there: [`Listing::segment`] takes how many of them to do without, and the
 //! snapshot asks again with more of them left out whenever one turns out to be damaged.
 //!
+//! The newest versions of a catalog-managed table are those that its catalog names, see [`Catalog`].
+//!
 //! Protocol: "Delta Log Entries", "Checkpoints", "Log Compaction Files", "Last Checkpoint File".
 //! Cost: two requests (hint, list) for a table with a checkpoint; the listing's length otherwise.
 
+mod catalog;
 mod checksum;
 mod last_checkpoint;
 mod listing;
 mod segment;
 
+pub use catalog::{Catalog, Tail, TailCommit, Upkeep};
 pub use checksum::{Checksum, Totals};
 pub use last_checkpoint::Hint;
-pub use listing::{Listing, Log, TailCommit};
+pub use listing::{Listing, Log};
 pub use segment::{Checkpoint, CheckpointKind, CommitFile, Segment, Skip};
 
 #[cfg(test)]

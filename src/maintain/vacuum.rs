@@ -26,6 +26,7 @@ use crate::commit::Transaction;
 use crate::dv::DvPath;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Env, SystemEnv, map_all};
+use crate::log::Upkeep;
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Take};
 use crate::parse::{FileBatch, Wanted};
@@ -86,13 +87,11 @@ pub struct Vacuumed {
 ///
 /// # Errors
 /// [`Error::Invalid`] for a retention that is too short, [`Error::Unsupported`] for a table that this release cannot write or
-/// that a catalog manages, [`Error::Storage`]. Nothing that is needed was deleted, whatever the error.
+/// whose catalog does not permit it, [`Error::Storage`]. Nothing that is needed was deleted, whatever the error.
 pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<Inventory>, cancel: &Cancel) -> Result<Vacuumed> {
     let root = snapshot.stores().root();
     features::check_writable(snapshot.protocol()).at_file(root.url()).at_version(snapshot.version())?;
-    if snapshot.protocol().has_writer_feature("catalogManaged") {
-        return Err(Error::unsupported_feature("catalogManaged", "the files of a table with the feature `catalogManaged` are vacuumed by its catalog"));
-    }
+    snapshot.check_upkeep(Upkeep::Vacuum)?;
     let of_table = properties::value(&snapshot.metadata().configuration, RETENTION).and_then(properties::duration_ms).unwrap_or(0);
     let retention = options.retention_ms.unwrap_or(of_table);
     check_retention(retention, of_table, options.enforce_retention)?;

@@ -10,6 +10,8 @@ pub const LOG_DIR: &str = "_delta_log";
 pub const LAST_CHECKPOINT: &str = "_delta_log/_last_checkpoint";
 /// The folder of checkpoint sidecars.
 pub const SIDECAR_DIR: &str = "_delta_log/_sidecars";
+/// The folder of commits that are up to a catalog.
+pub const STAGED_DIR: &str = "_delta_log/_staged_commits";
 
 /// What kind of file a name in the log stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +104,20 @@ pub fn compaction(first: i64, last: i64) -> String {
     format!("{LOG_DIR}/{first:020}.{last:020}.compacted.json")
 }
 
+/// `n.uuid.json`: a staged commit's name in [`STAGED_DIR`].
+#[must_use]
+pub fn staged(version: i64, uuid: &str) -> String {
+    format!("{version:020}.{uuid}.json")
+}
+
+/// The version in the name of a staged commit.
+#[must_use]
+pub fn staged_version(name: &str) -> Option<i64> {
+    let (version, rest) = name.split_once('.')?;
+    let uuid = rest.strip_suffix(".json")?;
+    (!uuid.is_empty() && !uuid.contains('.')).then(|| number(version, 20))?
+}
+
 /// The version in a commit's path: published (`…/n.json`) or staged (`…/_staged_commits/n.uuid.json`).
 #[must_use]
 pub fn commit_version(path: &str) -> Option<i64> {
@@ -135,6 +151,8 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(LogFile::parse(&name), expected, "{name}");
         }
+        assert_eq!(staged_version(&staged(10, "abc")), Some(10));
+        assert_eq!([staged_version(&format!("{v}.json")), staged_version("10.abc.json"), staged_version(&format!("{v}.abc.crc"))], [None; 3]);
         assert_eq!(commit_version(&format!("s3://b/t/_delta_log/_staged_commits/{v}.abc.json")), Some(10));
     }
 }

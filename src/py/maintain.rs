@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use super::arrow::import_stream;
 use super::checkpoint::{answer, options};
 use super::runtime::wait_settled;
-use super::snapshot::{Snapshot, open_log};
+use super::snapshot::{Newest, Snapshot, open_log};
 use super::table::warned;
 use crate::error::{Error, Result};
 use crate::maintain::{self, Inventory};
@@ -106,7 +106,7 @@ pub(super) fn clone_table(
 ) -> PyResult<String> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
-        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
+        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Newest::default())?;
         let done = maintain::clone(&core, log, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.done))
     })?;
@@ -119,7 +119,7 @@ pub(super) fn clone_table(
 #[pyo3(signature = (uri, options_json, storage_options=None))]
 pub(super) fn convert_to_delta(py: Python<'_>, uri: String, options_json: String, storage_options: Option<HashMap<String, String>>) -> PyResult<String> {
     let (json, done) = wait_settled(py, move |cancel| {
-        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
+        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Newest::default())?;
         let done = maintain::convert(log, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.done))
     })?;

@@ -3,6 +3,7 @@
 //! Nothing here decides anything about Delta. Every call that can take long goes through [`runtime::wait`].
 
 mod arrow;
+mod catalog;
 mod checkpoint;
 mod error;
 mod files;

@@ -8,6 +8,7 @@ use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 
 use super::arrow::{ArrowSchemaExport, ArrowStream};
+use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::runtime::wait;
 use super::store::PyStore;
@@ -15,7 +16,7 @@ use crate::error::{Error, Missing, Result};
 use crate::exec::{Cancel, Progress};
 use crate::expr::Bound as BoundExpr;
 use crate::history::{self, Search};
-use crate::log::{Log, TailCommit};
+use crate::log::{Catalog, Log, TailCommit};
 use crate::protocol::calendar::Zone;
 use crate::protocol::schema::TextLayout;
 use crate::scan::{self, ActionColumns, Batches, ChangeRequest, MetadataColumn, ScanRequest};
@@ -27,7 +28,7 @@ use crate::store::{self, Foreign, Options, Store, Stores};
 pub(super) struct Snapshot {
     core: Core,
     uri: String,
-    /// Whether the table's store is one made in Python.
+    /// Whether the table's store or its committer is one made in Python.
     python_store: bool,
 }
 
@@ -44,13 +45,30 @@ pub(super) fn read_options(options: &HashMap<String, String>) -> Result<ReadOpti
     Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
 }
 
-pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, tail: Vec<TailCommit>) -> Result<Log> {
+/// Who knows the newest versions of a table beside its log.
+#[derive(Debug)]
+pub(super) enum Newest {
+    Tail(Vec<TailCommit>),
+    Catalog(Arc<dyn Catalog>),
+}
+
+impl Default for Newest {
+    fn default() -> Self {
+        Self::Tail(Vec::new())
+    }
+}
+
+pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, newest: Newest) -> Result<Log> {
     let root = match store {
         Some(store) => store,
         None => store::open(uri, &storage)?,
     };
     let foreign = options.get("allow_foreign_paths").map(|text| Foreign::parse(text)).unwrap_or_default();
-    Log::new(Arc::new(Stores::new(root, storage, foreign)), tail)
+    let stores = Arc::new(Stores::new(root, storage, foreign));
+    match newest {
+        Newest::Tail(tail) => Log::new(stores, tail),
+        Newest::Catalog(catalog) => Ok(Log::managed(stores, catalog)),
+    }
 }
 
 impl Snapshot {
@@ -105,7 +123,7 @@ impl Snapshot {
 #[pymethods]
 impl Snapshot {
     #[staticmethod]
-    #[pyo3(signature = (uri, version=None, timestamp_ms=None, storage_options=None, log_tail=None, store=None, options=None))]
+    #[pyo3(signature = (uri, version=None, timestamp_ms=None, storage_options=None, log_tail=None, store=None, options=None, committer=None))]
     #[allow(clippy::too_many_arguments)]
     fn open(
         py: Python<'_>,
@@ -116,14 +134,16 @@ impl Snapshot {
         log_tail: Option<Vec<(String, i64, i64)>>,
         store: Option<Py<PyAny>>,
         options: Option<HashMap<String, String>>,
+        committer: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let python_store = store.is_some();
+        let python_store = store.is_some() || committer.is_some();
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
         let tail: Vec<TailCommit> = log_tail
             .unwrap_or_default()
             .into_iter()
             .map(|(path, version, size)| TailCommit { version, path, size: u64::try_from(size).ok().filter(|s| *s > 0) })
             .collect();
+        let catalog = PyCatalog::wrap(committer);
         let name = uri.clone();
         let core = wait(py, move |_| {
             let options = options.unwrap_or_default();
@@ -133,7 +153,7 @@ impl Snapshot {
                 .get("max_table_version")
                 .map(|v| v.parse::<i64>().map_err(|_| Error::invalid(format!("`max_table_version` must be a number, not `{v}`"))))
                 .transpose()?;
-            let log = open_log(&name, store, storage_options.unwrap_or_default(), &options, tail)?;
+            let log = open_log(&name, store, storage_options.unwrap_or_default(), &options, catalog.map_or(Newest::Tail(tail), Newest::Catalog))?;
             let snapshot = Core::open(log, version.or(newest), read)?;
             match timestamp_ms {
                 Some(time) => snapshot.at(Some(history::version_at(&snapshot, time, Search::AtOrBefore)?)),
@@ -368,7 +388,7 @@ fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
 #[pyo3(signature = (uri, storage_options=None))]
 pub(super) fn is_deltatable(py: Python<'_>, uri: String, storage_options: Option<HashMap<String, String>>) -> PyResult<bool> {
     wait(py, move |_| {
-        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Vec::new())?;
+        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Newest::default())?;
         match log.segment(None) {
             Ok(_) => Ok(true),
             Err(Error::NotFound { kind: Missing::Table, .. }) => Ok(false),

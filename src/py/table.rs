@@ -11,9 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::arrow::import_stream;
+use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::runtime::{wait, wait_settled};
-use super::snapshot::{Snapshot, open_log, read_options};
+use super::snapshot::{Newest, Snapshot, open_log, read_options};
 use super::store::PyStore;
 use crate::command::{Choices, Done};
 use crate::error::{Error, Result};
@@ -41,7 +42,7 @@ struct Target {
 
 enum TargetPlace {
     Known(crate::snapshot::Snapshot),
-    Location(Option<Arc<dyn Store>>, HashMap<String, String>, HashMap<String, String>),
+    Location(Option<Arc<dyn Store>>, HashMap<String, String>, HashMap<String, String>, Newest),
 }
 
 impl Target {
@@ -51,20 +52,22 @@ impl Target {
         storage: Option<HashMap<String, String>>,
         store: Option<Py<PyAny>>,
         options: Option<HashMap<String, String>>,
+        committer: Option<Py<PyAny>>,
     ) -> Self {
         if let Some(snapshot) = snapshot {
             let (uri, python_store) = snapshot.origin();
             return Self { place: TargetPlace::Known(snapshot.core().clone()), uri, python_store };
         }
-        let python_store = store.is_some();
+        let python_store = store.is_some() || committer.is_some();
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
-        Self { place: TargetPlace::Location(store, storage.unwrap_or_default(), options.unwrap_or_default()), uri, python_store }
+        let newest = PyCatalog::wrap(committer).map(Newest::Catalog).unwrap_or_default();
+        Self { place: TargetPlace::Location(store, storage.unwrap_or_default(), options.unwrap_or_default(), newest), uri, python_store }
     }
 
     fn open(place: TargetPlace, uri: &str) -> Result<Place> {
         match place {
             TargetPlace::Known(snapshot) => Ok(Place::Table(snapshot)),
-            TargetPlace::Location(store, storage, options) => Place::open(open_log(uri, store, storage, &options, Vec::new())?, read_options(&options)?),
+            TargetPlace::Location(store, storage, options, newest) => Place::open(open_log(uri, store, storage, &options, newest)?, read_options(&options)?),
         }
     }
 }
@@ -88,7 +91,8 @@ fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) -> PyResult
 
 /// Makes a table without rows.
 #[pyfunction]
-#[pyo3(signature = (uri, schema, options, storage_options=None, store=None, open_options=None))]
+#[pyo3(signature = (uri, schema, options, storage_options=None, store=None, open_options=None, committer=None))]
+#[allow(clippy::too_many_arguments)]
 pub(super) fn create_table(
     py: Python<'_>,
     uri: String,
@@ -97,8 +101,9 @@ pub(super) fn create_table(
     storage_options: Option<HashMap<String, String>>,
     store: Option<Py<PyAny>>,
     open_options: Option<HashMap<String, String>>,
+    committer: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
-    let Target { place, uri, python_store } = Target::new(uri, None, storage_options, store, open_options);
+    let Target { place, uri, python_store } = Target::new(uri, None, storage_options, store, open_options, committer);
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
         let options: CreateOptions = parsed("options", &options)?;
@@ -186,7 +191,7 @@ pub(super) struct TableWrite {
 impl TableWrite {
     /// Settles what the table will be; `None` where there is nothing to do.
     #[staticmethod]
-    #[pyo3(signature = (uri, options, data=None, actions=None, schema=None, snapshot=None, storage_options=None, store=None, open_options=None))]
+    #[pyo3(signature = (uri, options, data=None, actions=None, schema=None, snapshot=None, storage_options=None, store=None, open_options=None, committer=None))]
     #[allow(clippy::too_many_arguments)]
     fn plan(
         py: Python<'_>,
@@ -199,8 +204,9 @@ impl TableWrite {
         storage_options: Option<HashMap<String, String>>,
         store: Option<Py<PyAny>>,
         open_options: Option<HashMap<String, String>>,
+        committer: Option<Py<PyAny>>,
     ) -> PyResult<Option<Self>> {
-        let Target { place, uri, python_store } = Target::new(uri, snapshot, storage_options, store, open_options);
+        let Target { place, uri, python_store } = Target::new(uri, snapshot, storage_options, store, open_options, committer);
         let stream = data.map(import_stream).transpose()?;
         let arrow = stream.as_ref().map(RecordBatchReader::schema);
         let name = uri.clone();

@@ -278,7 +278,7 @@ impl Alter<'_> {
         if iceberg.iter().any(|key| metadata.flag(key) && !snapshot.metadata().flag(key)) && scan::plan(snapshot, None, self.cancel)?.files > 0 {
             return Err(Error::unsupported("Iceberg compatibility cannot be switched on for a table with files: they would have to be rewritten"));
         }
-        if protocol.has_writer_feature("catalogManaged") {
+        if protocol.has_writer_feature("catalogManaged") && !snapshot.protocol().has_writer_feature("catalogManaged") {
             return Err(Error::unsupported_feature("catalogManaged", "a table is given to a catalog by the catalog, not by a property"));
         }
         Ok(Altered { protocol, ..self.metadata(metadata, operation) })

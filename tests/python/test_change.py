@@ -262,8 +262,8 @@ def test_wrong_updates_are_refused(tmp_path: pathlib.Path) -> None:
         ({"updates": {"n": "m + 1"}}, "m"),
         ({"updates": {"n": "date '2026-01-01'"}}, "type"),
         ({"updates": {}}, "nothing to update"),
-        ({}, "either"),
-        ({"updates": {"n": "1"}, "new_values": {"n": 1}}, "either"),
+        ({}, "Either updates or new_values"),
+        ({"updates": {"n": "1"}, "new_values": {"n": 1}}, "updates and new_values at same time"),
         ({"new_values": {"n": object()}}, "object"),
         ({"new_values": {"n": [1]}}, "list"),
     ):

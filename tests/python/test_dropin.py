@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import deltafast
+from deltafast.transaction import RemoveAction
 from tablekit import dv, log
 
 ROOT = Path(__file__).parents[2]
@@ -298,6 +299,43 @@ def test_programs_of_others_run_unchanged(program, way, tmp_path, installed, wit
     else:
         out = run([program], tmp_path, with_vectors, path=[installed], cwd=tmp_path)
     assert out.splitlines()[-1] == "done"
+
+
+def test_what_became_a_keyword_is_taken_by_position_with_a_warning(tmp_path):
+    schema = deltafast.Schema([deltafast.Field("id", "long")])
+    me = deltafast.CommitProperties(custom_metadata={"who": "me"})
+    hooks = deltafast.PostCommitHookProperties(create_checkpoint=False)
+    with pytest.warns(DeprecationWarning, match=r"create\(\) takes commit_properties by keyword"):
+        table = deltafast.DeltaTable.create(tmp_path, schema, "error", None, None, None, None, None, me)
+    deltafast.write_deltalake(table, pa.table({"id": [1, 2]}), mode="append")
+    # Some of deltalake's methods have the hooks first.
+    with pytest.warns(DeprecationWarning, match="post_commithook_properties, commit_properties by keyword"):
+        table.delete("id = 1", None, hooks, me)
+    with pytest.warns(DeprecationWarning, match="by keyword"):
+        table.alter.set_table_properties({"custom": "x"}, True, me, hooks)
+    with pytest.warns(DeprecationWarning, match="full, keep_versions by keyword"):
+        assert len(table.vacuum(0, True, False, None, None, True, [])) == 1
+    assert [entry.get("who") for entry in table.history()] == ["me", "me", None, "me"]
+    with pytest.raises(TypeError, match="multiple values for 'commit_properties'"):
+        table.delete("id = 1", None, hooks, me, commit_properties=me)
+    with pytest.raises(TypeError, match=r"at most 4 arguments by position, not 5"):
+        table.delete("id = 1", None, hooks, me, me)
+    assert table.version() == 3
+
+
+def test_the_history_has_texts_for_parameters(tmp_path):
+    deltafast.write_deltalake(tmp_path, pa.table({"id": [1]}))
+    for _ in range(2):
+        deltafast.write_deltalake(tmp_path, pa.table({"id": [1]}), mode="overwrite")
+    table = deltafast.DeltaTable(tmp_path)
+    table.vacuum(0, False, False)
+    assert table.history()[1]["operationParameters"] == {
+        "retentionCheckEnabled": "false",
+        "specifiedRetentionMillis": "0",
+        "defaultRetentionMillis": "604800000",
+    }
+    with pytest.raises(deltafast.InvalidArgumentError, match=r"RemoveAction cannot be given with mode='overwrite'"):
+        table.create_write_transaction([RemoveAction("x.parquet")], "overwrite", table.schema())
 
 
 def test_vectors_are_as_long_as_their_files(with_vectors):

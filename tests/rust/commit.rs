@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use deltafast::commit::{Catalog, CatalogCommitter, CommitOptions, Committed, Isolation, Operation, Transaction};
+use bytes::Bytes;
+use deltafast::commit::{CommitOptions, Committed, Isolation, Operation, Transaction};
 use deltafast::error::{Error, Result};
-use deltafast::exec::SystemEnv;
-use deltafast::log::{Log, TailCommit};
+use deltafast::log::{Catalog, Log, Tail, TailCommit};
 use deltafast::protocol::action::{DomainMetadata, Txn};
 use deltafast::protocol::commit_line::{Action, Add, DeletionVector};
 use deltafast::protocol::table::{Context, set_properties};
@@ -574,69 +574,102 @@ fn a_feature_is_dropped_beside_other_writers_if_somebody_looks_again() {
     }
 }
 
-/// A catalog in memory: the commit after the newest is ratified, and no other.
+/// A catalog in memory: the commit after the newest is ratified, and no other; it forgets what is published.
 #[derive(Debug, Default)]
 struct MemoryCatalog {
     commits: Mutex<BTreeMap<i64, TailCommit>>,
-    published: Mutex<i64>,
+    published: Mutex<Option<i64>>,
+    /// Answers of `ratify` that are lost: before it was done (false) or after (true).
+    lost: Mutex<Vec<bool>>,
 }
 
 impl Catalog for MemoryCatalog {
-    fn ratify(&self, commit: &TailCommit) -> Result<Put> {
-        let mut commits = self.commits.lock().unwrap();
+    fn tail(&self) -> Result<Tail> {
+        let (commits, published) = (self.commits.lock().unwrap(), self.published.lock().unwrap());
+        let unpublished = commits.iter().filter(|(version, _)| published.is_none_or(|published| **version > published));
+        Ok(Tail { latest: commits.keys().next_back().copied(), commits: unpublished.map(|(_, commit)| commit.clone()).collect() })
+    }
+
+    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<Put> {
+        let (mut commits, lost) = (self.commits.lock().unwrap(), self.lost.lock().unwrap().pop());
+        assert_eq!(commit.size, Some(text.len() as u64));
+        if lost == Some(false) {
+            return Ok(Put::Unknown(Error::storage("lost before", true)));
+        }
         if commits.contains_key(&commit.version) {
             return Ok(Put::Exists);
         }
-        let next = commits.keys().next_back().map_or(commit.version, |last| last + 1);
+        let next = commits.keys().next_back().map_or(0, |last| last + 1);
         assert_eq!(commit.version, next, "the catalog was asked for a version that is not next");
         commits.insert(commit.version, commit.clone());
-        Ok(Put::Created)
-    }
-
-    fn commit(&self, version: i64) -> Result<Option<TailCommit>> {
-        Ok(self.commits.lock().unwrap().get(&version).cloned())
-    }
-
-    fn unpublished(&self) -> Result<Vec<TailCommit>> {
-        let published = *self.published.lock().unwrap();
-        Ok(self.commits.lock().unwrap().range(published + 1..).map(|(_, c)| c.clone()).collect())
+        Ok(if lost.is_some() { Put::Unknown(Error::storage("lost after", true)) } else { Put::Created })
     }
 
     fn published(&self, version: i64) -> Result<()> {
         let mut published = self.published.lock().unwrap();
-        *published = version.max(*published);
+        *published = Some(version).max(*published);
         Ok(())
     }
 }
 
+fn managed(store: &Arc<dyn Store>, catalog: &Arc<MemoryCatalog>) -> Log {
+    Log::managed(Arc::clone(log(store).stores()), Arc::<MemoryCatalog>::clone(catalog))
+}
+
+/// A new table of a catalog's.
+fn managed_table() -> (Arc<dyn Store>, Arc<MemoryCatalog>, Snapshot) {
+    let (store, catalog) = (memory(), Arc::new(MemoryCatalog::default()));
+    let mut tx = Transaction::create(managed(&store, &catalog), ReadOptions::default()).unwrap();
+    tx.extend(new_table(&[]));
+    tx.set_operation(Operation::new("CREATE TABLE"));
+    let made = tx.commit(&CommitOptions::default()).unwrap();
+    assert!(made.warnings.is_empty(), "{:?}", made.warnings);
+    (store, catalog, made.snapshot.unwrap())
+}
+
 #[test]
 fn a_catalog_decides_and_commits_are_published_in_order() {
-    let store = memory();
-    let catalog = Arc::new(MemoryCatalog { published: Mutex::new(-1), ..MemoryCatalog::default() });
-    let committer = CatalogCommitter::new(Arc::clone(&store), Arc::<MemoryCatalog>::clone(&catalog), Arc::new(SystemEnv));
-    let with_catalog = CommitOptions { committer: Some(Arc::new(committer)), ..CommitOptions::default() };
-    let read = ReadOptions { catalog: true, ..ReadOptions::default() };
-    let open = |log: Log| Snapshot::open(log, None, read);
-    let mut tx = Transaction::create(log(&store), read).unwrap();
-    tx.extend(new_table(&[("delta.feature.catalogManaged", "supported"), ("delta.enableInCommitTimestamps", "true")]));
-    tx.set_operation(Operation::new("CREATE TABLE"));
+    let (store, catalog, made) = managed_table();
+    assert!(made.protocol().has_writer_feature("catalogManaged") && made.metadata().flag("delta.enableInCommitTimestamps"));
     // Not past the catalog.
-    let error = tx.clone().commit(&CommitOptions::default()).unwrap_err();
+    let alone = Snapshot::open(log(&store), None, ReadOptions { catalog: true, ..ReadOptions::default() }).unwrap();
+    let error = append(&alone, "x").commit(&CommitOptions::default()).unwrap_err();
     assert!(error.to_string().contains("managed by a catalog"), "{error}");
-    tx.commit(&with_catalog).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let (store, options) = (&store, &with_catalog);
+            let (store, catalog) = (&store, &catalog);
             scope.spawn(move || {
-                let mut now = open(log(store)).unwrap();
+                let mut now = Snapshot::open(managed(store, catalog), None, ReadOptions::default()).unwrap();
                 for n in 0..5 {
-                    let done = append(&now, &format!("{thread}-{n}")).commit(options).unwrap();
+                    let done = append(&now, &format!("{thread}-{n}")).commit(&CommitOptions::default()).unwrap();
                     now = done.snapshot.unwrap_or_else(|| panic!("{:?}", done.warnings));
                 }
             });
         }
     });
-    let log = versions(&store);
-    assert_eq!((log.len(), live(&log).len()), (21, 20));
-    assert!(catalog.unpublished().unwrap().is_empty());
+    assert_eq!((versions(&store).len(), live(&versions(&store)).len()), (21, 20));
+    assert!(catalog.tail().unwrap().commits.is_empty());
+    assert_eq!(made.at(None).unwrap().version(), 20);
+    // The catalog's word ends the table, whatever lies in the log.
+    catalog.commits.lock().unwrap().retain(|version, _| *version <= 18);
+    assert_eq!(Snapshot::open(managed(&store, &catalog), None, ReadOptions::default()).unwrap().version(), 18);
+    catalog.commits.lock().unwrap().clear();
+    let error = Snapshot::open(managed(&store, &catalog), None, ReadOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("knows of no commit"), "{error}");
+}
+
+#[test]
+fn lost_answers_of_a_catalog_are_looked_up() {
+    for (lost, attempts) in [(false, 2), (true, 1)] {
+        let (store, catalog, made) = managed_table();
+        catalog.lost.lock().unwrap().push(lost);
+        let done = append(&made, "x").commit(&CommitOptions::default()).unwrap();
+        assert_eq!((done.version, done.attempts, done.was_looked_up), (1, attempts, lost), "{lost}");
+        assert_eq!((versions(&store).len(), live(&versions(&store)).len()), (2, 1));
+    }
+    // Nobody knows, and nobody says that it failed.
+    let (_, catalog, made) = managed_table();
+    catalog.lost.lock().unwrap().extend([false; 40]);
+    let error = append(&made, "x").commit(&CommitOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::CommitUnknown { .. }), "{error}");
 }

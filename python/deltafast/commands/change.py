@@ -49,8 +49,11 @@ def update(
     hooks: PostCommitHookProperties | None,
 ) -> dict[str, Any]:
     """See `DeltaTable.update`."""
-    if (updates is None) == (new_values is None):
-        message = "give the new values either as SQL in `updates` or as Python values in `new_values`"
+    if updates is None and new_values is None:
+        message = "Either updates or new_values need to be passed to update the table."
+        raise InvalidArgumentError(message)
+    if updates is not None and new_values is not None:
+        message = "Passing updates and new_values at same time is not allowed, pick one."
         raise InvalidArgumentError(message)
     if updates is None:
         updates = {name: literal(value) for name, value in cast("Mapping[str, Any]", new_values).items()}

@@ -1,0 +1,162 @@
+//! The catalog of a catalog-managed table: it says which commits there are.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::protocol::log_path::{LOG_DIR, STAGED_DIR};
+use crate::store::{File, Put, Stores};
+
+/// A commit that a catalog ratified, or that it is asked to ratify.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TailCommit {
+    /// Its version.
+    pub version: i64,
+    /// Where it is: a name in `_delta_log/_staged_commits`, a path below the table, or a URL.
+    pub path: String,
+    /// Its size in bytes, where known.
+    pub size: Option<u64>,
+}
+
+impl TailCommit {
+    /// Where it lies.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] for a place that tables must not point to.
+    pub fn file(&self, stores: &Stores) -> Result<File> {
+        let path = match self.path.split_once('/') {
+            None if self.path.ends_with(".json") && self.path.matches('.').count() > 1 => format!("{STAGED_DIR}/{}", self.path),
+            None => format!("{LOG_DIR}/{}", self.path),
+            Some(_) => self.path.clone(),
+        };
+        stores.file(&path, self.size)
+    }
+}
+
+/// What a catalog knows of a table at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The newest version; `None` where the catalog knows of no commit.
+    pub latest: Option<i64>,
+    /// The newest commits, ascending to `latest`: at least those that are not published.
+    pub commits: Vec<TailCommit>,
+}
+
+impl Tail {
+    /// The newest commits as a caller has them.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a tail with gaps.
+    pub fn of(mut commits: Vec<TailCommit>) -> Result<Self> {
+        commits.sort_by_key(|commit| commit.version);
+        let tail = Self { latest: commits.last().map(|last| last.version), commits };
+        tail.check()?;
+        Ok(tail)
+    }
+
+    /// Whether it is contiguous and ends with the newest version.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] says what is wrong with it.
+    pub fn check(&self) -> Result<()> {
+        for pair in self.commits.windows(2) {
+            if let [a, b] = pair
+                && a.version + 1 != b.version
+            {
+                return Err(Error::invalid(format!("`log_tail` is not contiguous: version {} is followed by {}", a.version, b.version)));
+            }
+        }
+        match (self.commits.last().map(|last| last.version), self.latest) {
+            (_, Some(latest)) if latest < 0 => Err(Error::invalid(format!("the newest version of `log_tail` is {latest}; where there is none it must be None"))),
+            (Some(last), latest) if Some(last) != latest => {
+                let latest = latest.map_or_else(|| "None".to_owned(), |latest| latest.to_string());
+                Err(Error::invalid(format!("`log_tail` ends with version {last} and says that the newest version is {latest}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The commit of a version, if it is named.
+    #[must_use]
+    pub fn get(&self, version: i64) -> Option<&TailCommit> {
+        self.commits.iter().find(|commit| commit.version == version)
+    }
+}
+
+/// Work that the protocol leaves to a table's catalog unless the catalog permits it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Deleting data files.
+    Vacuum,
+    /// Deleting commits and checkpoints.
+    Cleanup,
+}
+
+impl Upkeep {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vacuum => "vacuum",
+            Self::Cleanup => "cleanup_metadata",
+        }
+    }
+}
+
+/// What a catalog that manages a table's commits must do.
+pub trait Catalog: Debug + Send + Sync {
+    /// What there is. Whatever it does not name up to `latest` is published.
+    ///
+    /// # Errors
+    /// What the catalog says.
+    fn tail(&self) -> Result<Tail>;
+
+    /// Makes the staged commit, whose text this is, the one of its version, if the version before it is the newest. Of any
+    /// number of calls for one version one succeeds.
+    ///
+    /// # Errors
+    /// When it is certain that it was not made.
+    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<Put>;
+
+    /// Told that all commits up to this one are published.
+    ///
+    /// # Errors
+    /// What the catalog says.
+    fn published(&self, version: i64) -> Result<()>;
+
+    /// Whether writers may do this to the table.
+    ///
+    /// # Errors
+    /// What the catalog says.
+    fn permits(&self, _work: Upkeep) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Who knows the newest versions of a table beside its log.
+#[derive(Debug, Clone)]
+pub(super) enum Authority {
+    /// Nobody: the log says it all.
+    Log,
+    /// A caller, once.
+    Caller(Tail),
+    /// A catalog, whenever it is asked.
+    Catalog(Arc<dyn Catalog>),
+}
+
+impl Authority {
+    /// What is said of the newest versions; `None` where the log says it all.
+    pub(super) fn tail(&self) -> Result<Option<Tail>> {
+        match self {
+            Self::Log => Ok(None),
+            Self::Caller(tail) => Ok(Some(tail.clone())),
+            Self::Catalog(catalog) => {
+                let tail = catalog.tail()?;
+                tail.check()?;
+                Ok(Some(tail))
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Committers made in Python, as `deltafast.catalog.Committer` describes them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pyo3::exceptions::{PyNotImplementedError, PyPermissionError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{Error, Result};
+use crate::log::{Catalog, Tail, TailCommit, Upkeep};
+use crate::store::Put;
+
+/// A Python object with `log_tail`, `ratify` and `published`.
+#[derive(Debug)]
+pub(super) struct PyCatalog {
+    object: Py<PyAny>,
+}
+
+impl PyCatalog {
+    pub(super) fn wrap(object: Option<Py<PyAny>>) -> Option<Arc<dyn Catalog>> {
+        object.map(|object| Arc::new(Self { object }) as Arc<dyn Catalog>)
+    }
+
+    fn call<T>(&self, method: &str, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
+        // Python may wait for a network.
+        let answer = || {
+            Python::attach(|py| {
+                work(self.object.bind(py)).map_err(|error| {
+                    let kind = error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+                    let said = error.value(py).to_string();
+                    let what = format!("`{method}` of the committer failed with {kind}{}{said}", if said.is_empty() { "" } else { ": " });
+                    if error.is_instance_of::<PyNotImplementedError>(py) {
+                        Error::unsupported(what)
+                    } else {
+                        Error::storage(what, !error.is_instance_of::<PyPermissionError>(py))
+                    }
+                })
+            })
+        };
+        crate::exec::blocking(answer)
+    }
+}
+
+impl Catalog for PyCatalog {
+    fn tail(&self) -> Result<Tail> {
+        self.call("log_tail", |committer| {
+            let (latest, commits): (Option<i64>, Bound<'_, PyAny>) = committer.call_method0("log_tail")?.extract()?;
+            let mut tail = Tail { latest, commits: Vec::new() };
+            for commit in commits.try_iter()? {
+                let (version, path, size): (i64, String, Option<u64>) = commit?.extract()?;
+                tail.commits.push(TailCommit { version, path, size });
+            }
+            tail.commits.sort_by_key(|commit| commit.version);
+            Ok(tail)
+        })
+    }
+
+    fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<Put> {
+        let ratified = self.call("ratify", |committer| {
+            let py = committer.py();
+            let staged = py.import("deltafast.catalog")?.getattr("StagedCommit")?.call1((commit.version, commit.path.as_str(), commit.size))?;
+            committer.call_method1("ratify", (staged, PyBytes::new(py, text)))?.extract::<bool>()
+        });
+        match ratified {
+            Ok(true) => Ok(Put::Created),
+            Ok(false) => Ok(Put::Exists),
+            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Err(error),
+            // Whether it was ratified before another exception, nobody knows.
+            Err(error) => Ok(Put::Unknown(error)),
+        }
+    }
+
+    fn published(&self, version: i64) -> Result<()> {
+        self.call("published", |committer| committer.call_method1("published", (version,)).map(|_| ()))
+    }
+
+    fn permits(&self, work: Upkeep) -> Result<bool> {
+        self.call("permits", |committer| match committer.getattr_opt("permits")? {
+            Some(permitted) => permitted.contains(work.name()),
+            None => Ok(false),
+        })
+    }
+}
