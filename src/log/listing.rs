@@ -124,6 +124,8 @@ impl Log {
         listing.compactions.retain(|c| c.version <= latest);
         match listing.newest() {
             Some(newest) if newest >= latest => Ok(()),
+            // A listing that begins behind it, where a hint lies, says nothing of it.
+            _ if listing.from > latest => Ok(()),
             _ => Err(Error::corrupt(format!("version {latest}, which is the newest by the catalog, is neither in its `log_tail` nor published"))
                 .at_version(latest)
                 .at_file(&listing.url)),

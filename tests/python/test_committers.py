@@ -347,6 +347,7 @@ def test_a_file_that_was_written_past_the_catalog_is_not_believed(place, committ
     write_deltalake(place, ROWS, committer=committer)
     rogue = place / "_delta_log" / f"{1:020}.json"
     rogue.write_text(json.dumps({"commitInfo": {"operation": "ROGUE"}}) + "\n")
+    (place / "_delta_log" / "_last_checkpoint").write_text('{"version": 7, "size": 1}')
     table = DeltaTable(place, committer=committer)
     assert table.version() == 0
     table.update_incremental()
