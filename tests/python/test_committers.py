@@ -8,6 +8,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import fsspec
 import pyarrow as pa
 import pytest
 
@@ -427,3 +428,17 @@ def test_streams_are_read_while_the_catalog_is_asked(place, committer):
     table = DeltaTable(place, committer=committer)
     reader = pa.RecordBatchReader.from_stream(table.scan())
     assert reader.read_all().num_rows == 6
+
+
+@pytest.mark.parametrize("where", ["memory", "fsspec"])
+def test_the_table_may_lie_anywhere(tmp_path, where):
+    committer = FolderCommitter(tmp_path / "catalog")
+    store = None if where == "memory" else fsspec.filesystem("memory")
+    place = f"memory:///{tmp_path.name}" if store is None else f"memory://{tmp_path.name}/t"
+    write_deltalake(place, ROWS, committer=committer, store=store)
+    table = DeltaTable(place, committer=committer, store=store)
+    table.delete("id < 3")
+    write_deltalake(table, ROWS, mode="append")
+    again = DeltaTable(place, committer=committer, store=store)
+    assert numbers(again) == [0, 1, 2, 3, 3, 4, 4, 5, 5]
+    assert committer.log_tail() == LogTail(2, [])
