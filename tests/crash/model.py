@@ -93,6 +93,7 @@ EFFECTS: dict[str, Callable[[Rows, Mapping[str, Any], Past], Rows]] = {
     "delete": delete,
     "update": update,
     "increment": increment,
+    "increment_by_hand": increment,
     "restore": restore,
     "set_property": keep,
     "vacuum": keep,

@@ -141,17 +141,21 @@ class Life:
             where["p"] = self.random.choice(PARTITIONS)
         return where
 
-    def write(self, token: str, rows: list[list[Any]], *transactions: Transaction, **options: Any) -> None:
-        """Write rows on this handle, under the token."""
+    def how(self, token: str, *transactions: Transaction) -> Args:
+        """The arguments that put a commit under the token; seldom it cleans the log up."""
         hooks = PostCommitHookProperties(cleanup_expired_logs=True) if self.random.random() < 0.2 else None
         properties = CommitProperties({"userMetadata": token}, app_transactions=list(transactions))
-        write_deltalake(
-            self.table,
-            table_of(rows),
-            commit_properties=properties,
-            post_commithook_properties=hooks,
-            **options,
-        )
+        return {"commit_properties": properties, "post_commithook_properties": hooks}
+
+    def write(self, token: str, rows: list[list[Any]], *transactions: Transaction, **options: Any) -> None:
+        """Write rows on this handle, under the token."""
+        write_deltalake(self.table, table_of(rows), **self.how(token, *transactions), **options)
+
+    def change(self, run: Callable[[DeltaTable], Any]) -> Entry | None:
+        """Run a DELETE or an UPDATE; one that finds no row commits nothing, and says of which version."""
+        before = self.table.version()
+        run(self.table)
+        return {"idle": before} if self.table.version() == before else None
 
 
 def _unfinished(before: list[Entry]) -> Entry | None:
@@ -224,6 +228,18 @@ def _delete_range(life: Life, token: str, args: Args) -> None:
     life.write(token, [], mode="overwrite", predicate=sql(args["where"]))
 
 
+def _delete(life: Life, token: str, args: Args) -> Entry | None:
+    return life.change(lambda table: table.delete(sql(args["where"]), **life.how(token)))
+
+
+def _update(life: Life, token: str, args: Args) -> Entry | None:
+    return life.change(lambda table: table.update({"v": "v + 1"}, predicate=sql(args["where"]), **life.how(token)))
+
+
+def _where(life: Life) -> Args:
+    return {"where": life.where()}
+
+
 def counter(table: DeltaTable) -> int:
     """The counter at the handle's version."""
     rows = table.to_pyarrow_table(columns=["v"], filters=f"p = '{COUNTER}'").column("v").to_pylist()
@@ -232,7 +248,12 @@ def counter(table: DeltaTable) -> int:
     return rows[0]
 
 
-def _increment(life: Life, token: str, args: Args) -> None:
+def _increment(life: Life, token: str, args: Args) -> Entry | None:
+    where = f"p = '{COUNTER}'"
+    return life.change(lambda table: table.update({"v": "v + 1"}, predicate=where, **life.how(token)))
+
+
+def _increment_by_hand(life: Life, token: str, args: Args) -> None:
     row = [0, COUNTER, 0, args["from"] + 1]
     life.write(token, [row], mode="overwrite", predicate=f"p = '{COUNTER}'")
 
@@ -320,11 +341,14 @@ OPERATIONS = {
         Operation("replace_range", 5, _range_args, _replace_range),
         Operation("replace_partition", 3, _partition_args, _replace_partition),
         Operation("replace_partitions", 3, _rows, _replace_partitions),
-        Operation("overwrite", 1, _overwrite_args, _overwrite),
-        Operation("delete_range", 8, lambda life: {"where": life.where()}, _delete_range),
-        Operation("increment", 9, lambda life: {"from": counter(life.table)}, _increment, retried=True),
+        Operation("overwrite", 1, _overwrite_args, _overwrite, retried=True),
+        Operation("delete_range", 4, _where, _delete_range),
+        Operation("delete", 6, _where, _delete),
+        Operation("update", 6, _where, _update),
+        Operation("increment", 7, _nothing, _increment, retried=True),
+        Operation("increment_by_hand", 3, lambda life: {"from": counter(life.table)}, _increment_by_hand, retried=True),
         Operation("set_property", 1, _nothing, _set_property),
-        Operation("restore", 3, _restore_args, _restore, _GONE),
+        Operation("restore", 2, _restore_args, _restore, _GONE, retried=True),
         Operation("checkpoint", 2, lambda life: {"parts": life.random.choice((1, 1, 2))}, _checkpoint),
         Operation("compact_logs", 2, _compact_args, _compact_logs, _GONE),
         Operation("cleanup", 2, _nothing, _cleanup),

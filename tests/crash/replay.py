@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from tablekit import dv
+
 if TYPE_CHECKING:
     import pathlib
     from collections.abc import Callable
@@ -28,6 +30,18 @@ _COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 
 class ReplayError(Exception):
     """The log cannot be followed any farther."""
+
+
+def vector_of(action: Action) -> str | None:
+    """What tells the deletion vector of a file from its others."""
+    vector = action.get("deletionVector")
+    return vector and f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
+
+
+def vector_file(action: Action) -> str | None:
+    """The file that an action's deletion vector stands in, below the table."""
+    vector = action.get("deletionVector")
+    return dv.path_of(vector["pathOrInlineDv"]) if vector and vector["storageType"] == "u" else None
 
 
 @dataclass
@@ -53,7 +67,8 @@ class State:
     """What a table is at a version, by the rules of reconciliation."""
 
     active: dict[str, Action] = field(default_factory=dict)
-    removed: dict[str, Action] = field(default_factory=dict)
+    #: By path and vector.
+    removed: dict[tuple[str, str | None], Action] = field(default_factory=dict)
     protocol: Action | None = None
     metadata: Action | None = None
     txns: dict[str, int] = field(default_factory=dict)
@@ -68,14 +83,17 @@ class State:
             if len(paths) != len(set(paths)):
                 wrong.append(f"two {name} of one path")
         for remove in removes:
-            if self.active.pop(remove["path"], None) is None:
-                wrong.append(f"removes {remove['path']}, which is not there")
-            self.removed[remove["path"]] = remove
+            path, vector = remove["path"], vector_of(remove)
+            if path not in self.active:
+                wrong.append(f"removes {path}, which is not there")
+            elif vector_of(self.active.pop(path)) != vector:
+                wrong.append(f"removes {path} with another deletion vector than it has")
+            self.removed[path, vector] = remove
         for add in adds:
             if add["path"] in self.active:
                 wrong.append(f"adds {add['path']}, which is there already")
             self.active[add["path"]] = add
-            self.removed.pop(add["path"], None)
+            self.removed.pop((add["path"], vector_of(add)), None)
         self._set(commit)
         wrong += [f"two {kind} actions" for kind in ("protocol", "metaData", "commitInfo") if len(commit.of(kind)) > 1]
         if self.protocol is None or self.metadata is None:
@@ -128,6 +146,8 @@ class Replay:
         self.digests: dict[int, str] = {}
         self.known: set[str] = set()
         self._files: dict[str, list[Row]] = {}
+        #: Those of them that no vector deletes, of active files.
+        self._live: dict[str, list[Row]] = {}
         #: Commits of which checksum, checkpoint and compaction are still to be looked at, and the state before them.
         self.behind: deque[Commit] = deque()
         self._trailing = State()
@@ -157,10 +177,11 @@ class Replay:
             self.complain(f"version {version} {wrong}")
         before, after = self.rows, dict(self.rows)
         for remove in commit.of("remove"):
-            for row in self._files.get(remove["path"], ()):
+            for row in self._live.pop(remove["path"], ()):
                 after.pop(row[0], None)
         for add in commit.of("add"):
-            for row in self._read(add, version):
+            self._live[add["path"]] = self._present(add, version)
+            for row in self._live[add["path"]]:
                 if row[0] in after:
                     self.complain(f"version {version} doubles the row {row[0]}")
                 after[row[0]] = row
@@ -174,6 +195,22 @@ class Replay:
         """The rows of one of the last versions."""
         return next((rows for number, rows in reversed(self.past) if number == version), None)
 
+    def _present(self, add: Action, version: int) -> list[Row]:
+        """The rows of a file that its deletion vector leaves."""
+        rows = self._read(add, version)
+        if not add.get("deletionVector"):
+            return rows
+        if beside := vector_file(add):
+            self.known.add(beside)
+        try:
+            deleted = dv.deleted(self.table, add["deletionVector"])
+        except (OSError, ValueError) as error:
+            self.complain(f"version {version} marks {add['path']} by a vector that cannot be read: {error}")
+            return rows
+        if not deleted or max(deleted) >= len(rows):
+            self.complain(f"version {version} deletes {len(deleted)} rows of {add['path']}, which has {len(rows)}")
+        return [row for at, row in enumerate(rows) if at not in deleted]
+
     def _read(self, add: Action, version: int) -> list[Row]:
         """The rows of a file, which is checked against its action."""
         path = add["path"]
@@ -184,8 +221,6 @@ class Replay:
             return self._files.setdefault(path, [])
         if file.stat().st_size != add["size"]:
             self.complain(f"version {version} says {path} has {add['size']} bytes, it has {file.stat().st_size}")
-        if add.get("deletionVector"):
-            self.complain(f"version {version} has a deletion vector, which this replay does not read")
         if path not in self._files:
             try:
                 # Not `read_table`: that would guess partitions from the path.
@@ -305,16 +340,19 @@ class Replay:
             file = self.table / in_store(path)
             if not file.exists() or file.stat().st_size != add["size"]:
                 self.complain(f"the file {path} of version {self.version} is gone or has another size")
+            vector = vector_file(add)
+            if vector and not (self.table / vector).exists():
+                self.complain(f"the deletion vectors {vector} of version {self.version} are gone")
 
 
 def summary(actions: list[Action]) -> tuple[Any, ...]:
     """What commits come to, whatever way it is written down: the last word on each thing."""
-    files: dict[str, str] = {}
+    files: dict[tuple[str, str | None], str] = {}
     txns: dict[str, int] = {}
     table: dict[str, Action] = {}
     for kind, body in (next(iter(action.items())) for action in actions):
         if kind in {"add", "remove"}:
-            files[body["path"]] = kind
+            files[body["path"], vector_of(body)] = kind
         elif kind == "txn":
             txns[body["appId"]] = body["version"]
         elif kind in {"protocol", "metaData"}:
@@ -330,7 +368,8 @@ def compared(rows: list[Action], state: State) -> dict[str, tuple[Any, Any]]:
 
     def file(add: Action) -> tuple[Any, ...]:
         values, stats = dict(add["partitionValues"]), json.loads(add.get("stats") or "null")
-        return add["path"], add["size"], tuple(sorted(values.items())), json.dumps(stats, sort_keys=True)
+        told = tuple(sorted(values.items())), json.dumps(stats, sort_keys=True)
+        return add["path"], vector_of(add) or "", add["size"], *told
 
     def shape(metadata: Action | None) -> Any:
         metadata = metadata or {}
@@ -342,7 +381,10 @@ def compared(rows: list[Action], state: State) -> dict[str, tuple[Any, Any]]:
 
     return {
         "files": (sorted(map(file, of("add"))), sorted(map(file, state.active.values()))),
-        "tombstones": (sorted(r["path"] for r in of("remove")), sorted(state.removed)),
+        "tombstones": (
+            sorted((remove["path"], vector_of(remove) or "") for remove in of("remove")),
+            sorted((path, vector or "") for path, vector in state.removed),
+        ),
         "transactions": ({t["appId"]: t["version"] for t in of("txn")}, state.txns),
         "metadata": ([shape(m) for m in of("metaData")], [shape(state.metadata)]),
         "protocol": ([versions(p) for p in of("protocol")], [versions(state.protocol)]),

@@ -4,33 +4,55 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 
 import pytest
 
+from tablekit import dv
+
 from . import mini
+from .operations import OPERATIONS
 from .run import Options, run
 
 SEED = int(os.environ.get("DELTAFAST_CRASH_SEED", "0")) or int.from_bytes(os.urandom(3), "big")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_killed_writers_lose_nothing_and_double_nothing(tmp_path, capsys):
+    """Rows are deleted and updated by copies of their files in one table, by deletion vectors in the other."""
     minutes = float(os.environ.get("DELTAFAST_CRASH_MINUTES", "1"))
-    report = run(Options(seconds=60 * minutes, seed=SEED, least_kills=300), tmp_path)
-    with capsys.disabled():
-        print(f"\n{report}")
-    assert not report.violations, str(report)
-    assert report.kills >= 300, str(report)
-    # Every operation came to an end; one that reads the whole table seldom comes to a good one among so many writers.
-    from .operations import OPERATIONS
+    reports = []
+    for vectors in ("false", "true"):
+        more = {"configuration": {"delta.enableDeletionVectors": vectors}}
+        reports.append(run(Options(seconds=30 * minutes, seed=SEED, least_kills=150, more=more), tmp_path))
+        with capsys.disabled():
+            print(f"\ndeletion vectors {vectors}, {reports[-1]}")
+        assert not reports[-1].violations, str(reports[-1])
+        assert reports[-1].increments > 0
+    both = "\n".join(map(str, reports))
+    assert sum(report.kills for report in reports) >= 300, both
+    ends = {end for report in reports for end in report.ends}
+    # Every operation came to a good end, and whoever counts never gives up.
+    assert {end.removesuffix(" done") for end in ends if end.endswith(" done")} >= set(OPERATIONS), both
+    assert not [end for end in ends if end.startswith("increment") and end.endswith("gave up")], both
 
-    ended = {end.partition(" ")[0] for end in report.ends}
-    done = {end.removesuffix(" done") for end in report.ends if end.endswith(" done")}
-    assert ended >= set(OPERATIONS), str(report)
-    assert done >= set(OPERATIONS) - {"overwrite"}, str(report)
-    assert report.increments > 0
-    assert not any(name.startswith("increment gave up") for name in report.ends), str(report)
+
+def test_the_replay_reads_vectors_of_every_kind(tmp_path):
+    rows = [0, 7, *range(100, 9000, 2), *range(70_000, 75_000), 1 << 17, 1 << 20, 1 << 33]
+    for run_lengths in (False, True):
+        data = dv.treemap(rows, run=run_lengths)
+        identifier = uuid.uuid4()
+        name = tmp_path / "ab" / dv.file_name(identifier)
+        name.parent.mkdir(exist_ok=True)
+        name.write_bytes(b"\1" + dv.frame(data))
+        found = {"storageType": "u", "pathOrInlineDv": dv.relative(identifier, "ab"), "offset": 1}
+        found |= {"sizeInBytes": len(data), "cardinality": len(rows)}
+        assert dv.deleted(tmp_path, found) == set(rows)
+        for wrong in ({"cardinality": 3}, {"offset": 0}, {"sizeInBytes": len(data) - 1}):
+            with pytest.raises(ValueError, match=r"cardinality|CRC|size"):
+                dv.deleted(tmp_path, found | wrong)
+    assert dv.deleted(tmp_path, dv.inline([3, 5])) == {3, 5}
 
 
 def sabotaged(tmp_path, wrong, seconds, **options):
