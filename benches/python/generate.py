@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import time
+import urllib.parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -368,6 +369,37 @@ def _write_data(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[s
     return _log_facts(count, size, total)
 
 
+def _write_parquet(folder: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    """Plain files, of which a table may be made."""
+    folder.mkdir()
+    count, each = parameters["files"], parameters["rows_per_file"]
+    size = 0
+    for number in range(count):
+        file = folder / f"{number:05}.parquet"
+        pq.write_table(_data_rows(number * each, (number + 1) * each), file, compression="snappy")
+        size += file.stat().st_size
+    return _log_facts(count, size, count * each)
+
+
+def _write_vacuum(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    """A log and its files, empty as they are, and among them old ones that are nobody's."""
+    facts = _write_json_log(table, {"files": parameters["files"], "commits": 10}, _cache)
+    partitions: list[Path] = []
+    for commit in sorted((table / "_delta_log").iterdir()):
+        adds = (json.loads(line) for line in commit.read_text().splitlines() if line.startswith('{"add"'))
+        for path in (add["add"]["path"] for add in adds):
+            file = table / urllib.parse.unquote(path)
+            if not file.parent.is_dir():
+                file.parent.mkdir(parents=True)
+                partitions.append(file.parent)
+            file.touch()
+    for number in range(parameters["strays"]):
+        stray = partitions[number % len(partitions)] / f"part-{number:05}-{make_uuid('stray', number)}.c000.parquet"
+        stray.touch()
+        os.utime(stray, (WRITTEN / 1000,) * 2)
+    return facts | {"deleted": parameters["strays"]}
+
+
 _VECTORS_ON = {"delta.enableDeletionVectors": "true"}
 
 
@@ -489,6 +521,8 @@ def _recipe(name: str, scale: float) -> tuple[Any, dict[str, Any]]:
             _write_small_commits,
             {"commits": _scaled(10_000, scale, 200), "block": 100},
         ),
+        "log-vacuum": (_write_vacuum, {"files": million, "strays": million // 100}),
+        "parquet": (_write_parquet, {"files": _scaled(10_000, scale, 20), "rows_per_file": 100}),
         "log-10m": (_write_checkpoint, _checkpoint(10_000_000, scale, 16, parsed=False)),
         "data": (
             _write_data,
@@ -517,7 +551,9 @@ TABLES = (
     "log-checkpoint-crc",
     "log-v2",
     "log-commits",
+    "log-vacuum",
     "log-10m",
+    "parquet",
     "data",
     "data-dv1",
     "data-dv10",

@@ -495,11 +495,55 @@ def _(clock: Clock, job: Job) -> Facts:
 @does("appends", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
     """Append 100 rows a commit from several processes to one table; the time is that of a commit."""
-    writes = importlib.import_module("writes")
-    found: dict[str, float] = writes.contended(job["peer"], job["writers"], job["seconds"])
-    per_second = found["per_second"]
-    clock.phases["commit"] = {"wall": 1 / per_second, "cpu": found["cpu_ms"] / 1000, "peak_mb": peak_mb()}
-    return {"per_second": per_second, "p99_ms": found["p99_ms"], "failed": found["failed"]}
+    import contend
+
+    return _raced(clock, contend.appends(job["peer"], job["writers"], job["seconds"]))
+
+
+@does("counter", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Count on in one row from several processes; the time is that of an UPDATE that was made."""
+    import contend
+
+    return _raced(clock, contend.counter(job["peer"], job["writers"], job["seconds"]))
+
+
+def _raced(clock: Clock, found: dict[str, float]) -> Facts:
+    wall, cpu = 1 / found["per_second"], found.pop("cpu_ms") / 1000
+    clock.phases["commit"] = {"wall": wall, "cpu": cpu, "peak_mb": peak_mb()}
+    return dict(found)
+
+
+@does("many", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Append 100 rows a commit from one process, commit after commit; the time is that of a commit."""
+    import contend
+
+    with clock.phase("commit"):
+        found = contend.many(job["peer"], job["count"], resident_mb)
+    whole = clock.phases["commit"]
+    clock.phases["commit"] |= {"wall": found.pop("commit_ms") / 1000, "cpu": whole["cpu"] / job["count"]}
+    return {"commits": job["count"], **found}
+
+
+@does("convert", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Make a folder of Parquet files a table."""
+    convert = importlib.import_module(job["peer"]).convert_to_deltalake
+    with _copied(job) as copy:
+        with clock.phase("convert"):
+            convert(str(copy))
+        state = _state(copy, "id")
+        return {"files": state["data_files"], "rows": state["written"], "sum": state["sum"]}
+
+
+@does("vacuum", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Plan a vacuum of all that is no version's, from the handle to the list."""
+    table_class = _delta(job)
+    with clock.phase("plan"):
+        gone = table_class(job["table"]).vacuum(dry_run=True, full=True)
+    return {"deleted": len(gone)}
 
 
 @does("delete", "deltafast", "deltalake")

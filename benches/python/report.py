@@ -53,7 +53,9 @@ def seconds(value: float | None) -> str:
 
 
 def _amount(value: float, measure: str) -> str:
-    return seconds(value) if measure in {"wall", "cpu"} else f"{value:.0f} MB"
+    if measure in {"wall", "cpu"}:
+        return seconds(value)
+    return f"{value:.0f} MB" if measure.endswith("_mb") else f"{value:g}"
 
 
 def judge(goal: Goal, scenario: Scenario, results: Results) -> tuple[bool | None, str]:

@@ -18,6 +18,8 @@ SUBJECT = "deltafast"
 BASELINE = "deltalake"
 DAYS = 365
 IDS_PER_FILE = 1000
+#: Of the table of data.
+ROWS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,10 @@ def options_for(scenario: Scenario, table: Table) -> dict[str, Any]:
         What is added to every job.
     """
     options = dict(scenario.options)
+    # Of a smaller table also fewer commits, for a shorter time.
+    for name, least in (("seconds", 1.0), ("count", 20)):
+        if name in options:
+            options[name] = max(least, type(least)(options[name] * table.facts["rows"] / ROWS))
     if scenario.work == "plan":
         options["predicates"] = predicates(table)
     if options.get("predicate") == "point":
@@ -216,6 +222,14 @@ def _appends(writers: int, times: float, *more: Goal) -> Scenario:
     title = f"Append 100 rows a commit, {writers} writer{'s' if writers > 1 else ''} to one table, time of a commit"
     job = {"writers": writers, "seconds": 8}
     return Scenario(f"appends-{writers}", title, "data", "appends", _both(), {"commit": ""}, goals, job, samples=3)
+
+
+def _counter(writers: int) -> Scenario:
+    goals = (Goal("none given up", "failed", 0), Goal("none lost", "lost", 0), faster(1))
+    note = "A writer that loses a race tries again on the newest version, 30 times before it gives up."
+    job = {"writers": writers, "seconds": 8}
+    title = f"A hot counter: UPDATE of one row, {writers} writers, time of one that was made"
+    return Scenario("counter", title, "data", "counter", _both(), {"commit": ""}, goals, job, samples=3, note=note)
 
 
 def _change(name: str, title: str, goals: tuple[Goal, ...], *, vectors: bool = False) -> Scenario:
@@ -409,6 +423,38 @@ SCENARIOS = (
     _appends(1, 2),
     _appends(4, 2),
     _appends(16, 3, Goal("a third of deltalake's p99", "p99_ms", 1 / 3, None, BASELINE)),
+    Scenario(
+        "appends-10000",
+        "Append 100 rows a commit, 10,000 commits of one process, time of a commit",
+        "data",
+        "many",
+        _both(),
+        {"commit": ""},
+        (faster(2), Goal("memory grows by less than 10 MB from the 1,000th commit on", "growth_mb", 10)),
+        {"count": 10_000},
+        samples=1,
+    ),
+    _counter(16),
+    Scenario(
+        "convert",
+        "Convert 10,000 Parquet files, 8 columns with statistics",
+        "parquet",
+        "convert",
+        _both(),
+        {"convert": ""},
+        (faster(2), faster(5, aim=True)),
+        samples=3,
+    ),
+    Scenario(
+        "vacuum",
+        "Plan a full vacuum of 1 M files (dry run), 1 % of them nobody's",
+        "log-vacuum",
+        "vacuum",
+        _both(),
+        {"plan": ""},
+        (faster(2), faster(5, aim=True)),
+        samples=3,
+    ),
     _change("delete", "DELETE of 1 % of 20 M rows in every file, by copying", (faster(1.5), faster(2.5, aim=True))),
     _change("delete-vectors", "The same DELETE, by deletion vectors", (faster(5), faster(15, aim=True)), vectors=True),
     _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
