@@ -227,6 +227,32 @@ def row_texts(table: pa.Table, fields: list[dict[str, Any]]) -> list[str]:
     return _rows(columns, [f["name"] for f in fields], table.num_rows)
 
 
+def alike(one: pa.Table, other: pa.Table) -> bool:
+    """Whether both surely hold the same rows, whatever their order; False says nothing.
+
+    Much faster than texts. Nested columns and NaN are for those.
+    """
+    if one.schema != other.schema or one.num_rows != other.num_rows:
+        return False
+    if one.equals(other):
+        return True
+    if any(pa.types.is_nested(field.type) or pa.types.is_null(field.type) for field in one.schema):
+        return False
+    plain = pa.schema([(field.name, _sortable(field.type)) for field in one.schema])
+    keys = [(name, "ascending") for name in one.column_names]
+    left, right = (table.cast(plain).sort_by(keys) for table in (one, other))
+    return left.equals(right)
+
+
+def _sortable(data_type: pa.DataType) -> pa.DataType:
+    """Return a type of the same values that pyarrow sorts."""
+    if pa.types.is_dictionary(data_type):
+        return _sortable(data_type.value_type)
+    if pa.types.is_string_view(data_type):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(data_type) else data_type
+
+
 def digest(rows: list[str]) -> str:
     """Return the digest of rows, whatever their order."""
     hashes = sorted(hashlib.sha256(row.encode()).hexdigest() for row in rows)

@@ -337,6 +337,10 @@ def partition_value(text: str | None, data_type: str) -> Any:  # noqa: C901, PLR
             raise ValueError(message)
 
 
+#: The rows that had their digest last.
+_LAST: dict[str, tuple[str, pa.Table]] = {}
+
+
 def check_rows(table: pa.Table, want: dict[str, Any]) -> None:
     """Compare rows, as a multiset, and the Arrow types with the manifest."""
     fields = want["schema"]["fields"] if "schema" in want else None
@@ -348,8 +352,13 @@ def check_rows(table: pa.Table, want: dict[str, Any]) -> None:
     if encoded := want.get("encoded_columns"):
         _check_encoded(table, want, fields, encoded)
         return
+    # Forms of a log are compared one after the other, and most give what the one before gave.
+    last, right = _LAST.get("rows", ("", None))
+    if right is not None and last == want["content_digest"] and compare.alike(table, right):
+        return
     got = compare.row_texts(table, fields)
     if len(got) == want["row_count"] and compare.digest(got) == want["content_digest"]:
+        _LAST["rows"] = (want["content_digest"], table)
         return
     stored = want.get("parquet")
     if stored is None:

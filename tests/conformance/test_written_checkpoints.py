@@ -139,21 +139,22 @@ def test_a_checkpoint_stands_for_all_commits_of_a_real_table(case: corpus.Case, 
 def _check_columns(table: pathlib.Path, facts: corpus.Facts) -> None:
     """Check what a checkpoint's Parquet files must and must not hold."""
     files = [*(table / "_delta_log").glob("*.checkpoint*.parquet"), *(table / "_delta_log/_sidecars").glob("*.parquet")]
-    actions = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
-    protocols = [row["protocol"] for row in actions if row.get("protocol")]
-    for protocol in protocols:
-        assert (protocol["readerFeatures"] is None) == (protocol["minReaderVersion"] < 3)
-        assert (protocol["writerFeatures"] is None) == (protocol["minWriterVersion"] < 7)
-    for row in actions:
-        assert {"commitInfo", "cdc"}.isdisjoint(row)
-        if row.get("remove"):
-            assert {"stats", "tags"}.isdisjoint(row["remove"])
-        if row.get("domainMetadata"):
-            assert row["domainMetadata"]["removed"] is False
     configuration = facts.metadata.get("configuration") or {}
-    for row in (row["add"] for row in actions if row.get("add")):
-        assert ("stats" in row) == (configuration.get("delta.checkpoint.writeStatsAsJson", "true") == "true")
-        assert ("stats_parsed" in row) == (configuration.get("delta.checkpoint.writeStatsAsStruct", "true") == "true")
+    for actions in (pq.ParquetFile(path).read() for path in files):
+        present = {name: column.drop_null() for name, column in zip(actions.column_names, actions.columns, strict=True)}
+        present = {name: column for name, column in present.items() if len(column)}
+        names = {name: {field.name for field in column.type} for name, column in present.items()}
+        assert {"commitInfo", "cdc"}.isdisjoint(actions.column_names)
+        for protocol in present["protocol"].to_pylist() if "protocol" in present else ():
+            assert (protocol["readerFeatures"] is None) == (protocol["minReaderVersion"] < 3)
+            assert (protocol["writerFeatures"] is None) == (protocol["minWriterVersion"] < 7)
+        assert {"stats", "tags"}.isdisjoint(names.get("remove", ()))
+        for domain in present["domainMetadata"].to_pylist() if "domainMetadata" in present else ():
+            assert domain["removed"] is False
+        if "add" in present:
+            for form, key in (("stats", "writeStatsAsJson"), ("stats_parsed", "writeStatsAsStruct")):
+                wanted = configuration.get(f"delta.checkpoint.{key}", "true") == "true"
+                assert (form in names["add"]) == wanted
 
 
 @pytest.mark.parametrize("case", [c for c in latest() if c.case["kind"] == "read"], ids=str)
@@ -176,7 +177,8 @@ def test_deltalake_reads_the_checkpoint_as_it_reads_the_commits(case: corpus.Cas
             assert json.loads(again.schema().to_json()) == json.loads(theirs.schema().to_json())
             assert again.metadata().configuration == theirs.metadata().configuration
             assert again.protocol() == theirs.protocol()
-            assert _their_rows(again) == rows, name
+            found = _their_rows(again)
+            assert compare.alike(found, rows) or _texts(found) == _texts(rows), name
             configuration = theirs.metadata().configuration
             forms_of_stats = ("delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct")
             kept = any(configuration.get(form) != "false" for form in forms_of_stats)
@@ -193,10 +195,13 @@ def _applications(table: pathlib.Path) -> list[str]:
         return list(READER.facts(table, None).transactions)
 
 
-def _their_rows(table: Any) -> list[str]:
+def _their_rows(table: Any) -> pa.Table:
     from deltalake import QueryBuilder
 
-    rows = pa.table(QueryBuilder().register("t", table).execute("select * from t"))
+    return pa.table(QueryBuilder().register("t", table).execute("select * from t"))
+
+
+def _texts(rows: pa.Table) -> list[str]:
     return sorted(repr(row) for row in rows.to_pylist())
 
 

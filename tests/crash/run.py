@@ -40,8 +40,8 @@ NEVER_OF_APPENDS = {
 }
 #: A version that a cleanup takes away, which makes the log's beginning a month old within seconds here.
 ALLOWED_WARNINGS = r"^no such file: .*; the table was read without this file$"
-#: What a vacuum leaves although it should not: deletion vectors whose writer was killed before they had their name, which
-#: is hidden until then. They are never read.
+#: What a vacuum leaves although it should not: deletion vectors whose writer was killed before they had their name,
+#: which is hidden until then. They are never read.
 VECTORS_IN_THE_MAKING = re.compile(r"(^|/)\.deletion_vector_[^/]*\.tmp$")
 NUMBERS = re.compile(r"\d{5,}")
 MOST_VIOLATIONS = 20
