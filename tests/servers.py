@@ -548,6 +548,47 @@ _NO_KEY = _refusal(404, "NoSuchKey")
 _NO_UPLOAD = _refusal(404, "NoSuchUpload")
 
 
+class Cloud(NamedTuple):
+    """A bucket, a proxy before it that counts and disturbs, and how clients get there."""
+
+    bucket: Any
+    proxy: Proxy
+    #: The URL of the bucket.
+    root: str
+    #: The options that lead through the proxy.
+    address: dict[str, str]
+    #: Those of `deltalake`, which lead past it.
+    theirs: dict[str, str]
+
+    def options(self, **more: str) -> dict[str, str]:
+        """Return `storage_options` that lead through the proxy."""
+        return self.bucket.options(**self.address, **more)
+
+
+@contextlib.contextmanager
+def cloud(name: str) -> Iterator[Cloud]:
+    """Run S3, Azure or GCS (`s3`, `azure`, `gcs`) with a proxy before it."""
+    with contextlib.ExitStack() as stack:
+        bucket: Any
+        if name == "s3":
+            bucket = stack.enter_context(s3())
+        elif name == "azure":
+            bucket = stack.enter_context(azure(azurite(pathlib.Path(__file__).parent / ".cache")))
+        else:
+            bucket = stack.enter_context(Gcs().running())
+        proxy = stack.enter_context(Proxy(bucket.port).running())
+        if name == "s3":
+            yield Cloud(bucket, proxy, "s3://bucket", {"aws_endpoint_url": proxy.url}, bucket.options())
+        elif name == "azure":
+            address = {"azure_storage_endpoint": f"{proxy.url}/{bucket.account}"}
+            yield Cloud(bucket, proxy, "az://container", address, bucket.options())
+        else:
+            # deltalake reads a server's address from an account only, and then signs nothing.
+            bucket.anonymous = True
+            theirs = {"google_service_account_key": bucket.account(), "allow_http": "true"}
+            yield Cloud(bucket, proxy, "gs://bucket", {"google_base_url": proxy.url}, theirs)
+
+
 class CarelessGcs(Gcs):
     """A bucket that takes no notice of conditions."""
 

@@ -7,6 +7,8 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+import servers
+
 DAYS = [dt.date(2026, 1, 1), dt.date(2026, 1, 2), None]
 
 
@@ -53,3 +55,10 @@ def events(events_path: Path):
     from deltafast import DeltaTable
 
     return DeltaTable(events_path)
+
+
+@pytest.fixture(scope="module", params=["s3", "azure", "gcs"])
+def cloud(request):
+    """Each kind of cloud in turn, one at a time."""
+    with servers.cloud(request.param) as running:
+        yield running
