@@ -194,3 +194,30 @@ def test_a_restore_is_committed_or_not_and_the_caller_knows(tmp_path):
         after = DeltaTable(end["path"])
         assert after.version() == before.version() + happened(end), (SEED, end)
         assert after.count() == (18 if happened(end) else before.count()), (SEED, end)
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize(
+    ("call", "rows"),
+    [
+        ("DeltaTable(path).delete('id % 2 = 1')", [("x", 200_000)]),
+        ("DeltaTable(path).update({'text': '\\'y\\''}, predicate='id % 2 = 1')", [("x", 200_000), ("y", 200_000)]),
+    ],
+    ids=["delete", "update"],
+)
+def test_a_change_of_rows_is_committed_or_not_and_the_caller_knows(tmp_path, call, rows, vectors):
+    base = tmp_path / "base"
+    data = pa.table({"id": range(400_000), "text": ["x"] * 400_000})
+    write_deltalake(base, data, configuration={"delta.enableDeletionVectors": vectors})
+    for end in strike(tmp_path, base, call, 12):
+        after = DeltaTable(end["path"])
+        assert after.version() == int(happened(end)), (SEED, end)
+        counts = after.to_pyarrow_table(columns=["text"]).group_by("text").aggregate([([], "count_all")])
+        found = sorted(zip(*(column.to_pylist() for column in counts.select(["text", "count_all"])), strict=True))
+        assert found == (rows if happened(end) else [("x", 400_000)]), (SEED, end)
+        # Files of one that was stopped are gone, too.
+        log = "".join(file.read_text() for file in (Path(end["path"]) / "_delta_log").glob("0*.json"))
+        left = [file.name for file in Path(end["path"]).glob("part-*.parquet") if file.name not in log]
+        assert not left, (SEED, end)
+        marked = len(list(Path(end["path"]).glob("*.bin")))
+        assert marked == (happened(end) and vectors == "true"), (SEED, end)

@@ -59,6 +59,10 @@ def life(place: str, options: dict[str, str] | None, sibling: str) -> Iterator[t
     yield "replaceWhere", table
     write(rows(1, 2), mode="overwrite", partition_overwrite_mode="dynamic")
     yield "dynamic overwrite", table
+    assert table.delete("id % 7 = 3")["num_deleted_rows"] > 0
+    yield "delete", table
+    assert table.update({"x": "x + 1"}, predicate="id > 40")["num_updated_rows"] > 0
+    yield "update", table
     table.alter.add_columns([deltafast.Field("more", "string")])
     yield "add columns", table
     write(pa.table({"id": [900], "more": ["m"], "later": [True]}), mode="append", schema_mode="merge")

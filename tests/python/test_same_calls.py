@@ -42,6 +42,7 @@ def frames(draw: st.DrawFn, extra: bool = False) -> pa.Table:
     return pa.table(columns)
 
 
+_WHERE = ['"two words" > 1', "part = 'y z'", "part IS NULL", "id >= 3 AND name = 'a'", "on = DATE '2026-01-02'"]
 _PROPERTIES = ["delta.logRetentionDuration", "delta.deletedFileRetentionDuration"]
 _CALLS = st.one_of(
     st.tuples(st.just("append"), frames()),
@@ -50,12 +51,9 @@ _CALLS = st.one_of(
     st.tuples(st.just("error"), frames()),
     st.tuples(st.just("evolve"), frames(extra=True)),
     st.tuples(st.just("replace schema"), frames(extra=True)),
-    st.tuples(
-        st.sampled_from(
-            ['"two words" > 1', "part = 'y z'", "part IS NULL", "id >= 3 AND name = 'a'", "on = DATE '2026-01-02'"]
-        ),
-        frames(),
-    ),
+    st.tuples(st.sampled_from(_WHERE), frames()),
+    st.tuples(st.just("delete"), st.none() | st.sampled_from(_WHERE)),
+    st.tuples(st.just("update"), st.sampled_from(_WHERE)),
     st.tuples(st.just("constraint"), st.sampled_from(["id >= 0", '"two words" < 2', "part <> 'x' OR name IS NULL"])),
     st.tuples(st.just("column"), st.sampled_from(["note", "two more"])),
     st.tuples(st.just("restore"), st.integers(0, 2)),
@@ -85,23 +83,29 @@ def _call(package: Any, place: str, what: str, argument: Any) -> None:
         write(mode="append", schema_mode="merge")
     elif what == "replace schema":
         write(mode="overwrite", schema_mode="overwrite")
-    elif what == "constraint":
-        table = package.DeltaTable(place)
+    elif what in _WHERE:
+        write(mode="overwrite", predicate=what)
+    else:
+        _change(package, package.DeltaTable(place), what, argument)
+
+
+def _change(package: Any, table: Any, what: str, argument: Any) -> None:
+    if what == "constraint":
         table.alter.add_constraint({f"c{table.version()}": argument})
     elif what == "column":
-        table = package.DeltaTable(place)
         table.alter.add_columns([package.Field(f"{argument} {table.version()}", "string")])
+    elif what == "delete":
+        table.delete(argument)
+    elif what == "update":
+        table.update(updates={"id": "id + 1", "name": "'new'"}, predicate=argument)
     elif what == "restore":
-        table = package.DeltaTable(place)
         # deltalake refuses to restore the newest version, deltafast has nothing to do then.
         if argument < table.version():
             table.restore(argument)
-    elif what == "properties":
-        table = package.DeltaTable(place)
+    else:
+        assert what == "properties"
         # The same value again is a version for deltalake and none for deltafast; so is a column that is there.
         table.alter.set_table_properties({argument: f"interval {table.version() + 9} days"})
-    else:
-        write(mode="overwrite", predicate=what)
 
 
 def _state(table: Any) -> tuple[Any, ...]:
