@@ -489,7 +489,9 @@ impl Snapshot {
         let name = work.name();
         Err(Error::unsupported_feature(
             "catalogManaged",
-            format!("the table has the feature `catalogManaged`, so `{name}` is up to its catalog; only a `committer` whose `permits` holds `{name}` allows it"),
+            format!(
+                "the table has the feature `catalogManaged`, so `{name}` is up to its catalog; only a `committer` whose `permits` holds `{name}` allows it"
+            ),
         ))
     }
 

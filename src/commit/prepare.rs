@@ -64,7 +64,10 @@ pub(super) fn prepare(mut draft: Draft, base: Option<&Snapshot>, is_catalog: boo
         return Err(if is_catalog {
             Error::invalid("a committer was given for a table without the feature `catalogManaged`; open it without one")
         } else {
-            Error::unsupported_feature("catalogManaged", "the table's commits are managed by a catalog; open it with a `committer` to commit through it, or nobody else will see the commit")
+            Error::unsupported_feature(
+                "catalogManaged",
+                "the table's commits are managed by a catalog; open it with a `committer` to commit through it, or nobody else will see the commit",
+            )
         });
     }
     if is_catalog && !table.metadata.flag(TIMESTAMPS) {

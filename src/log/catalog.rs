@@ -69,7 +69,9 @@ impl Tail {
             }
         }
         match (self.commits.last().map(|last| last.version), self.latest) {
-            (_, Some(latest)) if latest < 0 => Err(Error::invalid(format!("the newest version of `log_tail` is {latest}; where there is none it must be None"))),
+            (_, Some(latest)) if latest < 0 => {
+                Err(Error::invalid(format!("the newest version of `log_tail` is {latest}; where there is none it must be None")))
+            }
             (Some(last), latest) if Some(last) != latest => {
                 let latest = latest.map_or_else(|| "None".to_owned(), |latest| latest.to_string());
                 Err(Error::invalid(format!("`log_tail` ends with version {last} and says that the newest version is {latest}")))

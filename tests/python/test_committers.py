@@ -1,10 +1,13 @@
 """Tables whose commits a catalog manages: every operation, writers beside each other, and catalogs that fail."""
 
+import contextlib
 import json
 import multiprocessing
 import os
 import pickle
+import random
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -331,6 +334,52 @@ def _die_in(when, place, folder):
     committer = _Dying(folder)
     committer.when = when
     write_deltalake(place, ROWS, mode="append", committer=committer)
+
+
+def _append_until_killed(place, folder, who, acknowledged):
+    """Append one number after the other; note each only when its append was told to be done."""
+    table = DeltaTable(place, committer=FolderCommitter(folder))
+    number = who * 1_000_000
+    while True:
+        write_deltalake(table, pa.table({"id": [number], "p": ["x"]}), mode="append")
+        acknowledged.send(number)
+        number += 1
+
+
+def test_writers_that_are_killed_lose_and_double_nothing(place, tmp_path):
+    folder, chance = tmp_path / "catalog", random.Random(20261122)
+    configuration = {"delta.checkpointInterval": "7"}
+    write_deltalake(place, ROWS.slice(0, 0), committer=FolderCommitter(folder), configuration=configuration)
+    spawn, noted = multiprocessing.get_context("spawn"), []
+    for round_ in range(3):
+        writers = []
+        for n in range(3):
+            ours, theirs = spawn.Pipe(duplex=False)
+            arguments = (place, folder, 1 + 3 * round_ + n, theirs)
+            writers.append((spawn.Process(target=_append_until_killed, args=arguments, daemon=True), ours))
+            writers[-1][0].start()
+            theirs.close()
+        # Every one of them is at work before the first is killed.
+        noted.extend(pipe.recv() for _, pipe in writers)
+        for process, _ in writers:
+            time.sleep(chance.uniform(0.02, 0.4))
+            process.kill()
+        for process, pipe in writers:
+            process.join()
+            with contextlib.suppress(EOFError, OSError):
+                while True:
+                    noted.append(pipe.recv())
+        table = DeltaTable(place, committer=FolderCommitter(folder))
+        there = numbers(table)
+        assert len(there) == len(set(there)), "a row is there twice"
+        assert set(noted) <= set(there), "a row that was told to be committed is lost"
+        # Of each writer at most the last row was committed without its being told.
+        assert len(there) <= len(noted) + 3 * (round_ + 1)
+        assert table.version() == len(there)
+    assert len(noted) >= 9
+    # Whoever comes next publishes what the killed ones left.
+    write_deltalake(table, ROWS.slice(0, 0), mode="append")
+    assert published(place) == list(range(table.version() + 1))
 
 
 def test_what_cannot_be_published_is_a_warning(place, tmp_path):
