@@ -29,7 +29,7 @@ from deltafast.convert import (
     partition_text,
     text_options,
 )
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema
@@ -280,9 +280,18 @@ class DeltaTable:
         return cls(uri, storage_options=storage_options, committer=committer, store=store, time_zone=time_zone)
 
     def _move(self, snapshot: _core.Snapshot | None) -> None:
-        """Point at the version that an operation made, or at the newest where that could not be opened."""
+        """Point at the version that an operation made, or at the newest where that could not be opened.
+
+        The version is made, so whatever goes wrong here must not look as if it were not.
+        """
         with self._lock:
-            self._snapshot = self._snapshot.update() if snapshot is None else snapshot
+            if snapshot is not None:
+                self._snapshot = snapshot
+                return
+            try:
+                self._snapshot = self._snapshot.update()
+            except DeltaError as error:
+                warn(f"the commit is made, but this handle stays at version {self._snapshot.version}: {error}")
 
     if not TYPE_CHECKING:
 

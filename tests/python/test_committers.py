@@ -243,6 +243,79 @@ def test_a_lost_answer_is_looked_up(place, tmp_path, lost, was_done):
     assert published(place) == [0, 1]
 
 
+class FailingAt(FolderCommitter):
+    """A catalog of which one call fails: before it does anything, or after."""
+
+    def __init__(self, folder, at, *, after, lasting):
+        super().__init__(folder)
+        self.calls, self.at, self.after, self.lasting = 0, at, after, lasting
+
+    def _call(self, work):
+        self.calls += 1
+        fails = self.calls == self.at or (self.lasting and self.calls > self.at)
+        if fails and not self.after:
+            raise ConnectionError
+        done = work()
+        if fails:
+            raise ConnectionError
+        return done
+
+    def log_tail(self):
+        return self._call(super().log_tail)
+
+    def ratify(self, commit, text):
+        parent = super()
+        return self._call(lambda: parent.ratify(commit, text))
+
+    def published(self, version):
+        parent = super()
+        return self._call(lambda: parent.published(version))
+
+
+@pytest.mark.filterwarnings("ignore::deltafast.DeltaWarning")
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for ever"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("operation", ["append", "delete", "alter"])
+def test_whichever_call_fails_the_table_is_old_or_new_and_the_answer_true(place, tmp_path, operation, after, lasting):
+    folder = tmp_path / "catalog"
+    write_deltalake(place, ROWS, committer=FolderCommitter(folder))
+    work = {
+        "append": lambda table: write_deltalake(table, ROWS, mode="append"),
+        "delete": lambda table: table.delete("id = 0 or id > 5"),
+        "alter": lambda table: table.alter.set_table_properties({"custom": str(table.version())}),
+    }[operation]
+    told, at = set(), 1
+    while True:
+        before = DeltaTable(place, committer=FolderCommitter(folder))
+        if operation == "delete":
+            write_deltalake(before, ROWS.slice(0, 1), mode="append")
+        committer = FailingAt(folder, at, after=after, lasting=lasting)
+        version = before.version()
+        try:
+            table = DeltaTable(place, committer=committer)
+            work(table)
+            told.add("done")
+            known = version + 1
+        except CommitUnknownError:
+            told.add("unknown")
+            known = None
+        except StorageError:
+            told.add("failed")
+            known = version
+        now = DeltaTable(place, committer=FolderCommitter(folder))
+        assert now.version() in ({version, version + 1} if known is None else {known}), at
+        assert now.to_pyarrow_table().num_rows == now.count()
+        if operation == "append":
+            assert now.count() == 6 * (now.version() + 1)
+        if committer.calls < at:
+            break
+        at += 1
+    assert at > 4
+    assert "done" in told
+    assert ("unknown" in told) == lasting
+    assert committer.calls == at - 1
+
+
 @pytest.mark.parametrize("operation", ["append", "delete", "update", "alter", "overwrite"])
 def test_nobody_guesses_what_a_catalog_does_not_tell(place, tmp_path, operation):
     folder = tmp_path / "catalog"
