@@ -10,6 +10,8 @@ mod alter;
 mod change;
 mod create;
 mod files;
+mod keys;
+mod matched;
 mod predicate;
 mod target;
 mod vectors;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 pub use alter::{Change, alter};
 pub use change::{ChangeOptions, delete, update};
 pub use create::{CreateOptions, create};
+pub use keys::Key;
 pub use target::Encoding;
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 

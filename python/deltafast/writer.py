@@ -210,6 +210,8 @@ def write_deltalake(
     committer: Committer | None = None,
     store: object | None = None,
     time_zone: str | None = None,
+    replace_using: Sequence[str] | str | None = None,
+    replace_on: str | None = None,
 ) -> None:
     """Write rows to a table, which is made where there is none.
 
@@ -241,6 +243,10 @@ def write_deltalake(
             `deltafast.catalog`). A handle has its own.
         store: A Python store, see `DeltaTable`.
         time_zone: Where timestamps without a zone are read when the column is an instant; UTC if None.
+        replace_using: With mode overwrite, only rows are replaced that equal a row of the data in these columns; a null
+            equals nothing. The distinct keys of the data are held in memory.
+        replace_on: The same with columns of other names, and with nulls that equal each other: SQL such as
+            `target.id = source.key AND target.day <=> source.day` (`t` and `s` for short).
 
     Raises:
         InvalidArgumentError: The mode forbids it, or an argument is wrong.
@@ -273,6 +279,7 @@ def write_deltalake(
         "schema_mode": _checked("schema_mode", schema_mode, (None, "merge", "overwrite")),
         "has_predicate": predicate is not None,
         "dynamic_partitions": partition_overwrite_mode == "dynamic",
+        "keys": _keys(replace_using, replace_on),
         "encoding": {
             "target_file_size": target_file_size,
             "writer_properties": {} if writer_properties is None else writer_properties._options(),
@@ -299,6 +306,23 @@ def write_deltalake(
     moved, _ = write.run(bind_demands(write.demands, write.schema, predicate, zone=zone))
     if table is not None:
         table._move(moved)
+
+
+def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[dict[str, Any]]:
+    from deltafast.expr.demands import bind_keys
+
+    if replace_using is not None and replace_on is not None:
+        message = "give either `replace_using` or `replace_on`, not both"
+        raise InvalidArgumentError(message)
+    if replace_on is not None:
+        return bind_keys(replace_on)
+    using = names(replace_using)
+    if using is None:
+        return []
+    if not using:
+        message = "`replace_using` names no column"
+        raise InvalidArgumentError(message)
+    return [{"target": name, "source": name} for name in using]
 
 
 def _checked(what: str, value: str | None, known: Sequence[str | None]) -> str | None:

@@ -12,6 +12,7 @@
 //! Protocol: "Delta Log Entries", "Requirements for Writers", "In-Commit Timestamps", "Row Tracking". Cost: one put for a
 //! commit without contention; one read for every commit that came between.
 
+pub mod adds;
 mod committer;
 mod conflict;
 mod intent;

@@ -161,28 +161,6 @@ impl Transaction {
         self.draft.actions.extend(actions);
     }
 
-    /// Sets a domain of a user's.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for names that belong to the protocol.
-    pub fn set_domain(&mut self, domain: &str, configuration: &str) -> Result<()> {
-        user_domain(domain)?;
-        self.push(Action::DomainMetadata(DomainMetadata { domain: domain.to_owned(), configuration: configuration.to_owned(), removed: false }));
-        Ok(())
-    }
-
-    /// Removes a domain of a user's; one that is not there is left as it is.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for names that belong to the protocol; what reading the log meets.
-    pub fn remove_domain(&mut self, domain: &str) -> Result<()> {
-        user_domain(domain)?;
-        if let Some(last) = self.read_domain(domain)? {
-            self.push(Action::DomainMetadata(DomainMetadata { removed: true, ..last }));
-        }
-        Ok(())
-    }
-
     /// Has `look` see the table before every attempt that follows other commits; its error ends the transaction. So a
     /// feature can be dropped while others write: `look` makes sure that none of them used it.
     pub fn revalidate(&mut self, look: impl Fn(&Snapshot) -> Result<()> + Send + Sync + 'static) {
@@ -358,12 +336,4 @@ impl Stats {
         }
         out
     }
-}
-
-/// Refuses the protocol's own domains.
-fn user_domain(domain: &str) -> Result<()> {
-    if domain.is_empty() || domain.starts_with("delta.") {
-        return Err(Error::invalid(format!("the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's")));
-    }
-    Ok(())
 }

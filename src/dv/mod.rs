@@ -20,23 +20,11 @@ use std::sync::Arc;
 use arrow_buffer::BooleanBuffer;
 use rustc_hash::FxHashMap;
 
+/// Where a deletion vector is, as the log describes it.
+pub use crate::protocol::commit_line::DeletionVector as Descriptor;
+
 use crate::error::{Error, Result};
 use crate::store::File;
-
-/// Where a deletion vector is, as the log describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Descriptor {
-    /// `u`: a file of the table by its UUID; `p`: a file by its path; `i`: inline.
-    pub storage_type: String,
-    /// Prefix and UUID, path, or the vector itself in Z85.
-    pub path_or_inline_dv: String,
-    /// Where it begins in its file.
-    pub offset: Option<i32>,
-    /// Length of the vector in bytes.
-    pub size_in_bytes: i32,
-    /// How many rows it deletes.
-    pub cardinality: i64,
-}
 
 impl Descriptor {
     /// The file that holds it; `None` for one that stands in the log.
@@ -45,15 +33,6 @@ impl Descriptor {
     /// [`Error::Corrupt`] for a descriptor that names no file, [`Error::Unsupported`] for a storage type that is not known.
     pub fn path(&self) -> Result<Option<DvPath>> {
         format::path(self)
-    }
-
-    /// The id that tells a file's vectors apart.
-    #[must_use]
-    pub fn unique_id(&self) -> String {
-        match self.offset {
-            Some(offset) => format!("{}{}@{offset}", self.storage_type, self.path_or_inline_dv),
-            None => format!("{}{}", self.storage_type, self.path_or_inline_dv),
-        }
     }
 }
 

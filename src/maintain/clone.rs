@@ -13,11 +13,11 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::files::{adds, whole};
 use super::record;
 use crate::command::{Choices, Done};
 use crate::commit::Transaction;
-use crate::dv::{Descriptor, DvPath};
+use crate::commit::adds::{adds, whole};
+use crate::dv::DvPath;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Env, SystemEnv, uuid};
 use crate::log::Log;
@@ -84,7 +84,7 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
     let wanted = whole(source);
     let partition = wanted.partition.clone();
     for batch in source.files(FileKind::Adds, wanted, cancel)? {
-        for add in adds(&batch?, &partition, true)? {
+        for add in adds(&batch?, &partition)? {
             out.source_num_of_files += 1;
             out.source_table_size += u64::try_from(add.size).unwrap_or(0);
             tx.push(Action::Add(base.absolute(add)?));
@@ -129,18 +129,11 @@ impl Base {
     /// The same file by absolute paths.
     fn absolute(&self, mut add: Add) -> Result<Add> {
         add.path = self.path(&add.path)?;
-        if let Some(vector) = &mut add.deletion_vector {
-            let descriptor = Descriptor {
-                storage_type: vector.storage_type.clone(),
-                path_or_inline_dv: vector.path_or_inline_dv.clone(),
-                offset: vector.offset,
-                size_in_bytes: vector.size_in_bytes,
-                cardinality: vector.cardinality,
-            };
-            if let Some(DvPath::InTable(path)) = descriptor.path().at_file(&add.path)? {
-                "p".clone_into(&mut vector.storage_type);
-                vector.path_or_inline_dv = log_path(&format!("{}{path}", self.url));
-            }
+        if let Some(vector) = &mut add.deletion_vector
+            && let Some(DvPath::InTable(path)) = vector.path().at_file(&add.path)?
+        {
+            "p".clone_into(&mut vector.storage_type);
+            vector.path_or_inline_dv = log_path(&format!("{}{path}", self.url));
         }
         Ok(add)
     }

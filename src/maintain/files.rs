@@ -1,79 +1,26 @@
-//! Files of a table as this module's commands need them: as actions again, and as places below the table's root.
+//! Files of a table as this module's commands need them: as places below the table's root.
 
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use arrow_array::Array;
 use hashbrown::{DefaultHashBuilder, HashSet};
 use percent_encoding::percent_decode_str;
 
-use crate::checkpoint;
-use crate::dv::{Descriptor, DvPath};
-use crate::error::{Error, Result, ResultExt};
+use crate::dv::DvPath;
+use crate::error::{Result, ResultExt};
 use crate::exec::{Cancel, map_all};
-use crate::parse::{FileBatch, Wanted};
-use crate::protocol::commit_line::{Add, DeletionVector, PartitionValues};
+use crate::parse::FileBatch;
 use crate::protocol::data_path;
-use crate::snapshot::Snapshot;
 use crate::store::{Folder, Store, Stores};
-
-/// Everything that an `add` says.
-pub(super) fn whole(snapshot: &Snapshot) -> Wanted {
-    checkpoint::wanted_of_adds(snapshot)
-}
-
-/// The rows of a batch as adds of a commit. `partition` are the physical names of the partition columns, as they were wanted.
-///
-/// # Errors
-/// [`Error::Corrupt`] for tags that are none.
-pub(super) fn adds(batch: &FileBatch, partition: &[String], data_change: bool) -> Result<Vec<Add>> {
-    let stats = checkpoint::stats_text(batch.stats.as_ref(), batch.len());
-    let int = |column: &Option<arrow_array::Int64Array>, row: usize| column.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row));
-    let text = |column: &Option<arrow_array::StringViewArray>, row: usize| column.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row).to_owned());
-    (0..batch.len())
-        .map(|row| {
-            let path = batch.path.value(row).to_owned();
-            let tags = text(&batch.tags, row).map(|text| serde_json::from_str(&text)).transpose();
-            let tags = tags.map_err(|e| Error::corrupt(format!("the `tags` of a file are malformed: {e}"))).at_file(&path)?;
-            let values = partition.iter().zip(&batch.partition);
-            let partition_values: PartitionValues =
-                values.map(|(name, column)| (name.clone(), column.is_valid(row).then(|| column.value(row).to_owned()))).collect();
-            Ok(Add {
-                path,
-                partition_values,
-                size: batch.size.value(row),
-                modification_time: int(&batch.time, row).unwrap_or(0),
-                data_change,
-                stats: stats.is_valid(row).then(|| stats.value(row).to_owned()),
-                tags,
-                deletion_vector: vector(batch, row),
-                base_row_id: int(&batch.base_row_id, row),
-                default_row_commit_version: int(&batch.default_row_commit_version, row),
-                clustering_provider: text(&batch.clustering, row),
-            })
-        })
-        .collect()
-}
-
-fn vector(batch: &FileBatch, row: usize) -> Option<DeletionVector> {
-    let dv = batch.dv.as_ref().filter(|dv| dv.present.value(row))?;
-    Some(DeletionVector {
-        storage_type: dv.storage_type.value(row).to_owned(),
-        path_or_inline_dv: dv.path_or_inline.value(row).to_owned(),
-        offset: dv.offset.is_valid(row).then(|| dv.offset.value(row)),
-        size_in_bytes: dv.size_in_bytes.value(row),
-        cardinality: dv.cardinality.value(row),
-    })
-}
 
 /// The file of a row's deletion vector, if it has one: as `Stores::file` takes it.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a descriptor that makes no sense.
 pub(super) fn vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath>> {
-    let Some(DeletionVector { storage_type, path_or_inline_dv, offset, size_in_bytes, cardinality }) = vector(batch, row) else { return Ok(None) };
-    Descriptor { storage_type, path_or_inline_dv, offset, size_in_bytes, cardinality }.path().at_file(batch.path.value(row))
+    let vector = batch.deletion_vector(row);
+    vector.map_or(Ok(None), |vector| vector.path().at_file(batch.path.value(row)))
 }
 
 /// Finds out where below a table's root a file of its log is.

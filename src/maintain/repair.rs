@@ -14,10 +14,11 @@ use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::files::{Places, adds, whole};
+use super::files::Places;
 use super::record;
 use crate::command::{Choices, Done};
 use crate::commit::Transaction;
+use crate::commit::adds::{adds, whole};
 use crate::error::{Result, ResultExt};
 use crate::exec::{Cancel, Env, SystemEnv, map_all};
 use crate::parse::Wanted;
@@ -67,7 +68,7 @@ pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> 
     for batch in snapshot.files(FileKind::Adds, wanted, cancel)? {
         let batch = batch?;
         let gone: BooleanArray = (0..batch.len()).map(|row| Some(missing.contains(batch.path.value(row)))).collect();
-        tx.extend(adds(&batch.filter(&gone)?, &partition, true)?.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+        tx.extend(adds(&batch.filter(&gone)?, &partition)?.iter().map(|add| Action::Remove(add.to_remove(now, true))));
     }
     let metrics = json!({"numRemovedFiles": out.files_removed.len()});
     let done = record(tx, "FSCK", json!({"dryRun": false}), metrics, &options.choices, cancel)?;

@@ -14,10 +14,11 @@ use arrow_array::BooleanArray;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::files::{adds, vector_path, whole};
+use super::files::vector_path;
 use super::record;
 use crate::command::{Choices, Done};
 use crate::commit::Transaction;
+use crate::commit::adds::{adds, whole};
 use crate::dv::DvPath;
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Env, SystemEnv, map_all};
@@ -117,7 +118,7 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         }
         out.num_restored_file += back.len() as u64;
         out.restored_files_size += bytes(&back);
-        tx.extend(adds(&back, &partition, true)?.into_iter().map(Action::Add));
+        tx.extend(adds(&back, &partition)?.into_iter().map(Action::Add));
     }
     if let Some(first) = missing.first().filter(|_| !options.ignore_missing_files) {
         return Err(Error::not_found(
@@ -135,7 +136,7 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         let going = without(&batch?, &wanted_live)?;
         out.num_removed_file += going.len() as u64;
         out.removed_files_size += bytes(&going);
-        tx.extend(adds(&going, &partition, true)?.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+        tx.extend(adds(&going, &partition)?.iter().map(|add| Action::Remove(add.to_remove(now, true))));
     }
     let metadata = metadata(snapshot, &target)?;
     let protocol = if options.protocol_downgrade_allowed {

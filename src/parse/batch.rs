@@ -5,6 +5,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 
 use crate::error::Result;
+use crate::protocol::commit_line::DeletionVector;
 
 /// Which columns of file actions are wanted, beyond path and deletion vector, which are the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,6 +119,19 @@ impl FileBatch {
         let dv = self.dv.as_ref().filter(|dv| dv.present.value(row))?;
         let (kind, path) = (dv.storage_type.value(row), dv.path_or_inline.value(row));
         Some(if dv.offset.is_valid(row) { format!("{kind}{path}@{}", dv.offset.value(row)) } else { format!("{kind}{path}") })
+    }
+
+    /// Row `row`'s deletion vector.
+    #[must_use]
+    pub fn deletion_vector(&self, row: usize) -> Option<DeletionVector> {
+        let dv = self.dv.as_ref().filter(|dv| dv.present.value(row))?;
+        Some(DeletionVector {
+            storage_type: dv.storage_type.value(row).to_owned(),
+            path_or_inline_dv: dv.path_or_inline.value(row).to_owned(),
+            offset: dv.offset.is_valid(row).then(|| dv.offset.value(row)),
+            size_in_bytes: dv.size_in_bytes.value(row),
+            cardinality: dv.cardinality.value(row),
+        })
     }
 
     /// The rows for which `keep` is true.

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 pub type PartitionValues = BTreeMap<String, Option<String>>;
 
 /// Descriptor of a deletion vector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionVector {
     /// `u`, `i` or `p`.

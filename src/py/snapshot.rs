@@ -291,6 +291,7 @@ impl Snapshot {
                 layout: layout(string_view),
                 metadata,
                 files,
+                chosen: None,
                 filter_rows,
                 cancel: cancel.clone(),
             };

@@ -6,7 +6,7 @@
 //!
 //! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader Requirements for Deletion Vectors".
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 use super::Batches;
 use super::columns::find;
 use super::plan::{Plan, PlanBatch, plan};
-use crate::dv::{self, DeletionVector, Descriptor, DvPath, Positions};
+use crate::dv::{self, DeletionVector, DvPath, Positions};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, parallelism};
 use crate::expr::Bound;
@@ -70,6 +70,15 @@ impl MetadataColumn {
     }
 }
 
+/// Rows chosen by their positions: by the path of their file in the log.
+#[derive(Debug, Clone)]
+pub enum Chosen {
+    /// These rows, which must be live, of files that are named.
+    Only(Arc<HashMap<String, Positions>>),
+    /// All rows but these.
+    Without(Arc<HashMap<String, Positions>>),
+}
+
 /// What to read.
 #[derive(Debug, Clone)]
 pub struct ScanRequest {
@@ -87,6 +96,8 @@ pub struct ScanRequest {
     pub metadata: Vec<MetadataColumn>,
     /// Only these files, by their path in the log.
     pub files: Option<Vec<String>>,
+    /// Only some rows of them, too.
+    pub chosen: Option<Chosen>,
     /// Whether the predicate is applied to rows, or only prunes files and row groups.
     pub filter_rows: bool,
     /// Stops the work.
@@ -103,6 +114,7 @@ impl Default for ScanRequest {
             layout: TextLayout::View,
             metadata: Vec::new(),
             files: None,
+            chosen: None,
             filter_rows: true,
             cancel: Cancel::default(),
         }
@@ -164,6 +176,8 @@ pub(super) enum Rows {
     Live,
     /// These positions; the scan must read row indices.
     Only(Arc<Positions>),
+    /// Those that neither the file's deletion vector nor these positions delete.
+    Without(Arc<Positions>),
     /// All, whatever the log's deletion vector says: change data files have none.
     All,
 }
@@ -311,6 +325,10 @@ impl Reading {
         match &task.rows {
             Rows::Only(_) | Rows::All => Ok(None),
             Rows::Live => load_vector(self.snapshot.stores(), &task.batch, task.row),
+            Rows::Without(positions) => Ok(Some(match load_vector(self.snapshot.stores(), &task.batch, task.row)? {
+                Some(vector) => Arc::new(vector.positions().union(positions).into()),
+                None => Arc::new(positions.as_ref().clone().into()),
+            })),
         }
     }
 
@@ -456,7 +474,7 @@ impl Constants {
             task: Arc::clone(&task.constants),
             only: match &task.rows {
                 Rows::Only(positions) => Some(Arc::clone(positions)),
-                Rows::Live | Rows::All => None,
+                Rows::Live | Rows::Without(_) | Rows::All => None,
             },
         })
     }
@@ -491,7 +509,7 @@ fn missing_file(error: Error, path: &str, version: i64) -> Error {
 
 /// The deletion vector of a planned file.
 pub(super) fn load_vector(stores: &Stores, batch: &PlanBatch, row: usize) -> Result<Option<Arc<DeletionVector>>> {
-    let Some(descriptor) = descriptor(batch, row) else { return Ok(None) };
+    let Some(descriptor) = batch.files.deletion_vector(row) else { return Ok(None) };
     dv::load(&descriptor, |path| vector_file(stores, path)).map(Some)
 }
 
@@ -506,18 +524,6 @@ pub fn vector_file(stores: &Stores, path: &DvPath) -> Result<crate::store::File>
     }
 }
 
-/// The descriptor of a planned file's deletion vector.
-pub(super) fn descriptor(batch: &PlanBatch, row: usize) -> Option<Descriptor> {
-    let dv = batch.files.dv.as_ref().filter(|dv| dv.present.value(row))?;
-    Some(Descriptor {
-        storage_type: dv.storage_type.value(row).to_owned(),
-        path_or_inline_dv: dv.path_or_inline.value(row).to_owned(),
-        offset: dv.offset.is_valid(row).then(|| dv.offset.value(row)),
-        size_in_bytes: dv.size_in_bytes.value(row),
-        cardinality: dv.cardinality.value(row),
-    })
-}
-
 /// Larger files are read in pieces of this size, by whole row groups.
 const PIECE: u64 = 64 << 20;
 
@@ -525,8 +531,8 @@ const PIECE: u64 = 64 << 20;
 const MOST_PIECES: u64 = 256;
 
 /// The files of a plan, large ones in pieces.
-fn tasks(plan: &Plan, only: Option<&[String]>) -> Vec<FileTask> {
-    let only: Option<HashSet<&str>> = only.map(|only| only.iter().map(String::as_str).collect());
+fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
+    let only: Option<HashSet<&str>> = request.files.as_ref().map(|only| only.iter().map(String::as_str).collect());
     let none = Arc::new(Vec::new());
     let mut out = Vec::new();
     for (batch, keep) in &plan.batches {
@@ -534,8 +540,17 @@ fn tasks(plan: &Plan, only: Option<&[String]>) -> Vec<FileTask> {
             if only.as_ref().is_some_and(|only| !only.contains(batch.files.path.value(row))) {
                 continue;
             }
+            let positions = |of: &HashMap<String, Positions>| of.get(batch.files.path.value(row)).cloned().map(Arc::new);
+            let rows = match &request.chosen {
+                None => Rows::Live,
+                Some(Chosen::Without(of)) => positions(of).map_or(Rows::Live, Rows::Without),
+                Some(Chosen::Only(of)) => match positions(of) {
+                    Some(positions) => Rows::Only(positions),
+                    None => continue,
+                },
+            };
             let size = if batch.files.size.is_valid(row) { u64::try_from(batch.files.size.value(row)).unwrap_or(0) } else { 0 };
-            let task = FileTask { batch: Arc::clone(batch), row, range: None, rows: Rows::Live, constants: Arc::clone(&none) };
+            let task = FileTask { batch: Arc::clone(batch), row, range: None, rows, constants: Arc::clone(&none) };
             if size <= PIECE + PIECE / 2 {
                 out.push(task);
                 continue;
@@ -606,9 +621,10 @@ fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
 /// # Errors
 /// [`Error::Invalid`] for columns that do not exist; what reading meets comes out of the stream.
 pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<Batches> {
-    let reading = Arc::new(Reading::new(snapshot, request, &[])?);
+    let reading = Reading::new(snapshot, request, &[])?;
+    let reading = Arc::new(if matches!(request.chosen, Some(Chosen::Only(_))) { reading.with_row_index() } else { reading });
     let plan = plan(snapshot, request.predicate.as_ref(), &request.cancel)?;
-    let tasks = tasks(&plan, request.files.as_deref()).into_iter().map(|task| (Arc::clone(&reading), task)).collect();
+    let tasks = tasks(&plan, request).into_iter().map(|task| (Arc::clone(&reading), task)).collect();
     let out = read_tasks(Arc::clone(&reading.schema), tasks, &request.cancel);
     Ok(match request.limit {
         None => out,

@@ -9,7 +9,7 @@ use arrow_schema::{DataType as Arrow, Field, Schema};
 
 use super::Batches;
 use super::plan::{PlanBatch, wanted};
-use super::read::{descriptor, vector_file};
+use super::read::vector_file;
 use crate::dv;
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, parallelism};
@@ -42,7 +42,7 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
                 let stats = batch.stats.as_ref().filter(|stats| stats.num_records.is_valid(row))?;
                 u64::try_from(stats.num_records.value(row).min(MOST_ROWS)).ok()
             };
-            let found = |row: usize| Some((batch.files.path.value(row).to_owned(), descriptor(&batch, row)?, records(row).unwrap_or(0)));
+            let found = |row: usize| Some((batch.files.path.value(row).to_owned(), batch.files.deletion_vector(row)?, records(row).unwrap_or(0)));
             let rows = (0..batch.files.len()).filter_map(found);
             Ok(rows.collect())
         }

@@ -157,9 +157,6 @@ struct Altered {
 /// [`Error::Unsupported`]; as [`Transaction::commit`].
 pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Choices, cancel: &Cancel) -> Result<Done> {
     check_writable(snapshot)?;
-    if let Change::SetDomain { domain, configuration } = change {
-        return set_domain(snapshot, domain, configuration.as_deref(), choices, cancel);
-    }
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
     let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
@@ -182,25 +179,6 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     }
     transaction.extend(altered.domains.into_iter().map(Action::DomainMetadata));
     commit(transaction, altered.operation, choices, cancel)
-}
-
-/// Nothing of the table's own changes: the expressions of its constraints are of no concern.
-fn set_domain(snapshot: &Snapshot, domain: &str, configuration: Option<&str>, choices: &Choices, cancel: &Cancel) -> Result<Done> {
-    let mut transaction = Transaction::new(snapshot);
-    let name = match configuration {
-        Some(text) => {
-            transaction.set_domain(domain, text)?;
-            "SET DOMAIN METADATA"
-        }
-        None => {
-            transaction.remove_domain(domain)?;
-            if !snapshot.sets()?.domains.contains_key(domain) {
-                return Ok(Done::unchanged(snapshot));
-            }
-            "REMOVE DOMAIN METADATA"
-        }
-    };
-    commit(transaction, operation(name, [("domain", domain.into())]), choices, cancel)
 }
 
 fn operation(name: &str, parameters: impl IntoIterator<Item = (&'static str, Value)>) -> Operation {
@@ -254,8 +232,21 @@ impl Alter<'_> {
             Change::AddFeatures { names, allow_versions } => self.add_features(names, *allow_versions),
             Change::DropFeature { name } => self.drop_feature(name),
             Change::ClusterBy { columns } => self.cluster_by(columns),
-            Change::SetDomain { .. } => Err(Error::internal("a domain has its own way")),
+            Change::SetDomain { domain, configuration } => self.set_domain(domain, configuration.as_deref()),
         }
+    }
+
+    fn set_domain(&self, domain: &str, configuration: Option<&str>) -> Result<Altered> {
+        if domain.is_empty() || domain.starts_with("delta.") {
+            return Err(Error::invalid(format!("the domain `{domain}` cannot be set or removed by users; names that begin with `delta.` are the protocol's")));
+        }
+        let name = if configuration.is_some() { "SET DOMAIN METADATA" } else { "REMOVE DOMAIN METADATA" };
+        let action = match configuration {
+            Some(text) => Some(DomainMetadata { domain: domain.to_owned(), configuration: text.to_owned(), removed: false }),
+            None => self.snapshot.sets()?.domains.get(domain).map(|last| DomainMetadata { removed: true, ..last.clone() }),
+        };
+        let altered = self.metadata(self.snapshot.metadata().clone(), operation(name, [("domain", domain.into())]));
+        Ok(Altered { domains: action.into_iter().collect(), ..altered })
     }
 
     fn metadata(&self, metadata: Metadata, operation: Operation) -> Altered {

@@ -8,7 +8,6 @@
 //! Cost: one pass over the predicate's columns of the files that may match; with vectors one over the rows that change,
 //! without one over the files that have any.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,22 +17,18 @@ use arrow_select::zip::zip;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::files::{Orphans, add_new, live};
-use super::predicate::negated;
+use super::files::{Orphans, add_new};
+use super::matched::Matched;
 use super::target::{Edit, Encoding, Rows, Target, change_file};
 use super::vectors::{self, Marked};
 use super::{check_changeable, now_ms};
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
-use crate::dv::Positions;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::expr::Bound;
-use crate::parse::Wanted;
 use crate::protocol::commit_line::{Action, Add};
 use crate::protocol::schema::{StructType, TextLayout};
-use crate::prune;
-use crate::scan::Lens;
 use crate::snapshot::Snapshot;
 use crate::write::Written;
 use crate::write::bindings::{self, Demand, Demands};
@@ -49,22 +44,6 @@ pub struct ChangeOptions {
     pub choices: Choices,
 }
 
-/// The files that a predicate chooses.
-pub(super) struct Candidates {
-    /// Files that may have rows for which it is true.
-    pub files: Vec<Add>,
-    /// Whether their rows must be looked at: partition values alone do not decide.
-    pub by_row: bool,
-}
-
-/// The files that may have rows for which `predicate` is true.
-pub(super) fn candidates(snapshot: &Snapshot, predicate: &Bound, cancel: &Cancel) -> Result<Candidates> {
-    let lens = Lens::new(snapshot, vec![predicate.clone()]);
-    let files = live(snapshot, lens.wanted(), cancel, |batch| Ok(lens.matching(batch)?.values().set_indices().collect()))?;
-    let by_row = prune::partition_only(predicate, &snapshot.metadata().partition_columns).1.is_some();
-    Ok(Candidates { files, by_row })
-}
-
 /// Deletes the rows for which `predicate` is true, all rows without one.
 ///
 /// # Errors
@@ -77,23 +56,19 @@ pub fn delete(snapshot: &Snapshot, predicate: Option<&Demand>, options: &ChangeO
     let found = work.find()?;
     let scanned = work.started.elapsed();
     let mut outcome = Outcome { rows: found.rows, counts_vectors: true, ..Outcome::default() };
-    let (whole, partial): (Vec<Add>, Vec<Add>) = found.files.into_iter().partition(|add| !found.partial.contains_key(&add.path));
+    let (whole, partial) = found.split();
     outcome.end(&whole);
     if work.target.has_vectors() {
-        outcome.mark(vectors::mark(snapshot, paired(partial, found.partial), &mut orphans, cancel)?);
-    } else if let Some(predicate) = &work.predicate {
-        let files: Vec<String> = partial.iter().map(|add| add.path.clone()).collect();
-        if work.target.has_feed() && !files.is_empty() {
+        outcome.mark(vectors::mark(snapshot, partial, &found.partial, &mut orphans, cancel)?);
+    } else if !partial.is_empty() {
+        if work.target.has_feed() {
             // Files that end as a whole are told in full here, too: the feed of a version is its change files alone.
-            let all = whole.iter().chain(&partial).map(|add| add.path.clone()).collect();
-            let gone = Rows { files: all, predicate: Some(predicate.clone()) };
-            outcome.changes(work.target.changes(snapshot, vec![(gone, "delete", None)], cancel)?, &mut orphans);
+            let gone = found.chosen().map(|rows| (rows, "delete", None));
+            outcome.changes(work.target.changes(snapshot, gone, cancel)?, &mut orphans);
         }
-        if !files.is_empty() {
-            let kept = work.target.copy(snapshot, Rows { files, predicate: Some(negated(predicate)?) }, Rules::default(), None, cancel)?;
-            outcome.copied = kept.rows;
-            outcome.add(kept, &mut orphans);
-        }
+        let kept = work.target.copy(snapshot, found.kept(), Rules::default(), None, cancel)?;
+        outcome.copied = kept.rows;
+        outcome.add(kept, &mut orphans);
         outcome.end(&partial);
     }
     work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
@@ -120,25 +95,25 @@ pub fn update(
     let mut orphans = Orphans::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
-    let mut outcome = Outcome { rows: found.rows, counts_vectors: found.by_row, ..Outcome::default() };
+    let mut outcome = Outcome { rows: found.rows, counts_vectors: found.looked, ..Outcome::default() };
     let files: Vec<String> = found.files.iter().map(|add| add.path.clone()).collect();
     if !files.is_empty() {
-        let matched = Rows { files: files.clone(), predicate: work.predicate.clone() };
+        let matched = Rows { files: files.clone(), predicate: work.predicate.clone(), chosen: None };
         let of_matched: Edit = {
             let values = Arc::clone(&values);
             Arc::new(move |batch| values.apply(&batch, None))
         };
         if work.target.has_feed() {
-            let sources = vec![(matched.clone(), "update_preimage", None), (matched.clone(), "update_postimage", Some(Arc::clone(&of_matched)))];
+            let sources = [(matched.clone(), "update_preimage", None), (matched.clone(), "update_postimage", Some(Arc::clone(&of_matched)))];
             outcome.changes(work.target.changes(snapshot, sources, cancel)?, &mut orphans);
         }
         if work.target.has_vectors() {
-            let (whole, partial): (Vec<Add>, Vec<Add>) = found.files.into_iter().partition(|add| !found.partial.contains_key(&add.path));
+            let (whole, partial) = found.split();
             let written = work.target.copy(snapshot, matched, rules, Some(of_matched), cancel)?;
             outcome.add(written, &mut orphans);
             outcome.end(&whole);
             let (files, bytes) = (partial.len() as u64, partial.iter().map(|add| add.size).sum::<i64>());
-            let marked = vectors::mark(snapshot, paired(partial, found.partial), &mut orphans, cancel)?;
+            let marked = vectors::mark(snapshot, partial, &found.partial, &mut orphans, cancel)?;
             // An UPDATE counts every file that it touches, a DELETE those that end.
             outcome.mark(Marked { ended: files, ended_bytes: bytes, ..marked });
         } else {
@@ -147,7 +122,7 @@ pub fn update(
                 let mask = predicate.as_ref().map(|predicate| predicate.filter_mask(&batch)).transpose()?;
                 values.apply(&batch, mask.as_ref())
             });
-            let written = work.target.copy(snapshot, Rows { files, predicate: None }, rules, Some(of_all), cancel)?;
+            let written = work.target.copy(snapshot, Rows { files, ..Rows::default() }, rules, Some(of_all), cancel)?;
             outcome.copied = found.rows.map_or(0, |rows| written.rows.saturating_sub(rows));
             outcome.add(written, &mut orphans);
             outcome.end(&found.files);
@@ -158,10 +133,6 @@ pub fn update(
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn paired(files: Vec<Add>, mut positions: HashMap<String, Positions>) -> Vec<(Add, Positions)> {
-    files.into_iter().filter_map(|add| positions.remove(&add.path).map(|positions| (add, positions))).collect()
 }
 
 /// What both commands do alike.
@@ -175,18 +146,6 @@ struct Work<'a> {
     started: Instant,
 }
 
-/// Rows that a predicate chooses.
-struct Found {
-    /// Files that have any.
-    files: Vec<Add>,
-    /// Those of them of which rows stay, or may: the rows that do not.
-    partial: HashMap<String, Positions>,
-    /// How many, where that is known.
-    rows: Option<u64>,
-    /// Whether rows were looked at.
-    by_row: bool,
-}
-
 impl<'a> Work<'a> {
     fn new(snapshot: &'a Snapshot, predicate: Option<&'a Demand>, options: &'a ChangeOptions, cancel: &'a Cancel) -> Result<Self> {
         let target = Target::of(snapshot, options.encoding.clone());
@@ -194,25 +153,8 @@ impl<'a> Work<'a> {
         Ok(Self { snapshot, predicate: bound, sql: predicate.map(|demand| demand.sql.as_str()), target, options, cancel, started: Instant::now() })
     }
 
-    fn find(&self) -> Result<Found> {
-        let Some(predicate) = &self.predicate else {
-            let files = live(self.snapshot, Wanted::default(), self.cancel, |batch| Ok((0..batch.len()).collect()))?;
-            return Ok(Found { rows: counted(&files), files, partial: HashMap::new(), by_row: false });
-        };
-        let Candidates { mut files, by_row } = candidates(self.snapshot, predicate, self.cancel)?;
-        if !by_row {
-            return Ok(Found { rows: counted(&files), files, partial: HashMap::new(), by_row });
-        }
-        let rows = Rows { files: files.iter().map(|add| add.path.clone()).collect(), predicate: Some(predicate.clone()) };
-        let mut partial = if files.is_empty() { HashMap::new() } else { rows.positions(self.snapshot, self.cancel)? };
-        files.retain(|add| partial.contains_key(&add.path));
-        let rows = partial.values().map(Positions::len).sum();
-        for add in &files {
-            if partial.get(&add.path).map(Positions::len) == present(add) {
-                partial.remove(&add.path);
-            }
-        }
-        Ok(Found { files, partial, rows: Some(rows), by_row })
+    fn find(&self) -> Result<Matched> {
+        Matched::find(self.snapshot, self.predicate.as_ref(), None, self.cancel)
     }
 
     fn commit(self, name: &str, rows: &str, outcome: Outcome, scanned: Duration, orphans: Orphans) -> Result<Done> {
@@ -252,16 +194,6 @@ impl<'a> Work<'a> {
         }
         done
     }
-}
-
-/// Rows of a file that are not deleted, where its statistics tell.
-fn present(add: &Add) -> Option<u64> {
-    let rows = add.num_records()? - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality);
-    u64::try_from(rows).ok()
-}
-
-fn counted(files: &[Add]) -> Option<u64> {
-    files.iter().map(present).sum()
 }
 
 /// What a command does to the table.

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CLUSTERING, Mode, Place, check_writable, clustering_domain, files, now_ms, unique};
+use super::{CLUSTERING, Mode, Place, check_writable, clustering_domain, now_ms, unique};
 use crate::command::{Choices, Done, commit, listed};
 use crate::commit::Operation;
+use crate::commit::adds::all;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
-use crate::parse::Wanted;
 use crate::parse::stats::has_bounds;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
@@ -158,7 +158,7 @@ pub fn create(place: &Place, schema: &StructType, options: &CreateOptions, cance
     if let Some(old) = old {
         check_writable(old)?;
         transaction.read_whole_table();
-        let ended = files::live(old, Wanted::default(), cancel, |batch| Ok((0..batch.len()).collect()))?;
+        let ended = all(old, cancel)?;
         transaction.extend(ended.iter().map(|add| Action::Remove(add.to_remove(now_ms(), true))));
     }
     let (protocol, metadata, domains) = made(schema, options, old)?;

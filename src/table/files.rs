@@ -1,63 +1,11 @@
-//! A snapshot's live files as actions, with everything that the actions which end them repeat; files that a failure orphans.
+//! Files that a command writes: as actions, and deleted again where no version comes to name them.
 
 use std::sync::Arc;
 
-use arrow_array::{Array, StringViewArray};
-
-use crate::error::Result;
-use crate::exec::Cancel;
-use crate::parse::checkpoint::FileKind;
-use crate::parse::{FileBatch, StatsColumn, Wanted};
-use crate::protocol::commit_line::{Add, DeletionVector};
+use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
-use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::write::NewFile;
-
-/// The live files that `choose` takes, batch by batch.
-pub(super) fn live(snapshot: &Snapshot, more: Wanted, cancel: &Cancel, choose: impl Fn(&FileBatch) -> Result<Vec<usize>>) -> Result<Vec<Add>> {
-    let names: Vec<String> = snapshot.partition_fields().iter().map(|field| snapshot.physical_name(field).to_owned()).collect();
-    let wanted = Wanted { partition: names.clone(), stats: true, stats_text: true, tags: true, time: true, row_ids: true, clustering: true, ..more };
-    snapshot.with_segment(|segment| {
-        let mut out = Vec::new();
-        for batch in snapshot.files_in(segment, FileKind::Adds, wanted.clone(), cancel)? {
-            let batch = batch?;
-            cancel.check()?;
-            out.extend(choose(&batch)?.into_iter().map(|row| add_of(&batch, row, &names)));
-        }
-        Ok(out)
-    })
-}
-
-fn add_of(batch: &FileBatch, row: usize, names: &[String]) -> Add {
-    let text = |array: &StringViewArray| array.is_valid(row).then(|| array.value(row).to_owned());
-    let vector = batch.dv.as_ref().filter(|dv| dv.present.value(row)).map(|dv| DeletionVector {
-        storage_type: dv.storage_type.value(row).to_owned(),
-        path_or_inline_dv: dv.path_or_inline.value(row).to_owned(),
-        offset: dv.offset.is_valid(row).then(|| dv.offset.value(row)),
-        size_in_bytes: dv.size_in_bytes.value(row),
-        cardinality: dv.cardinality.value(row),
-    });
-    let number = |array: &Option<arrow_array::Int64Array>| array.as_ref().filter(|array| array.is_valid(row)).map(|array| array.value(row));
-    Add {
-        path: batch.path.value(row).to_owned(),
-        partition_values: names.iter().zip(&batch.partition).map(|(name, values)| (name.clone(), text(values))).collect(),
-        size: if batch.size.is_valid(row) { batch.size.value(row) } else { 0 },
-        modification_time: number(&batch.time).unwrap_or(0),
-        data_change: true,
-        stats: match &batch.stats {
-            Some(StatsColumn::Json(stats)) => text(stats),
-            Some(StatsColumn::EscapedJson(stats)) => text(stats).and_then(|escaped| serde_json::from_str(&format!("\"{escaped}\"")).ok()),
-            // Tombstones without statistics are as good.
-            Some(StatsColumn::Parsed(_)) | None => None,
-        },
-        tags: batch.tags.as_ref().and_then(text).and_then(|tags| serde_json::from_str(&tags).ok()),
-        deletion_vector: vector,
-        base_row_id: number(&batch.base_row_id),
-        default_row_commit_version: number(&batch.default_row_commit_version),
-        clustering_provider: batch.clustering.as_ref().and_then(text),
-    }
-}
 
 /// The action that adds a file which was just written.
 pub(super) fn add_new(file: NewFile) -> Add {

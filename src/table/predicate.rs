@@ -1,27 +1,27 @@
-//! Predicates that operations make themselves: the rows that stay, the rows of some partitions.
+//! Predicates that operations make themselves: the rows that another one does not choose, the rows of some partitions.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StringViewArray};
+use arrow_array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::expr::{Bound, Expr, Function, Scalar};
-use crate::parse::FileBatch;
+use crate::parse::{FileBatch, mask};
 use crate::protocol::calendar::Zone;
 use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, StructField};
 use crate::snapshot::Snapshot;
 use crate::write::NewFile;
 
-/// True for the rows for which `predicate` is false or null: those that a replacement leaves alone.
+/// True for the rows for which `predicate` is false or null.
 pub(super) fn negated(predicate: &Bound) -> Result<Bound> {
     let held = Expr::call(Function::EqualNullSafe, vec![predicate.expr.clone(), Expr::boolean(Some(true))], DataType::Boolean)?;
     Ok(predicate.with(Expr::call(Function::Not, vec![held], DataType::Boolean)?))
 }
 
-/// More partitions than this are no longer named one by one.
-const NAMED: usize = 1000;
+/// More partitions or keys than this are no longer named one by one.
+pub(super) const NAMED: usize = 1000;
 
 /// Some partitions of a table, compared by the values' meaning: writers spell one instant in several ways.
 pub(super) struct Partitions {
@@ -64,10 +64,10 @@ impl Partitions {
     }
 
     /// The rows of a batch of files that are in one of the partitions.
-    pub(super) fn rows(&self, batch: &FileBatch) -> Result<Vec<usize>> {
+    pub(super) fn rows(&self, batch: &FileBatch) -> Result<BooleanArray> {
         let typed = self.typed(&batch.partition)?;
         let rows = self.converter.convert_columns(&typed)?;
-        Ok(rows.iter().enumerate().filter(|(_, row)| self.known.contains(row.as_ref() as &[u8])).map(|(n, _)| n).collect())
+        Ok(mask(rows.iter().map(|row| self.known.contains(row.as_ref() as &[u8])).collect()))
     }
 
     /// The predicate that is true for the rows of these partitions; `None` where they are too many to name.
@@ -88,7 +88,8 @@ impl Partitions {
     }
 }
 
-fn joined(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
+/// Expressions in one chain of AND or OR.
+pub(super) fn joined(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
     match args.len() {
         0 => Ok(Expr::boolean(Some(function == Function::And))),
         1 => args.pop().ok_or_else(|| Error::internal("a list of one is empty")),

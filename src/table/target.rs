@@ -11,8 +11,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType as Arrow, Field, Schema};
+use arrow_select::filter::filter_record_batch;
 use serde::Deserialize;
 
+use super::keys::Keys;
 use super::predicate::constant;
 use crate::dv::Positions;
 use crate::error::{Error, Result};
@@ -25,7 +27,7 @@ use crate::protocol::commit_line::Cdc;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
-use crate::scan::{self, MetadataColumn, ScanRequest};
+use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::rules::Rules;
 use crate::write::{NewFile, WriteRequest, Written, write};
@@ -46,6 +48,17 @@ pub struct Encoding {
     pub time_zone: Option<String>,
 }
 
+impl Encoding {
+    /// See [`Encoding::time_zone`].
+    pub(super) fn zone(&self) -> Result<Option<Zone>> {
+        match self.time_zone.as_deref() {
+            None => Ok(Some(Zone::UTC)),
+            Some("") => Ok(None),
+            Some(name) => Zone::parse(name).map(Some),
+        }
+    }
+}
+
 /// A table as it is to be written.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
@@ -56,12 +69,14 @@ pub(super) struct Target {
 }
 
 /// Rows of some files of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Rows {
     /// Paths of the files in the log.
     pub files: Vec<String>,
     /// Only those for which it is true.
     pub predicate: Option<Bound>,
+    /// Only those at some positions.
+    pub chosen: Option<Chosen>,
 }
 
 /// What becomes of rows on their way: a batch of the table's columns, behind which the columns of row tracking may stand.
@@ -118,11 +133,7 @@ impl Target {
             target_file_size: self.encoding.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
             max_open_files: self.encoding.max_open_files.unwrap_or(usual.max_open_files).max(1),
             memory: self.encoding.memory.unwrap_or(usual.memory),
-            zone: match self.encoding.time_zone.as_deref() {
-                None => usual.zone,
-                Some("") => None,
-                Some(name) => Some(Zone::parse(name)?),
-            },
+            zone: self.encoding.zone()?,
             rules,
             cancel: cancel.clone(),
             ..usual
@@ -161,7 +172,7 @@ impl Target {
     }
 
     /// Writes change files: of each source its rows, edited, as changes of this kind.
-    pub(super) fn changes(&self, snapshot: &Snapshot, sources: Vec<(Rows, &'static str, Option<Edit>)>, cancel: &Cancel) -> Result<Written> {
+    pub(super) fn changes(&self, snapshot: &Snapshot, sources: [(Rows, &'static str, Option<Edit>); 2], cancel: &Cancel) -> Result<Written> {
         let mut streams = Vec::with_capacity(sources.len());
         for (rows, kind, edit) in sources {
             let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
@@ -176,15 +187,21 @@ impl Target {
 
 impl Rows {
     fn scan(self, cancel: &Cancel) -> ScanRequest {
-        ScanRequest { predicate: self.predicate, files: Some(self.files), layout: TextLayout::Plain, cancel: cancel.clone(), ..ScanRequest::default() }
+        let layout = TextLayout::Plain;
+        ScanRequest { predicate: self.predicate, files: Some(self.files), chosen: self.chosen, layout, cancel: cancel.clone(), ..ScanRequest::default() }
     }
 
     /// Where they are: positions by path, of the files that have any.
-    pub(super) fn positions(self, snapshot: &Snapshot, cancel: &Cancel) -> Result<HashMap<String, Positions>> {
-        let request = ScanRequest { columns: Some(Vec::new()), metadata: vec![MetadataColumn::FilePath, MetadataColumn::RowIndex], ..self.scan(cancel) };
+    pub(super) fn positions(self, snapshot: &Snapshot, keys: Option<&Keys>, cancel: &Cancel) -> Result<HashMap<String, Positions>> {
+        let metadata = vec![MetadataColumn::FilePath, MetadataColumn::RowIndex];
+        let request = ScanRequest { columns: Some(keys.map(Keys::columns).unwrap_or_default()), metadata, ..self.scan(cancel) };
         let mut out = HashMap::new();
         for batch in scan::scan(snapshot, &request)?.batches {
-            note_positions(&batch?, &mut out)?;
+            let batch = batch?;
+            match keys {
+                None => note_positions(&batch, &mut out)?,
+                Some(keys) => note_positions(&filter_record_batch(&batch, &keys.rows(&batch)?)?, &mut out)?,
+            }
         }
         Ok(out)
     }

@@ -6,7 +6,7 @@
 //! Protocol: "Deletion Vectors", "Writer Requirement for Deletion Vectors", "Per-file Statistics".
 //! Cost: a request for the vectors of a file of vectors that there are, one for every 2 MB of new ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ use crate::dv::{self, Descriptor, FileWriter, Positions};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::Cancel;
 use crate::pq::survey;
-use crate::protocol::commit_line::{Action, Add, DeletionVector};
+use crate::protocol::commit_line::{Action, Add};
 use crate::scan::vector_file;
 use crate::snapshot::Snapshot;
 use crate::store::{Put, Role};
@@ -40,19 +40,20 @@ pub(super) struct Marked {
     pub ended_bytes: i64,
 }
 
-/// Deletes rows of files, each with its positions.
-pub(super) fn mark(snapshot: &Snapshot, files: Vec<(Add, Positions)>, orphans: &mut Orphans, cancel: &Cancel) -> Result<Marked> {
-    let known: Vec<Descriptor> = files.iter().filter_map(|(add, _)| add.deletion_vector.as_ref().map(descriptor)).collect();
+/// Deletes rows of files, by their paths.
+pub(super) fn mark(snapshot: &Snapshot, files: Vec<Add>, rows: &HashMap<String, Positions>, orphans: &mut Orphans, cancel: &Cancel) -> Result<Marked> {
+    let known: Vec<Descriptor> = files.iter().filter_map(|add| add.deletion_vector.clone()).collect();
     let mut known = dv::load_all(&known, |path| vector_file(snapshot.stores(), path))?.into_iter();
     let (mut out, now) = (Marked::default(), now_ms());
     let mut packer = Packer::default();
-    for (add, new) in files {
+    for add in files {
         cancel.check()?;
+        let new = rows.get(&add.path).ok_or_else(|| Error::internal("a file to mark has no rows"))?;
         let before = if add.deletion_vector.is_some() { known.next() } else { None };
-        let positions = before.as_ref().map_or_else(|| new.clone(), |before| before.positions().union(&new));
-        let rows = rows_of(snapshot, &add)?;
+        let positions = before.as_ref().map_or_else(|| new.clone(), |before| before.positions().union(new));
+        let records = rows_of(snapshot, &add)?;
         out.actions.push(Action::Remove(add.to_remove(now, true)));
-        if positions.len() >= rows {
+        if positions.len() >= records {
             out.ended += 1;
             out.ended_bytes += add.size;
             out.removed += u64::from(before.is_some());
@@ -61,7 +62,7 @@ pub(super) fn mark(snapshot: &Snapshot, files: Vec<(Add, Positions)>, orphans: &
         out.added += 1;
         out.removed += u64::from(before.is_some());
         out.updated += u64::from(before.is_some());
-        let stats = Some(loosened(add.stats.as_deref(), rows).at_file(&add.path)?);
+        let stats = Some(loosened(add.stats.as_deref(), records).at_file(&add.path)?);
         let vector = packer.push(snapshot, &positions, orphans)?;
         out.actions.push(Action::Add(Add { stats, deletion_vector: Some(vector), data_change: true, ..add }));
     }
@@ -69,18 +70,8 @@ pub(super) fn mark(snapshot: &Snapshot, files: Vec<(Add, Positions)>, orphans: &
     Ok(out)
 }
 
-fn descriptor(vector: &DeletionVector) -> Descriptor {
-    Descriptor {
-        storage_type: vector.storage_type.clone(),
-        path_or_inline_dv: vector.path_or_inline_dv.clone(),
-        offset: vector.offset,
-        size_in_bytes: vector.size_in_bytes,
-        cardinality: vector.cardinality,
-    }
-}
-
 /// Rows of a file, deleted ones included; its footer knows where statistics do not.
-pub(super) fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     if let Some(rows) = add.num_records().and_then(|rows| u64::try_from(rows).ok()) {
         return Ok(rows);
     }
@@ -109,7 +100,7 @@ struct Packer {
 }
 
 impl Packer {
-    fn push(&mut self, snapshot: &Snapshot, positions: &Positions, orphans: &mut Orphans) -> Result<DeletionVector> {
+    fn push(&mut self, snapshot: &Snapshot, positions: &Positions, orphans: &mut Orphans) -> Result<Descriptor> {
         if self.open.as_ref().is_some_and(|(_, writer)| writer.len() >= PACKED) {
             self.end(snapshot, orphans)?;
         }
@@ -118,7 +109,7 @@ impl Packer {
             none => none.insert((dv::NewFile::new(&crate::exec::uuid())?, FileWriter::default())),
         };
         let written = writer.push(positions)?;
-        Ok(DeletionVector {
+        Ok(Descriptor {
             storage_type: "u".to_owned(),
             path_or_inline_dv: file.in_log.clone(),
             offset: Some(written.offset),

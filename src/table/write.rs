@@ -8,27 +8,27 @@
 //! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking", "Identity Columns".
 //! Cost: one pass over the rows; replacing by a predicate reads the files that may match, twice.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::change::{Candidates, candidates};
 use super::create::{CreateOptions, asks_for_values, made, spelled};
-use super::files::{Orphans, add_new, live};
-use super::predicate::{Partitions, negated};
-use super::target::{Encoding, Rows, Target, change_file, changed};
+use super::files::{Orphans, add_new};
+use super::keys::{Key, Keys};
+use super::matched::Matched;
+use super::predicate::Partitions;
+use super::target::{Encoding, Target, change_file, changed};
 use super::{Place, check_changeable, check_writable, now_ms, unique};
 use crate::command::{Choices, Done, commit, figure, listed};
+use crate::commit::adds::{all, live};
 use crate::commit::{Operation, Transaction};
-use crate::dv::Positions;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::expr::Bound;
-use crate::parse::Wanted;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, Cdc};
 use crate::protocol::evolution;
@@ -103,10 +103,19 @@ pub struct WriteOptions {
     pub has_predicate: bool,
     /// Whether only the partitions are replaced that the data has rows of.
     pub dynamic_partitions: bool,
+    /// Whether only the rows are replaced that equal a row of the data in these columns; none for all.
+    pub keys: Vec<Key>,
     /// How files are made.
     pub encoding: Encoding,
     /// How it is committed.
     pub choices: Choices,
+}
+
+impl WriteOptions {
+    /// Whether only some rows of the table are replaced.
+    fn is_partial(&self) -> bool {
+        self.has_predicate || self.dynamic_partitions || !self.keys.is_empty()
+    }
 }
 
 /// A write that was found sound, waiting for its expressions and its rows.
@@ -120,6 +129,8 @@ pub struct Write {
     is_changed: bool,
     domains: Vec<DomainMetadata>,
     demands: Demands,
+    /// Those of the data, where only rows of its keys are replaced.
+    keys: Option<Arc<Mutex<Keys>>>,
     /// What the caller should hear.
     warnings: Vec<String>,
 }
@@ -180,8 +191,15 @@ impl Write {
                 return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(&field.name));
             }
         }
+        let keys = match &place {
+            Place::Table(snapshot) if !options.keys.is_empty() => {
+                Some(Keys::new(options.keys.clone(), snapshot.schema(), data, snapshot.options().zone, options.encoding.zone()?)?)
+            }
+            _ => None,
+        };
+        let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
         let encoding = options.encoding.clone();
-        Ok(Some(Self { place, options, target: Target { protocol, metadata, schema, encoding }, is_changed, domains, demands, warnings }))
+        Ok(Some(Self { place, options, target: Target { protocol, metadata, schema, encoding }, is_changed, domains, demands, keys, warnings }))
     }
 
     /// What is to be bound, against [`Write::schema`].
@@ -206,18 +224,27 @@ impl Write {
         let mut change = self.replaced(bound, cancel)?;
         let mut orphans = Orphans::new(self.place.store());
         let request = self.target.request(rules, cancel)?;
-        let (written, mut changes) = if self.target.has_feed() && !change.partial.is_empty() {
-            self.write_with_feed(&request, &change, rows, &mut orphans, cancel)?
+        let has_feed = self.target.has_feed() && (self.keys.is_some() || !change.ended.partial.is_empty());
+        let rows = noted(rows, self.keys.clone());
+        let (written, inserted) = if has_feed {
+            self.write_with_feed(&request, rows, &mut orphans, cancel)?
         } else {
             let written = write(self.place.store(), &request, rows)?;
             orphans.add(&written.files);
-            (written, Vec::new())
+            (written, Written::default())
         };
-        let kept = self.copy_kept(&change, cancel)?;
-        orphans.add(&kept.files);
         if self.options.dynamic_partitions {
             self.end_partitions(&mut change, &written.files, cancel)?;
         }
+        self.end_keys(&mut change, cancel)?;
+        let mut changes: Vec<Cdc> = Vec::new();
+        if let (true, Place::Table(snapshot)) = (has_feed, &self.place) {
+            let deleted = self.target.changes(snapshot, change.ended.chosen().map(|rows| (rows, "delete", None)), cancel)?;
+            orphans.add(&deleted.files);
+            changes.extend(deleted.files.into_iter().chain(inserted.files).map(change_file));
+        }
+        let kept = self.copy_kept(&change, cancel)?;
+        orphans.add(&kept.files);
         let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
@@ -226,7 +253,7 @@ impl Write {
             moved.schema_string = bindings::with_marks(&self.target.schema, &written.identities).to_text();
             metadata = Some(moved);
         }
-        operation.row_ids_preserved = (!change.ended.is_empty()).then(|| self.target.tracks_rows() || change.partial.is_empty());
+        operation.row_ids_preserved = (!change.ended.files.is_empty()).then(|| self.target.tracks_rows() || change.ended.partial.is_empty());
         let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(add_new).collect();
         let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes));
         let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
@@ -264,7 +291,7 @@ impl Write {
             }
         }
         let change = self.replaced(bound, cancel)?;
-        if !change.partial.is_empty() {
+        if !change.ended.partial.is_empty() {
             return Err(Error::invalid("the filter must choose whole partitions: some files hold rows of both kinds"));
         }
         let written = Written { files: Vec::new(), rows: 0, identities: Vec::new() };
@@ -293,14 +320,14 @@ impl Write {
             Read::All => transaction.read_whole_table(),
             Read::Rows(predicate) => transaction.read_rows(predicate.clone()),
         }
-        transaction.read_files(change.ended.iter().map(|add| add.path.as_str()))?;
+        transaction.read_files(change.ended.files.iter().map(|add| add.path.as_str()))?;
         if self.is_changed {
             transaction.push(Action::Protocol(self.target.protocol.clone()));
         }
         transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
         transaction.extend(self.domains.iter().cloned().map(Action::DomainMetadata));
         let now = now_ms();
-        transaction.extend(change.ended.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+        transaction.extend(change.ended.files.iter().map(|add| Action::Remove(add.to_remove(now, true))));
         transaction.extend(adds.iter().cloned().map(Action::Add));
         transaction.extend(changes.into_iter().map(Action::Cdc));
         Ok(transaction)
@@ -342,6 +369,9 @@ impl Write {
         if self.options.dynamic_partitions {
             parameters.insert("isDynamicPartitionOverwrite".to_owned(), Value::Bool(true));
         }
+        if !self.options.keys.is_empty() {
+            parameters.insert("replaceOn".to_owned(), self.options.keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" AND ").into());
+        }
         operation.parameters = parameters;
         let bytes = |files: &[NewFile]| files.iter().map(|file| file.size).sum::<u64>();
         let mut metrics = Map::new();
@@ -350,10 +380,10 @@ impl Write {
         set("numOutputRows", figure(written.rows + kept.rows));
         set("numOutputBytes", figure(bytes(&written.files) + bytes(&kept.files)));
         if self.options.mode == Mode::Overwrite {
-            set("numRemovedFiles", figure(change.ended.len()));
-            set("numRemovedBytes", figure(change.ended.iter().map(|add| add.size).sum::<i64>()));
+            set("numRemovedFiles", figure(change.ended.files.len()));
+            set("numRemovedBytes", figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()));
         }
-        if let Some(rows) = change.deleted_rows {
+        if let Some(rows) = change.ended.rows.filter(|_| change.ended.looked) {
             set("numDeletedRows", figure(rows));
             set("numCopiedRows", figure(kept.rows));
             set("numAddedChangeFiles", figure(changes));
@@ -366,13 +396,8 @@ impl Write {
 /// What a write ends.
 #[derive(Debug, Clone, Default)]
 struct Change {
-    /// Files that end.
-    ended: Vec<Add>,
-    /// Paths of those of them of which rows stay.
-    partial: HashSet<String>,
-    /// Rows for which the predicate is true, where there is one over rows.
-    deleted_rows: Option<u64>,
-    predicate: Option<Bound>,
+    /// Rows that end.
+    ended: Matched,
     read: Read,
 }
 
@@ -393,42 +418,25 @@ impl Write {
             return Err(Error::internal("the predicate of a replacement was not bound"));
         }
         let Place::Table(snapshot) = &self.place else { return Ok(Change::default()) };
-        if self.options.mode != Mode::Overwrite || self.options.dynamic_partitions {
+        if self.options.mode != Mode::Overwrite || self.options.dynamic_partitions || self.keys.is_some() {
             return Ok(Change::default());
         }
-        let all = |batch: &crate::parse::FileBatch| Ok((0..batch.len()).collect());
         let Some(predicate) = predicate else {
-            return Ok(Change { ended: live(snapshot, Wanted::default(), cancel, all)?, read: Read::All, ..Change::default() });
+            return Ok(Change { ended: Matched::whole(all(snapshot, cancel)?), read: Read::All });
         };
         // Columns that the write adds have no values in the rows that are there.
         let known = predicate.column_names().into_iter().all(|name| snapshot.schema().field(name).is_some());
         if !known {
             return Err(Error::invalid("the predicate names a column that the table does not have yet; replace rows by the columns that are there"));
         }
-        let Candidates { files: mut ended, by_row } = candidates(snapshot, &predicate, cancel)?;
-        let mut change = Change { read: Read::Rows(predicate.clone()), predicate: Some(predicate.clone()), ..Change::default() };
-        if by_row && !ended.is_empty() {
-            let files = ended.iter().map(|add| add.path.clone()).collect();
-            let counts = Rows { files, predicate: Some(predicate.clone()) }.positions(snapshot, cancel)?;
-            ended.retain(|add| counts.contains_key(&add.path));
-            let rows = |add: &Add| add.num_records().map(|all| all - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality));
-            for add in &ended {
-                let matched = counts.get(&add.path).map_or(0, Positions::len);
-                if rows(add) != i64::try_from(matched).ok() {
-                    change.partial.insert(add.path.clone());
-                }
-            }
-            change.deleted_rows = Some(counts.values().map(Positions::len).sum());
-        }
-        change.ended = ended;
-        Ok(change)
+        Ok(Change { ended: Matched::find(snapshot, Some(&predicate), None, cancel)?, read: Read::Rows(predicate) })
     }
 
     /// Ends the files of the partitions that were written.
     fn end_partitions(&self, change: &mut Change, written: &[NewFile], cancel: &Cancel) -> Result<()> {
         let Place::Table(snapshot) = &self.place else { return Ok(()) };
         if snapshot.metadata().partition_columns.is_empty() {
-            change.ended = live(snapshot, Wanted::default(), cancel, |batch| Ok((0..batch.len()).collect()))?;
+            change.ended = Matched::whole(all(snapshot, cancel)?);
             change.read = Read::All;
             return Ok(());
         }
@@ -436,29 +444,37 @@ impl Write {
             return Ok(());
         }
         let partitions = Partitions::of(snapshot, written)?;
-        change.ended = live(snapshot, Wanted::default(), cancel, |batch| partitions.rows(batch))?;
+        change.ended = Matched::whole(live(snapshot, cancel, |batch| partitions.rows(batch))?);
         change.read = partitions.predicate()?.map_or(Read::All, Read::Rows);
+        Ok(())
+    }
+
+    /// Ends the rows whose keys were written.
+    fn end_keys(&self, change: &mut Change, cancel: &Cancel) -> Result<()> {
+        let (Place::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else { return Ok(()) };
+        let keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a key there is nothing that could be replaced.
+        let Some(predicate) = keys.predicate()? else { return Ok(()) };
+        *change = Change { ended: Matched::find(snapshot, Some(&predicate), Some(&keys), cancel)?, read: Read::Rows(predicate) };
         Ok(())
     }
 
     /// Copies the rows that stay of files that end.
     fn copy_kept(&self, change: &Change, cancel: &Cancel) -> Result<Written> {
-        let (Place::Table(snapshot), Some(predicate), false) = (&self.place, &change.predicate, change.partial.is_empty()) else {
-            return Ok(Written::default());
-        };
-        let rows = Rows { files: change.partial.iter().cloned().collect(), predicate: Some(negated(predicate)?) };
-        self.target.copy(snapshot, rows, Rules::default(), None, cancel)
+        match &self.place {
+            Place::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(snapshot, change.ended.kept(), Rules::default(), None, cancel),
+            _ => Ok(Written::default()),
+        }
     }
 
-    /// Writes the data as it is and once more as changes, beside the rows that are deleted.
+    /// Writes the data as it is and once more as changes.
     fn write_with_feed(
         &self,
         request: &WriteRequest,
-        change: &Change,
         rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
         orphans: &mut Orphans,
         cancel: &Cancel,
-    ) -> Result<(Written, Vec<Cdc>)> {
+    ) -> Result<(Written, Written)> {
         let mut feed = self.target.feed_request(request.rules.clone(), cancel)?;
         feed.cancel = cancel.child();
         let (stop, store) = (feed.cancel.clone(), Arc::clone(self.place.store()));
@@ -480,28 +496,43 @@ impl Write {
         if let Ok(inserted) = &inserted {
             orphans.add(&inserted.files);
         }
-        let (written, inserted) = (written?, inserted?);
-        let (Place::Table(snapshot), Some(predicate)) = (&self.place, &change.predicate) else {
-            return Err(Error::internal("changes of a table that is not there"));
-        };
-        let ended = Rows { files: change.ended.iter().map(|add| add.path.clone()).collect(), predicate: Some(predicate.clone()) };
-        let deleted = self.target.changes(snapshot, vec![(ended, "delete", None)], cancel)?;
-        orphans.add(&deleted.files);
-        Ok((written, deleted.files.into_iter().chain(inserted.files).map(change_file).collect()))
+        Ok((written?, inserted?))
     }
+}
+
+/// The rows, whose keys are noted as they pass.
+fn noted(
+    rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+    keys: Option<Arc<Mutex<Keys>>>,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
+    rows.map(move |batch| {
+        let batch = batch?;
+        if let Some(keys) = &keys {
+            keys.lock().unwrap_or_else(PoisonError::into_inner).note(&batch)?;
+        }
+        Ok(batch)
+    })
 }
 
 fn check_options(options: &WriteOptions) -> Result<()> {
     if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == Mode::Append {
         return Err(Error::invalid("schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\""));
     }
-    let partly = options.has_predicate || options.dynamic_partitions;
+    let partly = options.is_partial();
     if partly && options.mode != Mode::Overwrite {
-        let what = if options.has_predicate { "`predicate`" } else { "`partition_overwrite_mode`" };
+        let what = if options.has_predicate {
+            "`predicate`"
+        } else if options.dynamic_partitions {
+            "`partition_overwrite_mode`"
+        } else {
+            "`replace_using` or `replace_on`"
+        };
         return Err(Error::invalid(format!("{what} says which rows are replaced and needs mode=\"overwrite\"")));
     }
-    if options.has_predicate && options.dynamic_partitions {
-        return Err(Error::invalid("give either `predicate` or partition_overwrite_mode=\"dynamic\", not both"));
+    if [options.has_predicate, options.dynamic_partitions, !options.keys.is_empty()].into_iter().filter(|given| *given).count() > 1 {
+        return Err(Error::invalid(
+            "give one of `predicate`, partition_overwrite_mode=\"dynamic\", `replace_using` and `replace_on`: each says which rows are replaced",
+        ));
     }
     if options.encoding.target_file_size == Some(0) {
         return Err(Error::invalid("`target_file_size` must be positive"));
@@ -529,7 +560,7 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
             return Err(Error::invalid("`cluster_by` is not how the table is clustered; leave it out to write to the table as it is"));
         }
     }
-    let partly = options.has_predicate || options.dynamic_partitions;
+    let partly = options.is_partial();
     let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
@@ -565,7 +596,7 @@ fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Re
         Some(SchemaMode::Overwrite) if partly => {
             let same = |field: &StructField| snapshot.schema().field(&field.name).is_some_and(|known| known.data_type == field.data_type);
             if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same) {
-                return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate` or with dynamic partitions"));
+                return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions"));
             }
             Ok((protocol.clone(), metadata.clone()))
         }

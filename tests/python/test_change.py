@@ -125,6 +125,19 @@ def test_delete(
     assert figures["num_added_files"] == sum("deletionVector" not in add for add in adds)
 
 
+def test_statistics_stay_where_a_checkpoint_has_them_as_columns_alone(tmp_path: pathlib.Path) -> None:
+    stats = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"}
+    made(tmp_path, VECTORS | stats).create_checkpoint()
+    for log in (tmp_path / "_delta_log").glob("*.json"):
+        log.unlink()
+    table = DeltaTable(str(tmp_path))
+    table.delete("id = 3")
+    (add,) = (action["add"] for action in last(table) if "add" in action)
+    kept = json.loads(add["stats"])
+    assert (kept["numRecords"], kept["tightBounds"]) == (60, False)
+    assert (kept["minValues"]["id"], kept["maxValues"]["id"], kept["nullCount"]["s"]) == (0, 59, 9)
+
+
 @pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
 def test_many_deletes_leave_what_no_predicate_chose(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
     chance = random.Random(5)

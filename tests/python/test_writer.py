@@ -113,7 +113,10 @@ def test_unknown_words_are_refused(tmp_path):
             {"mode": "append", "predicate": "id = 1"},
             '`predicate` says which rows are replaced and needs mode="overwrite"',
         ),
-        ({"mode": "overwrite", "predicate": "id = 1", "partition_overwrite_mode": "dynamic"}, "not both"),
+        (
+            {"mode": "overwrite", "predicate": "id = 1", "partition_overwrite_mode": "dynamic"},
+            "each says which rows are replaced",
+        ),
         ({"target_file_size": 0}, "`target_file_size` must be positive"),
         ({"configuration": {"delta.chekpointInterval": "3"}}, "no table property `delta.chekpointInterval`"),
         ({"configuration": {"delta.checkpointInterval": "no"}}, "whole number of at least 1"),

@@ -112,7 +112,7 @@ fn operation(snapshot: &Snapshot, name: &str, who: &str) -> Transaction {
         "set property" => tx.extend(properties(snapshot, &[("delta.checkpointInterval", "50")])),
         "add feature" => tx.extend(properties(snapshot, &[("delta.feature.vacuumProtocolCheck", "supported")])),
         "enable dv" => tx.extend(properties(snapshot, &[("delta.enableDeletionVectors", "true")])),
-        "set domain" => tx.set_domain("mine", who).unwrap(),
+        "set domain" => tx.push(domain("mine", who, false)),
         other => panic!("{other}"),
     }
     tx.set_operation(Operation::new(name.to_uppercase()));
@@ -469,7 +469,7 @@ fn what_must_not_be_committed_is_refused_before_a_byte_is_written() {
     let base = snapshot(&store);
     let add = |path: &str| Action::Add(file(path, "a", 0, 9));
     let txn = || Action::Txn(Txn { app_id: "a".into(), version: 1, last_updated: None });
-    let domain = Action::DomainMetadata(DomainMetadata { domain: "d".into(), configuration: String::new(), removed: false });
+    let domain = domain("d", "", false);
     let mut other_id = base.metadata().clone();
     other_id.id = "other".into();
     let metadata = Action::MetaData(Box::new(base.metadata().clone()));
@@ -501,7 +501,6 @@ fn what_must_not_be_committed_is_refused_before_a_byte_is_written() {
     tx.extend(properties(&base, &[("delta.enableRowTracking", "true")]));
     tx.set_operation(Operation::new("SET TBLPROPERTIES"));
     assert!(tx.commit(&options(1)).unwrap_err().to_string().contains("backfill"));
-    assert!(Transaction::new(&base).set_domain("delta.x", "").is_err());
     assert_eq!(versions(&store).len(), 1);
     // Compaction of an append-only table is fine.
     operation(&base, "optimize a", "this").commit(&options(1)).unwrap();
@@ -521,6 +520,10 @@ fn writers_that_deltafast_is_not_are_named() {
     assert!(matches!(&error, Error::Unsupported { feature: Some(f), .. } if f == "someFutureFeature"), "{error}");
 }
 
+fn domain(name: &str, configuration: &str, removed: bool) -> Action {
+    Action::DomainMetadata(DomainMetadata { domain: name.to_owned(), configuration: configuration.to_owned(), removed })
+}
+
 #[test]
 fn applications_and_domains_are_read_and_depended_on() {
     let store = memory();
@@ -529,7 +532,7 @@ fn applications_and_domains_are_read_and_depended_on() {
     let mut tx = append(&base, "x");
     assert_eq!(tx.read_app("app").unwrap(), None);
     tx.push(Action::Txn(Txn { app_id: "app".into(), version: 7, last_updated: None }));
-    tx.set_domain("mine", "one").unwrap();
+    tx.push(domain("mine", "one", false));
     let done = tx.commit(&options(1)).unwrap().snapshot.unwrap();
     assert_eq!(done.sets().unwrap().transactions["app"].version, 7);
     // A reader of the domain, from before.
@@ -537,8 +540,7 @@ fn applications_and_domains_are_read_and_depended_on() {
     assert_eq!(late.read_domain("mine").unwrap(), None);
     assert_eq!(verdict(&late.commit(&options(2))), "CT");
     let mut removal = Transaction::new(&done);
-    removal.remove_domain("mine").unwrap();
-    removal.remove_domain("never there").unwrap();
+    removal.push(domain("mine", "one", true));
     removal.set_operation(Operation::new("REMOVE DOMAIN"));
     let done = removal.commit(&options(3)).unwrap().snapshot.unwrap();
     assert!(done.sets().unwrap().domains.is_empty());

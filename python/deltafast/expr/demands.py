@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, types
+from deltafast.expr import UnsupportedExpressionError, bind_predicate, coercion, read_schema, syntax, types
 from deltafast.expr.binder import Binder
 from deltafast.expr.lexer import spark_text
 from deltafast.expr.parser import parse
@@ -22,7 +22,7 @@ from deltafast.expr.tree import Bound, Cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["bind_demands", "bind_rows", "bind_updates"]
+__all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates"]
 
 
 def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
@@ -92,6 +92,46 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
         tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone))
         bound[name] = {"name": name, "sql": text, "tree": tree}
     return json.dumps(list(bound.values()))
+
+
+#: How the two sides of a condition are called.
+_SIDES = {"target": "target", "t": "target", "source": "source", "s": "source"}
+
+
+def bind_keys(condition: str) -> list[dict[str, Any]]:
+    """Read the condition by which rows are replaced: equalities of a column of the target and one of the source.
+
+    Args:
+        condition: Spark SQL, `target.id = source.id AND target.day <=> source.day`.
+
+    Returns:
+        What the core takes: `target`, `source` and `null_safe` of each.
+
+    Raises:
+        InvalidArgumentError: It is no expression.
+        UnsupportedExpressionError: It compares anything else.
+    """
+    node = parse(condition)
+    parts = node.args if isinstance(node, syntax.Logical) and node.op == "and" else (node,)
+    return [_key(part) for part in parts]
+
+
+def _key(node: syntax.Syntax) -> dict[str, Any]:
+    if isinstance(node, syntax.Binary) and node.op in ("=", "<=>"):
+        found: dict[str, Any] = {"null_safe": node.op == "<=>"}
+        for side in (node.left, node.right):
+            match side:
+                case syntax.Name((alias, column)):
+                    found[_SIDES.get(alias.lower(), "")] = column
+                case _:
+                    pass
+        if {"target", "source"} <= found.keys():
+            return {key: found[key] for key in ("target", "source", "null_safe")}
+    message = (
+        "`replace_on` takes equalities of a column of the target and one of the source, joined by AND: "
+        "`target.id = source.id AND target.day <=> source.day`"
+    )
+    raise UnsupportedExpressionError(message)
 
 
 def _rows(predicate: object, schema: types.Struct, zone: str) -> dict[str, Any]:
