@@ -12,6 +12,7 @@ mod create;
 mod files;
 mod keys;
 mod matched;
+mod optimize;
 mod predicate;
 mod target;
 mod vectors;
@@ -23,6 +24,7 @@ pub use alter::{Change, alter};
 pub use change::{ChangeOptions, delete, update};
 pub use create::{CreateOptions, create};
 pub use keys::Key;
+pub use optimize::{OptimizeOptions, Optimized, Sizes, optimize};
 pub use target::Encoding;
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 

@@ -220,6 +220,18 @@ def update(
 ) -> tuple[Snapshot | None, str]:
     """Give columns other values; as `delete`, `assignments` is a list of demands, `bound` the table's with trees."""
 
+@final
+class Counter:
+    """How far a command is, to be looked at from another thread."""
+
+    def __new__(cls) -> Counter: ...
+    def progress(self) -> tuple[int, int]: ...
+
+def optimize(
+    snapshot: Snapshot, options: str, counter: Counter, predicate: str | None = None
+) -> tuple[Snapshot | None, str]:
+    """Pack small files; `options` is JSON of `OptimizeOptions` in `src/table/optimize.rs`. Gives counts and sizes."""
+
 def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
     """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""
 

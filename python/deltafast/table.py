@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from deltafast.alter import TableAlterer
     from deltafast.catalog import Committer
+    from deltafast.commands.optimize import TableOptimizer
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
     from deltafast.raw import RawDeltaTable
@@ -851,6 +852,15 @@ class DeltaTable:
     def __arrow_c_schema__(self) -> object:
         """The Arrow PyCapsule interface."""
         return self._snapshot.arrow_schema().__arrow_c_schema__()
+
+    # --- layout ----------------------------------------------------------------------------------
+
+    @property
+    def optimize(self) -> TableOptimizer:
+        """What lays out the files of the table anew: `table.optimize.compact()`."""
+        from deltafast.commands.optimize import TableOptimizer
+
+        return TableOptimizer(self)
 
     # --- changing rows ---------------------------------------------------------------------------
 

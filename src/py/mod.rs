@@ -53,6 +53,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::alter, module)?)?;
     module.add_function(wrap_pyfunction!(table::delete, module)?)?;
     module.add_function(wrap_pyfunction!(table::update, module)?)?;
+    module.add_class::<table::Counter>()?;
+    module.add_function(wrap_pyfunction!(table::optimize, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(build_profile, module)?)?;
     Ok(())

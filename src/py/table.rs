@@ -18,11 +18,12 @@ use super::snapshot::{Newest, Snapshot, open_log, read_options};
 use super::store::PyStore;
 use crate::command::{Choices, Done};
 use crate::error::{Error, Result};
+use crate::exec::Progress;
 use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::schema::StructType;
 use crate::store::Store;
-use crate::table::{self, Change, CreateOptions, Place, Write, WriteOptions};
+use crate::table::{self, Change, CreateOptions, Place, Sizes, Write, WriteOptions};
 use crate::write::bindings::{Demand, Demands};
 
 fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
@@ -169,6 +170,45 @@ pub(super) fn update(py: Python<'_>, snapshot: &Snapshot, options: String, assig
         table::update(&core, predicate.as_ref(), &assignments, &parsed("demands", &bound)?, &parsed("options", &options)?, cancel)
     })?;
     answer(py, done, &uri, python_store)
+}
+
+/// How far a command is: (done, all), to be looked at from another thread.
+#[pyclass(frozen, weakref, module = "deltafast._core")]
+pub(super) struct Counter(Progress);
+
+#[pymethods]
+impl Counter {
+    #[new]
+    fn new() -> Self {
+        Self(Progress::default())
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.0.get()
+    }
+}
+
+/// Packs small files of the partitions for which a predicate (JSON of a `Demand`) is true, of all without one.
+#[pyfunction]
+#[pyo3(signature = (snapshot, options, counter, predicate=None))]
+pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, counter: &Counter, predicate: Option<String>) -> PyResult<Answer> {
+    let (uri, python_store) = snapshot.origin();
+    let (core, progress) = (snapshot.core().clone(), counter.0.clone());
+    let found = wait_settled(py, move |cancel| {
+        let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
+        table::optimize(&core, predicate.as_ref(), &parsed("options", &options)?, &progress, cancel)
+    })?;
+    let files = |sizes: &Sizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
+    let report = json!({
+        "version": found.done.as_ref().and_then(|done| done.version),
+        "added": files(&found.added),
+        "removed": files(&found.removed),
+        "partitions": found.partitions,
+        "considered": found.considered,
+        "largest_bin": found.largest_bin,
+    });
+    let moved = warned(py, found.done)?.map(|core| Snapshot::new(core, uri, python_store));
+    Ok((moved, report.to_string()))
 }
 
 /// Rows, or files that hold them.

@@ -6,7 +6,7 @@
 //!
 //! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader Requirements for Deletion Vectors".
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ pub struct ScanRequest {
     pub layout: TextLayout,
     /// More columns, after the table's.
     pub metadata: Vec<MetadataColumn>,
-    /// Only these files, by their path in the log.
+    /// Only these files, by their path in the log, in this order.
     pub files: Option<Vec<String>>,
     /// Only some rows of them, too.
     pub chosen: Option<Chosen>,
@@ -532,14 +532,18 @@ const MOST_PIECES: u64 = 256;
 
 /// The files of a plan, large ones in pieces.
 fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
-    let only: Option<HashSet<&str>> = request.files.as_ref().map(|only| only.iter().map(String::as_str).collect());
+    let only: Option<HashMap<&str, usize>> = request.files.as_ref().map(|only| only.iter().enumerate().map(|(n, path)| (path.as_str(), n)).collect());
     let none = Arc::new(Vec::new());
     let mut out = Vec::new();
     for (batch, keep) in &plan.batches {
         for row in (0..keep.len()).filter(|row| keep.value(*row)) {
-            if only.as_ref().is_some_and(|only| !only.contains(batch.files.path.value(row))) {
-                continue;
-            }
+            let place = match &only {
+                None => 0,
+                Some(only) => match only.get(batch.files.path.value(row)) {
+                    Some(place) => *place,
+                    None => continue,
+                },
+            };
             let positions = |of: &HashMap<String, Positions>| of.get(batch.files.path.value(row)).cloned().map(Arc::new);
             let rows = match &request.chosen {
                 None => Rows::Live,
@@ -552,7 +556,7 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
             let size = if batch.files.size.is_valid(row) { u64::try_from(batch.files.size.value(row)).unwrap_or(0) } else { 0 };
             let task = FileTask { batch: Arc::clone(batch), row, range: None, rows, constants: Arc::clone(&none) };
             if size <= PIECE + PIECE / 2 {
-                out.push(task);
+                out.push((place, task));
                 continue;
             }
             let piece = PIECE.max(size / MOST_PIECES);
@@ -560,12 +564,13 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
             while start < size {
                 // The last piece is open, in case the log's size is too small.
                 let end = if size - start <= piece { u64::MAX } else { start + piece };
-                out.push(FileTask { range: Some(start..end), ..task.clone() });
+                out.push((place, FileTask { range: Some(start..end), ..task.clone() }));
                 start = end;
             }
         }
     }
-    out
+    out.sort_by_key(|(place, _)| *place);
+    out.into_iter().map(|(_, task)| task).collect()
 }
 
 /// Reads the files of tasks, in order. All readings give `schema`.

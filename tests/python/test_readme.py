@@ -101,6 +101,6 @@ def test_the_section_on_writing_runs():
     names = {name: getattr(deltafast, name) for name in ("DeltaTable", "Field", "Schema", "write_deltalake")}
     exec(BLOCKS[2], {**names, "pa": pa, "dt": dt})
     table = deltafast.DeltaTable("events")
-    assert table.version() == 5
+    assert table.version() == 6
     assert table.count("day = '2026-01-03'") == 4
     assert deltafast.DeltaTable("people").metadata().configuration["delta.constraints.age"] == "age >= 0"

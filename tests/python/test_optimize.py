@@ -1,0 +1,187 @@
+"""OPTIMIZE: rows stay what they are, files become fewer; read back by `deltalake`."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltafast import DeltaTable, WriterProperties, write_deltalake
+from deltafast.exceptions import CommitFailedError, InvalidArgumentError
+
+deltalake = pytest.importorskip("deltalake")
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+TRACKED = {"delta.enableRowTracking": "true"}
+
+
+def rows(start: int, count: int = 10) -> pa.Table:
+    """Return rows of two partitions."""
+    ids = list(range(start, start + count))
+    return pa.table({"id": ids, "s": [f"s{i}" if i % 3 else None for i in ids], "p": [i % 2 for i in ids]})
+
+
+def made(path: pathlib.Path, files: int = 5, **options: Any) -> DeltaTable:
+    """Write a table in as many commits."""
+    for n in range(files):
+        write_deltalake(str(path), rows(n * 10), mode="append", **(options if n == 0 else {}))
+    return DeltaTable(str(path))
+
+
+def of(table: DeltaTable) -> list[dict[str, Any]]:
+    """Return the rows of a fresh handle by `id`."""
+    return DeltaTable(table.table_uri).to_pyarrow_table().sort_by("id").to_pylist()
+
+
+def theirs(table: DeltaTable) -> list[dict[str, Any]]:
+    """Return the rows as `deltalake` reads them."""
+    read = pa.table(deltalake.DeltaTable(table.table_uri).scan()).select(["id", "s", "p"])
+    return sorted(read.to_pylist(), key=lambda row: row["id"])
+
+
+def last(table: DeltaTable) -> list[dict[str, Any]]:
+    """Return the actions of the newest commit."""
+    log = pathlib.Path(table.table_uri.removeprefix("file://")) / "_delta_log" / f"{table.version():020}.json"
+    return [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("partition_by", [None, ["p"]], ids=["plain", "partitioned"])
+def test_small_files_become_few(tmp_path, partition_by):
+    table = made(tmp_path, partition_by=partition_by)
+    before, parts = of(table), 2 if partition_by else 1
+    figures = table.optimize.compact()
+    assert of(table) == before == theirs(table)
+    assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (parts, 5 * parts)
+    assert (figures["partitionsOptimized"], figures["totalConsideredFiles"], figures["totalFilesSkipped"]) == (
+        parts,
+        5 * parts,
+        0,
+    )
+    assert json.loads(figures["filesAdded"])["totalFiles"] == parts
+    assert json.loads(figures["filesRemoved"])["totalSize"] > 0
+    assert len(table.file_uris()) == parts
+    actions = last(table)
+    assert all(a[kind]["dataChange"] is False for a in actions for kind in ("add", "remove") if kind in a)
+    info = next(a["commitInfo"] for a in actions if "commitInfo" in a)
+    assert (info["operation"], info["isolationLevel"]) == ("OPTIMIZE", "SnapshotIsolation")
+    assert info["operationParameters"] == {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+    stats = [json.loads(a["add"]["stats"]) for a in actions if "add" in a]
+    assert sum(s["numRecords"] for s in stats) == 50
+    assert (min(s["minValues"]["id"] for s in stats), max(s["maxValues"]["id"] for s in stats)) == (0, 49)
+    version = table.version()
+    assert table.optimize.compact()["numFilesRemoved"] == 0
+    assert table.version() == version, "nothing to do makes no version"
+
+
+def test_rows_keep_their_order(tmp_path):
+    table = made(tmp_path)
+    table.optimize()
+    assert table.to_pyarrow_table()["id"].to_pylist() == list(range(50))
+
+
+def test_chosen_partitions_alone_are_packed(tmp_path):
+    table = made(tmp_path, partition_by=["p"])
+    figures = table.optimize.compact(partition_filters=[("p", "=", "1")])
+    assert (figures["numFilesRemoved"], figures["totalConsideredFiles"], len(table.file_uris())) == (5, 5, 6)
+    assert table.history(1)[0]["operationParameters"]["predicate"] != "[]"
+    with pytest.raises(InvalidArgumentError, match="partition columns only"):
+        table.optimize.compact(partition_filters=[("id", ">", 3)])
+
+
+def test_large_files_stay(tmp_path):
+    table = made(tmp_path)
+    size = max(table.get_add_actions().column("size_bytes").to_pylist())
+    assert table.optimize.compact(target_size=size)["numFilesRemoved"] in (0, 2)
+    before = table.file_uris()
+    assert table.optimize.compact(target_size=1)["numFilesRemoved"] == 0
+    assert table.file_uris() == before
+    figures = table.optimize.compact(target_size=size * 2)
+    assert figures["maxBinSpanFiles"] == 2
+    assert len(of(table)) == 50
+
+
+def test_deleted_rows_are_left_behind(tmp_path):
+    table = made(tmp_path, 1, configuration=VECTORS)
+    table.delete("id = 3")
+    figures = table.optimize.compact()
+    assert figures["numFilesRemoved"] == 1, "a tenth of the rows is deleted"
+    assert len(of(table)) == 9 == len(theirs(table))
+    assert not any("deletionVector" in a["add"] for a in last(table) if "add" in a)
+    assert table.history(1)[0]["operationMetrics"]["numDeletionVectorsRemoved"] == "1"
+
+
+def test_rows_keep_their_ids(tmp_path):
+    table = made(tmp_path, configuration=TRACKED)
+    columns = ["row_id", "row_commit_version"]
+
+    def read() -> dict[int, tuple[int, int]]:
+        found = DeltaTable(str(tmp_path)).scan(metadata_columns=columns).read_all().to_pylist()
+        return {row["id"]: (row["row_id"], row["row_commit_version"]) for row in found}
+
+    before = read()
+    table.optimize.compact()
+    assert read() == before
+    info = next(a["commitInfo"] for a in last(table) if "commitInfo" in a)
+    assert info["tags"]["delta.rowTracking.preserved"] == "true"
+
+
+def test_the_feed_has_nothing_of_it(tmp_path):
+    table = made(tmp_path, configuration={"delta.enableChangeDataFeed": "true"})
+    table.optimize.compact()
+    assert table.load_cdf(starting_version=table.version()).read_all().num_rows == 0
+
+
+def test_an_append_goes_on_beside_it_and_a_second_run_does_not(tmp_path):
+    table = made(tmp_path)
+    stale, other = DeltaTable(str(tmp_path)), DeltaTable(str(tmp_path))
+    write_deltalake(other, rows(100), mode="append")
+    table.optimize.compact()
+    files = {path.name for path in tmp_path.glob("*.parquet")}
+    with pytest.raises(CommitFailedError):
+        stale.optimize.compact()
+    assert {path.name for path in tmp_path.glob("*.parquet")} == files, "what was written is deleted again"
+    write_deltalake(other, rows(200), mode="append")
+    assert len(of(table)) == 70 == len(theirs(table))
+
+
+def test_a_delete_meanwhile_ends_it(tmp_path):
+    table = made(tmp_path)
+    stale = DeltaTable(str(tmp_path))
+    table.delete("id = 3")
+    with pytest.raises(CommitFailedError):
+        stale.optimize.compact()
+    assert len(of(table)) == 49
+
+
+def test_what_is_done_is_committed_in_between(tmp_path):
+    table = made(tmp_path, partition_by=["p"])
+    before = of(table)
+    table.optimize.compact(min_commit_interval=timedelta(0))
+    assert table.version() == 6, "one commit a partition"
+    assert of(table) == before == theirs(table)
+
+
+def test_options_reach_the_files_and_the_commit(tmp_path):
+    import pyarrow.parquet as pq
+
+    table, seen = made(tmp_path), []
+    table.optimize.compact(
+        writer_properties=WriterProperties(compression="GZIP"),
+        commit_properties=deltalake_like(),
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    (path,) = table.file_uris()
+    assert pq.ParquetFile(path.removeprefix("file://")).metadata.row_group(0).column(0).compression == "GZIP"
+    assert table.history(1)[0]["userName"] == "me"
+    assert seen[-1] == (1, 1)
+
+
+def deltalake_like() -> Any:
+    """Return properties of a commit."""
+    from deltafast import CommitProperties
+
+    return CommitProperties(custom_metadata={"userName": "me"})
