@@ -48,8 +48,8 @@ class LogTail(NamedTuple):
 class Committer(Protocol):
     """Speaks for the catalog of one table; called from any thread, by several at a time.
 
-    An attribute `permits` (a set of texts, optional) says what of `vacuum` and `cleanup_metadata` writers may do to the
-    table; the protocol leaves both to the catalog.
+    An attribute `permits` (a set of texts, optional) says what of `vacuum`, `cleanup_metadata` and `optimize` writers may do
+    to the table; the protocol leaves them to the catalog.
 
     What a method raises ends as a `StorageError`, or as a warning once the version is made. A `PermissionError` or
     `NotImplementedError` is an answer; after any other exception the call is made again, and of `ratify` nobody knows
@@ -86,7 +86,7 @@ class FolderCommitter:
 
     Args:
         folder: Where it is; made when needed. One table has one folder, outside of the table.
-        permits: What of `vacuum` and `cleanup_metadata` is allowed.
+        permits: What of `vacuum`, `cleanup_metadata` and `optimize` is allowed.
     """
 
     def __init__(self, folder: str | os.PathLike[str], permits: Iterable[str] = ()) -> None:

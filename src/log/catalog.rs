@@ -94,6 +94,8 @@ pub enum Upkeep {
     Vacuum,
     /// Deleting commits and checkpoints.
     Cleanup,
+    /// Laying out data files anew.
+    Optimize,
 }
 
 impl Upkeep {
@@ -103,6 +105,7 @@ impl Upkeep {
         match self {
             Self::Vacuum => "vacuum",
             Self::Cleanup => "cleanup_metadata",
+            Self::Optimize => "optimize",
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress};
+use crate::log::Upkeep;
 use crate::protocol::commit_line::{Action, Add, PartitionValues};
 use crate::prune;
 use crate::scan::Lens;
@@ -93,6 +94,7 @@ const DELETED: i64 = 5;
 /// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether it was committed.
 pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &OptimizeOptions, progress: &Progress, cancel: &Cancel) -> Result<Optimized> {
     check_writable(snapshot)?;
+    snapshot.check_upkeep(Upkeep::Optimize)?;
     let usual = Target::of(snapshot, options.encoding.clone());
     let size = usual.request(Rules::default(), cancel)?.target_file_size;
     // A bin becomes one file, even where it grows a little.

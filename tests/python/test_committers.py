@@ -180,7 +180,9 @@ def test_vacuum_and_cleanup_need_the_catalogs_leave(place, tmp_path):
         table.vacuum(0, enforce_retention_duration=False, dry_run=False)
     with pytest.raises(DeltaProtocolError, match="`cleanup_metadata` is up to its catalog"):
         table.cleanup_metadata()
-    kind = FolderCommitter(tmp_path / "catalog", permits=["vacuum", "cleanup_metadata"])
+    with pytest.raises(DeltaProtocolError, match="`optimize` is up to its catalog"):
+        table.optimize.compact()
+    kind = FolderCommitter(tmp_path / "catalog", permits=["vacuum", "cleanup_metadata", "optimize"])
     table = DeltaTable(place, committer=kind)
     assert len(table.vacuum(0, enforce_retention_duration=False, dry_run=False)) == 3
     old = 40 * 86_400

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.convert import choices
+from deltafast.convert import HOOKS_FIRST, also_by_position, choices
 from deltafast.expr.demands import bind_rows
 from deltafast.progress import watch
 
@@ -31,6 +31,7 @@ class TableOptimizer:
         """The same as `compact`."""
         return self.compact(*args, **options)
 
+    @also_by_position(*HOOKS_FIRST)
     def compact(
         self,
         partition_filters: Predicate | None = None,
@@ -40,6 +41,7 @@ class TableOptimizer:
         max_temp_directory_size: int | None = None,  # noqa: ARG002 - of `deltalake`; nothing is spilled
         min_commit_interval: int | timedelta | None = None,
         writer_properties: WriterProperties | None = None,
+        *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
