@@ -48,8 +48,8 @@ class LogTail(NamedTuple):
 class Committer(Protocol):
     """Speaks for the catalog of one table; called from any thread, by several at a time.
 
-    An attribute `permits` (a set of texts, optional) says what of `vacuum`, `cleanup_metadata` and `optimize` writers may do
-    to the table; the protocol leaves them to the catalog.
+    An attribute `permits` (a set of texts, optional) says what of `vacuum`, `cleanup_metadata` and `optimize` writers
+    may do to the table; the protocol leaves them to the catalog.
 
     What a method raises ends as a `StorageError`, or as a warning once the version is made. A `PermissionError` or
     `NotImplementedError` is an answer; after any other exception the call is made again, and of `ratify` nobody knows
