@@ -93,7 +93,8 @@ class TableOptimizer:
             "min_commit_interval_ms": None if min_commit_interval is None else min_commit_interval * 1000,
             "choices": choices(commit_properties, post_commithook_properties),
         }
-        rows = bind_rows(partition_filters, table.schema().to_json(), zone=zone) if partition_filters else None
+        everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)
+        rows = None if everything else bind_rows(partition_filters, table.schema().to_json(), zone=zone)
         counter = _core.Counter()
         watching = watch(counter, progress)
         try:
