@@ -201,10 +201,10 @@ def options_for(scenario: Scenario, table: Table) -> dict[str, Any]:
         What is added to every job.
     """
     options = dict(scenario.options)
-    # Of a smaller table also fewer commits, for a shorter time.
-    for name, least in (("seconds", 1.0), ("count", 20)):
+    # With a smaller table go fewer commits, by fewer writers, in a shorter time.
+    for name, least in (("seconds", 1.0), ("count", 20), ("writers", 4)):
         if name in options:
-            options[name] = max(least, type(least)(options[name] * table.facts["rows"] / ROWS))
+            options[name] = max(min(least, options[name]), type(least)(options[name] * table.facts["rows"] / ROWS))
     if scenario.work == "plan":
         options["predicates"] = predicates(table)
     if options.get("predicate") == "point":

@@ -161,6 +161,7 @@ def test_z85_and_the_hint_checksum_match_the_published_examples():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # a process a sample
 def test_scenarios_run_and_their_answers_are_right(cache, tmp_path):
     out = tmp_path / "results.json"
     names = [
