@@ -95,6 +95,7 @@ EFFECTS: dict[str, Callable[[Rows, Mapping[str, Any], Past], Rows]] = {
     "increment": increment,
     "increment_by_hand": increment,
     "restore": restore,
+    "optimize": keep,
     "set_property": keep,
     "vacuum": keep,
 }

@@ -152,7 +152,7 @@ class Life:
         write_deltalake(self.table, table_of(rows), **self.how(token, *transactions), **options)
 
     def change(self, run: Callable[[DeltaTable], Any]) -> Entry | None:
-        """Run a DELETE or an UPDATE; one that finds no row commits nothing, and says of which version."""
+        """Run what commits nothing where it finds nothing to do, which says of which version."""
         before = self.table.version()
         run(self.table)
         return {"idle": before} if self.table.version() == before else None
@@ -234,6 +234,10 @@ def _delete(life: Life, token: str, args: Args) -> Entry | None:
 
 def _update(life: Life, token: str, args: Args) -> Entry | None:
     return life.change(lambda table: table.update({"v": "v + 1"}, predicate=sql(args["where"]), **life.how(token)))
+
+
+def _optimize(life: Life, token: str, args: Args) -> Entry | None:
+    return life.change(lambda table: table.optimize.compact(**life.how(token)))
 
 
 def _where(life: Life) -> Args:
@@ -345,6 +349,7 @@ OPERATIONS = {
         Operation("delete_range", 4, _where, _delete_range),
         Operation("delete", 6, _where, _delete),
         Operation("update", 6, _where, _update),
+        Operation("optimize", 3, _nothing, _optimize, retried=True),
         Operation("increment", 7, _nothing, _increment, retried=True),
         Operation("increment_by_hand", 3, lambda life: {"from": counter(life.table)}, _increment_by_hand, retried=True),
         Operation("set_property", 1, _nothing, _set_property),
