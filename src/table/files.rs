@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, StringViewArray};
 
+use crate::checkpoint;
 use crate::error::Result;
 use crate::exec::Cancel;
 use crate::parse::checkpoint::FileKind;
@@ -23,13 +24,17 @@ pub(super) fn live(snapshot: &Snapshot, more: Wanted, cancel: &Cancel, choose: i
         for batch in snapshot.files_in(segment, FileKind::Adds, wanted.clone(), cancel)? {
             let batch = batch?;
             cancel.check()?;
-            out.extend(choose(&batch)?.into_iter().map(|row| add_of(&batch, row, &names)));
+            let rows = choose(&batch)?;
+            // Of statistics that a checkpoint has as a struct, those that were wanted.
+            let parsed = matches!(batch.stats, Some(StatsColumn::Parsed(_))) && !rows.is_empty();
+            let parsed = parsed.then(|| checkpoint::stats_text(batch.stats.as_ref(), batch.len()));
+            out.extend(rows.into_iter().map(|row| add_of(&batch, parsed.as_ref(), row, &names)));
         }
         Ok(out)
     })
 }
 
-fn add_of(batch: &FileBatch, row: usize, names: &[String]) -> Add {
+fn add_of(batch: &FileBatch, parsed: Option<&StringViewArray>, row: usize, names: &[String]) -> Add {
     let text = |array: &StringViewArray| array.is_valid(row).then(|| array.value(row).to_owned());
     let vector = batch.dv.as_ref().filter(|dv| dv.present.value(row)).map(|dv| DeletionVector {
         storage_type: dv.storage_type.value(row).to_owned(),
@@ -48,8 +53,8 @@ fn add_of(batch: &FileBatch, row: usize, names: &[String]) -> Add {
         stats: match &batch.stats {
             Some(StatsColumn::Json(stats)) => text(stats),
             Some(StatsColumn::EscapedJson(stats)) => text(stats).and_then(|escaped| serde_json::from_str(&format!("\"{escaped}\"")).ok()),
-            // Tombstones without statistics are as good.
-            Some(StatsColumn::Parsed(_)) | None => None,
+            Some(StatsColumn::Parsed(_)) => parsed.and_then(text),
+            None => None,
         },
         tags: batch.tags.as_ref().and_then(text).and_then(|tags| serde_json::from_str(&tags).ok()),
         deletion_vector: vector,
