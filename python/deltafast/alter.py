@@ -307,6 +307,9 @@ class TableAlterer:
     ) -> None:
         """Set table properties; the features that they need come along.
 
+        `delta.enableRowTracking` on a table with files gives these row ids first, in commits of their own. Iceberg
+        compatibility is refused where a file would have to be rewritten for it.
+
         Args:
             properties: Keys and values.
             raise_if_not_exists: Whether unknown `delta.` keys are refused.

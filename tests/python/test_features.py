@@ -169,8 +169,8 @@ def test_files_of_former_types_are_rewritten(tmp_path: pathlib.Path, feature: st
     configuration = {f"delta.feature.{feature}": "supported", "delta.enableTypeWidening": "true"}
     write_deltalake(tmp_path, narrow, configuration=configuration)
     table = DeltaTable(tmp_path)
-    table.alter.change_column_type("id", "long")
-    table.alter.change_column_type("l.element.x", "integer")
+    table.alter.set_column_type("id", "long")
+    table.alter.set_column_type("l.element.x", "integer")
     write_deltalake(table, pa.table({"id": [3], "s": ["c"]}), mode="append")
     before, since = rows(table), table.version()
     (newer,) = [a["add"]["path"] for a in actions(tmp_path, since) if "add" in a]
@@ -290,7 +290,7 @@ def test_what_no_engine_drops_is_refused_by_name(tmp_path: pathlib.Path, feature
 
 def test_what_another_feature_needs_stays(tmp_path: pathlib.Path) -> None:
     table = DeltaTable.create(tmp_path, data().schema, configuration={"delta.enableIcebergCompatV2": "true"})
-    with pytest.raises(InvalidArgumentError, match="`columnMapping` cannot be dropped while .*`icebergCompatV2`"):
+    with pytest.raises(InvalidArgumentError, match=r"`columnMapping` cannot be dropped while .*`icebergCompatV2`"):
         table.alter.drop_feature("columnMapping")
 
 
@@ -299,7 +299,7 @@ def test_history_is_truncated_once_it_is_old_enough(tmp_path: pathlib.Path) -> N
     table = DeltaTable(tmp_path)
     table.delete("id = 2")
     before = rows(table)
-    with pytest.raises(InvalidArgumentError, match="no longer in use but was until now: .* older than 24 hours"):
+    with pytest.raises(InvalidArgumentError, match=r"no longer in use but was until now: .* older than 24 hours"):
         table.alter.drop_feature("deletionVectors", truncate_history=True)
     newest = DeltaTable(tmp_path)
     assert operations(newest, 1) == ["UNSET TBLPROPERTIES", "REORG", "Deletion Vector Tombstones", "Empty Commit"]
@@ -514,7 +514,7 @@ def test_suspended_row_tracking_is_no_row_tracking(tmp_path: pathlib.Path) -> No
     table = DeltaTable(tmp_path)
     with pytest.raises(InvalidArgumentError, match="cannot both be true"):
         table.alter.set_table_properties(IDS)
-    with pytest.raises(InvalidArgumentError, match="`delta.rowTrackingSuspended` is true"):
+    with pytest.raises(InvalidArgumentError, match=r"`delta.rowTrackingSuspended` is true"):
         table.alter.set_table_properties(IDS | {"delta.rowTrackingSuspended": "false"})
     assert DeltaTable(tmp_path).version() == 0
     table.alter.set_table_properties({"delta.rowTrackingSuspended": "false"})
@@ -555,7 +555,7 @@ def test_files_that_iceberg_cannot_read_are_named(tmp_path: pathlib.Path) -> Non
     write_deltalake(tmp_path / "dv", data(), configuration=NAMES | VECTORS)
     table = DeltaTable(tmp_path / "dv")
     table.delete("id = 1")
-    with pytest.raises(InvalidArgumentError, match="set `delta.enableDeletionVectors` to `false` first"):
+    with pytest.raises(InvalidArgumentError, match=r"set `delta.enableDeletionVectors` to `false` first"):
         table.alter.set_table_properties(V2)
     table.alter.set_table_properties({"delta.enableDeletionVectors": "false"})
     with pytest.raises(DeltaProtocolError, match="drop the feature `deletionVectors`") as caught:
