@@ -119,6 +119,12 @@ fn allowed(supported: &BTreeSet<String>, name: &str, truncate_history: bool) -> 
     if let Some(other) = supported.iter().find(needs_it) {
         return Err(Error::invalid(format!("the feature `{name}` cannot be dropped while the table has `{other}`, which needs it")));
     }
+    if supported.contains("catalogManaged") && way != Way::Plain {
+        return Err(Error::unsupported_feature(
+            "catalogManaged",
+            format!("the feature `{name}` cannot be dropped here: files and history of a table with the feature `catalogManaged` are its catalog's to rewrite"),
+        ));
+    }
     match way {
         Way::Plain if truncate_history => Err(Error::invalid(format!(
             "the feature `{name}` is dropped without truncating history: only writers have to know it; leave `truncate_history` out"
@@ -514,6 +520,7 @@ mod tests {
         assert!(refused(&["columnMapping", "icebergCompatV2"], "columnMapping", false).contains("while the table has `icebergCompatV2`"));
         assert!(refused(&["rowTracking"], "rowTracking", true).contains("leave `truncate_history` out"));
         assert!(refused(&[PROTECTION], PROTECTION, false).contains("truncate_history=True"));
+        assert!(refused(&["catalogManaged", "deletionVectors"], "deletionVectors", false).contains("its catalog's to rewrite"));
         assert!(refused(&["appendOnly"], "appendOnly", false).contains("set `delta.appendOnly` to `false` instead"));
     }
 
