@@ -9,16 +9,23 @@
 mod alter;
 mod change;
 mod create;
+mod drop_feature;
 mod files;
+mod iceberg;
 mod keys;
 mod matched;
 mod optimize;
 mod predicate;
+mod row_ids;
+mod steps;
 mod target;
+mod traces;
 mod vectors;
 mod write;
 
 use std::sync::Arc;
+
+use serde_json::Value;
 
 pub use alter::{Change, alter};
 pub use change::{ChangeOptions, delete, update};
@@ -34,7 +41,7 @@ use crate::error::{Conflict, Error, Missing, Result, ResultExt};
 use crate::log::Log;
 use crate::protocol::action::{DomainMetadata, Protocol};
 use crate::protocol::features;
-use crate::protocol::schema::StructType;
+use crate::protocol::schema::{DataType, StructType};
 use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::Store;
 
@@ -134,13 +141,34 @@ fn clustering_domain(schema: &StructType, columns: &[String]) -> Result<DomainMe
             let field = field.ok_or_else(|| Error::invalid(format!("the clustering column `{name}` is not in the schema")).at_column(name))?;
             out.push(field.physical_name().to_owned());
             static EMPTY: StructType = StructType { fields: Vec::new() };
-            fields = if let crate::protocol::schema::DataType::Struct(inner) = &field.data_type { inner } else { &EMPTY };
+            fields = if let DataType::Struct(inner) = &field.data_type { inner } else { &EMPTY };
         }
         Ok(out)
     };
     let paths = columns.iter().map(path).collect::<Result<Vec<_>>>()?;
     let configuration = serde_json::json!({"clusteringColumns": paths, "domainName": CLUSTERING}).to_string();
     Ok(DomainMetadata { domain: CLUSTERING.to_owned(), configuration, removed: false })
+}
+
+/// Logical paths of the clustering columns.
+fn clustering_columns(snapshot: &Snapshot) -> Result<Vec<Vec<String>>> {
+    let Some(domain) = snapshot.sets()?.domains.get(CLUSTERING) else { return Ok(Vec::new()) };
+    let parsed: Value = serde_json::from_str(&domain.configuration).map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is no JSON: {e}")))?;
+    let columns = parsed.get("clusteringColumns").and_then(Value::as_array).cloned().unwrap_or_default();
+    let logical = |path: &Value| {
+        let mut schema = snapshot.schema().clone();
+        let mut out = Vec::new();
+        for part in path.as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let field = schema.fields.iter().find(|field| snapshot.physical_name(field) == part)?.clone();
+            out.push(field.name.clone());
+            schema = match &field.data_type {
+                DataType::Struct(inner) => inner.as_ref().clone(),
+                _ => StructType::default(),
+            };
+        }
+        Some(out)
+    };
+    Ok(columns.iter().filter_map(logical).collect())
 }
 
 /// A random id.

@@ -307,6 +307,9 @@ class TableAlterer:
     ) -> None:
         """Set table properties; the features that they need come along.
 
+        `delta.enableRowTracking` on a table with files gives these row ids first, in commits of their own. Iceberg
+        compatibility is refused where a file would have to be rewritten for it.
+
         Args:
             properties: Keys and values.
             raise_if_not_exists: Whether unknown `delta.` keys are refused.
@@ -381,12 +384,42 @@ class TableAlterer:
     def drop_feature(
         self,
         feature: TableFeatures | str,
+        truncate_history: bool = False,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Drop a feature that nothing uses and that leaves nothing in files or history; others are refused by name."""
+        """Make the table do without a feature, as `ALTER TABLE .. DROP FEATURE` of delta-spark 4 does.
+
+        Whatever of it the newest version has goes first, in commits of its own: deletion vectors and types that were
+        widened by rewriting the files that have them, column mapping by rewriting all files under the columns' own
+        names, row ids and metadata domains of files and log; properties are unset. CHECK constraints are yours to drop.
+
+        Older versions still use it. If readers have to know it (columnMapping, deletionVectors, typeWidening,
+        v2Checkpoint, vacuumProtocolCheck), the table gets the feature `checkpointProtection`, which keeps the
+        checkpoints behind which nobody needs it. With `truncate_history` that history is deleted instead, which takes
+        two calls: the second one once the history is older than `delta.dropFeatureTruncateHistory.retentionDuration`
+        (24 hours). `checkpointProtection` itself is dropped with `truncate_history` only.
+
+        appendOnly, changeDataFeed, clustering, identityColumns, generatedColumns, allowColumnDefaults, invariants,
+        timestampNtz, variantType, icebergCompatV1 and icebergCompatV2 cannot be dropped, by no engine.
+
+        A step before an error stays and harms nothing; the call can be made again. Protocol: "Table Features".
+
+        Args:
+            feature: The feature, by name or as `TableFeatures`.
+            truncate_history: Whether history that uses it is deleted, rather than protected.
+            commit_properties: How to commit; application transactions are recorded by the last commit.
+            post_commithook_properties: What follows each commit.
+
+        Raises:
+            DeltaProtocolError: for a feature that cannot be dropped.
+            InvalidArgumentError: for a feature that is not there, that another one needs, or whose history must be
+                waited for.
+            CommitFailedError: another writer came in between.
+        """
         name = feature.value if isinstance(feature, TableFeatures) else feature
-        self._do("drop_feature", commit_properties, post_commithook_properties, name=name)
+        change = {"name": name, "truncate_history": truncate_history}
+        self._do("drop_feature", commit_properties, post_commithook_properties, **change)
 
     def cluster_by(
         self,

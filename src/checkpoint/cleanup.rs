@@ -38,6 +38,8 @@ pub struct CleanupOptions {
     pub now_ms: Option<i64>,
     /// Do nothing where the table says `delta.enableExpiredLogCleanup=false`: for cleanups that nobody asked for.
     pub automatic: bool,
+    /// Keep to the minute: otherwise all of the day stays in which the retention ends.
+    pub to_the_minute: bool,
 }
 
 /// What a cleanup deletes.
@@ -49,6 +51,9 @@ pub struct Plan {
     /// Paths below the table's root, in the order in which they go.
     pub files: Vec<String>,
 }
+
+/// A minute in milliseconds.
+const MINUTE: i64 = 60_000;
 
 /// Midnight (UTC) of the day of a time.
 fn midnight(ms: i64) -> i64 {
@@ -71,7 +76,9 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     }
     let now = options.now_ms.unwrap_or_else(now_ms);
     let retention = options.retention_ms.unwrap_or_else(|| duration(snapshot, "delta.logRetentionDuration", 30 * DAY));
-    let cutoff = match history::version_at(snapshot, midnight(now.saturating_sub(retention)), Search::AtOrBefore) {
+    let end = now.saturating_sub(retention);
+    let end = if options.to_the_minute { end.div_euclid(MINUTE).saturating_mul(MINUTE) } else { midnight(end) };
+    let cutoff = match history::version_at(snapshot, end, Search::AtOrBefore) {
         Ok(version) => version,
         Err(error) if error.is_not_found() => return Ok(Plan::default()),
         Err(error) => return Err(error),

@@ -421,10 +421,14 @@ fn a_cleanup_takes_along_what_killed_writers_left_in_the_making() {
 fn the_retention_counts_from_midnight() {
     let table = aged("midnight");
     let modified = |version: i64| table.at(version).timestamp_ms().unwrap();
-    let kept = |now: i64| cleaned(&table, &CleanupOptions { dry_run: true, now_ms: Some(now), retention_ms: Some(DAY), automatic: false }).kept_from;
+    let kept = |now: i64| cleaned(&table, &CleanupOptions { dry_run: true, now_ms: Some(now), retention_ms: Some(DAY), ..CleanupOptions::default() }).kept_from;
     // The day after version 9's own day has begun, whatever the hour.
     let next_midnight = (modified(9).div_euclid(DAY) + 1) * DAY;
     assert_eq!((kept(next_midnight + DAY - 1), kept(next_midnight + DAY), kept(next_midnight + 2 * DAY - 1)), (Some(6), Some(9), Some(9)));
+    // To the minute, the hour counts.
+    let options = |now: i64| CleanupOptions { dry_run: true, now_ms: Some(now), retention_ms: Some(DAY), to_the_minute: true, ..CleanupOptions::default() };
+    let minute = (modified(9).div_euclid(60_000) + 1) * 60_000;
+    assert_eq!((cleaned(&table, &options(minute + DAY - 1)).kept_from, cleaned(&table, &options(minute + DAY)).kept_from), (Some(6), Some(9)));
 }
 
 #[test]
@@ -444,7 +448,7 @@ fn nothing_is_deleted_that_only_a_bad_checkpoint_would_replace() {
 
 #[test]
 fn cleanups_that_nobody_asked_for_heed_the_table() {
-    let all = CleanupOptions { retention_ms: Some(0), now_ms: Some(now_ms() + 2 * DAY), automatic: true, dry_run: true };
+    let all = CleanupOptions { retention_ms: Some(0), now_ms: Some(now_ms() + 2 * DAY), automatic: true, dry_run: true, ..CleanupOptions::default() };
     let table = Table::of("automatic", 4, &[], json!({"delta.enableExpiredLogCleanup": "false"}));
     table.checkpoint(3, &CheckpointOptions::default());
     assert_eq!(cleaned(&table, &all), Plan::default());

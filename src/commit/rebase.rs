@@ -119,7 +119,7 @@ impl View {
             *protected = version.to_string();
         }
         let gives_row_ids = gives_row_ids(protocol, metadata.as_ref().unwrap_or(&self.metadata));
-        let given = intent.domains().find(|d| d.domain == ROW_TRACKING).and_then(|d| row_id_mark(&d.configuration));
+        let given = intent.domains().find(|d| d.domain == ROW_TRACKING && !d.removed).and_then(|d| row_id_mark(&d.configuration));
         let mut mark = self.row_id_mark.max(given.unwrap_or(-1));
         let mut moved = given.is_some();
         let mut lines: Vec<u8> = Vec::with_capacity(512 * (intent.actions.len() + 3));
@@ -142,7 +142,7 @@ impl View {
                     push_line(&mut lines, &Action::Remove(remove))?;
                 }
                 // Written below, with the mark in force.
-                Action::DomainMetadata(domain) if domain.domain == ROW_TRACKING => {}
+                Action::DomainMetadata(domain) if domain.domain == ROW_TRACKING && !domain.removed => {}
                 other => push_line(&mut lines, other)?,
             }
         }

@@ -128,7 +128,10 @@ impl Hidden {
     }
 
     pub(super) fn is(&self, name: &str) -> bool {
+        // A file of vectors that was in the making when its writer was killed.
+        let unfinished = name.starts_with(".deletion_vector_") && name.ends_with(".tmp");
         name.starts_with(['.', '_'])
+            && !unfinished
             && name != "_change_data"
             && !name.starts_with("_delta_index")
             && !self.partitions.iter().any(|column| name.starts_with(column.as_str()))

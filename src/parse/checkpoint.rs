@@ -120,6 +120,22 @@ impl OpenCheckpoint {
         self.own.iter().chain(&self.sidecars).all(|raw| raw.row_groups().all(|group| !stats_are_parsed(&group, FileKind::Adds, false)))
     }
 
+    /// Whether it is one of V2, whatever its name.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] names the file.
+    pub fn is_v2(&self) -> Result<bool> {
+        if self.json.is_some() || !self.sidecars.is_empty() {
+            return Ok(true);
+        }
+        for raw in &self.own {
+            if !rows_as_json(raw, "checkpointMetadata", "version")?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Actions that stand alone, of the kinds that `take` names.
     ///
     /// # Errors

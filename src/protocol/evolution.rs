@@ -15,7 +15,7 @@ use super::schema::{ArrayType, DataType, MapType, StructField, StructType};
 use crate::error::{Error, Result};
 
 /// Field metadata that lists the types a column had.
-const TYPE_CHANGES: &str = "delta.typeChanges";
+pub const TYPE_CHANGES: &str = "delta.typeChanges";
 
 /// The schema of Arrow data as a table would have it. Unsigned integers take the signed type of their width, as in the
 /// `deltalake` package: their values are checked when they are written.
@@ -172,6 +172,19 @@ pub fn can_widen(from: &DataType, to: &DataType) -> bool {
         (DataType::Byte | DataType::Short | DataType::Integer, DataType::Double) => true,
         (_, DataType::Decimal(p, s)) if digits > 0 => i16::from(*p) - i16::from(*s) >= digits,
         _ => widens_by_itself(from, to),
+    }
+}
+
+/// Whether Iceberg knows that step from one type to the other, too.
+#[must_use]
+pub fn widens_in_iceberg(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (DataType::Byte, DataType::Short | DataType::Integer | DataType::Long)
+        | (DataType::Short, DataType::Integer | DataType::Long)
+        | (DataType::Integer, DataType::Long)
+        | (DataType::Float, DataType::Double) => true,
+        (DataType::Decimal(_, a), DataType::Decimal(_, b)) => a == b,
+        _ => false,
     }
 }
 

@@ -48,6 +48,31 @@ pub fn for_each_field(schema: &StructType, visit: &mut dyn FnMut(&StructField)) 
     });
 }
 
+/// The schema without the keys of its fields' metadata for which `drops` is true, nested fields included.
+#[must_use]
+pub fn without_metadata(schema: &StructType, drops: &dyn Fn(&str) -> bool) -> StructType {
+    fn within(data_type: &DataType, drops: &dyn Fn(&str) -> bool) -> DataType {
+        match data_type {
+            DataType::Struct(inner) => DataType::Struct(Arc::new(without_metadata(inner, drops))),
+            DataType::Array(array) => DataType::Array(Arc::new(ArrayType { element: within(&array.element, drops), ..array.as_ref().clone() })),
+            DataType::Map(map) => DataType::Map(Arc::new(MapType { key: within(&map.key, drops), value: within(&map.value, drops), ..map.as_ref().clone() })),
+            other => other.clone(),
+        }
+    }
+    let field = |field: &StructField| {
+        let mut out = StructField { data_type: within(&field.data_type, drops), ..field.clone() };
+        out.metadata.retain(|key, _| !drops(key));
+        out
+    };
+    StructType { fields: schema.fields.iter().map(field).collect() }
+}
+
+/// Whether a key of a field's metadata is the column mapping's.
+#[must_use]
+pub fn is_mapping(key: &str) -> bool {
+    key.starts_with("delta.columnMapping.") || key.starts_with("parquet.field.")
+}
+
 /// Whether any type within the schema satisfies `test`.
 #[must_use]
 pub fn any_type(schema: &StructType, test: &dyn Fn(&DataType) -> bool) -> bool {
@@ -200,6 +225,20 @@ impl Assign<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metadata_of_fields_are_left_out_at_any_depth() {
+        let schema = StructType::parse(
+            r#"{"type":"struct","fields":[{"name":"l","metadata":{"delta.columnMapping.id":1,"comment":"c"},"type":{"type":"array","elementType":
+            {"type":"map","keyType":"string","valueType":{"type":"struct","fields":[{"name":"x","type":"long","metadata":
+            {"delta.columnMapping.physicalName":"p","parquet.field.nested.ids":{}}}]}}}}]}"#,
+        )
+        .unwrap();
+        let plain = without_metadata(&schema, &is_mapping);
+        let mut keys = Vec::new();
+        for_each_field(&plain, &mut |field| keys.push((field.name.clone(), field.metadata.keys().cloned().collect::<Vec<_>>())));
+        assert_eq!(keys, [("l".to_owned(), vec!["comment".to_owned()]), ("x".to_owned(), vec![])]);
+    }
 
     fn schema(fields: &[(&str, &str)]) -> StructType {
         StructType { fields: fields.iter().map(|(name, data_type)| StructField::new(*name, DataType::from_name(data_type).unwrap(), true)).collect() }

@@ -7,10 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::action::{Format, Metadata, Protocol};
+use super::evolution::{self, TYPE_CHANGES};
 use super::features::{self, ColumnMapping};
 use super::properties::{self, CONSTRAINTS, FEATURE};
-use super::schema::{DataType, StructType};
+use super::schema::{DataType, StructField, StructType};
 use super::schema_change::{self, Assign};
 use crate::error::{Error, Result, shown};
 
@@ -18,6 +21,8 @@ const MODE: &str = "delta.columnMapping.mode";
 const MAX_ID: &str = "delta.columnMapping.maxColumnId";
 const MIN_READER: &str = "delta.minReaderVersion";
 const MIN_WRITER: &str = "delta.minWriterVersion";
+/// Properties that make a table one for Iceberg, too, by their versions.
+pub const ICEBERG: [&str; 2] = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"];
 const IGNORE_DEFAULTS: &str = "delta.ignoreProtocolDefaults";
 
 /// A table that is to be made.
@@ -238,17 +243,16 @@ fn apply(
         }
     }
     let on = |metadata: &Metadata, key: &str| properties::flag(&metadata.configuration, key);
-    let iceberg = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"].map(|key| on(&metadata, key));
+    let iceberg = ICEBERG.map(|key| on(&metadata, key));
     if iceberg == [true, true] {
         return Err(Error::invalid("`delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` cannot both be true"));
     }
-    let has_mode = metadata.configuration.contains_key(MODE);
-    if iceberg.contains(&true) && !has_mode {
+    if iceberg.contains(&true) && is_new && !metadata.configuration.contains_key(MODE) {
         metadata.configuration.insert(MODE.to_owned(), "name".to_owned());
     }
     let after = mode(&metadata)?;
     if iceberg.contains(&true) && after == ColumnMapping::None {
-        return Err(Error::invalid("Iceberg compatibility needs `delta.columnMapping.mode` to be `name` or `id`"));
+        return Err(Error::invalid("Iceberg compatibility needs `delta.columnMapping.mode` to be `name` or `id`; set it in the same call or before"));
     }
     if !is_new && before != after && (before, after) != (ColumnMapping::None, ColumnMapping::Name) {
         let text = |mode| match mode {
@@ -256,7 +260,8 @@ fn apply(
             ColumnMapping::Name => "name",
             ColumnMapping::Id => "id",
         };
-        return Err(Error::invalid(format!("`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table", text(before), text(after))));
+        let hint = if after == ColumnMapping::None { "; drop the feature `columnMapping`, which rewrites the files" } else { "" };
+        return Err(Error::invalid(format!("`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table{hint}", text(before), text(after))));
     }
     let mut schema = schema.clone();
     if after != ColumnMapping::None {
@@ -268,6 +273,9 @@ fn apply(
         metadata.configuration.insert(MAX_ID.to_owned(), assign.max_id.to_string());
     }
     if on(&metadata, "delta.enableRowTracking") {
+        if on(&metadata, "delta.rowTrackingSuspended") {
+            return Err(Error::invalid("`delta.enableRowTracking` and `delta.rowTrackingSuspended` cannot both be true"));
+        }
         for (key, prefix) in ROW_TRACKING_COLUMNS {
             let name = format!("{prefix}{}", (context.unique)());
             metadata.configuration.entry(key.to_owned()).or_insert(name);
@@ -287,7 +295,48 @@ fn apply(
         return Err(Error::invalid("a table cannot be both partitioned and clustered"));
     }
     features::check_writable(&protocol)?;
+    check_iceberg(&protocol, &metadata, &schema)?;
     Ok((protocol, metadata))
+}
+
+/// Whether Iceberg may read a table of this protocol, metadata and schema, where the table promises that it may.
+///
+/// # Errors
+/// [`Error::Invalid`] says what is in the way, and what to do.
+pub fn check_iceberg(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<()> {
+    let Some(first) = ICEBERG.iter().position(|key| metadata.flag(key)) else { return Ok(()) };
+    let (key, is_first) = (ICEBERG.get(first).copied().unwrap_or_default(), first == 0);
+    let refuse = |what: String| Err(Error::invalid(format!("`{key}` cannot be true: {what}")));
+    // The first version knows no vectors at all, the second one only none that writers make.
+    if metadata.flag("delta.enableDeletionVectors") {
+        return refuse("the table deletes rows by vectors; set `delta.enableDeletionVectors` to `false` first".to_owned());
+    }
+    if is_first && features::supported(protocol).contains("deletionVectors") {
+        return refuse("the table has the feature `deletionVectors`; drop it first".to_owned());
+    }
+    let is_unknown = |data_type: &DataType| match data_type {
+        DataType::Void => true,
+        DataType::Array(_) | DataType::Map(_) => is_first,
+        DataType::Variant => !is_first,
+        _ => false,
+    };
+    let unknown = |field: &&StructField| schema_change::any_type(&StructType { fields: vec![(*field).clone()] }, &is_unknown);
+    if let Some(field) = schema.fields.iter().find(unknown) {
+        return refuse(format!("the type {} of the column `{}` is not for it", field.data_type, shown(&field.name)));
+    }
+    let mut wrong = None;
+    schema_change::for_each_field(schema, &mut |field| {
+        for change in field.metadata.get(TYPE_CHANGES).and_then(Value::as_array).into_iter().flatten() {
+            let side = |key: &str| change.get(key).and_then(Value::as_str).and_then(|name| DataType::from_name(name).ok());
+            match (side("fromType"), side("toType")) {
+                (Some(from), Some(to)) if !evolution::widens_in_iceberg(&from, &to) => {
+                    wrong.get_or_insert_with(|| format!("the type of `{}` was widened from {from} to {to}, which Iceberg cannot follow", shown(&field.name)));
+                }
+                _ => {}
+            }
+        }
+    });
+    wrong.map_or(Ok(()), refuse)
 }
 
 /// The feature of `delta.feature.name = supported`.
@@ -306,7 +355,6 @@ fn named_feature(name: &str, value: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::schema::StructField;
 
     fn table(fields: &[(&str, &str)], configuration: &[(&str, &str)]) -> NewTable {
         NewTable {
@@ -406,6 +454,7 @@ mod tests {
             &[("delta.enableIcebergCompatV1", "true"), ("delta.enableIcebergCompatV2", "true")],
             &[("delta.enableIcebergCompatV2", "true"), (MODE, "none")],
             &[("delta.feature.nothing", "supported")],
+            &[("delta.enableRowTracking", "true"), ("delta.rowTrackingSuspended", "true")],
             &[("delta.feature.clustering", "on")],
             &[("delta.minReaderVersion", "4")],
         ];
@@ -416,6 +465,35 @@ mod tests {
         both.partition_columns = vec!["a".into()];
         both.features = ["clustering".to_owned()].into();
         assert!(made(&both).unwrap_err().to_string().contains("clustered"));
+    }
+
+    #[test]
+    fn what_iceberg_cannot_read_is_refused() {
+        const V1: (&str, &str) = ("delta.enableIcebergCompatV1", "true");
+        const V2: (&str, &str) = ("delta.enableIcebergCompatV2", "true");
+        const VECTORS: (&str, &str) = ("delta.enableDeletionVectors", "true");
+        let refused = |table: &NewTable| made(table).unwrap_err().to_string();
+        assert!(refused(&table(&[("a", "long")], &[V2, VECTORS])).contains("set `delta.enableDeletionVectors` to `false`"));
+        assert!(refused(&table(&[("a", "long")], &[V1, ("delta.feature.deletionVectors", "supported")])).contains("drop it first"));
+        assert!(made(&table(&[("a", "long")], &[V2, ("delta.feature.deletionVectors", "supported")])).is_ok());
+        let list = StructType::parse(r#"{"type":"struct","fields":[{"name":"l","type":{"type":"array","elementType":"long","containsNull":true}}]}"#).unwrap();
+        let with_list = |switch| NewTable { schema: list.clone(), ..table(&[], &[switch]) };
+        assert!(refused(&with_list(V1)).contains("the type array<long> of the column `l`"));
+        assert!(made(&with_list(V2)).is_ok());
+        assert!(refused(&table(&[("v", "variant")], &[V2])).contains("variant"));
+        for (from, to, fits) in
+            [("integer", "long", true), ("integer", "double", false), ("decimal(5,2)", "decimal(7,2)", true), ("date", "timestamp_ntz", false)]
+        {
+            let mut field = StructField::new("a", DataType::from_name(to).unwrap(), true);
+            evolution::note_change(&mut field, &DataType::from_name(from).unwrap(), &DataType::from_name(to).unwrap(), "");
+            let made = made(&NewTable { schema: StructType { fields: vec![field] }, ..table(&[], &[V2]) });
+            assert_eq!(made.is_ok(), fits, "{from} to {to}: {made:?}");
+        }
+        // A table that is there says by itself how columns are found.
+        let (protocol, metadata) = made(&table(&[("a", "long")], &[])).unwrap();
+        let on: BTreeMap<String, String> = [(V2.0.to_owned(), V2.1.to_owned())].into();
+        let error = with_context(|c| set_properties(&protocol, &metadata, &on, c)).unwrap_err().to_string();
+        assert!(error.contains("set it in the same call"), "{error}");
     }
 
     #[test]

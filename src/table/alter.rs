@@ -7,14 +7,15 @@
 //! Protocol: "Change Metadata", "Column Mapping", "Type Widening", "CHECK Constraints", "Table Features", "Clustered Table".
 //! Cost: a commit; a constraint or NOT NULL reads the rows once, or fewer where statistics tell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{asks_for_values, check_clustering};
-use super::{CLUSTERING, check_writable, clustering_domain, now_ms, predicate, unique};
+use super::drop_feature::drop_feature;
+use super::{check_writable, clustering_columns, clustering_domain, iceberg, now_ms, predicate, row_ids, unique};
 use crate::command::{Choices, Done, commit, listed};
 use crate::commit::{Operation, Transaction};
 use crate::error::{Error, Result, shown};
@@ -122,6 +123,9 @@ pub enum Change {
     DropFeature {
         /// Its name.
         name: String,
+        /// Whether history that uses it is deleted, rather than protected.
+        #[serde(default)]
+        truncate_history: bool,
     },
     /// A domain of the user's gets a configuration, or goes.
     SetDomain {
@@ -157,11 +161,24 @@ struct Altered {
 /// [`Error::Unsupported`]; as [`Transaction::commit`].
 pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Choices, cancel: &Cancel) -> Result<Done> {
     check_writable(snapshot)?;
+    if let Change::DropFeature { name, truncate_history } = change {
+        return drop_feature(snapshot, name, *truncate_history, choices, cancel);
+    }
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
     let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
     uses.extend(rules.generated.into_iter().map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)));
-    let altered = Alter { snapshot, uses, cancel }.altered(change)?;
+    let mut altered = Alter { snapshot, uses: uses.clone(), cancel }.altered(change)?;
+    let filled;
+    let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING) {
+        filled = row_ids::backfill(snapshot, &altered.protocol, choices, cancel)?;
+        if filled.version() != snapshot.version() {
+            altered = Alter { snapshot: &filled, uses, cancel }.altered(change)?;
+        }
+        &filled
+    } else {
+        snapshot
+    };
     let new_protocol = altered.protocol != *snapshot.protocol();
     let new_metadata = altered.metadata != *snapshot.metadata();
     if !new_protocol && !new_metadata && altered.domains.is_empty() {
@@ -181,7 +198,10 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     commit(transaction, altered.operation, choices, cancel)
 }
 
-fn operation(name: &str, parameters: impl IntoIterator<Item = (&'static str, Value)>) -> Operation {
+/// Whether rows have ids.
+const ROW_TRACKING: &str = "delta.enableRowTracking";
+
+pub(super) fn operation(name: &str, parameters: impl IntoIterator<Item = (&'static str, Value)>) -> Operation {
     Operation { parameters: parameters.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(), ..Operation::new(name) }
 }
 
@@ -230,9 +250,9 @@ impl Alter<'_> {
                 Ok(self.metadata(metadata, operation("UPDATE TABLE METADATA", [("metadataUpdate", text(&json!({"description": description})))])))
             }
             Change::AddFeatures { names, allow_versions } => self.add_features(names, *allow_versions),
-            Change::DropFeature { name } => self.drop_feature(name),
             Change::ClusterBy { columns } => self.cluster_by(columns),
             Change::SetDomain { domain, configuration } => self.set_domain(domain, configuration.as_deref()),
+            Change::DropFeature { .. } => Err(Error::internal("a feature is dropped in several steps")),
         }
     }
 
@@ -265,14 +285,11 @@ impl Alter<'_> {
             return Err(Error::invalid(format!("`{}` is no property to set: add the constraint, so that the rows are checked", shown(key))));
         }
         let (protocol, metadata) = table::set_properties(snapshot.protocol(), snapshot.metadata(), properties, &mut context)?;
-        let iceberg = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"];
-        if iceberg.iter().any(|key| metadata.flag(key) && !snapshot.metadata().flag(key)) && scan::plan(snapshot, None, self.cancel)?.files > 0 {
-            return Err(Error::unsupported("Iceberg compatibility cannot be switched on for a table with files: they would have to be rewritten"));
-        }
         if protocol.has_writer_feature("catalogManaged") && !snapshot.protocol().has_writer_feature("catalogManaged") {
             return Err(Error::unsupported_feature("catalogManaged", "a table is given to a catalog by the catalog, not by a property"));
         }
-        Ok(Altered { protocol, ..self.metadata(metadata, operation) })
+        let reads_all = iceberg::check_files(snapshot, &metadata, self.cancel)?;
+        Ok(Altered { protocol, reads_all, ..self.metadata(metadata, operation) })
     }
 
     fn add_columns(&self, fields: &StructJson) -> Result<Altered> {
@@ -344,31 +361,10 @@ impl Alter<'_> {
         if partition_too && path.len() == 1 && metadata.partition_columns.iter().any(|name| path.first() == Some(name)) {
             return refuse("the table's partitioning");
         }
-        if partition_too && self.clustering()?.iter().any(|used| used.starts_with(path)) {
+        if partition_too && clustering_columns(self.snapshot)?.iter().any(|used| used.starts_with(path)) {
             return refuse("the table's clustering");
         }
         Ok(())
-    }
-
-    /// Logical paths of the clustering columns.
-    fn clustering(&self) -> Result<Vec<Vec<String>>> {
-        let Some(domain) = self.snapshot.sets()?.domains.get(CLUSTERING) else { return Ok(Vec::new()) };
-        let parsed: Value = serde_json::from_str(&domain.configuration).map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is no JSON: {e}")))?;
-        let columns = parsed.get("clusteringColumns").and_then(Value::as_array).cloned().unwrap_or_default();
-        let logical = |path: &Value| {
-            let mut schema = self.snapshot.schema().clone();
-            let mut out = Vec::new();
-            for part in path.as_array().into_iter().flatten().filter_map(Value::as_str) {
-                let field = schema.fields.iter().find(|field| self.snapshot.physical_name(field) == part)?.clone();
-                out.push(field.name.clone());
-                schema = match &field.data_type {
-                    DataType::Struct(inner) => inner.as_ref().clone(),
-                    _ => StructType::default(),
-                };
-            }
-            Some(out)
-        };
-        Ok(columns.iter().filter_map(logical).collect())
     }
 
     fn mapped(&self, what: &str) -> Result<()> {
@@ -431,10 +427,7 @@ impl Alter<'_> {
             if field.data_type == *to {
                 return Ok(Some(field.clone()));
             }
-            let in_iceberg =
-                matches!((&field.data_type, to), (DataType::Byte | DataType::Short | DataType::Integer, DataType::Long) | (DataType::Float, DataType::Double))
-                    || matches!((&field.data_type, to), (DataType::Decimal(_, a), DataType::Decimal(_, b)) if a == b);
-            if !evolution::can_widen(&field.data_type, to) || (iceberg && !in_iceberg) {
+            if !evolution::can_widen(&field.data_type, to) || (iceberg && !evolution::widens_in_iceberg(&field.data_type, to)) {
                 return Err(Error::invalid(format!("the type {} cannot become {to} without rewriting files", field.data_type)).at_column(column));
             }
             let mut out = StructField { data_type: to.clone(), ..field.clone() };
@@ -560,49 +553,12 @@ impl Alter<'_> {
         Ok(altered)
     }
 
-    /// Drops features that leave nothing behind; the others need files or history rewritten first.
-    fn drop_feature(&self, name: &str) -> Result<Altered> {
-        let (protocol, mut metadata) = (self.snapshot.protocol(), self.snapshot.metadata().clone());
-        let supported = features::supported(protocol);
-        let Some(name) = supported.iter().find(|known| known.eq_ignore_ascii_case(name)) else {
-            return Err(Error::invalid(format!("the table does not have the feature `{}`", shown(name))));
-        };
-        let needed_by = supported.iter().find(|other| features::feature(other).is_some_and(|feature| feature.needs.contains(&name.as_str())));
-        if let Some(other) = needed_by {
-            return Err(Error::invalid(format!("the feature `{name}` cannot be dropped while the table has `{other}`, which needs it")));
-        }
-        match name.as_str() {
-            "checkConstraints" | "allowColumnDefaults" | "appendOnly" | "generatedColumns" | "invariants" => {}
-            "inCommitTimestamp" => {
-                for key in ["delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp"] {
-                    metadata.configuration.remove(key);
-                }
-            }
-            "materializePartitionColumns" => _ = metadata.configuration.remove("delta.enableMaterializePartitionColumnsFeature"),
-            other => {
-                return Err(Error::unsupported_feature(
-                    other,
-                    format!(
-                        "the feature `{other}` cannot be dropped by deltafast {}: files or the table's history would have to be rewritten",
-                        env!("CARGO_PKG_VERSION")
-                    ),
-                ));
-            }
-        }
-        let mut required: BTreeSet<String> = table::required_features(&metadata, self.snapshot.schema())?;
-        if required.remove(name) {
-            return Err(Error::invalid(format!("the feature `{name}` is in use; remove what uses it first (constraints, defaults, properties)")));
-        }
-        let operation = operation("DROP FEATURE", [("featureName", name.as_str().into()), ("truncateHistory", Value::Bool(false))]);
-        Ok(Altered { protocol: features::without_feature(protocol, name), ..self.metadata(metadata, operation) })
-    }
-
     fn cluster_by(&self, columns: &[String]) -> Result<Altered> {
         let (snapshot, metadata) = (self.snapshot, self.snapshot.metadata());
         if !metadata.partition_columns.is_empty() {
             return Err(Error::invalid("a partitioned table cannot be clustered"));
         }
-        let old: Vec<String> = self.clustering()?.iter().map(|path| path.join(".")).collect();
+        let old: Vec<String> = clustering_columns(self.snapshot)?.iter().map(|path| path.join(".")).collect();
         let protocol = if columns.is_empty() {
             snapshot.protocol().clone()
         } else {

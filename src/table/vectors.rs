@@ -71,7 +71,7 @@ pub(super) fn mark(snapshot: &Snapshot, files: Vec<Add>, rows: &HashMap<String, 
 }
 
 /// Rows of a file, deleted ones included; its footer knows where statistics do not.
-fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
+pub(super) fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
     if let Some(rows) = add.num_records().and_then(|rows| u64::try_from(rows).ok()) {
         return Ok(rows);
     }
@@ -82,14 +82,20 @@ fn rows_of(snapshot: &Snapshot, add: &Add) -> Result<u64> {
 
 /// The statistics of a file of which rows are deleted. Values are kept to the letter.
 fn loosened(stats: Option<&str>, rows: u64) -> Result<String> {
+    with_members(stats, &[("numRecords", rows.to_string()), ("tightBounds", "false".to_owned())])
+}
+
+/// Statistics with these members set, each a text of JSON.
+pub(super) fn with_members(stats: Option<&str>, members: &[(&str, String)]) -> Result<String> {
     let mut parts: BTreeMap<String, Box<RawValue>> = match stats {
         // Statistics that cannot be read are as good as none.
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
         None => BTreeMap::new(),
     };
-    let raw = |text: String| RawValue::from_string(text).map_err(|e| Error::internal(format!("no JSON: {e}")));
-    parts.insert("numRecords".to_owned(), raw(rows.to_string())?);
-    parts.insert("tightBounds".to_owned(), raw("false".to_owned())?);
+    for (name, text) in members {
+        let raw = RawValue::from_string(text.clone()).map_err(|e| Error::internal(format!("no JSON: {e}")))?;
+        parts.insert((*name).to_owned(), raw);
+    }
     serde_json::to_string(&parts).map_err(|e| Error::internal(format!("statistics are no JSON: {e}")))
 }
 

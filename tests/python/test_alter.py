@@ -228,12 +228,13 @@ def test_properties_are_set_and_unset(table):
         (lambda: table.alter.set_table_properties({"delta.chekpoint": "1"}), "no table property `delta.chekpoint`"),
         (lambda: table.alter.set_table_properties({"delta.columnMapping.mode": "id"}), "cannot go from `none` to `id`"),
         (lambda: table.alter.unset_table_properties("k"), "no property `k` to unset"),
-        (lambda: table.alter.set_table_properties({"delta.enableRowTracking": "true"}), "backfill"),
+        (
+            lambda: table.alter.set_table_properties({"delta.enableIcebergCompatV2": "true"}),
+            "needs `delta.columnMapping.mode` to be `name`",
+        ),
     ]:
         with pytest.raises(InvalidArgumentError, match=re.escape(text)):
             change()
-    with pytest.raises(DeltaProtocolError, match="Iceberg compatibility cannot be switched on for a table with files"):
-        table.alter.set_table_properties({"delta.enableIcebergCompatV2": "true"})
     table.alter.unset_table_properties("k", raise_if_not_exists=False)
     table.alter.set_table_properties({"delta.future": "1"}, raise_if_not_exists=False)
     assert table.metadata().configuration["delta.future"] == "1"
@@ -253,7 +254,8 @@ def test_in_commit_timestamps_are_switched_on_and_off(table):
         table.timestamp().timestamp() * 1000 + 0.5
     )
     table.alter.drop_feature("inCommitTimestamp")
-    assert table.metadata().configuration == {}
+    assert [entry["operation"] for entry in table.history(2)] == ["DROP FEATURE", "UNSET TBLPROPERTIES"]
+    assert table.metadata().configuration == {"delta.enableInCommitTimestamps": "false"}
     assert (table.protocol().min_writer_version, table.protocol().writer_features) == (2, None)
 
 
@@ -268,13 +270,16 @@ def test_features_come_and_go(table):
         InvalidArgumentError, match="`domainMetadata` cannot be dropped while the table has `rowTracking`"
     ):
         table.alter.drop_feature("domainMetadata")
-    with pytest.raises(DeltaProtocolError, match="`deletionVectors` cannot be dropped") as caught:
-        table.alter.drop_feature(TableFeatures.DeletionVectors)
-    assert caught.value.feature == "deletionVectors"
+    with pytest.raises(DeltaProtocolError, match="`invariants` cannot be dropped") as caught:
+        table.alter.drop_feature(TableFeatures.Invariants)
+    assert caught.value.feature == "invariants"
     with pytest.raises(DeltaProtocolError, match="no table feature `nothing`"):
         table.alter.add_feature("nothing", allow_protocol_versions_increase=True)
     table.alter.add_constraint({"c": "true"})
-    with pytest.raises(InvalidArgumentError, match="the feature `checkConstraints` is in use"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"the feature `checkConstraints` is in use: there are the constraints `c`; drop them first",
+    ):
         table.alter.drop_feature("checkConstraints")
     table.alter.drop_constraint("c")
     table.alter.drop_feature("checkConstraints")

@@ -162,12 +162,14 @@ class TestVacuum:
         for folder in ("_hidden/a", ".git", "_p=1", "_change_data", "inner"):
             (overwritten / folder).mkdir(parents=True)
             (overwritten / folder / "x.parquet").write_bytes(b"x")
-        for name in (".file", "_file"):
+        unfinished = ".deletion_vector_0e7a.bin.1c2d.tmp"
+        for name in (".file", "_file", ".x.tmp", unfinished):
             (overwritten / name).write_bytes(b"x")
         write(overwritten / "inner/table", [1])
         age(overwritten, 200)
         planned = DeltaTable(str(overwritten)).vacuum(0, enforce_retention_duration=False, full=True)
         assert [name for name in planned if not name.startswith("part-")] == [
+            unfinished,
             "_change_data/x.parquet",
             "inner/x.parquet",
         ]

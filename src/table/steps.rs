@@ -1,0 +1,138 @@
+//! Commands that make several versions: each step is one commit on what the step before left.
+//!
+//! Every step leaves a table that is right, so a command that stops on its way can be run again. Applications' transactions
+//! are recorded by the last step alone.
+//!
+//! Protocol: "Requirements for Writers". Cost: a commit a step.
+
+use super::files::{Orphans, add_new};
+use super::now_ms;
+use super::target::{Rows, Target};
+use crate::checkpoint::{self, CheckpointOptions};
+use crate::command::{Choices, Done, commit};
+use crate::commit::{Operation, Transaction};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::protocol::commit_line::{Action, Add};
+use crate::snapshot::Snapshot;
+use crate::write::rules::Rules;
+
+/// How often work that others' commits came in between is done again.
+const TRIES: u32 = 10;
+
+/// A command under way.
+pub(super) struct Steps<'a> {
+    snapshot: Snapshot,
+    choices: &'a Choices,
+    cancel: &'a Cancel,
+    warnings: Vec<String>,
+}
+
+impl<'a> Steps<'a> {
+    /// Begins on a version.
+    pub(super) fn new(snapshot: Snapshot, choices: &'a Choices, cancel: &'a Cancel) -> Self {
+        Self { snapshot, choices, cancel, warnings: Vec::new() }
+    }
+
+    /// The table as the last step left it.
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    pub(super) fn cancel(&self) -> &'a Cancel {
+        self.cancel
+    }
+
+    pub(super) fn end(self) -> Snapshot {
+        self.snapshot
+    }
+
+    /// Makes a version on the way.
+    pub(super) fn step(&mut self, transaction: Transaction, operation: Operation) -> Result<()> {
+        let done = commit(transaction, operation, &self.choices.without_transactions(), self.cancel)?;
+        self.follow(done)
+    }
+
+    fn follow(&mut self, done: Done) -> Result<()> {
+        self.warnings.extend(done.warnings);
+        self.snapshot = match done.snapshot {
+            Some(snapshot) => snapshot,
+            None => self.snapshot.at(None)?,
+        };
+        Ok(())
+    }
+
+    /// Makes the last version; `with_checkpoint` one that must be read without the commits before it.
+    pub(super) fn last(self, transaction: Transaction, operation: Operation, with_checkpoint: bool) -> Result<Done> {
+        let mut choices = self.choices.clone();
+        if with_checkpoint {
+            choices.create_checkpoint = Some(false);
+        }
+        let mut done = commit(transaction, operation, &choices, self.cancel)?;
+        if let Some(snapshot) = done.snapshot.as_ref().filter(|_| with_checkpoint)
+            && let Err(error) = checkpoint::write(snapshot, &CheckpointOptions::default(), self.cancel)
+        {
+            done.warnings.push(format!("version {} is committed, but its checkpoint could not be written: {error}", snapshot.version()));
+        }
+        done.warnings.splice(0..0, self.warnings);
+        Ok(done)
+    }
+
+    /// An empty version with a checkpoint: who reads from there on sees nothing of what came before.
+    pub(super) fn barrier(&mut self) -> Result<()> {
+        let choices = Choices { create_checkpoint: Some(false), ..self.choices.without_transactions() };
+        let done = commit(Transaction::new(&self.snapshot), Operation::new("Empty Commit"), &choices, self.cancel)?;
+        self.follow(done)?;
+        checkpoint::write(&self.snapshot, &CheckpointOptions::default(), self.cancel).map(|_| ())
+    }
+
+    /// Does `work`, again on the newest version where another writer was first.
+    pub(super) fn again<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+        let mut tries = 1;
+        loop {
+            match work(self) {
+                Err(Error::CommitFailed { .. }) if tries < TRIES => {
+                    tries += 1;
+                    self.snapshot = self.snapshot.at(None)?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Makes a version in which new files, as `target` has them, hold the rows of `files`. `actions` are committed with it;
+    /// where they change how files are read, `files` are all there are, and none may come in between.
+    pub(super) fn rewrite(&mut self, files: &[Add], target: &Target, actions: Vec<Action>, mut operation: Operation) -> Result<()> {
+        let paths: Vec<String> = files.iter().map(|add| add.path.clone()).collect();
+        let mut transaction = Transaction::new(&self.snapshot);
+        if !actions.is_empty() {
+            transaction.read_whole_table();
+        }
+        transaction.read_files(paths.iter().map(String::as_str))?;
+        let mut orphans = Orphans::new(self.snapshot.stores().root());
+        let written = if paths.is_empty() {
+            Vec::new()
+        } else {
+            target.copy(&self.snapshot, Rows { files: paths, ..Rows::default() }, Rules::default(), None, self.cancel)?.files
+        };
+        orphans.add(&written);
+        let now = now_ms();
+        let figures = [
+            ("numRemovedFiles", files.len().to_string()),
+            ("numRemovedBytes", files.iter().map(|add| add.size).sum::<i64>().to_string()),
+            ("numDeletionVectorsRemoved", files.iter().filter(|add| add.deletion_vector.is_some()).count().to_string()),
+            ("numAddedFiles", written.len().to_string()),
+            ("numAddedBytes", written.iter().map(|file| file.size).sum::<u64>().to_string()),
+        ];
+        operation.metrics.extend(figures.map(|(name, value)| (name.to_owned(), value.into())));
+        operation.row_ids_preserved = Some(target.tracks_rows());
+        transaction.extend(actions);
+        transaction.extend(files.iter().map(|add| Action::Remove(add.to_remove(now, false))));
+        transaction.extend(written.into_iter().map(|file| Action::Add(Add { data_change: false, ..add_new(file) })));
+        let done = commit(transaction, operation, &self.choices.without_transactions(), self.cancel);
+        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
+            orphans.keep();
+        }
+        self.follow(done?)
+    }
+}

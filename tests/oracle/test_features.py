@@ -1,0 +1,161 @@
+"""Features dropped and switched on by deltafast and by delta-spark: the same protocol, properties and rows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance import compare
+from deltafast import DeltaTable
+from deltafast.exceptions import DeltaError
+
+from .test_writes import agreed
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Callable
+
+    from .reference import Reference
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+#: How the tables are made; all of them have files of before and after what makes the feature one with traces.
+TABLES: dict[str, list[str]] = {
+    "vectors and ids": [
+        (
+            "create table {t} (id long, s string) using delta tblproperties ('delta.enableDeletionVectors' = 'true',"
+            " 'delta.enableRowTracking' = 'true', 'delta.checkpointPolicy' = 'v2',"
+            " 'delta.feature.vacuumProtocolCheck' = 'supported')"
+        ),
+        "insert into {t} select /*+ repartition(1) */ id, concat('s', id) from range(8)",
+        "delete from {t} where id in (2, 5)",
+    ],
+    "names": [
+        (
+            "create table {t} (id int, s string, p string, c long generated always as (id + 1L)) using delta"
+            " partitioned by (p) tblproperties ('delta.columnMapping.mode' = 'name',"
+            " 'delta.enableTypeWidening' = 'true', 'delta.enableInCommitTimestamps' = 'true',"
+            " 'delta.dataSkippingStatsColumns' = 's')"
+        ),
+        "insert into {t} (id, s, p) values (1, 'a', 'x'), (2, 'b', null)",
+        "alter table {t} rename column s to `text`",
+        "alter table {t} add columns (n smallint)",
+        "insert into {t} (id, `text`, p, n) values (3, 'c', 'y z', 7)",
+        "alter table {t} alter column n type int",
+    ],
+    "plain": [
+        "create table {t} (id long, s string, l array<int>) using delta",
+        "insert into {t} values (1, 'a', array(1)), (2, 'b', null)",
+        "insert into {t} values (3, 'c', array())",
+    ],
+}
+
+Command = tuple[str, "Callable[[DeltaTable], None]"]
+
+
+def drop(feature: str, truncate_history: bool = False) -> Command:
+    """Return the command in both tongues."""
+    text = f"alter table {{t}} drop feature {feature}" + (" truncate history" if truncate_history else "")
+    return text, lambda table: table.alter.drop_feature(feature, truncate_history=truncate_history)
+
+
+def props(**given: str) -> Command:
+    """Return the command in both tongues; `_` stands for the dot in a key."""
+    found = {"delta." + key.replace("_", "."): value for key, value in given.items()}
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in found.items())
+    return f"alter table {{t}} set tblproperties ({listed})", lambda table: table.alter.set_table_properties(found)
+
+
+#: For each table, in order: the command, and whether it is one that both refuse.
+COMMANDS: dict[str, list[tuple[Command, bool]]] = {
+    "vectors and ids": [
+        (drop("appendOnly"), True),
+        (drop("domainMetadata"), True),
+        (drop("rowTracking", truncate_history=True), True),
+        (drop("deletionVectors", truncate_history=True), True),
+        (drop("deletionVectors"), False),
+        (drop("checkpointProtection"), True),
+        (drop("checkpointProtection", truncate_history=True), True),
+        (drop("v2Checkpoint"), False),
+        (drop("rowTracking"), False),
+        (drop("domainMetadata"), False),
+        (drop("vacuumProtocolCheck"), False),
+    ],
+    "names": [
+        (drop("generatedColumns"), True),
+        (drop("typeWidening"), False),
+        (drop("inCommitTimestamp"), False),
+        (drop("columnMapping"), False),
+    ],
+    "plain": [
+        (props(enableIcebergCompatV2="true"), True),
+        (props(enableRowTracking="true"), False),
+        (props(columnMapping_mode="name"), False),
+        (props(enableIcebergCompatV1="true"), True),
+        (props(enableIcebergCompatV2="true"), False),
+        (drop("columnMapping"), True),
+        (drop("icebergCompatV2"), True),
+    ],
+}
+
+#: Names and numbers that every table has its own of.
+OWN = ("materializedRow", "requireCheckpointProtectionBeforeVersion", "inCommitTimestampEnablement")
+
+
+def state(folder: pathlib.Path) -> dict[str, Any]:
+    """Return what a table is, but for what each has its own of."""
+    table = DeltaTable(folder)
+    protocol, metadata = table.protocol(), table.metadata()
+    fields = json.loads(table.schema().to_json())["fields"]
+    for field in fields:
+        # The reference notes an empty map for what has no elements.
+        if not field["metadata"].get("delta.columnMapping.nested.ids", True):
+            del field["metadata"]["delta.columnMapping.nested.ids"]
+    domains = table.domain_metadata()
+    # The reference repeats the name.
+    domains = {name: text.replace(f',"domainName":"{name}"', "") for name, text in domains.items()}
+    return {
+        "versions": (protocol.min_reader_version, protocol.min_writer_version),
+        "readers": sorted(protocol.reader_features or []),
+        "writers": sorted(protocol.writer_features or []),
+        "properties": {
+            key: "" if any(own in key for own in OWN) else value for key, value in metadata.configuration.items()
+        },
+        "fields": fields,
+        # The reference commits tombstones of vectors twice, the second time none.
+        "operations": [entry["operation"] for entry in table.history() if "Tombstones" not in entry["operation"]],
+        "domains": {name: sorted(json.loads(text).items()) for name, text in domains.items()},
+        "rows": sorted(compare.row_texts(table.to_pyarrow_table(), fields)),
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_same_command_leaves_the_same_table(name: str, spark: Reference, tmp_path: pathlib.Path) -> None:
+    made = tmp_path / "made"
+    for statement in TABLES[name]:
+        spark.sql(statement.format(t=f"delta.`{made}`"))
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    shutil.copytree(made, ours)
+    shutil.copytree(made, theirs)
+    for (sql, run), refused in COMMANDS[name]:
+        spark.forget()
+        if refused:
+            with pytest.raises(Exception, match="DELTA_"):
+                spark.sql(sql.format(t=f"delta.`{theirs}`"))
+            with pytest.raises(DeltaError):
+                run(DeltaTable(ours))
+        else:
+            spark.sql(sql.format(t=f"delta.`{theirs}`"))
+            run(DeltaTable(ours))
+        found, expected = state(ours), state(theirs)
+        assert found == expected, sql
+        # Each reads the other's.
+        agreed(spark, ours)
+    # Both go on writing what the other one left.
+    spark.sql(f"insert into delta.`{ours}` select * from delta.`{made}`")
+    DeltaTable(theirs).delete("id = 1")
+    agreed(spark, ours)
+    agreed(spark, theirs)
