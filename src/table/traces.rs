@@ -71,7 +71,8 @@ pub(super) fn in_version(name: &str, snapshot: &Snapshot, cancel: &Cancel) -> Re
             Ok(found.map(|path| format!("the file {path} has {}", if name == "rowTracking" { "row ids" } else { "a deletion vector" })))
         }
         "domainMetadata" => Ok(snapshot.sets()?.domains.keys().next().map(|domain| format!("there is the domain `{domain}`"))),
-        "v2Checkpoint" => match &snapshot.segment().checkpoint {
+        // Looked up anew: a version that goes on from an older one still rests on the checkpoint that this one began with.
+        "v2Checkpoint" => match &snapshot.at(Some(snapshot.version()))?.segment().checkpoint {
             Some(checkpoint) if is_v2(checkpoint, snapshot)? => Ok(Some(format!("the checkpoint of version {} is one of V2", checkpoint.version))),
             _ => Ok(None),
         },
