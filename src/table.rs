@@ -30,6 +30,7 @@ use serde_json::Value;
 pub use alter::{Change, alter};
 pub use change::{ChangeOptions, delete, update};
 pub use create::{CreateOptions, create};
+pub use drop_feature::drop_feature;
 pub use keys::Key;
 pub use optimize::{OptimizeOptions, Optimized, Sizes, optimize};
 pub use target::Encoding;

@@ -13,6 +13,7 @@ __all__ = [
     "ArrowBatch",
     "ArrowSchemaExport",
     "ArrowStream",
+    "Counter",
     "FileUpload",
     "Files",
     "Snapshot",
@@ -29,9 +30,11 @@ __all__ = [
     "delete",
     "demands",
     "demands_of",
+    "drop_feature",
     "evaluate",
     "generate",
     "is_deltatable",
+    "optimize",
     "repair",
     "restore",
     "update",
@@ -88,11 +91,12 @@ class Files:
     def open(uri: str, storage_options: dict[str, str] | None = None) -> Files: ...
     def head(self, path: str) -> tuple[int, int]:
         """Size and time (ms)."""
-    def list(self, folder: str) -> tuple[list[tuple[str, int, int]], list[str]]:
-        """Files with size and time (ms), and folders, directly in a folder."""
     def read(self, path: str, start: int, end: int) -> bytes: ...
     def begin(self, path: str) -> FileUpload: ...
     def delete(self, paths: list[str]) -> None: ...
+    # Last: below it `list` would be this method.
+    def list(self, folder: str) -> tuple[list[tuple[str, int, int]], list[str]]:
+        """Files with size and time (ms), and folders, directly in a folder."""
 
 @final
 class FileUpload:
@@ -234,6 +238,9 @@ def optimize(
 
 def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
     """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""
+
+def drop_feature(snapshot: Snapshot, name: str, truncate_history: bool, choices: str) -> tuple[Snapshot | None, str]:
+    """Make a table do without a feature, in as many commits as that takes."""
 
 def demands(schema: str, configuration: str) -> str:
     """What rows of a new table with this schema and these properties must satisfy, as JSON."""

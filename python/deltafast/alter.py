@@ -417,9 +417,11 @@ class TableAlterer:
                 waited for.
             CommitFailedError: another writer came in between.
         """
+        table = self.table
         name = feature.value if isinstance(feature, TableFeatures) else feature
-        change = {"name": name, "truncate_history": truncate_history}
-        self._do("drop_feature", commit_properties, post_commithook_properties, **change)
+        options = json.dumps(choices(commit_properties, post_commithook_properties))
+        moved, _ = _core.drop_feature(table._snapshot, name, truncate_history, options)
+        table._move(moved)
 
     def cluster_by(
         self,

@@ -51,6 +51,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::demands, module)?)?;
     module.add_function(wrap_pyfunction!(table::demands_of, module)?)?;
     module.add_function(wrap_pyfunction!(table::alter, module)?)?;
+    module.add_function(wrap_pyfunction!(table::drop_feature, module)?)?;
     module.add_function(wrap_pyfunction!(table::delete, module)?)?;
     module.add_function(wrap_pyfunction!(table::update, module)?)?;
     module.add_class::<table::Counter>()?;

@@ -144,6 +144,15 @@ pub(super) fn alter(py: Python<'_>, snapshot: &Snapshot, change: String, bound: 
     answer(py, done, &uri, python_store)
 }
 
+/// Makes a table do without a feature.
+#[pyfunction]
+pub(super) fn drop_feature(py: Python<'_>, snapshot: &Snapshot, name: String, truncate_history: bool, choices: String) -> PyResult<Answer> {
+    let (uri, python_store) = snapshot.origin();
+    let core = snapshot.core().clone();
+    let done = wait_settled(py, move |cancel| table::drop_feature(&core, &name, truncate_history, &parsed("choices", &choices)?, cancel))?;
+    answer(py, done, &uri, python_store)
+}
+
 /// Deletes the rows for which a predicate (JSON of a `Demand`) is true, all of them without one.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, predicate=None))]

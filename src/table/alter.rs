@@ -14,7 +14,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{asks_for_values, check_clustering};
-use super::drop_feature::drop_feature;
 use super::{check_writable, clustering_columns, clustering_domain, iceberg, now_ms, predicate, row_ids, unique};
 use crate::command::{Choices, Done, commit, listed};
 use crate::commit::{Operation, Transaction};
@@ -119,14 +118,6 @@ pub enum Change {
         /// Whether the protocol's versions may rise for it.
         allow_versions: bool,
     },
-    /// A table feature is supported no longer.
-    DropFeature {
-        /// Its name.
-        name: String,
-        /// Whether history that uses it is deleted, rather than protected.
-        #[serde(default)]
-        truncate_history: bool,
-    },
     /// A domain of the user's gets a configuration, or goes.
     SetDomain {
         /// Its name.
@@ -161,9 +152,6 @@ struct Altered {
 /// [`Error::Unsupported`]; as [`Transaction::commit`].
 pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Choices, cancel: &Cancel) -> Result<Done> {
     check_writable(snapshot)?;
-    if let Change::DropFeature { name, truncate_history } = change {
-        return drop_feature(snapshot, name, *truncate_history, choices, cancel);
-    }
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
     let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
@@ -252,7 +240,6 @@ impl Alter<'_> {
             Change::AddFeatures { names, allow_versions } => self.add_features(names, *allow_versions),
             Change::ClusterBy { columns } => self.cluster_by(columns),
             Change::SetDomain { domain, configuration } => self.set_domain(domain, configuration.as_deref()),
-            Change::DropFeature { .. } => Err(Error::internal("a feature is dropped in several steps")),
         }
     }
 

@@ -85,7 +85,7 @@ fn way(name: &str) -> Way {
 /// [`Error::Unsupported`] for a feature that is never dropped, [`Error::Invalid`] for one that is not there, that another
 /// one needs, that is in use by what only its user can give up, or whose history must be waited for;
 /// [`Error::CommitFailed`] where another writer used it in between. The steps before an error stay, and harm nothing.
-pub(super) fn drop_feature(snapshot: &Snapshot, name: &str, truncate_history: bool, choices: &Choices, cancel: &Cancel) -> Result<Done> {
+pub fn drop_feature(snapshot: &Snapshot, name: &str, truncate_history: bool, choices: &Choices, cancel: &Cancel) -> Result<Done> {
     let snapshot = snapshot.at(None)?;
     check_writable(&snapshot)?;
     let name = allowed(&features::supported(snapshot.protocol()), name, truncate_history)?;

@@ -71,11 +71,15 @@ pub(super) fn in_version(name: &str, snapshot: &Snapshot, cancel: &Cancel) -> Re
             Ok(found.map(|path| format!("the file {path} has {}", if name == "rowTracking" { "row ids" } else { "a deletion vector" })))
         }
         "domainMetadata" => Ok(snapshot.sets()?.domains.keys().next().map(|domain| format!("there is the domain `{domain}`"))),
-        // Looked up anew: a version that goes on from an older one still rests on the checkpoint that this one began with.
-        "v2Checkpoint" => match &snapshot.at(Some(snapshot.version()))?.segment().checkpoint {
-            Some(checkpoint) if is_v2(checkpoint, snapshot)? => Ok(Some(format!("the checkpoint of version {} is one of V2", checkpoint.version))),
-            _ => Ok(None),
-        },
+        "v2Checkpoint" => {
+            // Of the log, not of the snapshot: one that goes on from an older one still rests on that one's checkpoint.
+            let listing = snapshot.log().list(0)?;
+            let newest = listing.checkpoints.iter().filter(|checkpoint| checkpoint.version <= snapshot.version()).max_by_key(|checkpoint| checkpoint.version);
+            match newest {
+                Some(checkpoint) if is_v2(checkpoint, snapshot)? => Ok(Some(format!("the checkpoint of version {} is one of V2", checkpoint.version))),
+                _ => Ok(None),
+            }
+        }
         _ => Ok(None),
     }
 }

@@ -193,8 +193,8 @@ def test_files_of_former_types_are_rewritten(tmp_path: pathlib.Path, feature: st
 
 def test_checkpoints_of_v2_give_way(tmp_path: pathlib.Path) -> None:
     write_deltalake(tmp_path, data(), configuration={"delta.checkpointPolicy": "v2"})
+    DeltaTable(tmp_path).create_checkpoint()
     table = DeltaTable(tmp_path)
-    table.create_checkpoint()
     before = rows(table)
     table.alter.drop_feature("v2Checkpoint")
     protected(table, tmp_path, "v2Checkpoint", 0)
