@@ -35,9 +35,9 @@ _NAME = "deltalake"
 _FILES = Path(__file__).with_name("_deltalake")
 
 #: What the release of `deltalake` has beyond what is bound to ours, by module, and where it may come to be here.
-_LATER = frozenset({"TableMerger", "TableOptimizer", "FSCK_METRICS_FILES_REMOVED_LABEL", "PyMergeBuilder"})
+_LATER = frozenset({"TableMerger", "PyMergeBuilder"})
 #: Methods of its `DeltaTable` that may be missing.
-_METHODS = frozenset({"delete", "update", "merge", "optimize"})
+_METHODS = frozenset({"merge"})
 
 
 def install_as_deltalake() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from deltafast.alter import TableAlterer
+from deltafast.commands.optimize import TableOptimizer
 from deltafast.dropin import missing
 from deltafast.filters import (
     FilePruningPredicateType,
@@ -38,6 +39,7 @@ __all__ = [
     "ProtocolVersions",
     "RemoveAction",
     "TableAlterer",
+    "TableOptimizer",
     "WriterProperties",
 ]
 
