@@ -54,6 +54,14 @@ impl Done {
     pub fn unchanged(snapshot: &Snapshot) -> Self {
         Self { version: None, snapshot: Some(snapshot.clone()), warnings: Vec::new(), metrics: Map::new(), attempts: 0 }
     }
+
+    /// The newest version after it, for a further commit of the same command.
+    ///
+    /// # Errors
+    /// What opening it meets, where it could not be opened right after it was made.
+    pub fn newest(&self, before: &Snapshot) -> Result<Snapshot> {
+        self.snapshot.clone().map_or_else(|| before.at(None), Ok)
+    }
 }
 
 impl Choices {

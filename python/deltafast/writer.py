@@ -280,11 +280,7 @@ def write_deltalake(
         "has_predicate": predicate is not None,
         "dynamic_partitions": partition_overwrite_mode == "dynamic",
         "keys": _keys(replace_using, replace_on),
-        "encoding": {
-            "target_file_size": target_file_size,
-            "writer_properties": {} if writer_properties is None else writer_properties._options(),
-            "time_zone": zone,
-        },
+        "encoding": encoding(writer_properties, zone, target_file_size),
         "choices": choices(commit_properties, post_commithook_properties),
     }
     if isinstance(table_or_uri, DeltaTable):
@@ -306,6 +302,12 @@ def write_deltalake(
     moved, _ = write.run(bind_demands(write.demands, write.schema, predicate, zone=zone))
     if table is not None:
         table._move(moved)
+
+
+def encoding(properties: WriterProperties | None, zone: str, target_file_size: int | None = None) -> dict[str, Any]:
+    """How files are made, as the core takes it: `Encoding` in `src/table/target.rs`."""
+    written = {} if properties is None else properties._options()
+    return {"target_file_size": target_file_size, "writer_properties": written, "time_zone": zone}
 
 
 def _keys(replace_using: Sequence[str] | str | None, replace_on: str | None) -> list[dict[str, Any]]:

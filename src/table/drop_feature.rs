@@ -217,7 +217,7 @@ fn purge(steps: &mut Steps<'_>) -> Result<()> {
         let snapshot = steps.snapshot();
         let files = live(snapshot, steps.cancel(), |batch| Ok(traces::marked("deletionVectors", batch)))?;
         let target = whole(snapshot);
-        if files.is_empty() { Ok(()) } else { steps.rewrite(&files, &target, Vec::new(), reorg()) }
+        if files.is_empty() { Ok(()) } else { steps.rewrite(files, &target, Vec::new(), reorg()) }
     })
 }
 
@@ -273,7 +273,7 @@ fn remove_mapping(steps: &mut Steps<'_>) -> Result<()> {
     actions.push(Action::MetaData(Box::new(metadata)));
     // Where the mode is none already, files have the columns' own names, and only the schema says something else.
     let files = if is_mapped { all(snapshot, steps.cancel())? } else { Vec::new() };
-    steps.rewrite(&files, &target, actions, Operation::new("REMOVE COLUMN MAPPING"))
+    steps.rewrite(files, &target, actions, Operation::new("REMOVE COLUMN MAPPING"))
 }
 
 fn check_names(schema: &StructType) -> Result<()> {
@@ -327,7 +327,7 @@ fn rewrite_widened(steps: &mut Steps<'_>) -> Result<()> {
             Ok(is_old.then_some(add))
         })?;
         let old: Vec<Add> = old.into_iter().flatten().collect();
-        if old.is_empty() { Ok(()) } else { steps.rewrite(&old, &whole(&snapshot), Vec::new(), reorg()) }
+        if old.is_empty() { Ok(()) } else { steps.rewrite(old, &whole(&snapshot), Vec::new(), reorg()) }
     })
 }
 

@@ -66,10 +66,9 @@ impl Matched {
 
     /// The rows that are chosen, by files that end as a whole and others.
     pub(super) fn chosen(&self) -> [Rows; 2] {
-        let (whole, partial) = self.split();
-        let paths = |adds: Vec<Add>| adds.into_iter().map(|add| add.path).collect();
+        let (whole, partial): (Vec<String>, Vec<String>) = self.files.iter().map(|add| add.path.clone()).partition(|path| !self.partial.contains_key(path));
         let some = Chosen::Only(Arc::clone(&self.partial));
-        [Rows { files: paths(whole), ..Rows::default() }, Rows { files: paths(partial), predicate: self.predicate.clone(), chosen: Some(some) }]
+        [Rows { files: whole, ..Rows::default() }, Rows { files: partial, predicate: self.predicate.clone(), chosen: Some(some) }]
     }
 
     /// The rows that stay in the files that do not end as a whole.

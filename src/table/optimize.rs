@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::files::{Orphans, add_new};
-use super::target::{Encoding, Rows, Target};
-use super::{check_writable, now_ms};
+use super::check_writable;
+use super::rewrite::{self, Rewritten};
+use super::target::{Encoding, Target};
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress};
 use crate::log::Upkeep;
-use crate::protocol::commit_line::{Action, Add, PartitionValues};
+use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::prune;
 use crate::scan::Lens;
 use crate::snapshot::Snapshot;
@@ -122,14 +122,10 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
         if let Some(first) = bin.first().filter(|first| partitions.last() != Some(&first.partition_values)) {
             partitions.push(first.partition_values.clone());
         }
-        let rows = Rows { files: bin.iter().map(|add| add.path.clone()).collect(), ..Rows::default() };
-        let mut orphans = Orphans::new(snapshot.stores().root());
-        let written = target.copy(snapshot, rows, Rules::default(), None, cancel)?;
-        orphans.add(&written.files);
-        let added: Vec<Add> = written.files.into_iter().map(|file| Add { data_change: false, ..add_new(file) }).collect();
-        out.added.0.extend(added.iter().map(|add| add.size));
-        out.removed.0.extend(bin.iter().map(|add| add.size));
-        run.bins.push(Bin { removed: bin, added, orphans });
+        let bin = Rewritten::of(bin, snapshot, &target, cancel)?;
+        out.added.0.extend(bin.added.iter().map(|add| add.size));
+        out.removed.0.extend(bin.removed.iter().map(|add| add.size));
+        run.bins.push(bin);
         progress.advance(1);
         if options.min_commit_interval_ms.is_some_and(|ms| run.started.elapsed() >= Duration::from_millis(ms)) {
             out.done = run.commit(cancel)?.or(out.done);
@@ -140,13 +136,6 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
     Ok(out)
 }
 
-/// Files that became others.
-struct Bin {
-    removed: Vec<Add>,
-    added: Vec<Add>,
-    orphans: Orphans,
-}
-
 /// What is not committed yet.
 struct Run<'a> {
     options: &'a OptimizeOptions,
@@ -154,7 +143,7 @@ struct Run<'a> {
     /// The newest version.
     now: Snapshot,
     target: &'a Target,
-    bins: Vec<Bin>,
+    bins: Vec<Rewritten>,
     started: Instant,
 }
 
@@ -166,14 +155,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let added = Sizes(bins.iter().flat_map(|bin| &bin.added).map(|add| add.size).collect());
-        let removed = Sizes(bins.iter().flat_map(|bin| &bin.removed).map(|add| add.size).collect());
-        let vectors = bins.iter().flat_map(|bin| &bin.removed).filter(|add| add.deletion_vector.is_some()).count();
         let metrics = json!({
-            "numAddedFiles": added.count(),
-            "numAddedBytes": added.sum(),
-            "numRemovedFiles": removed.count(),
-            "numRemovedBytes": removed.sum(),
-            "numDeletionVectorsRemoved": vectors,
             "minFileSize": added.percentile(0),
             "p25FileSize": added.percentile(25),
             "p50FileSize": added.percentile(50),
@@ -182,26 +164,9 @@ impl Run<'_> {
         });
         let none = || Value::from("[]");
         let parameters = json!({"predicate": listed(self.sql.as_slice()), "auto": false, "clusterBy": none(), "zOrderBy": none()});
-        let mut operation = command::operation("OPTIMIZE", parameters, metrics);
-        operation.row_ids_preserved = Some(self.target.tracks_rows());
-        let mut transaction = Transaction::new(&self.now);
-        transaction.read_files(bins.iter().flat_map(|bin| &bin.removed).map(|add| add.path.as_str()))?;
-        let now = now_ms();
-        let mut orphans = Vec::new();
-        for bin in bins {
-            transaction.extend(bin.removed.iter().map(|add| Action::Remove(add.to_remove(now, false))));
-            transaction.extend(bin.added.into_iter().map(Action::Add));
-            orphans.push(bin.orphans);
-        }
-        let done = command::commit(transaction, operation, &self.options.choices, cancel);
-        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
-            orphans.into_iter().for_each(Orphans::keep);
-        }
-        let done = done?;
-        match &done.snapshot {
-            Some(snapshot) => self.now = snapshot.clone(),
-            None => self.now = self.now.at(None)?,
-        }
+        let operation = command::operation("OPTIMIZE", parameters, metrics);
+        let done = rewrite::commit(Transaction::new(&self.now), operation, bins, self.target, &self.options.choices, cancel)?;
+        self.now = done.newest(&self.now)?;
         Ok(Some(done))
     }
 }

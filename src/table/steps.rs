@@ -5,9 +5,8 @@
 //!
 //! Protocol: "Requirements for Writers". Cost: a commit a step.
 
-use super::files::{Orphans, add_new};
-use super::now_ms;
-use super::target::{Rows, Target};
+use super::rewrite::{self, Rewritten};
+use super::target::Target;
 use crate::checkpoint::{self, CheckpointOptions};
 use crate::command::{Choices, Done, commit};
 use crate::commit::{Operation, Transaction};
@@ -15,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
-use crate::write::rules::Rules;
 
 /// How often work that others' commits came in between is done again.
 const TRIES: u32 = 10;
@@ -54,11 +52,8 @@ impl<'a> Steps<'a> {
     }
 
     fn follow(&mut self, done: Done) -> Result<()> {
+        self.snapshot = done.newest(&self.snapshot)?;
         self.warnings.extend(done.warnings);
-        self.snapshot = match done.snapshot {
-            Some(snapshot) => snapshot,
-            None => self.snapshot.at(None)?,
-        };
         Ok(())
     }
 
@@ -102,37 +97,14 @@ impl<'a> Steps<'a> {
 
     /// Makes a version in which new files, as `target` has them, hold the rows of `files`. `actions` are committed with it;
     /// where they change how files are read, `files` are all there are, and none may come in between.
-    pub(super) fn rewrite(&mut self, files: &[Add], target: &Target, actions: Vec<Action>, mut operation: Operation) -> Result<()> {
-        let paths: Vec<String> = files.iter().map(|add| add.path.clone()).collect();
+    pub(super) fn rewrite(&mut self, files: Vec<Add>, target: &Target, actions: Vec<Action>, operation: Operation) -> Result<()> {
         let mut transaction = Transaction::new(&self.snapshot);
         if !actions.is_empty() {
             transaction.read_whole_table();
         }
-        transaction.read_files(paths.iter().map(String::as_str))?;
-        let mut orphans = Orphans::new(self.snapshot.stores().root());
-        let written = if paths.is_empty() {
-            Vec::new()
-        } else {
-            target.copy(&self.snapshot, Rows { files: paths, ..Rows::default() }, Rules::default(), None, self.cancel)?.files
-        };
-        orphans.add(&written);
-        let now = now_ms();
-        let figures = [
-            ("numRemovedFiles", files.len().to_string()),
-            ("numRemovedBytes", files.iter().map(|add| add.size).sum::<i64>().to_string()),
-            ("numDeletionVectorsRemoved", files.iter().filter(|add| add.deletion_vector.is_some()).count().to_string()),
-            ("numAddedFiles", written.len().to_string()),
-            ("numAddedBytes", written.iter().map(|file| file.size).sum::<u64>().to_string()),
-        ];
-        operation.metrics.extend(figures.map(|(name, value)| (name.to_owned(), value.into())));
-        operation.row_ids_preserved = Some(target.tracks_rows());
         transaction.extend(actions);
-        transaction.extend(files.iter().map(|add| Action::Remove(add.to_remove(now, false))));
-        transaction.extend(written.into_iter().map(|file| Action::Add(Add { data_change: false, ..add_new(file) })));
-        let done = commit(transaction, operation, &self.choices.without_transactions(), self.cancel);
-        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
-            orphans.keep();
-        }
-        self.follow(done?)
+        let moved = Rewritten::of(files, &self.snapshot, target, self.cancel)?;
+        let done = rewrite::commit(transaction, operation, vec![moved], target, &self.choices.without_transactions(), self.cancel)?;
+        self.follow(done)
     }
 }

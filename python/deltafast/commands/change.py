@@ -12,6 +12,7 @@ from deltafast import _core
 from deltafast.convert import choices
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.demands import bind_demands, bind_rows, bind_updates
+from deltafast.writer import encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,11 +77,8 @@ def _options(
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
 ) -> str:
-    encoding = {
-        "writer_properties": {} if writer_properties is None else writer_properties._options(),
-        "time_zone": table._time_zone,
-    }
-    return json.dumps({"encoding": encoding, "choices": choices(commit, hooks)})
+    made = encoding(writer_properties, table._time_zone)
+    return json.dumps({"encoding": made, "choices": choices(commit, hooks)})
 
 
 def _figures(report: str, *more: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from deltafast import _core
 from deltafast.convert import HOOKS_FIRST, also_by_position, choices
 from deltafast.expr.demands import bind_rows
 from deltafast.progress import watch
+from deltafast.writer import encoding
 
 if TYPE_CHECKING:
     from deltafast.filters import Predicate
@@ -83,14 +84,12 @@ class TableOptimizer:
         table = self.table
         zone = table._time_zone
         if isinstance(min_commit_interval, timedelta):
-            min_commit_interval = int(min_commit_interval.total_seconds())
+            interval = min_commit_interval // timedelta(milliseconds=1)
+        else:
+            interval = None if min_commit_interval is None else min_commit_interval * 1000
         options = {
-            "encoding": {
-                "target_file_size": target_size,
-                "writer_properties": {} if writer_properties is None else writer_properties._options(),
-                "time_zone": zone,
-            },
-            "min_commit_interval_ms": None if min_commit_interval is None else min_commit_interval * 1000,
+            "encoding": encoding(writer_properties, zone, target_size),
+            "min_commit_interval_ms": interval,
             "choices": choices(commit_properties, post_commithook_properties),
         }
         everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)

@@ -1,0 +1,71 @@
+//! Rows that move into other files and stay what they are: the new files, their actions, the figures.
+//!
+//! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row Tracking". Figures are
+//! delta-spark's. Cost: one pass over the rows.
+
+use super::files::{Orphans, add_new};
+use super::now_ms;
+use super::target::{Rows, Target};
+use crate::command::{self, Choices, Done, figure};
+use crate::commit::{Operation, Transaction};
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::protocol::commit_line::{Action, Add};
+use crate::snapshot::Snapshot;
+use crate::write::Written;
+use crate::write::rules::Rules;
+
+/// Files whose rows are in others now; the others are deleted again where no version comes to name them.
+pub(super) struct Rewritten {
+    pub removed: Vec<Add>,
+    pub added: Vec<Add>,
+    orphans: Orphans,
+}
+
+impl Rewritten {
+    /// Copies the rows of files into new ones, as `target` has them.
+    pub(super) fn of(removed: Vec<Add>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Self> {
+        let mut orphans = Orphans::new(snapshot.stores().root());
+        let rows = Rows { files: removed.iter().map(|add| add.path.clone()).collect(), ..Rows::default() };
+        let written = if removed.is_empty() { Written::default() } else { target.copy(snapshot, rows, Rules::default(), None, cancel)? };
+        orphans.add(&written.files);
+        let added = written.files.into_iter().map(|file| Add { data_change: false, ..add_new(file) }).collect();
+        Ok(Self { removed, added, orphans })
+    }
+}
+
+/// Makes a version in which the new files have the old ones' place.
+pub(super) fn commit(
+    mut transaction: Transaction,
+    mut operation: Operation,
+    all: Vec<Rewritten>,
+    target: &Target,
+    choices: &Choices,
+    cancel: &Cancel,
+) -> Result<Done> {
+    let (mut removed, mut added, mut orphans) = (Vec::new(), Vec::new(), Vec::new());
+    for one in all {
+        removed.extend(one.removed);
+        added.extend(one.added);
+        orphans.push(one.orphans);
+    }
+    let bytes = |adds: &[Add]| adds.iter().map(|add| add.size).sum::<i64>();
+    let figures = [
+        ("numRemovedFiles", figure(removed.len())),
+        ("numRemovedBytes", figure(bytes(&removed))),
+        ("numDeletionVectorsRemoved", figure(removed.iter().filter(|add| add.deletion_vector.is_some()).count())),
+        ("numAddedFiles", figure(added.len())),
+        ("numAddedBytes", figure(bytes(&added))),
+    ];
+    operation.metrics.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    operation.row_ids_preserved = Some(target.tracks_rows());
+    transaction.read_files(removed.iter().map(|add| add.path.as_str()))?;
+    let now = now_ms();
+    transaction.extend(removed.iter().map(|add| Action::Remove(add.to_remove(now, false))));
+    transaction.extend(added.into_iter().map(Action::Add));
+    let done = command::commit(transaction, operation, choices, cancel);
+    if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
+        orphans.into_iter().for_each(Orphans::keep);
+    }
+    done
+}
