@@ -5,6 +5,8 @@
 //!
 //! Protocol: "Requirements for Writers", "Checkpoints", "Version Checksum File". Cost: one commit, and a checkpoint now and then.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -16,6 +18,7 @@ use crate::protocol::action::Txn;
 use crate::protocol::commit_line::Action;
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
+use crate::store::Turn;
 
 /// How an operation is committed, and what follows it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -31,6 +34,9 @@ pub struct Choices {
     pub create_checkpoint: Option<bool>,
     /// Whether the log is cleaned up after a checkpoint; if not said, the table's `delta.enableExpiredLogCleanup` decides.
     pub cleanup_expired_logs: Option<bool>,
+    /// The turn among this machine's writers, where the command has it already.
+    #[serde(skip)]
+    pub turn: Option<Arc<Turn>>,
 }
 
 /// An operation that is done.
@@ -88,7 +94,8 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
     transaction.extend(choices.app_transactions.iter().cloned().map(Action::Txn));
     transaction.set_operation(operation);
     let usual = CommitOptions::default();
-    let options = CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), ..usual };
+    let options =
+        CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), turn: choices.turn.clone(), ..usual };
     let committed = transaction.commit(&options)?;
     Ok(upkeep(committed, metrics, choices, cancel))
 }

@@ -16,6 +16,7 @@ mod keys;
 mod matched;
 mod optimize;
 mod predicate;
+mod rerun;
 mod rewrite;
 mod row_ids;
 mod steps;

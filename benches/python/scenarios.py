@@ -226,7 +226,10 @@ def _appends(writers: int, times: float, *more: Goal) -> Scenario:
 
 def _counter(writers: int) -> Scenario:
     goals = (Goal("none given up", "failed", 0), Goal("none lost", "lost", 0), faster(1))
-    note = "A writer that loses a race tries again on the newest version, 30 times before it gives up."
+    note = (
+        "A writer that loses a race tries again on the newest version, 30 times before it gives up: by itself "
+        "(`max_reruns`) or, where it cannot, in a loop with pauses."
+    )
     job = {"writers": writers, "seconds": 8}
     title = f"A hot counter: UPDATE of one row, {writers} writers, time of one that was made"
     return Scenario("counter", title, "data", "counter", _both(), {"commit": ""}, goals, job, samples=3, note=note)

@@ -872,6 +872,7 @@ class DeltaTable:
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        max_reruns: int = 0,
     ) -> dict[str, Any]:
         """Delete the rows for which a predicate is true; all rows without one.
 
@@ -886,6 +887,8 @@ class DeltaTable:
             writer_properties: How files that are copied are encoded.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
+            max_reruns: How often to run it again on the newest version when another writer changed the same rows
+                meanwhile. From the second try on the writers of one machine queue up.
 
         Returns:
             `num_added_files`, `num_removed_files`, `num_deleted_rows` (None where the log does not tell),
@@ -894,13 +897,14 @@ class DeltaTable:
         Raises:
             InvalidArgumentError: The predicate is wrong, or the table is append-only.
             UnsupportedExpressionError: The predicate cannot be evaluated here with its exact meaning.
-            CommitFailedError: Another writer changed the same rows meanwhile.
+            CommitFailedError: Another writer changed the same rows meanwhile, on each try.
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed.
         """
         from deltafast.commands.change import delete
 
-        return delete(self, predicate, writer_properties, commit_properties, post_commithook_properties)
+        commit, hooks = commit_properties, post_commithook_properties
+        return delete(self, predicate, writer_properties, commit, hooks, max_reruns)
 
     @also_by_position(*HOOKS_FIRST)
     def update(
@@ -913,6 +917,7 @@ class DeltaTable:
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        max_reruns: int = 0,
     ) -> dict[str, Any]:
         """Give columns other values in the rows for which a predicate is true; in all rows without one.
 
@@ -930,6 +935,8 @@ class DeltaTable:
                 error.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
+            max_reruns: How often to run it again on the newest version when another writer changed the same rows
+                meanwhile. From the second try on the writers of one machine queue up.
 
         Returns:
             `num_added_files`, `num_removed_files`, `num_updated_rows` (None where the log does not tell),
@@ -939,7 +946,7 @@ class DeltaTable:
             InvalidArgumentError: A column or an expression is wrong, or the table is append-only.
             UnsupportedExpressionError: An expression cannot be evaluated here with its exact meaning.
             ConstraintViolatedError: A new value breaks a constraint.
-            CommitFailedError: Another writer changed the same rows meanwhile.
+            CommitFailedError: Another writer changed the same rows meanwhile, on each try.
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed.
 
@@ -950,7 +957,7 @@ class DeltaTable:
 
         del error_on_type_mismatch
         commit, hooks = commit_properties, post_commithook_properties
-        return update(self, updates, new_values, predicate, writer_properties, commit, hooks)
+        return update(self, updates, new_values, predicate, writer_properties, commit, hooks, max_reruns)
 
     # --- upkeep of the log -----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::log_path;
 use crate::scan::Lens;
 use crate::snapshot::{ReadOptions, Snapshot};
-use crate::store::File;
+use crate::store::{File, Turn};
 
 /// Retries after a lost race, unless the caller says otherwise: more than any contention lasts.
 const RETRIES: u32 = 10_000;
@@ -34,11 +34,13 @@ pub struct CommitOptions {
     pub committer: Option<Arc<dyn Committer>>,
     /// Stops the trying, but never between an attempt and its answer.
     pub cancel: Cancel,
+    /// The turn among this machine's writers, where the caller has it already.
+    pub turn: Option<Arc<Turn>>,
 }
 
 impl Default for CommitOptions {
     fn default() -> Self {
-        Self { max_retries: RETRIES, isolation: None, env: Arc::new(SystemEnv), committer: None, cancel: Cancel::default() }
+        Self { max_retries: RETRIES, isolation: None, env: Arc::new(SystemEnv), committer: None, cancel: Cancel::default(), turn: None }
     }
 }
 
@@ -236,13 +238,13 @@ fn drive(
     seen: &mut Vec<Found>,
 ) -> Result<Outcome> {
     let mut event = Event::Start;
-    let mut turn = None;
+    let mut turn = options.turn.clone();
     loop {
         event = match machine.next(event, options.env.as_ref())? {
             Step::Done(outcome) => return Ok(outcome),
             Step::Put { version, text } => {
                 if turn.is_none() {
-                    turn = committer.turn(&options.cancel);
+                    turn = committer.turn(&options.cancel).map(Arc::new);
                 }
                 if !machine.was_pending() {
                     options.cancel.check()?;
@@ -263,7 +265,7 @@ fn drive(
             Step::Sleep(time) => {
                 // Whoever was first before this turn came is done; any other wait is for a store in trouble.
                 if turn.is_none() || !machine.has_lost() {
-                    turn = None;
+                    turn.clone_from(&options.turn);
                     options.env.sleep(time);
                 }
                 Event::Slept

@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::files::{Orphans, add_new};
 use super::matched::Matched;
+use super::rerun::rerun;
 use super::target::{Edit, Encoding, Rows, Target, change_file};
 use super::vectors::{self, Marked};
 use super::{check_changeable, now_ms};
@@ -42,6 +43,8 @@ pub struct ChangeOptions {
     pub encoding: Encoding,
     /// How it is committed.
     pub choices: Choices,
+    /// How often it is run again on the newest version after another writer changed rows that it read.
+    pub max_reruns: u32,
 }
 
 /// Deletes the rows for which `predicate` is true, all rows without one.
@@ -50,8 +53,13 @@ pub struct ChangeOptions {
 /// [`Error::Invalid`] for an append-only table, [`Error::Unsupported`] for one that this release cannot write; as
 /// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether it was committed.
 pub fn delete(snapshot: &Snapshot, predicate: Option<&Demand>, options: &ChangeOptions, cancel: &Cancel) -> Result<Done> {
-    check_changeable(snapshot)?;
-    let work = Work::new(snapshot, predicate, options, cancel)?;
+    rerun(snapshot, &options.choices, options.max_reruns, cancel, |snapshot, choices| {
+        check_changeable(snapshot)?;
+        delete_once(snapshot, Work::new(snapshot, predicate, &options.encoding, choices, cancel)?, cancel)
+    })
+}
+
+fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<Done> {
     let mut orphans = Orphans::new(snapshot.stores().root());
     let found = work.find()?;
     let scanned = work.started.elapsed();
@@ -87,8 +95,13 @@ pub fn update(
     options: &ChangeOptions,
     cancel: &Cancel,
 ) -> Result<Done> {
-    check_changeable(snapshot)?;
-    let work = Work::new(snapshot, predicate, options, cancel)?;
+    rerun(snapshot, &options.choices, options.max_reruns, cancel, |snapshot, choices| {
+        check_changeable(snapshot)?;
+        update_once(snapshot, Work::new(snapshot, predicate, &options.encoding, choices, cancel)?, assignments, bound, cancel)
+    })
+}
+
+fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[Demand], bound: &Demands, cancel: &Cancel) -> Result<Done> {
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
     let values = Arc::new(NewValues::of(snapshot, assignments, &rules)?);
@@ -141,16 +154,16 @@ struct Work<'a> {
     predicate: Option<Bound>,
     sql: Option<&'a str>,
     target: Target,
-    options: &'a ChangeOptions,
+    choices: &'a Choices,
     cancel: &'a Cancel,
     started: Instant,
 }
 
 impl<'a> Work<'a> {
-    fn new(snapshot: &'a Snapshot, predicate: Option<&'a Demand>, options: &'a ChangeOptions, cancel: &'a Cancel) -> Result<Self> {
-        let target = Target::of(snapshot, options.encoding.clone());
+    fn new(snapshot: &'a Snapshot, predicate: Option<&'a Demand>, encoding: &Encoding, choices: &'a Choices, cancel: &'a Cancel) -> Result<Self> {
+        let target = Target::of(snapshot, encoding.clone());
         let bound = predicate.map(Demand::bound).transpose()?;
-        Ok(Self { snapshot, predicate: bound, sql: predicate.map(|demand| demand.sql.as_str()), target, options, cancel, started: Instant::now() })
+        Ok(Self { snapshot, predicate: bound, sql: predicate.map(|demand| demand.sql.as_str()), target, choices, cancel, started: Instant::now() })
     }
 
     fn find(&self) -> Result<Matched> {
@@ -188,7 +201,7 @@ impl<'a> Work<'a> {
             outcome.actions.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
         transaction.read_files(removed)?;
         transaction.extend(outcome.actions);
-        let done = command::commit(transaction, operation, &self.options.choices, self.cancel);
+        let done = command::commit(transaction, operation, self.choices, self.cancel);
         if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
             orphans.keep();
         }

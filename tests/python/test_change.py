@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,11 @@ import pytest
 from deltafast import DeltaTable, Field, Schema, write_deltalake
 from deltafast.commands.change import literal
 from deltafast.exceptions import (
+    CommitFailedError,
     ConcurrentAppendError,
     ConstraintViolatedError,
     InvalidArgumentError,
+    MetadataChangedError,
 )
 from deltafast.expr import UnsupportedExpressionError
 
@@ -333,6 +336,50 @@ def test_stale_handles(tmp_path: pathlib.Path, configuration: dict[str, str]) ->
     with pytest.raises(ConcurrentAppendError):
         stale.update({"n": "1"}, predicate="id = 10")
     assert len(of(stale)) == 103
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+def test_a_command_that_lost_runs_again_when_asked_to(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
+    path = str(tmp_path / "t")
+    made(tmp_path / "t", configuration)
+    stale = DeltaTable(path)
+    DeltaTable(path).update({"n": "n + 1"}, predicate="id = 8")
+    before = {row["id"]: row["n"] for row in of(DeltaTable(path))}
+    assert stale.update({"n": "n + 1"}, predicate="id = 8", max_reruns=1)["num_updated_rows"] == 1
+    assert {row["id"]: row["n"] for row in of(stale)} == before | {8: (before[8] or 0) + 1}
+
+    stale = DeltaTable(path)
+    DeltaTable(path).delete("id = 8")
+    assert stale.delete("id in (8, 9)", max_reruns=1)["num_deleted_rows"] == 1, "one of them is gone already"
+
+    stale = DeltaTable(path)
+    DeltaTable(path).alter.set_table_properties({"delta.logRetentionDuration": "interval 40 days"})
+    with pytest.raises(MetadataChangedError):
+        stale.delete("id = 10", max_reruns=5)
+    stale = DeltaTable(path)
+    DeltaTable(path).delete("id = 11")
+    DeltaTable(path).alter.set_table_properties({"delta.logRetentionDuration": "interval 50 days"})
+    with pytest.raises(CommitFailedError):
+        stale.delete("id = 11", max_reruns=5)
+    with pytest.raises(InvalidArgumentError, match="max_reruns"):
+        stale.delete("id = 10", max_reruns=-1)
+
+
+@pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
+def test_a_hot_counter_loses_nothing_and_gives_nothing_up(
+    tmp_path: pathlib.Path, configuration: dict[str, str]
+) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"name": ["other", "hot"], "n": [0, 0]}), configuration=configuration)
+
+    def count(_: int) -> None:
+        table = DeltaTable(path)
+        for _ in range(5):
+            table.update({"n": "n + 1"}, predicate="name = 'hot'", max_reruns=30)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(count, range(8)))
+    assert {row["name"]: row["n"] for row in DeltaTable(path).to_pyarrow_table().to_pylist()} == {"other": 0, "hot": 40}
 
 
 def test_deletes_of_deltalake_and_ours_join(tmp_path: pathlib.Path) -> None:

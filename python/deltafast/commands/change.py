@@ -31,11 +31,12 @@ def delete(
     writer_properties: WriterProperties | None,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
+    max_reruns: int,
 ) -> dict[str, Any]:
     """See `DeltaTable.delete`."""
     schema, zone = table.schema().to_json(), table._time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
-    moved, report = _core.delete(table._snapshot, _options(table, writer_properties, commit, hooks), rows)
+    moved, report = _core.delete(table._snapshot, _options(table, writer_properties, commit, hooks, max_reruns), rows)
     table._move(moved)
     return _figures(report, "num_deleted_rows", "rewrite_time_ms")
 
@@ -48,6 +49,7 @@ def update(
     writer_properties: WriterProperties | None,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
+    max_reruns: int,
 ) -> dict[str, Any]:
     """See `DeltaTable.update`."""
     if updates is None and new_values is None:
@@ -65,7 +67,7 @@ def update(
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
     assignments = bind_updates(updates, schema, zone=zone)
     bound = bind_demands(_core.demands_of(table._snapshot), schema, zone=zone)
-    options = _options(table, writer_properties, commit, hooks)
+    options = _options(table, writer_properties, commit, hooks, max_reruns)
     moved, report = _core.update(table._snapshot, options, assignments, bound, rows)
     table._move(moved)
     return _figures(report, "num_updated_rows")
@@ -76,9 +78,13 @@ def _options(
     writer_properties: WriterProperties | None,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
+    max_reruns: int,
 ) -> str:
+    if max_reruns < 0:
+        message = f"max_reruns must not be negative, it is {max_reruns}"
+        raise InvalidArgumentError(message)
     made = encoding(writer_properties, table._time_zone)
-    return json.dumps({"encoding": made, "choices": choices(commit, hooks)})
+    return json.dumps({"encoding": made, "choices": choices(commit, hooks), "max_reruns": max_reruns})
 
 
 def _figures(report: str, *more: str) -> dict[str, Any]:
