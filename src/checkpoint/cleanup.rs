@@ -78,6 +78,9 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     let retention = options.retention_ms.unwrap_or_else(|| duration(snapshot, "delta.logRetentionDuration", 30 * DAY));
     let end = now.saturating_sub(retention);
     let end = if options.to_the_minute { end.div_euclid(MINUTE).saturating_mul(MINUTE) } else { midnight(end) };
+    if options.automatic && is_all_younger(snapshot, end) {
+        return Ok(Plan::default());
+    }
     let cutoff = match history::version_at(snapshot, end, Search::AtOrBefore) {
         Ok(version) => version,
         Err(error) if error.is_not_found() => return Ok(Plan::default()),
@@ -121,6 +124,13 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
         files.extend(unnamed_sidecars(snapshot, staying, yesterday)?);
     }
     if files.is_empty() { Ok(Plan::default()) } else { Ok(Plan { kept_from: Some(kept), files }) }
+}
+
+/// Whether the very first commit is there and younger, and so are all: for what nobody asked for one look is enough, where a
+/// listing costs the more the longer a log is.
+fn is_all_younger(snapshot: &Snapshot, end: i64) -> bool {
+    !snapshot.metadata().flag("delta.enableInCommitTimestamps")
+        && snapshot.stores().root().head(&log_path::commit(0)).is_ok_and(|first| first.modified_ms > end)
 }
 
 /// Whether a checkpoint has what a version needs: protocol, metadata, and files whose ends can be read.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -12,14 +13,16 @@ use crate::error::Result;
 const LEAST: usize = 16 << 10;
 /// Larger ones are not kept.
 const MOST: usize = 16 << 20;
-/// Bytes that wait for their next use.
+/// Bytes that wait for their next use, at most.
 const KEPT: usize = 32 << 20;
+/// How long they wait: pages of a log that grows are a little larger each time, and would fill all of it for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { buffers: VecDeque::new(), bytes: 0 });
 
-/// Buffers without a user, the last used ones at the end. All of their bytes are initialised.
+/// Buffers without a user and since when, the last used ones at the end. All of their bytes are initialised.
 struct Idle {
-    buffers: VecDeque<Vec<u8>>,
+    buffers: VecDeque<(Instant, Vec<u8>)>,
     bytes: usize,
 }
 
@@ -31,18 +34,19 @@ fn idle() -> std::sync::MutexGuard<'static, Idle> {
 impl Idle {
     /// A buffer of at least `size` bytes and not many more, since its user may keep it for long.
     fn take(&mut self, size: usize) -> Option<Vec<u8>> {
-        let at = self.buffers.iter().rposition(|buffer| (size..=size + size / 8 + LEAST).contains(&buffer.len()))?;
-        let buffer = self.buffers.remove(at)?;
+        let at = self.buffers.iter().rposition(|(_, buffer)| (size..=size + size / 8 + LEAST).contains(&buffer.len()))?;
+        let (_, buffer) = self.buffers.remove(at)?;
         self.bytes -= buffer.len();
         Some(buffer)
     }
 
-    fn put(&mut self, buffer: Vec<u8>) -> Vec<Vec<u8>> {
+    /// Takes a buffer in; gives those back that have waited enough.
+    fn put(&mut self, buffer: Vec<u8>, now: Instant) -> Vec<Vec<u8>> {
         self.bytes += buffer.len();
-        self.buffers.push_back(buffer);
+        self.buffers.push_back((now, buffer));
         let mut out = Vec::new();
-        while self.bytes > KEPT
-            && let Some(oldest) = self.buffers.pop_front()
+        while self.buffers.front().is_some_and(|(since, _)| self.bytes > KEPT || now.duration_since(*since) > PATIENCE)
+            && let Some((_, oldest)) = self.buffers.pop_front()
         {
             self.bytes -= oldest.len();
             out.push(oldest);
@@ -68,7 +72,7 @@ impl Drop for Lent {
         let buffer = std::mem::take(&mut self.buffer);
         if (LEAST..=MOST).contains(&buffer.len()) {
             // What has no room is freed after the lock.
-            let _surplus = idle().put(buffer);
+            let _surplus = idle().put(buffer, Instant::now());
         }
     }
 }
@@ -119,5 +123,15 @@ mod tests {
         let all: Vec<Bytes> = (0..20).map(|_| filled(4 << 20, |_| Ok(())).unwrap()).collect();
         drop(all);
         assert!(idle().bytes <= KEPT);
+    }
+
+    #[test]
+    fn nothing_waits_for_ever() {
+        let (mut idle, now) = (Idle { buffers: VecDeque::new(), bytes: 0 }, Instant::now());
+        assert!(idle.put(vec![0; 100], now).is_empty());
+        assert!(idle.put(vec![0; 200], now + PATIENCE).is_empty());
+        let gone = idle.put(vec![0; 300], now + PATIENCE * 3 / 2);
+        assert_eq!(gone.iter().map(Vec::len).collect::<Vec<_>>(), [100]);
+        assert_eq!((idle.buffers.len(), idle.bytes), (2, 500));
     }
 }
