@@ -14,6 +14,7 @@ mod files;
 mod iceberg;
 mod keys;
 mod matched;
+mod narrow;
 mod optimize;
 mod predicate;
 mod rerun;

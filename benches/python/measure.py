@@ -566,6 +566,26 @@ def _(clock: Clock, job: Job) -> Facts:
         return _state(copy, "quantity")
 
 
+@does("compact", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Pack files into larger ones, from the handle to the commit. A folder without a log becomes a table before."""
+    table_class = _delta(job)
+    with _copied(job) as copy:
+        if not (copy / "_delta_log").is_dir():
+            import deltafast
+
+            deltafast.convert_to_deltalake(str(copy))
+        column = job["column"]
+        before = _state(copy, column)
+        with clock.phase("compact"):
+            table_class(str(copy)).optimize.compact(target_size=job["target_mb"] << 20)
+        state = _state(copy, column)
+        if (state["written"], state["sum"]) != (before["written"], before["sum"]):
+            message = f"{job['peer']} changed rows: {before} became {state}"
+            raise RuntimeError(message)
+        return state
+
+
 def main() -> None:
     """Do the job given on the command line."""
     job = json.loads(sys.argv[1])

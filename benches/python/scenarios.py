@@ -243,6 +243,11 @@ def _change(name: str, title: str, goals: tuple[Goal, ...], *, vectors: bool = F
     return Scenario(name, title, "data", work, contenders, {"change": ""}, goals, options, samples=3, note=note)
 
 
+def _compact(name: str, title: str, goals: tuple[Goal, ...], table: str, column: str, target_mb: int) -> Scenario:
+    options = {"column": column, "target_mb": target_mb}
+    return Scenario(name, title, table, "compact", _both(), {"compact": ""}, goals, options, samples=3)
+
+
 _PLAN_PHASES = {"cold": "open and plan", "again": "again, another predicate"}
 
 SCENARIOS = (
@@ -462,4 +467,6 @@ SCENARIOS = (
     _change("delete-vectors", "The same DELETE, by deletion vectors", (faster(5), faster(15, aim=True)), vectors=True),
     _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
     _change("update-vectors", "The same UPDATE, by deletion vectors", (faster(5), faster(10, aim=True)), vectors=True),
+    _compact("compact", "OPTIMIZE 50 files of 15 MB into 2", (faster(5), faster(9, aim=True)), "data", "id", 420),
+    _compact("compact-small", "OPTIMIZE 10,000 small files into 1", (faster(2),), "parquet", "id", 420),
 )

@@ -29,11 +29,12 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, TypePtr};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 
 use super::dictionary;
 use super::facts::{LeafFacts, Observer, Wanted};
 use super::options::{Codec, WriterProperties};
+use super::splice::{CopiedChunk, Spliceable};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Progress, panic_text, spawn};
 use crate::store::{ObjectMeta, Pending, Role, Store, Upload};
@@ -89,6 +90,12 @@ impl Format {
         let model = SerializedFileWriter::new(io::sink(), Arc::clone(&root), Arc::clone(&properties_ptr)).map_err(|e| encode_error(&e))?;
         let factory = ArrowRowGroupWriterFactory::new(&model, Arc::clone(&schema));
         Ok(Self { schema, root, properties: properties_ptr, factory, observers, group_rows: properties.group_rows() })
+    }
+
+    /// Whether the row groups of a file can be copied into files of this format.
+    #[must_use]
+    pub fn takes(&self, source: &Spliceable) -> bool {
+        source.fits(SchemaDescriptor::new(Arc::clone(&self.root)).columns())
     }
 
     /// Rows of a row group at most.
@@ -228,7 +235,7 @@ enum Event {
 struct DoneGroup {
     index: usize,
     rows: u64,
-    chunks: Vec<ArrowColumnChunk>,
+    chunks: Vec<Chunk>,
     facts: Vec<LeafFacts>,
     memory: u64,
 }
@@ -243,6 +250,15 @@ struct Sizes {
     /// What became of them, partly estimated.
     encoded: AtomicU64,
 }
+
+/// A column chunk that is ready to be written.
+enum Chunk {
+    Encoded(Box<ArrowColumnChunk>),
+    Copied(Box<CopiedChunk>),
+}
+
+/// The chunks of a column, and what is known of its leaves.
+type Closed = (Vec<Chunk>, Vec<LeafFacts>);
 
 /// A row group under way.
 struct Group {
@@ -266,7 +282,7 @@ struct Lane {
     /// Absent while a job has it, and after the end.
     encoder: Option<LaneEncoder>,
     /// Its result.
-    closed: Option<(Vec<ArrowColumnChunk>, Vec<LeafFacts>)>,
+    closed: Option<Closed>,
 }
 
 struct LaneEncoder {
@@ -277,19 +293,22 @@ struct LaneEncoder {
 }
 
 impl Group {
-    fn new(shared: &Arc<Shared>, file: u64, index: usize, sizes: &Arc<Sizes>) -> Result<Arc<Self>> {
+    /// A row group whose columns are to be encoded, but for those that are `copied`: by place, `None` or absent otherwise.
+    fn new(shared: &Arc<Shared>, file: u64, index: usize, sizes: &Arc<Sizes>, mut copied: Vec<Option<Closed>>) -> Result<Arc<Self>> {
         let mut writers = shared.format.factory.create_column_writers(index).map_err(|e| encode_error(&e))?.into_iter();
         let lanes: Vec<Mutex<Lane>> = shared
             .format
             .observers
             .iter()
-            .map(|observer| {
+            .enumerate()
+            .map(|(n, observer)| {
                 let writers = writers.by_ref().take(observer.leaves).collect();
-                let encoder = LaneEncoder { writers, facts: observer.start(), memory: 0, encoded: 0 };
-                Mutex::new(Lane { queue: VecDeque::new(), closing: false, encoder: Some(encoder), closed: None })
+                let closed = copied.get_mut(n).and_then(Option::take);
+                let encoder = closed.is_none().then(|| LaneEncoder { writers, facts: observer.start(), memory: 0, encoded: 0 });
+                Mutex::new(Lane { queue: VecDeque::new(), closing: false, encoder, closed })
             })
             .collect();
-        let open = AtomicUsize::new(lanes.len());
+        let open = AtomicUsize::new(lanes.iter().filter(|lane| lock(lane).closed.is_none()).count());
         Ok(Arc::new(Self {
             file,
             index,
@@ -389,7 +408,7 @@ impl Group {
         (encoder.memory, encoder.encoded) = (memory, encoded);
     }
 
-    fn close(&self, lane: usize, mut encoder: LaneEncoder) -> Result<(Vec<ArrowColumnChunk>, Vec<LeafFacts>)> {
+    fn close(&self, lane: usize, mut encoder: LaneEncoder) -> Result<Closed> {
         let Some(observer) = self.shared.format.observers.get(lane) else { return Err(Error::internal("a file has fewer columns than its data")) };
         let writers = std::mem::take(&mut encoder.writers);
         let mut chunks = writers.into_iter().map(ArrowColumnWriter::close).collect::<std::result::Result<Vec<_>, _>>().map_err(|e| encode_error(&e))?;
@@ -402,7 +421,7 @@ impl Group {
         }
         let bytes: u64 = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
         self.account(&mut encoder, bytes, bytes);
-        Ok((chunks, encoder.facts))
+        Ok((chunks.into_iter().map(|chunk| Chunk::Encoded(Box::new(chunk))).collect(), encoder.facts))
     }
 
     /// Hands the row group to the writing thread.
@@ -472,7 +491,7 @@ impl FileEncoder {
             let group = match &self.group {
                 Some(group) => Arc::clone(group),
                 None => {
-                    let group = Group::new(&self.shared, self.id, self.groups, &self.sizes)?;
+                    let group = Group::new(&self.shared, self.id, self.groups, &self.sizes, Vec::new())?;
                     self.group = Some(Arc::clone(&group));
                     self.groups += 1;
                     group
@@ -511,6 +530,48 @@ impl FileEncoder {
             if room == 0 {
                 self.end_group()?;
             }
+        }
+        self.shared.gauge.check()
+    }
+
+    /// Appends a row group of another file as it is: columns whose bytes are copied, and what is known of each column's stops.
+    /// `columns` are new arrays of some columns, by place, which are encoded instead.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a file whose chunks are not where its footer says, [`Error::Internal`] for one that does not fit.
+    pub fn splice(&mut self, source: &Spliceable, group: usize, facts: &[LeafFacts], mut columns: BTreeMap<usize, Vec<ArrayRef>>) -> Result<()> {
+        self.end_group()?;
+        let mut copied = Vec::new();
+        let (mut leaf, mut facts) = (0, facts.iter());
+        for (lane, observer) in self.shared.format.observers.iter().enumerate() {
+            let leaves = leaf..leaf + observer.leaves;
+            leaf = leaves.end;
+            let known: Vec<LeafFacts> = observer.start().iter().filter_map(|_| facts.next().cloned()).collect();
+            if columns.contains_key(&lane) {
+                copied.push(None);
+                continue;
+            }
+            let chunks = leaves.map(|leaf| source.chunk(group, leaf)).collect::<Result<Vec<_>>>()?;
+            self.sizes.encoded.fetch_add(chunks.iter().map(CopiedChunk::bytes).sum(), Ordering::Relaxed);
+            copied.push(Some((chunks.into_iter().map(|chunk| Chunk::Copied(Box::new(chunk))).collect(), known)));
+        }
+        let rows = source.group_rows(group);
+        let group = Group::new(&self.shared, self.id, self.groups, &self.sizes, copied)?;
+        self.groups += 1;
+        group.rows.store(rows, Ordering::Release);
+        if columns.is_empty() {
+            group.complete();
+        }
+        while let Some((lane, arrays)) = columns.pop_first() {
+            if arrays.iter().map(|array| array.len() as u64).sum::<u64>() != rows {
+                return Err(Error::internal("new values do not have the rows of their row group"));
+            }
+            let bytes: u64 = arrays.iter().map(size_of).sum();
+            self.sizes.queued.fetch_add(bytes, Ordering::Relaxed);
+            self.shared.gauge.queued.fetch_add(bytes, Ordering::Relaxed);
+            self.shared.gauge.change(0, bytes);
+            group.give(lane, Some((arrays, bytes)))?;
+            group.give(lane, None)?;
         }
         self.shared.gauge.check()
     }
@@ -827,7 +888,10 @@ fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: D
     };
     let mut row_group = writer.next_row_group().map_err(|e| encode_error(&e))?;
     for chunk in group.chunks {
-        chunk.append_to_row_group(&mut row_group).map_err(|e| encode_error(&e))?;
+        match chunk {
+            Chunk::Encoded(chunk) => chunk.append_to_row_group(&mut row_group).map_err(|e| encode_error(&e))?,
+            Chunk::Copied(chunk) => chunk.append(&mut row_group)?,
+        }
     }
     row_group.close().map_err(|e| encode_error(&e))?;
     let facts = &mut file.facts;

@@ -42,6 +42,15 @@ pub struct LeafFacts {
 }
 
 impl LeafFacts {
+    /// What somebody else knows of a leaf of so many rows: nulls, the least and the greatest value.
+    #[must_use]
+    pub fn known(rows: u64, nulls: Option<u64>, (min, max): (Option<Scalar>, Option<Scalar>)) -> Self {
+        let unknown = nulls.is_none_or(|nulls| nulls < rows) && (min.is_none() || max.is_none());
+        let mut out = Self { nulls: nulls.unwrap_or(0), uncounted: nulls.is_none(), unknown, ..Self::default() };
+        out.see(min, max);
+        out
+    }
+
     /// Adds what is known of more rows.
     pub(super) fn merge(&mut self, other: Self) {
         self.nulls += other.nulls;

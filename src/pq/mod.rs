@@ -32,6 +32,7 @@ mod read_tests;
 mod select;
 mod shape;
 mod sink;
+mod splice;
 mod survey;
 mod text;
 mod thrift;
@@ -50,6 +51,7 @@ pub use options::{BloomFilterProperties, Codec, ColumnProperties, WriterProperti
 pub use raw::{LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw};
 pub use read::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
 pub use sink::{EncodedGroup, Encoder, Sink, SinkCodec};
+pub use splice::Spliceable;
 pub use survey::{Survey, survey};
 
 use crate::error::{Error, Result, ResultExt};

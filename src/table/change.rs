@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::files::{Orphans, add_new};
 use super::matched::Matched;
+use super::narrow;
 use super::rerun::rerun;
 use super::target::{Edit, Encoding, Rows, Target, change_file};
 use super::vectors::{self, Marked};
@@ -130,14 +131,22 @@ fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[Demand], boun
             // An UPDATE counts every file that it touches, a DELETE those that end.
             outcome.mark(Marked { ended: files, ended_bytes: bytes, ..marked });
         } else {
+            let update = narrow::Update { snapshot, target: &work.target, values: &values, rules: &rules, rows: Arc::clone(&found.partial) };
+            let (spliced, others) = update.run(found.files.clone(), cancel)?;
+            let mut rewritten = spliced.rows;
+            outcome.add(spliced, &mut orphans);
+            let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
             let predicate = work.predicate.clone();
             let of_all: Edit = Arc::new(move |batch| {
                 let mask = predicate.as_ref().map(|predicate| predicate.filter_mask(&batch)).transpose()?;
                 values.apply(&batch, mask.as_ref())
             });
-            let written = work.target.copy(snapshot, Rows { files, ..Rows::default() }, rules, Some(of_all), cancel)?;
-            outcome.copied = found.rows.map_or(0, |rows| written.rows.saturating_sub(rows));
-            outcome.add(written, &mut orphans);
+            if !files.is_empty() {
+                let written = work.target.copy(snapshot, Rows { files, ..Rows::default() }, rules, Some(of_all), cancel)?;
+                rewritten += written.rows;
+                outcome.add(written, &mut orphans);
+            }
+            outcome.copied = found.rows.map_or(0, |rows| rewritten.saturating_sub(rows));
             outcome.end(&found.files);
         }
     }
@@ -261,7 +270,7 @@ impl Outcome {
 }
 
 /// The values that an UPDATE gives.
-struct NewValues {
+pub(super) struct NewValues {
     schema: StructType,
     assigned: Vec<(usize, Bound)>,
     /// Generated columns that follow from others and are not assigned themselves.
@@ -292,9 +301,35 @@ impl NewValues {
         Ok(Self { schema, assigned, generated })
     }
 
+    /// The same for nothing but the columns that change, and their names; `None` where a name is not known.
+    pub(super) fn narrow(&self) -> Option<(Self, Vec<String>)> {
+        let name = |place: &usize| self.schema.fields.get(*place).map(|field| field.name.clone());
+        let assigned = self.assigned.iter().map(|(place, _)| name(place)).collect::<Option<Vec<_>>>()?;
+        let follows = |rule: &Computed| rule.expr.column_names().iter().any(|read| assigned.iter().any(|name| name == read));
+        let generated: Vec<(usize, Computed)> = self.generated.iter().filter(|(_, rule)| follows(rule)).cloned().collect();
+        let changed = assigned.into_iter().chain(generated.iter().map(|(_, rule)| rule.column.clone())).collect();
+        Some((Self { schema: self.schema.clone(), assigned: self.assigned.clone(), generated }, changed))
+    }
+
+    /// The columns that new values are made of.
+    pub(super) fn reads(&self) -> Vec<&str> {
+        self.assigned.iter().map(|(_, expr)| expr).chain(self.generated.iter().map(|(_, rule)| &rule.expr)).flat_map(Bound::column_names).collect()
+    }
+
+    /// The same for batches of some of the table's columns.
+    pub(super) fn within(&self, schema: &StructType) -> Result<Self> {
+        let place = |place: &usize| {
+            let name = self.schema.fields.get(*place).map(|field| &field.name);
+            schema.fields.iter().position(|field| Some(&field.name) == name).ok_or_else(|| Error::internal("a changed column is not read"))
+        };
+        let assigned = self.assigned.iter().map(|(n, expr)| Ok((place(n)?, expr.clone()))).collect::<Result<_>>()?;
+        let generated = self.generated.iter().map(|(n, rule)| Ok((place(n)?, rule.clone()))).collect::<Result<_>>()?;
+        Ok(Self { schema: schema.clone(), assigned, generated })
+    }
+
     /// The batch with new values where `mask` is set. Columns behind the table's are those of row tracking: a row that
     /// changes loses its commit version and so gets that of the commit.
-    fn apply(&self, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<RecordBatch> {
+    pub(super) fn apply(&self, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<RecordBatch> {
         let (schema, rows) = (batch.schema(), batch.num_rows());
         let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
         let set = |columns: &mut Vec<ArrayRef>, place: usize, value: ArrayRef| -> Result<()> {

@@ -5,7 +5,7 @@
 
 use super::files::{Orphans, add_new};
 use super::now_ms;
-use super::target::{Rows, Target};
+use super::target::Target;
 use crate::command::{self, Choices, Done, figure};
 use crate::commit::{Operation, Transaction};
 use crate::error::{Error, Result};
@@ -13,7 +13,6 @@ use crate::exec::Cancel;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
 use crate::write::Written;
-use crate::write::rules::Rules;
 
 /// Files whose rows are in others now; the others are deleted again where no version comes to name them.
 pub(super) struct Rewritten {
@@ -26,8 +25,7 @@ impl Rewritten {
     /// Copies the rows of files into new ones, as `target` has them.
     pub(super) fn of(removed: Vec<Add>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Self> {
         let mut orphans = Orphans::new(snapshot.stores().root());
-        let rows = Rows { files: removed.iter().map(|add| add.path.clone()).collect(), ..Rows::default() };
-        let written = if removed.is_empty() { Written::default() } else { target.copy(snapshot, rows, Rules::default(), None, cancel)? };
+        let written = if removed.is_empty() { Written::default() } else { target.gather(snapshot, removed.clone(), cancel)? };
         orphans.add(&written.files);
         let added = written.files.into_iter().map(|file| Add { data_change: false, ..add_new(file) }).collect();
         Ok(Self { removed, added, orphans })

@@ -23,14 +23,14 @@ use crate::expr::Bound;
 use crate::pq::{Mapping, WriterProperties};
 use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::calendar::Zone;
-use crate::protocol::commit_line::Cdc;
+use crate::protocol::commit_line::{Add, Cdc};
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
 use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::rules::Rules;
-use crate::write::{NewFile, WriteRequest, Written, write};
+use crate::write::{NewFile, WriteRequest, Written, write, write_with};
 
 /// How files are made.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -169,6 +169,19 @@ impl Target {
             None => rename_last(&batch?, &names),
         };
         write(snapshot.stores().root(), &request, batches.map(edited))
+    }
+
+    /// Puts files together: row groups that are worth it are copied as they are, the other files row by row.
+    pub(super) fn gather(&self, snapshot: &Snapshot, files: Vec<Add>, cancel: &Cancel) -> Result<Written> {
+        let request = self.request(Rules::default(), cancel)?;
+        // Where rows are tracked each needs its id, which a file without such a column does not hold.
+        let (splices, others) = if self.tracks_rows() { (Vec::new(), files) } else { request.spliceable(files, snapshot.stores())? };
+        let rows = Rows { files: others.into_iter().map(|add| add.path).collect(), ..Rows::default() };
+        if splices.is_empty() {
+            return self.copy(snapshot, rows, Rules::default(), None, cancel);
+        }
+        let batches = scan::scan(snapshot, &rows.scan(cancel))?.batches;
+        write_with(snapshot.stores().root(), &request, splices, batches)
     }
 
     /// Writes change files: of each source its rows, edited, as changes of this kind.

@@ -1,14 +1,16 @@
 //! Prepared rows -> the right file of the right partition, within bounds of size, number and memory.
 
+use std::collections::BTreeMap;
+
 use arrow_array::ArrayRef;
 use rustc_hash::FxHashMap;
 
 use super::partition::{Partitions, directory};
-use super::{Prepared, WriteRequest, layout};
+use super::{Prepared, Splice, WriteRequest, layout};
 use crate::error::Result;
 use crate::exec;
 use crate::pq::encode::size_of;
-use crate::pq::{Codec, EncodedFile, Encoders, FileEncoder};
+use crate::pq::{Codec, EncodedFile, Encoders, FileEncoder, LeafFacts};
 
 /// Rows that are worth encoding at once; fewer wait for more of their partition.
 const ROWS: usize = 8 << 10;
@@ -86,13 +88,7 @@ impl<'a> Files<'a> {
 
     /// Encodes the rows of a partition that wait.
     fn encode(&mut self, partition: usize) -> Result<()> {
-        if self.parts.get(&partition).is_some_and(|part| part.file.is_none()) {
-            while self.open >= self.request.max_open_files.max(1) && self.end_idle()? {}
-            let file = self.create(partition)?;
-            if let Some(part) = self.parts.get_mut(&partition) {
-                part.file = Some(file);
-            }
-        }
+        self.begin(partition)?;
         let Some(part) = self.parts.get_mut(&partition) else { return Ok(()) };
         let Some(file) = part.file.as_mut() else { return Ok(()) };
         // How large a file is shows only once its rows are encoded.
@@ -105,6 +101,39 @@ impl<'a> Files<'a> {
         (part.rows, part.bytes) = (0, 0);
         if file.bytes() >= self.request.target_file_size {
             self.close(partition)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the row groups of a file into that of its partition. `columns` gives the arrays of those columns of a row group
+    /// that are encoded instead, by their place in files.
+    pub(super) fn splice(&mut self, splice: &Splice, mut columns: impl FnMut(usize) -> Result<BTreeMap<usize, Vec<ArrayRef>>>) -> Result<()> {
+        let partition = self.partitions.number(splice.partition.clone());
+        self.clock += 1;
+        self.parts.entry(partition).or_default().used = self.clock;
+        self.begin(partition)?;
+        let Some(file) = self.parts.get_mut(&partition).and_then(|part| part.file.as_mut()) else { return Ok(()) };
+        let nothing = vec![LeafFacts::default(); splice.facts.len()];
+        for group in 0..splice.source.num_groups() {
+            // What is known of the file is known of all of its row groups together.
+            let columns = columns(group)?;
+            self.encoders.wait(|encoders| encoders.memory() <= self.request.memory || encoders.queued() == 0)?;
+            file.splice(&splice.source, group, if group == 0 { &splice.facts } else { &nothing }, columns)?;
+        }
+        if file.bytes() >= self.request.target_file_size {
+            self.close(partition)?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the partition has a file.
+    fn begin(&mut self, partition: usize) -> Result<()> {
+        if self.parts.get(&partition).is_some_and(|part| part.file.is_none()) {
+            while self.open >= self.request.max_open_files.max(1) && self.end_idle()? {}
+            let file = self.create(partition)?;
+            if let Some(part) = self.parts.get_mut(&partition) {
+                part.file = Some(file);
+            }
         }
         Ok(())
     }

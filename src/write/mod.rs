@@ -17,6 +17,7 @@ mod files;
 mod layout;
 pub mod partition;
 pub mod rules;
+mod splice;
 pub mod stats;
 #[cfg(test)]
 mod tests;
@@ -162,6 +163,8 @@ const SPLIT_ROWS: usize = 256 << 10;
 /// Bytes of a slice, about.
 const SLICE_BYTES: u64 = 16 << 20;
 
+pub use splice::{Narrow, Splice, write_columns};
+
 /// Writes `source` as data files of the table in `store`.
 ///
 /// Called on a thread of its own, never on the pool: it pulls the source and waits for the encoders.
@@ -170,18 +173,21 @@ const SLICE_BYTES: u64 = 16 << 20;
 /// [`Error::SchemaMismatch`] and [`Error::Invalid`] for data that does not fit, [`Error::ConstraintViolated`],
 /// [`Error::Storage`], [`Error::Cancelled`], whatever the source gives. No file is left behind then, as far as that can be had.
 pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<Written> {
+    write_with(store, request, Vec::new(), source)
+}
+
+/// The same, with files whose row groups are copied as they are into those of their partitions, before other rows.
+///
+/// # Errors
+/// As [`write`]; what reading the files meets.
+pub fn write_with(
+    store: &Arc<dyn Store>,
+    request: &WriteRequest,
+    splices: Vec<Splice>,
+    source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+) -> Result<Written> {
     let plan = Arc::new(Plan::new(request)?);
-    let slices = Slices {
-        source,
-        plan: Arc::clone(&plan),
-        identities: plan.rules.identities.clone(),
-        columns: None,
-        waiting: None,
-        row: 0,
-        slice_rows: if request.partition_columns.is_empty() { SLICE_ROWS } else { SPLIT_ROWS },
-        slice_bytes: SLICE_BYTES.min(request.target_file_size / 8).max(1),
-        marks: Arc::default(),
-    };
+    let slices = Slices::new(request, &plan, source);
     let marks = Arc::clone(&slices.marks);
     let mut prepared = lanes(slices, parallelism() + 1, 1, &request.cancel);
     let first = prepared.next().transpose()?;
@@ -189,11 +195,31 @@ pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterat
     let encoders = Encoders::start(format, Arc::clone(store), &request.cancel, &request.progress)?;
     let mut files = Files::new(request, encoders, codec, &plan.partitions);
     let mut rows = 0;
+    for splice in splices {
+        request.cancel.check()?;
+        rows += splice.source.num_rows();
+        files.splice(&splice, |_| Ok(BTreeMap::new()))?;
+    }
     for prepared in first.map(Ok).into_iter().chain(prepared) {
         let prepared = prepared?;
         rows += prepared.rows as u64;
         files.take(prepared)?;
     }
+    let identities = marks.lock().map(|marks| marks.clone()).unwrap_or_default();
+    finish(files, &plan, request, &stats, rows, identities.into_iter().collect())
+}
+
+/// Rows that are ready to be encoded, in their order.
+fn prepared<I: Iterator<Item = Result<RecordBatch>> + Send + 'static>(
+    request: &WriteRequest,
+    source: I,
+) -> Result<impl Iterator<Item = Result<Prepared>> + use<I>> {
+    let plan = Arc::new(Plan::new(request)?);
+    Ok(lanes(Slices::new(request, &plan, source), parallelism() + 1, 1, &request.cancel))
+}
+
+/// Waits for the files and says what they are.
+fn finish(files: Files<'_>, plan: &Plan, request: &WriteRequest, stats: &StatsPlan, rows: u64, identities: Vec<(String, i64)>) -> Result<Written> {
     let encoded = files.finish()?;
     let names: Vec<String> = plan.partition_names(request.mapping);
     let new_file = |(file, partition): (crate::pq::EncodedFile, usize)| NewFile {
@@ -204,8 +230,7 @@ pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterat
         num_records: file.rows,
         stats: (!request.change_data).then(|| stats.json(file.rows, &file.facts)),
     };
-    let identities = marks.lock().map(|marks| marks.clone()).unwrap_or_default();
-    Ok(Written { files: encoded.into_iter().map(new_file).collect(), rows, identities: identities.into_iter().collect() })
+    Ok(Written { files: encoded.into_iter().map(new_file).collect(), rows, identities })
 }
 
 /// How files are encoded and what is learned of them; `sample` are the columns of first rows.
@@ -299,6 +324,20 @@ struct Slices<I> {
 type Slice = (Arc<Columns>, Vec<Option<i64>>, RecordBatch, u64);
 
 impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
+    fn new(request: &WriteRequest, plan: &Arc<Plan>, source: I) -> Self {
+        Self {
+            source,
+            plan: Arc::clone(plan),
+            identities: plan.rules.identities.clone(),
+            columns: None,
+            waiting: None,
+            row: 0,
+            slice_rows: if request.partition_columns.is_empty() { SLICE_ROWS } else { SPLIT_ROWS },
+            slice_bytes: SLICE_BYTES.min(request.target_file_size / 8).max(1),
+            marks: Arc::default(),
+        }
+    }
+
     fn slice(&mut self) -> Result<Option<Slice>> {
         let batch = loop {
             match self.waiting.take().map_or_else(|| self.source.next().transpose(), |batch| Ok(Some(batch)))? {

@@ -48,7 +48,7 @@ pub struct Run {
 
 impl Partitions {
     /// The number of the partition with these values.
-    fn number(&self, values: Values) -> usize {
+    pub(super) fn number(&self, values: Values) -> usize {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = known.numbers.get(&values) {
             return *number;

@@ -68,6 +68,12 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Whether nothing is demanded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.checks.is_empty() && self.defaults.is_empty() && self.generated.is_empty() && self.identities.is_empty()
+    }
+
     /// Checks that the rules fit the table, and that data with `columns` can become rows of it.
     ///
     /// # Errors

@@ -10,11 +10,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use arrow_array::{Array, ArrayRef};
+
 use crate::error::{Error, Result, shown};
 use crate::expr::Scalar;
 use crate::expr::text::{datetime, number};
-use crate::parse::stats::has_bounds;
+use crate::parse::stats::{Leaf, has_bounds};
+use crate::parse::{self, StatsColumn};
 use crate::pq::{LeafFacts, Wanted};
+use crate::protocol::calendar::Zone;
 use crate::protocol::properties::columns;
 use crate::protocol::schema::{DataType, StructField, StructType};
 
@@ -29,6 +33,9 @@ enum Node {
     Struct(String, Vec<Node>),
     Leaf(String, DataType, Wanted),
 }
+
+/// Rows of a file, and what is known of its leaves.
+pub type FileFacts = (u64, Vec<LeafFacts>);
 
 /// Which statistics a table's files have.
 #[derive(Debug, Clone)]
@@ -103,6 +110,32 @@ impl StatsPlan {
         out
     }
 
+    /// What the log says of files, each with its number of rows: facts of each leaf, in order; `None` of a file whose rows
+    /// are not counted or whose bounds are not tight.
+    ///
+    /// # Errors
+    /// Those of reading statistics.
+    pub fn facts(&self, texts: &[Option<&str>]) -> Result<Vec<Option<FileFacts>>> {
+        let mut leaves = Vec::new();
+        leaves_of(&self.nodes, &mut Vec::new(), &mut leaves);
+        let read = parse::stats::parse(&StatsColumn::Json(texts.iter().copied().collect()), &leaves, Zone::UTC)?;
+        let wanted = self.wanted();
+        let of_file = |row: usize| {
+            let rows = read.num_records.is_valid(row).then(|| u64::try_from(read.num_records.value(row)).ok()).flatten()?;
+            if read.tight_bounds.is_valid(row) && !read.tight_bounds.value(row) {
+                return None;
+            }
+            let fact = |(leaf, wanted): (&parse::stats::LeafStats, &Wanted)| {
+                let nulls = leaf.null_count.is_valid(row).then(|| u64::try_from(leaf.null_count.value(row)).ok()).flatten();
+                let bound = |array: &Option<ArrayRef>| array.as_ref().and_then(|array| Scalar::of(array, row)).filter(|bound| !bound.is_null());
+                let bounds = if *wanted == Wanted::Bounds { (bound(&leaf.min), bound(&leaf.max)) } else { (None, None) };
+                LeafFacts::known(rows, nulls, bounds)
+            };
+            Some((rows, read.leaves.iter().zip(&wanted).map(fact).collect()))
+        };
+        Ok((0..texts.len()).map(of_file).collect())
+    }
+
     /// Bytes of text that the encoder's bounds must keep, so that ours can be made of them.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
@@ -124,6 +157,23 @@ impl StatsPlan {
         object(&mut out, "nullCount", &self.nodes, facts, &|_, wanted, facts| (wanted != Wanted::Nothing && !facts.uncounted).then(|| facts.nulls.to_string()));
         out.push_str(",\"tightBounds\":true}");
         out
+    }
+}
+
+/// The leaves as the reader of statistics takes them.
+fn leaves_of(nodes: &[Node], path: &mut Vec<String>, out: &mut Vec<Leaf>) {
+    for node in nodes {
+        match node {
+            Node::Struct(name, children) => {
+                path.push(name.clone());
+                leaves_of(children, path, out);
+                path.pop();
+            }
+            Node::Leaf(name, data_type, wanted) => {
+                let path = path.iter().cloned().chain([name.clone()]).collect();
+                out.push(Leaf { path, data_type: data_type.clone(), bounds: *wanted == Wanted::Bounds });
+            }
+        }
     }
 }
 
@@ -273,8 +323,7 @@ fn bound_text(text: &str, side: Side, prefix: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::StatsColumn;
-    use crate::parse::stats::{Leaf, parse};
+    use crate::parse::stats::parse;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Date32Type, Decimal128Type, Float64Type, TimestampMicrosecondType};
     use proptest::prelude::*;

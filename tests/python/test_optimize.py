@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 from datetime import timedelta
 from typing import Any
 
+import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from deltafast import DeltaTable, WriterProperties, write_deltalake
+from deltafast import DeltaTable, Field, WriterProperties, write_deltalake
 from deltafast.exceptions import CommitFailedError, InvalidArgumentError
 
 deltalake = pytest.importorskip("deltalake")
@@ -185,3 +189,124 @@ def deltalake_like() -> Any:
     from deltafast import CommitProperties
 
     return CommitProperties(custom_metadata={"userName": "me"})
+
+
+def large(number: int, count: int = 300_000) -> pa.Table:
+    """Return rows that take several megabytes in a file, whatever the codec."""
+    chance = np.random.default_rng(number)
+    floats = chance.standard_normal(count)
+    floats[number * 7 % count] = np.nan if number == 1 else -0.0
+    ids = np.arange(number * count, (number + 1) * count)
+    texts = pa.array([f"é{n:05}-" + "x" * 40 for n in range(1000)])
+    columns = {
+        "id": pa.array(ids),
+        "value": pa.array(floats, mask=ids % 1000 == 0),
+        "noise": pa.array(chance.integers(0, 2**62, count)),
+        "price": pa.array(chance.integers(0, 10**6, count)).cast(pa.decimal128(21, 2)),
+        "text": texts.take(pa.array(chance.integers(0, 1000, count))),
+        "tags": pa.array([["a", None], None, [], ["b"]]).take(pa.array(ids % 4)),
+        "deep": pa.array([{"a": 1, "b": None}, None, {"a": None, "b": "z"}]).take(pa.array(ids % 3)),
+        "at": pa.array(ids * 1_000_001, pa.timestamp("us", "UTC")),
+        "p": pa.array(np.full(count, number % 2)),
+    }
+    return pa.table(columns)
+
+
+def whole(rows: pa.Table) -> pa.Table:
+    """Return rows by `id`, floats as their bits: `NaN` equals nothing."""
+    rows = rows.sort_by("id")
+    place = rows.column_names.index("value")
+    values = rows["value"].combine_chunks()
+    bits = pa.array(
+        values.fill_null(0.5).to_numpy(zero_copy_only=False).view(np.int64), mask=np.asarray(values.is_null())
+    )
+    return rows.set_column(place, "value", bits)
+
+
+def chunks(table: DeltaTable) -> list[Any]:
+    """Return the metadata of every row group of a table's files."""
+    files = [pq.ParquetFile(path.removeprefix("file://")).metadata for path in table.file_uris()]
+    return [file.row_group(n) for file in files for n in range(file.num_row_groups)]
+
+
+@pytest.mark.parametrize("partition_by", [None, ["p"]], ids=["plain", "partitioned"])
+def test_large_row_groups_are_copied_as_they_are(tmp_path, partition_by):
+    path = str(tmp_path / "t")
+    codec = WriterProperties(compression="SNAPPY")
+    for n in range(4):
+        write_deltalake(path, large(n), mode="append", partition_by=partition_by, writer_properties=codec)
+    write_deltalake(path, large(901, 3000), mode="append")
+    table = DeltaTable(path)
+    before = whole(table.to_pyarrow_table())
+    groups = {chunk.column(2).total_compressed_size for chunk in chunks(table)}
+    stats = {key: table.get_add_actions(flatten=True)[key] for key in ("min.id", "max.id")}
+    assert table.optimize.compact()["numFilesRemoved"] == 5
+    assert len(table.file_uris()) == (2 if partition_by else 1)
+    assert whole(DeltaTable(path).to_pyarrow_table()).equals(before)
+    after = chunks(table)
+    assert {chunk.column(2).total_compressed_size for chunk in after} == groups, "bytes of the chunks"
+    assert sorted(chunk.column(0).compression for chunk in after) == ["SNAPPY"] * 4 + ["ZSTD"], "the small file is not"
+    assert all(chunk.column(0).has_offset_index and chunk.column(0).has_column_index for chunk in after)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    assert sum(actions["num_records"].to_pylist()) == before.num_rows
+    assert min(actions["min.id"].to_pylist()) == min(stats["min.id"].to_pylist())
+    assert max(actions["max.id"].to_pylist()) == max(stats["max.id"].to_pylist())
+    assert sum(actions["null_count.value"].to_pylist()) == before["value"].null_count
+    assert any(math.isnan(value) for value in actions["max.value"].to_pylist())
+    theirs = pa.table(deltalake.DeltaTable(path).scan()).select(before.column_names)
+    assert whole(theirs.cast(table.to_pyarrow_table().schema)).equals(before)
+    # By way of the copied indexes.
+    query = f"SELECT count(*), sum(id) FROM read_parquet('{path}/**/part-*.parquet') WHERE id BETWEEN 450000 AND 450009"
+    found = sorted(duckdb.sql(query).fetchall())
+    assert found == [(20, 2 * sum(range(450_000, 450_010)))], "in the file that ended and in the new one"
+    for predicate, count in (("id = 450000", 1), ("id < 10", 10), ("noise < 0", 0)):
+        assert table.to_pyarrow_table(filters=predicate).num_rows == count
+
+
+def test_what_cannot_be_copied_is_written_anew(tmp_path):
+    def compacted(name: str, change: Any = None, **options: Any) -> tuple[DeltaTable, set[str]]:
+        path = str(tmp_path / name)
+        for n in range(2):
+            write_deltalake(
+                path,
+                large(n),
+                mode="append",
+                writer_properties=WriterProperties(compression="SNAPPY"),
+                **(options if n == 0 else {}),
+            )
+        if change is not None:
+            change(DeltaTable(path))
+        table = DeltaTable(path)
+        before = whole(table.to_pyarrow_table())
+        table.optimize.compact()
+        assert len(table.file_uris()) == 1
+        assert whole(DeltaTable(path).to_pyarrow_table()).equals(before)
+        return table, {chunk.column(0).compression for chunk in chunks(table)}
+
+    assert compacted("as it is")[1] == {"SNAPPY"}
+    assert compacted("codec", configuration={"delta.parquet.compression.codec": "zstd"})[1] == {"ZSTD"}
+    assert compacted("vectors", lambda table: table.delete("id = 5"), configuration=VECTORS)[1] == {"SNAPPY", "ZSTD"}
+    assert compacted("tracked", configuration=TRACKED)[1] == {"ZSTD"}
+    mapped = {"delta.columnMapping.mode": "name"}
+    assert compacted("dropped", lambda table: table.alter.drop_columns(["noise"]), configuration=mapped)[1] == {"ZSTD"}
+    added = [Field("more", "string")]
+    assert compacted("added", lambda table: table.alter.add_columns(added))[1] == {"ZSTD"}
+    asked = compacted("asked")[0]
+    write_deltalake(asked, large(3), mode="append")
+    asked.optimize.compact(writer_properties=WriterProperties(compression="GZIP"))
+    assert {chunk.column(0).compression for chunk in chunks(asked)} == {"GZIP"}
+
+
+def test_bounds_that_a_file_lacks_are_not_made_up(tmp_path):
+    path = str(tmp_path / "t")
+    for n in range(2):
+        write_deltalake(path, large(n), mode="append")
+        if n == 0:
+            DeltaTable(path).alter.set_table_properties({"delta.dataSkippingStatsColumns": "id"})
+    DeltaTable(path).alter.set_table_properties({"delta.dataSkippingStatsColumns": "id,noise"})
+    table = DeltaTable(path)
+    table.optimize.compact()
+    stats = next(json.loads(a["add"]["stats"]) for a in last(table) if "add" in a)
+    assert (stats["minValues"], stats["maxValues"]) == ({"id": 0}, {"id": 599_999})
+    assert stats["nullCount"] == {"id": 0}
+    assert table.to_pyarrow_table(filters="noise >= 0").num_rows == 600_000

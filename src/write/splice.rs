@@ -1,0 +1,175 @@
+//! Files of a table that can be copied as they are, row group by row group, into new files of it.
+//!
+//! That holds where a file is what the write would make of its rows: the same columns in the same form and compression, all of
+//! its rows live, statistics in the log from which those of the new file follow. Row groups must be large, or the new file
+//! would be many small ones under one name.
+//!
+//! Cost: a footer a file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+
+use super::files::Files;
+use super::partition::Values;
+use super::rules::Rules;
+use super::{Plan, Prepared, WriteRequest, Written, finish, format, prepared};
+use crate::error::{Error, Result};
+use crate::pq::{Codec, Encoders, LeafFacts, Spliceable, WriterProperties};
+use crate::protocol::commit_line::Add;
+use crate::protocol::data_path::canonical;
+use crate::protocol::schema::StructType;
+use crate::store::{File, Store, Stores};
+
+/// Bytes of a row group, on average, from which a file is worth copying.
+const LARGE: u64 = 4 << 20;
+
+/// A file that is copied.
+#[derive(Debug, Clone)]
+pub struct Splice {
+    path: String,
+    pub(super) source: Spliceable,
+    pub(super) facts: Vec<LeafFacts>,
+    /// Of the partition columns, in order.
+    pub(super) partition: Values,
+}
+
+impl WriteRequest {
+    /// Of files of the table, by their actions, those that can be copied as they are, and the others.
+    ///
+    /// # Errors
+    /// Those of reading footers.
+    pub fn spliceable(&self, files: Vec<Add>, stores: &Stores) -> Result<(Vec<Splice>, Vec<Add>)> {
+        let usual = self.writer_properties == WriterProperties::default() && self.hidden.is_empty() && self.rules.is_empty() && !self.change_data;
+        let large = |add: &Add| usual && add.deletion_vector.is_none() && u64::try_from(add.size).is_ok_and(|size| size >= LARGE);
+        let (large, mut others): (Vec<Add>, Vec<Add>) = files.into_iter().partition(large);
+        if large.is_empty() {
+            return Ok((Vec::new(), others));
+        }
+        let plan = Plan::new(self)?;
+        let (stats, format, _) = format(self, &plan, &[])?;
+        // A codec that the table names is the files' to have; where it names none, they keep theirs.
+        let codec = self.properties.get("delta.parquet.compression.codec").map(|name| Codec::parse(name)).transpose()?;
+        let names = plan.partition_names(self.mapping);
+        let facts = stats.facts(&large.iter().map(|add| add.stats.as_deref()).collect::<Vec<_>>())?;
+        let mut out = Vec::new();
+        for (add, facts) in large.into_iter().zip(facts) {
+            self.cancel.check()?;
+            let Some((rows, facts)) = facts else {
+                others.push(add);
+                continue;
+            };
+            let file: File = stores.file(&canonical(&add.path)?, u64::try_from(add.size).ok())?;
+            let source = Spliceable::open(&file)?;
+            let groups = source.num_groups() as u64;
+            let fits = format.takes(&source)
+                && groups > 0
+                && u64::try_from(add.size).unwrap_or(0) / groups >= LARGE
+                && source.num_rows() == rows
+                && codec.is_none_or(|codec| source.is_of(codec));
+            if fits {
+                let value = |name: &String| add.partition_values.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.clone());
+                let partition = names.iter().map(|name| value(name).filter(|text| !text.is_empty())).collect();
+                out.push(Splice { path: add.path, source, facts, partition });
+            } else {
+                others.push(add);
+            }
+        }
+        Ok((out, others))
+    }
+}
+
+impl Splice {
+    /// The path of the file in the log.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// New values of few columns.
+#[derive(Debug, Clone)]
+pub struct Narrow {
+    /// The columns that batches have, of the table's.
+    pub schema: StructType,
+    /// What is demanded of them.
+    pub rules: Rules,
+    /// Those that have new values; none is a partition column.
+    pub changed: Vec<String>,
+}
+
+/// Copies files as they are but for some columns: of these `source` has all rows of all of the files, in the files' order and
+/// the rows', and each batch the rows of one row group or several of one file.
+///
+/// # Errors
+/// As [`super::write`]; what reading the files meets.
+pub fn write_columns(
+    store: &Arc<dyn Store>,
+    request: &WriteRequest,
+    narrow: &Narrow,
+    splices: Vec<Splice>,
+    source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+) -> Result<Written> {
+    let plan = Arc::new(Plan::new(request)?);
+    let narrow_request = WriteRequest { schema: narrow.schema.clone(), partition_columns: Vec::new(), rules: narrow.rules.clone(), ..request.clone() };
+    let mut rows = Rows { prepared: prepared(&narrow_request, source)?, waiting: None };
+    let place = |name: &String, schema: &StructType, places: &[usize]| {
+        places
+            .iter()
+            .position(|n| schema.fields.get(*n).is_some_and(|field| field.name == *name))
+            .ok_or_else(|| Error::internal("a changed column is not written"))
+    };
+    let narrow_places: Vec<usize> = (0..narrow.schema.fields.len()).collect();
+    // Where a column is in the files, and among the new arrays.
+    let places: Vec<(usize, usize)> = narrow
+        .changed
+        .iter()
+        .map(|name| Ok((place(name, &plan.schema, &plan.written_places)?, place(name, &narrow.schema, &narrow_places)?)))
+        .collect::<Result<_>>()?;
+    let (stats, format, codec) = format(request, &plan, &[])?;
+    let encoders = Encoders::start(format, Arc::clone(store), &request.cancel, &request.progress)?;
+    let mut files = Files::new(request, encoders, codec, &plan.partitions);
+    let mut written = 0;
+    for splice in splices {
+        written += splice.source.num_rows();
+        files.splice(&splice, |group| {
+            let mut arrays: BTreeMap<usize, Vec<ArrayRef>> = places.iter().map(|(lane, _)| (*lane, Vec::new())).collect();
+            for piece in rows.take(splice.source.group_rows(group))? {
+                for (lane, place) in &places {
+                    let array = piece.get(*place).ok_or_else(|| Error::internal("new values lack a column"))?;
+                    arrays.entry(*lane).or_default().push(Arc::clone(array));
+                }
+            }
+            Ok(arrays)
+        })?;
+    }
+    finish(files, &plan, request, &stats, written, Vec::new())
+}
+
+/// Rows that are ready, handed out by number.
+struct Rows<I> {
+    prepared: I,
+    waiting: Option<Vec<ArrayRef>>,
+}
+
+impl<I: Iterator<Item = Result<Prepared>>> Rows<I> {
+    /// The next rows, in pieces.
+    fn take(&mut self, mut rows: u64) -> Result<Vec<Vec<ArrayRef>>> {
+        let mut out = Vec::new();
+        while rows > 0 {
+            let piece = match self.waiting.take() {
+                Some(piece) => piece,
+                None => self.prepared.next().transpose()?.ok_or_else(|| Error::internal("there are fewer new values than rows"))?.columns,
+            };
+            let length = piece.first().map_or(0, |array| array.len());
+            let taken = usize::try_from(rows).unwrap_or(usize::MAX).min(length);
+            if taken < length {
+                self.waiting = Some(piece.iter().map(|array| array.slice(taken, length - taken)).collect());
+            }
+            rows -= taken as u64;
+            out.push(piece.iter().map(|array| array.slice(0, taken)).collect());
+        }
+        Ok(out)
+    }
+}
