@@ -10,9 +10,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from deltafast import DeltaTable, Field, Schema, write_deltalake
+from deltafast import DeltaTable, Field, Schema, WriterProperties, write_deltalake
 from deltafast.commands.change import literal
 from deltafast.exceptions import (
     CommitFailedError,
@@ -22,6 +23,7 @@ from deltafast.exceptions import (
     MetadataChangedError,
 )
 from deltafast.expr import UnsupportedExpressionError
+from wide import chunks, large, whole
 
 if TYPE_CHECKING:
     import pathlib
@@ -391,3 +393,74 @@ def test_deletes_of_deltalake_and_ours_join(tmp_path: pathlib.Path) -> None:
     table = DeltaTable(table.table_uri)
     table.update({"n": "n + 1"}, predicate="id = 10")
     assert [(row["id"], row["n"]) for row in of(table)][:2] == [(10, 2), (11, 1)]
+
+
+def test_columns_that_an_update_leaves_alone_are_copied_as_bytes(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "t")
+    for n in range(3):
+        write_deltalake(path, large(n), mode="append", writer_properties=WriterProperties(compression="SNAPPY"))
+    table = DeltaTable(path)
+    before = table.to_pyarrow_table().sort_by("id")
+    sizes = {group.column(2).total_compressed_size for group in chunks(table)}
+    figures = table.update({"price": "price + 1", "p": "p + 10"}, predicate="id % 100 = 7")
+    assert figures["num_updated_rows"] == 9000
+    assert figures["num_copied_rows"] == 891_000
+    hit = pc.equal(pc.subtract(before["id"], pc.multiply(pc.divide(before["id"], 100), 100)), 7)
+    price = pc.add(before["price"], pa.scalar(Decimal(1), before.schema.field("price").type))
+    price = pc.if_else(hit, price.cast(before.schema.field("price").type), before["price"])
+    wanted = before.set_column(before.column_names.index("price"), "price", price)
+    wanted = wanted.set_column(
+        wanted.column_names.index("p"), "p", pc.if_else(hit, pc.add(before["p"], 10), before["p"])
+    )
+    assert whole(DeltaTable(path).to_pyarrow_table()).equals(whole(wanted))
+    groups = chunks(table)
+    assert {group.column(2).total_compressed_size for group in groups} == sizes
+    codecs = {
+        group.column(n).path_in_schema: group.column(n).compression
+        for group in groups
+        for n in range(group.num_columns)
+    }
+    assert {name for name, codec in codecs.items() if codec == "ZSTD"} == {"price", "p"}
+    actions = pa.table(table.get_add_actions(flatten=True))
+    assert max(actions["max.p"].to_pylist()) == 11
+    assert (min(actions["min.id"].to_pylist()), max(actions["max.id"].to_pylist())) == (0, 899_999)
+    assert sum(actions["null_count.value"].to_pylist()) == before["value"].null_count
+    read = pa.table(deltalake.DeltaTable(path).scan()).select(before.column_names).cast(before.schema)
+    assert whole(read).equals(whole(wanted))
+
+
+def test_what_an_update_of_columns_must_mind(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "t")
+    fields = [*Schema.from_arrow(large(0).schema).fields]
+    fields.append(Field("twice", "long", metadata={"delta.generationExpression": "p * 2"}))
+    fields.append(Field("day", "date", metadata={"delta.generationExpression": "cast(at as date)"}))
+    DeltaTable.create(path, Schema(fields), configuration={"delta.enableChangeDataFeed": "true"})
+    for n in range(2):
+        write_deltalake(path, large(n), mode="append", writer_properties=WriterProperties(compression="SNAPPY"))
+    table = DeltaTable(path)
+    table.alter.add_constraint({"low": "p < 1000", "known": "noise >= 0"})
+    with pytest.raises(ConstraintViolatedError, match="low"):
+        table.update({"p": "id"}, predicate="id >= 999 and id < 1002")
+    assert table.update({"p": "id"}, predicate="id >= 900 and id < 902")["num_updated_rows"] == 2
+    found = (
+        table.to_pyarrow_table(filters="id >= 899 and id < 903", columns=["id", "p", "twice"]).sort_by("id").to_pylist()
+    )
+    assert [(row["p"], row["twice"]) for row in found] == [(0, 0), (900, 1800), (901, 1802), (0, 0)]
+    changed = pa.table(table.load_cdf(starting_version=table.version())).to_pylist()
+    assert sorted((row["id"], row["_change_type"], row["twice"]) for row in changed) == [
+        (900, "update_postimage", 1800),
+        (900, "update_preimage", 0),
+        (901, "update_postimage", 1802),
+        (901, "update_preimage", 0),
+    ]
+    codecs = {
+        group.column(n).path_in_schema: group.column(n).compression
+        for group in chunks(table)
+        for n in range(group.num_columns)
+    }
+    assert {"p", "twice"} <= {name for name, codec in codecs.items() if codec == "ZSTD"}
+    assert codecs["noise"] == "SNAPPY"
+    assert table.update({"text": "NULL"}, predicate="id = 5")["num_updated_rows"] == 1
+    assert table.to_pyarrow_table(filters="text is null", columns=["id"])["id"].to_pylist() == [5]
+    assert table.update({"value": "-1D"})["num_updated_rows"] == 600_000
+    assert table.to_pyarrow_table(filters="value = -1", columns=["id"]).num_rows == 600_000

@@ -1,0 +1,203 @@
+//! A curve through the space of some columns: rows that are near to each other on it are near in every column.
+//!
+//! Each column's values are ranked first, by bounds between which lie equally many rows of a sample, so that neither the
+//! type nor the distribution of the values matters. The bits of the ranks, interleaved, are a row's place on the curve (Morton
+//! or Z-order). A single column's curve is its order.
+//!
+//! Values are compared by 64 bits that keep their order: numbers exactly (decimals of more than 18 digits nearly), text and
+//! bytes by the first eight bytes behind what all of the sample begin with. Nulls come first.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array};
+use arrow_cast::cast;
+use arrow_schema::{DataType as Arrow, TimeUnit};
+
+use crate::error::{Error, Result};
+
+/// Bits of a rank at most: more ranges than there are files of a table of a billion rows.
+const RANK_BITS: u32 = 12;
+
+/// How a column's values become ranks.
+#[derive(Debug, Clone)]
+struct Ranks {
+    /// What all of the sample's texts begin with.
+    prefix: Vec<u8>,
+    /// Bounds between ranks, ascending.
+    bounds: Vec<u64>,
+}
+
+/// The curve.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    ranks: Vec<Ranks>,
+    bits: u32,
+}
+
+impl Curve {
+    /// The curve for columns of which `sample` has some rows.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for no columns, too many, or types without an order.
+    pub fn new(sample: &[ArrayRef]) -> Result<Self> {
+        let count = u32::try_from(sample.len()).unwrap_or(u32::MAX);
+        let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
+            return Err(Error::invalid(format!("a curve goes through one column at least and 64 at most, not through {count}")));
+        };
+        // A column alone keeps its order, as far as it goes.
+        let bits = if count == 1 { RANK_BITS + 4 } else { bits.min(RANK_BITS) };
+        let ranks = sample.iter().map(|column| Ranks::of(column, bits)).collect::<Result<_>>()?;
+        Ok(Self { ranks, bits })
+    }
+
+    /// The places of rows.
+    ///
+    /// # Errors
+    /// Those of a cast.
+    pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+        let rows = columns.first().map_or(0, |column| column.len());
+        let count = self.ranks.len();
+        let mut out = vec![0_u64; rows];
+        for (n, (ranks, column)) in self.ranks.iter().zip(columns).enumerate() {
+            for (place, value) in out.iter_mut().zip(values(column, &ranks.prefix)?) {
+                let rank = ranks.bounds.partition_point(|bound| *bound <= value) as u64;
+                if count == 1 {
+                    *place = rank;
+                    continue;
+                }
+                for bit in 0..self.bits {
+                    let to = bit as usize * count + (count - 1 - n);
+                    *place |= (rank >> bit & 1) << to;
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Ranks {
+    fn of(sample: &ArrayRef, bits: u32) -> Result<Self> {
+        let prefix = common_prefix(sample)?;
+        let mut all = values(sample, &prefix)?;
+        all.sort_unstable();
+        let ranges = 1_usize << bits;
+        let mut bounds: Vec<u64> = (1..ranges).filter_map(|n| all.get(n * all.len() / ranges).copied()).collect();
+        bounds.dedup();
+        Ok(Self { prefix, bounds })
+    }
+}
+
+/// What all texts begin with.
+fn common_prefix(column: &ArrayRef) -> Result<Vec<u8>> {
+    let Some(bytes) = as_bytes(column)? else { return Ok(Vec::new()) };
+    let bytes = bytes.as_binary::<i64>();
+    let mut out: Option<&[u8]> = None;
+    for value in bytes.iter().flatten() {
+        out = Some(match out {
+            None => value,
+            Some(known) => known.get(..known.iter().zip(value).take_while(|(a, b)| a == b).count()).unwrap_or_default(),
+        });
+    }
+    Ok(out.unwrap_or_default().to_vec())
+}
+
+fn as_bytes(column: &ArrayRef) -> Result<Option<ArrayRef>> {
+    Ok(match column.data_type() {
+        Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View => Some(cast(&cast(column, &Arrow::LargeUtf8)?, &Arrow::LargeBinary)?),
+        Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView => Some(cast(column, &Arrow::LargeBinary)?),
+        _ => None,
+    })
+}
+
+/// Each value as 64 bits in its order; 0 of a null.
+fn values(column: &ArrayRef, prefix: &[u8]) -> Result<Vec<u64>> {
+    const SIGN: u64 = 1 << 63;
+    if let Some(bytes) = as_bytes(column)? {
+        let word = |value: &[u8]| {
+            let Some(rest) = value.strip_prefix(prefix) else { return if value < prefix { 0 } else { u64::MAX } };
+            let mut word = [0; 8];
+            word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            u64::from_be_bytes(word)
+        };
+        return Ok(bytes.as_binary::<i64>().iter().map(|value| value.map_or(0, |value| word(value).max(1))).collect());
+    }
+    let longs = |array: &Int64Array| array.iter().map(|value| value.map_or(0, |value| (value as u64 ^ SIGN).max(1))).collect();
+    let doubles = |array: &Float64Array| {
+        let word = |value: f64| {
+            // One zero and one `NaN`, the greatest of all.
+            let bits = if value.is_nan() { f64::NAN.to_bits() & !SIGN } else { (value + 0.0).to_bits() };
+            if bits & SIGN == 0 { bits | SIGN } else { !bits }
+        };
+        array.iter().map(|value| value.map_or(0, |value| word(value).max(1))).collect()
+    };
+    Ok(match column.data_type() {
+        Arrow::Boolean | Arrow::Int8 | Arrow::Int16 | Arrow::Int32 | Arrow::Int64 => longs(cast(column, &Arrow::Int64)?.as_primitive()),
+        Arrow::Date32 => longs(cast(&cast(column, &Arrow::Int32)?, &Arrow::Int64)?.as_primitive::<Int64Type>()),
+        Arrow::Timestamp(TimeUnit::Microsecond, _) => longs(cast(column, &Arrow::Int64)?.as_primitive()),
+        Arrow::Float32 | Arrow::Float64 | Arrow::Decimal128(..) => doubles(cast(column, &Arrow::Float64)?.as_primitive()),
+        other => return Err(Error::invalid(format!("values of type {other} have no order"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use arrow_array::{BinaryArray, Date32Array, Decimal128Array, StringArray};
+
+    fn array(array: impl Array + 'static) -> ArrayRef {
+        Arc::new(array)
+    }
+
+    #[test]
+    fn words_keep_the_order_of_values() {
+        let ascending: Vec<ArrayRef> = vec![
+            array(Int64Array::from(vec![None, Some(i64::MIN), Some(-1), Some(0), Some(7), Some(i64::MAX)])),
+            array(Float64Array::from(vec![None, Some(f64::NEG_INFINITY), Some(-1.5), Some(0.0), Some(1e-300), Some(f64::INFINITY), Some(f64::NAN)])),
+            array(StringArray::from(vec![None, Some("user-1"), Some("user-10"), Some("user-2"), Some("user-é")])),
+            array(BinaryArray::from(vec![None, Some(b"\x00".as_slice()), Some(b"\x01\x00"), Some(b"\xff")])),
+            array(Date32Array::from(vec![None, Some(-800_000), Some(0), Some(20_000)])),
+            array(Decimal128Array::from(vec![None, Some(-10_i128.pow(30)), Some(-1), Some(0), Some(1), Some(10_i128.pow(30))]).with_precision_and_scale(38, 2).unwrap()),
+        ];
+        for column in ascending {
+            let words = values(&column, &common_prefix(&column).unwrap()).unwrap();
+            assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{:?}: {words:?}", column.data_type());
+            assert_eq!(words[0], 0);
+        }
+        let zeros = values(&array(Float64Array::from(vec![-0.0, 0.0])), &[]).unwrap();
+        assert_eq!(zeros[0], zeros[1]);
+        let none = array(StringArray::from(vec![None::<&str>]));
+        assert_eq!(values(&none, &common_prefix(&none).unwrap()).unwrap(), [0]);
+        assert_eq!(values(&array(StringArray::from(vec!["a", "userz", "zz"])), b"user").unwrap().iter().map(|w| *w > 1).collect::<Vec<_>>(), [false, true, true]);
+    }
+
+    #[test]
+    fn a_curve_keeps_near_what_is_near_in_every_column() {
+        let side = 64_i64;
+        let x = array((0..side * side).map(|n| n % side).collect::<Int64Array>());
+        let y = array((0..side * side).map(|n| n / side).collect::<Int64Array>());
+        let curve = Curve::new(&[Arc::clone(&x), Arc::clone(&y)]).unwrap();
+        let places = curve.places(&[x, y]).unwrap();
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(|n| places[*n]);
+        // Sixteen files of equal size: each covers a quarter of either side.
+        for file in order.chunks(256) {
+            let span = |of: fn(i64, i64) -> i64| {
+                let all: Vec<i64> = file.iter().map(|n| of(*n as i64, side)).collect();
+                all.iter().max().unwrap() - all.iter().min().unwrap()
+            };
+            assert!(span(|n, side| n % side) <= 16 && span(|n, side| n / side) <= 16);
+        }
+    }
+
+    #[test]
+    fn one_column_is_sorted() {
+        let column = array((0..1000).rev().collect::<Int64Array>());
+        let places = Curve::new(std::slice::from_ref(&column)).unwrap().places(&[column]).unwrap();
+        assert!(places.windows(2).all(|pair| pair[0] > pair[1]));
+        assert!(Curve::new(&[]).is_err());
+        let list = array(arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(1)])]));
+        assert!(Curve::new(&[list]).unwrap_err().to_string().contains("no order"));
+    }
+}
