@@ -25,6 +25,7 @@ mod target;
 mod traces;
 mod vectors;
 mod write;
+mod z_order;
 
 use std::sync::Arc;
 

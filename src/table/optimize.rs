@@ -1,4 +1,4 @@
-//! OPTIMIZE: many small files -> few large ones with the same rows.
+//! OPTIMIZE: many small files -> few large ones with the same rows, or all rows of a partition along a curve (`z_order`).
 //!
 //! Files of a partition are packed in the order of their making, so that rows that came together stay together. Files that
 //! are large enough stay, unless deletion vectors took a twentieth of their rows. No row changes: appends and changes of other
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::check_writable;
 use super::rewrite::{self, Rewritten};
 use super::target::{Encoding, Target};
+use super::z_order::ZOrder;
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
@@ -39,6 +40,8 @@ pub struct OptimizeOptions {
     pub min_commit_interval_ms: Option<u64>,
     /// How it is committed.
     pub choices: Choices,
+    /// Columns, with dots before the names of fields, along whose Z-order curve all rows of a partition are laid anew.
+    pub z_order_by: Vec<String>,
 }
 
 /// Bytes of some files.
@@ -100,6 +103,7 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
     // A bin becomes one file, even where it grows a little.
     let encoding = Encoding { target_file_size: Some(size.saturating_mul(2)), ..options.encoding.clone() };
     let target = Target::of(snapshot, encoding);
+    let sized = Target::of(snapshot, Encoding { target_file_size: Some(size), ..options.encoding.clone() });
     let files = match predicate {
         None => all(snapshot, cancel)?,
         Some(demand) => {
@@ -114,7 +118,11 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
     let mut run =
         Run { options, sql: predicate.map(|demand| demand.sql.clone()), now: snapshot.clone(), target: &target, bins: Vec::new(), started: Instant::now() };
     let mut out = Optimized { considered: files.len(), ..Optimized::default() };
-    let bins = bins(files, i64::try_from(size).unwrap_or(i64::MAX));
+    let curve = if options.z_order_by.is_empty() { None } else { Some(ZOrder::new(snapshot, &options.z_order_by)?) };
+    let bins = match &curve {
+        None => bins(files, i64::try_from(size).unwrap_or(i64::MAX)),
+        Some(_) => by_partition(files).into_values().collect(),
+    };
     progress.expect(bins.len() as u64);
     let mut partitions: Vec<PartitionValues> = Vec::new();
     for bin in bins {
@@ -122,7 +130,10 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
         if let Some(first) = bin.first().filter(|first| partitions.last() != Some(&first.partition_values)) {
             partitions.push(first.partition_values.clone());
         }
-        let bin = Rewritten::of(bin, snapshot, &target, cancel)?;
+        let bin = match &curve {
+            None => Rewritten::of(bin, snapshot, &target, cancel)?,
+            Some(curve) => Rewritten::new(bin.clone(), curve.lay(bin, snapshot, &sized, cancel)?, snapshot),
+        };
         out.added.0.extend(bin.added.iter().map(|add| add.size));
         out.removed.0.extend(bin.removed.iter().map(|add| add.size));
         run.bins.push(bin);
@@ -163,7 +174,7 @@ impl Run<'_> {
             "maxFileSize": added.percentile(100),
         });
         let none = || Value::from("[]");
-        let parameters = json!({"predicate": listed(self.sql.as_slice()), "auto": false, "clusterBy": none(), "zOrderBy": none()});
+        let parameters = json!({"predicate": listed(self.sql.as_slice()), "auto": false, "clusterBy": none(), "zOrderBy": listed(&self.options.z_order_by)});
         let operation = command::operation("OPTIMIZE", parameters, metrics);
         let done = rewrite::commit(Transaction::new(&self.now), operation, bins, self.target, &self.options.choices, cancel)?;
         self.now = done.newest(&self.now)?;
@@ -173,12 +184,8 @@ impl Run<'_> {
 
 /// The files that become one, partition by partition.
 fn bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
-    let mut partitions: BTreeMap<PartitionValues, Vec<Add>> = BTreeMap::new();
-    for add in files {
-        partitions.entry(add.partition_values.clone()).or_default().push(add);
-    }
     let mut out: Vec<Vec<Add>> = Vec::new();
-    for (_, mut files) in partitions {
+    for (_, mut files) in by_partition(files) {
         files.retain(|add| add.size < size || is_worn(add));
         files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
         let (mut bin, mut bytes): (Vec<Add>, i64) = (Vec::new(), 0);
@@ -193,6 +200,14 @@ fn bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
         out.push(bin);
     }
     out.retain(|bin| bin.len() > 1 || bin.iter().any(is_worn));
+    out
+}
+
+fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
+    let mut out: BTreeMap<PartitionValues, Vec<Add>> = BTreeMap::new();
+    for add in files {
+        out.entry(add.partition_values.clone()).or_default().push(add);
+    }
     out
 }
 

@@ -24,11 +24,16 @@ pub(super) struct Rewritten {
 impl Rewritten {
     /// Copies the rows of files into new ones, as `target` has them.
     pub(super) fn of(removed: Vec<Add>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Self> {
-        let mut orphans = Orphans::new(snapshot.stores().root());
         let written = if removed.is_empty() { Written::default() } else { target.gather(snapshot, removed.clone(), cancel)? };
+        Ok(Self::new(removed, written, snapshot))
+    }
+
+    /// Files that were written in others' place.
+    pub(super) fn new(removed: Vec<Add>, written: Written, snapshot: &Snapshot) -> Self {
+        let mut orphans = Orphans::new(snapshot.stores().root());
         orphans.add(&written.files);
         let added = written.files.into_iter().map(|file| Add { data_change: false, ..add_new(file) }).collect();
-        Ok(Self { removed, added, orphans })
+        Self { removed, added, orphans }
     }
 }
 

@@ -30,6 +30,7 @@ use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
 use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::rules::Rules;
+use crate::write::sorted::Sorting;
 use crate::write::{NewFile, WriteRequest, Written, write, write_with};
 
 /// How files are made.
@@ -151,6 +152,26 @@ impl Target {
 
     /// Copies rows into new files.
     pub(super) fn copy(&self, snapshot: &Snapshot, rows: Rows, rules: Rules, edit: Option<Edit>, cancel: &Cancel) -> Result<Written> {
+        let (request, scanned) = self.copying(snapshot, rows, rules, cancel)?;
+        let names = request.hidden.clone();
+        let batches = scan::scan(snapshot, &scanned)?.batches;
+        let edited = move |batch: Result<RecordBatch>| match &edit {
+            Some(edit) => edit(batch?).and_then(|batch| rename_last(&batch, &names)),
+            None => rename_last(&batch?, &names),
+        };
+        write(snapshot.stores().root(), &request, batches.map(edited))
+    }
+
+    /// Copies rows into new files in an order of their own.
+    pub(super) fn copy_sorted(&self, snapshot: &Snapshot, rows: Rows, sorting: Sorting, cancel: &Cancel) -> Result<Written> {
+        let (request, scanned) = self.copying(snapshot, rows, Rules::default(), cancel)?;
+        let names = request.hidden.clone();
+        let sorted = sorting.sort(scan::scan(snapshot, &scanned)?.batches, cancel)?;
+        write(snapshot.stores().root(), &request, sorted.map(move |batch| rename_last(&batch?, &names)))
+    }
+
+    /// How rows are copied: what is written, and what is read for it.
+    fn copying(&self, snapshot: &Snapshot, rows: Rows, rules: Rules, cancel: &Cancel) -> Result<(WriteRequest, ScanRequest)> {
         let mut request = self.request(rules, cancel)?;
         let mut scanned = rows.scan(cancel);
         if self.tracks_rows() && snapshot.protocol().has_writer_feature("rowTracking") {
@@ -162,13 +183,7 @@ impl Target {
                 scanned.metadata.push(column);
             }
         }
-        let names = request.hidden.clone();
-        let batches = scan::scan(snapshot, &scanned)?.batches;
-        let edited = move |batch: Result<RecordBatch>| match &edit {
-            Some(edit) => edit(batch?).and_then(|batch| rename_last(&batch, &names)),
-            None => rename_last(&batch?, &names),
-        };
-        write(snapshot.stores().root(), &request, batches.map(edited))
+        Ok((request, scanned))
     }
 
     /// Puts files together: row groups that are worth it are copied as they are, the other files row by row.
@@ -199,7 +214,7 @@ impl Target {
 }
 
 impl Rows {
-    fn scan(self, cancel: &Cancel) -> ScanRequest {
+    pub(super) fn scan(self, cancel: &Cancel) -> ScanRequest {
         let layout = TextLayout::Plain;
         ScanRequest { predicate: self.predicate, files: Some(self.files), chosen: self.chosen, layout, cancel: cancel.clone(), ..ScanRequest::default() }
     }

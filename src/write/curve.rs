@@ -55,7 +55,7 @@ impl Curve {
     /// # Errors
     /// Those of a cast.
     pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
-        let rows = columns.first().map_or(0, |column| column.len());
+        let rows = columns.first().map_or(0, Array::len);
         let count = self.ranks.len();
         let mut out = vec![0_u64; rows];
         for (n, (ranks, column)) in self.ranks.iter().zip(columns).enumerate() {
@@ -158,7 +158,11 @@ mod tests {
             array(StringArray::from(vec![None, Some("user-1"), Some("user-10"), Some("user-2"), Some("user-é")])),
             array(BinaryArray::from(vec![None, Some(b"\x00".as_slice()), Some(b"\x01\x00"), Some(b"\xff")])),
             array(Date32Array::from(vec![None, Some(-800_000), Some(0), Some(20_000)])),
-            array(Decimal128Array::from(vec![None, Some(-10_i128.pow(30)), Some(-1), Some(0), Some(1), Some(10_i128.pow(30))]).with_precision_and_scale(38, 2).unwrap()),
+            array(
+                Decimal128Array::from(vec![None, Some(-10_i128.pow(30)), Some(-1), Some(0), Some(1), Some(10_i128.pow(30))])
+                    .with_precision_and_scale(38, 2)
+                    .unwrap(),
+            ),
         ];
         for column in ascending {
             let words = values(&column, &common_prefix(&column).unwrap()).unwrap();
@@ -169,7 +173,10 @@ mod tests {
         assert_eq!(zeros[0], zeros[1]);
         let none = array(StringArray::from(vec![None::<&str>]));
         assert_eq!(values(&none, &common_prefix(&none).unwrap()).unwrap(), [0]);
-        assert_eq!(values(&array(StringArray::from(vec!["a", "userz", "zz"])), b"user").unwrap().iter().map(|w| *w > 1).collect::<Vec<_>>(), [false, true, true]);
+        assert_eq!(
+            values(&array(StringArray::from(vec!["a", "userz", "zz"])), b"user").unwrap().iter().map(|w| *w > 1).collect::<Vec<_>>(),
+            [false, true, true]
+        );
     }
 
     #[test]

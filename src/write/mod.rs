@@ -13,10 +13,12 @@
 
 pub mod bindings;
 pub mod cast;
+pub mod curve;
 mod files;
 mod layout;
 pub mod partition;
 pub mod rules;
+pub mod sorted;
 mod splice;
 pub mod stats;
 #[cfg(test)]

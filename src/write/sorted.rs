@@ -1,4 +1,4 @@
-//! Batches of any number -> the same rows along a curve, in bounded memory.
+//! SORT: batches of any number -> the same rows along a curve, in bounded memory.
 //!
 //! Each batch is cut by bounds between which lie about equally many rows; what belongs between two of them is gathered, on disk
 //! once there is too much of it, then sorted in memory, one gathering after the other. So nothing is ever sorted as a whole.
@@ -9,15 +9,17 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{RecordBatch, UInt32Array};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_select::concat::concat_batches;
+use arrow_select::nullif::nullif;
 use arrow_select::take::take_record_batch;
 
 use super::curve::Curve;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Source, lanes, parallelism, uuid};
+use crate::exec::{Cancel, Lanes, Source, lanes, parallelism, uuid};
 use crate::pq::encode::size_of;
 
 /// Rows of a batch that is given on.
@@ -50,7 +52,7 @@ impl Sorting {
     ///
     /// # Errors
     /// What `source` gives; [`Error::Storage`] where they cannot be put on disk.
-    pub fn sort(self, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+    pub fn sort(self, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<Lanes<RecordBatch>> {
         let this = Arc::new(self);
         let of_cut = Arc::clone(&this);
         let cuts = source.map(move |batch| {
@@ -131,17 +133,20 @@ impl Sorting {
 }
 
 /// A column of a batch, or a field in it.
-pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<arrow_array::ArrayRef> {
+///
+/// # Errors
+/// [`Error::Internal`] where there is none.
+pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
     let lacking = || Error::internal("rows lack a column of their order");
     let (first, rest) = path.split_first().ok_or_else(lacking)?;
     let mut column = batch.columns().get(*first).cloned().ok_or_else(lacking)?;
     for field in rest {
-        let outer = arrow_array::cast::AsArray::as_struct_opt(&column).ok_or_else(lacking)?;
+        let outer = column.as_struct_opt().ok_or_else(lacking)?;
         let inner = outer.columns().get(*field).ok_or_else(lacking)?;
         // A field of a null is null.
-        let nulls = outer.nulls().map(|nulls| arrow_array::BooleanArray::new(!nulls.inner(), None));
+        let nulls = outer.nulls().map(|nulls| BooleanArray::new(!nulls.inner(), None));
         column = match nulls {
-            Some(nulls) => arrow_select::nullif::nullif(inner, &nulls)?,
+            Some(nulls) => nullif(inner, &nulls)?,
             None => Arc::clone(inner),
         };
     }
@@ -222,9 +227,8 @@ fn failed(error: &std::io::Error) -> Error {
 mod tests {
     use super::*;
 
-    use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
-    use arrow_array::{ArrayRef, Int64Array, StringArray};
+    use arrow_array::{Int64Array, StringArray};
 
     fn batch(from: i64) -> RecordBatch {
         let ids = (0..1000).map(|n| (n * 7919 + from) % 10_007).collect::<Int64Array>();

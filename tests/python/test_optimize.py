@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pathlib
+import subprocess
+import sys
 from datetime import timedelta
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -271,3 +275,76 @@ def test_bounds_that_a_file_lacks_are_not_made_up(tmp_path):
     assert (stats["minValues"], stats["maxValues"]) == ({"id": 0}, {"id": 599_999})
     assert stats["nullCount"] == {"id": 0}
     assert table.to_pyarrow_table(filters="noise >= 0").num_rows == 600_000
+
+
+@pytest.mark.parametrize("partition_by", [None, ["p"]], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("configuration", [{}, VECTORS, TRACKED], ids=["copies", "vectors", "tracked"])
+def test_rows_are_laid_along_a_curve(tmp_path, partition_by, configuration):
+    path = str(tmp_path / "t")
+    chance = np.random.default_rng(5)
+    for n in range(4):
+        ids = np.arange(n * 5000, (n + 1) * 5000)
+        columns = {
+            "id": ids,
+            "s": pa.array([f"user-{x:05}" if x % 50 else None for x in chance.integers(0, 10**5, 5000)]),
+            "p": ids % 2,
+            "deep": pa.array([{"a": float(x)} for x in chance.standard_normal(5000)]),
+        }
+        write_deltalake(path, pa.table(columns), mode="append", partition_by=partition_by, configuration=configuration)
+    table = DeltaTable(path)
+    table.delete("id % 1000 = 3")
+    metadata = ["row_id", "row_commit_version"] if configuration == TRACKED else []
+    before = pa.table(table.scan(metadata_columns=metadata)).sort_by("id")
+    figures = table.optimize.z_order(["S", "deep.a"], target_size=20_000)
+    assert pa.table(table.scan(metadata_columns=metadata)).sort_by("id").equals(before)
+    assert (figures["plannerStrategy"], figures["preserveInsertionOrder"]) == ("zOrder", False)
+    assert figures["numFilesAdded"] > 4
+    info = table.history(1)[0]
+    assert json.loads(info["operationParameters"]["zOrderBy"]) == ["S", "deep.a"]
+    assert all(a["add"]["dataChange"] is False for a in last(table) if "add" in a)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    for low, high in (("min.s", "max.s"), ("min.deep.a", "max.deep.a")):
+        spans = list(zip(actions[low].to_pylist(), actions[high].to_pylist(), strict=True))
+        values = sorted(low for low, _ in spans)
+        middle = values[len(values) // 2]
+        hit = sum(low <= middle <= high for low, high in spans)
+        assert hit < len(spans) * 0.75, f"a point of {low} is in {hit} of {len(spans)} files"
+    assert (
+        deltalake.DeltaTable(path).to_pyarrow_dataset().count_rows() == before.num_rows if not configuration else True
+    )
+
+
+def test_more_rows_than_memory_are_laid_along_a_curve(tmp_path):
+    path = str(tmp_path / "t")
+    for n in range(3):
+        write_deltalake(path, large(n), mode="append")
+    before = whole(DeltaTable(path).to_pyarrow_table())
+    run = "deltafast.DeltaTable(sys.argv[1]).optimize.z_order(['noise', 'at'], target_size=4 << 20)"
+    code = f"import sys, deltafast; {run}"
+    limited = {**os.environ, "DELTAFAST_MEMORY_LIMIT": "32MiB", "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code, path], env=limited, check=True)
+    table = DeltaTable(path)
+    assert whole(table.to_pyarrow_table()).equals(before)
+    spans = pa.table(table.get_add_actions(flatten=True)).select(["min.noise", "max.noise"]).to_pylist()
+    assert len(spans) > 4
+    assert sum(span["min.noise"] <= 2**61 <= span["max.noise"] for span in spans) < len(spans)
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name != "t"] == [], "nothing stays on disk"
+
+
+def test_wrong_columns_of_a_curve_are_refused(tmp_path):
+    table = made(tmp_path, partition_by=["p"])
+    version = table.version()
+    for columns, words in (
+        ([], "at least one"),
+        (["nope"], "no column"),
+        (["p"], "partition column"),
+        (["id", "ID"], "twice"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=words):
+            table.optimize.z_order(columns)
+    assert table.version() == version
+    write_deltalake(str(tmp_path / "list"), pa.table({"l": [[1]]}))
+    with pytest.raises(InvalidArgumentError, match="no order"):
+        DeltaTable(str(tmp_path / "list")).optimize.z_order("l")
+    assert table.optimize.z_order(["id"], min_commit_interval=timedelta(0))["partitionsOptimized"] == 2
+    assert table.version() == version + 2

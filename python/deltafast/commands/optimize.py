@@ -1,4 +1,4 @@
-"""OPTIMIZE: fewer and larger files with the same rows."""
+"""OPTIMIZE: fewer and larger files with the same rows, or rows laid out anew."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
 from deltafast.convert import HOOKS_FIRST, also_by_position, choices
+from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.demands import bind_rows
 from deltafast.progress import watch
 from deltafast.writer import encoding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from deltafast.filters import Predicate
     from deltafast.progress import Progress
     from deltafast.table import DeltaTable
@@ -81,19 +84,92 @@ class TableOptimizer:
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed.
         """
+        return self._run(
+            [],
+            partition_filters,
+            encoding(writer_properties, self.table._time_zone, target_size),
+            min_commit_interval,
+            choices(commit_properties, post_commithook_properties),
+            progress,
+        )
+
+    @also_by_position(*HOOKS_FIRST)
+    def z_order(
+        self,
+        columns: Iterable[str],
+        partition_filters: Predicate | None = None,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,  # noqa: ARG002 - of `deltalake`; all cores work on one file at a time
+        max_spill_size: int | None = None,  # noqa: ARG002 - of `deltalake`; the process's budget says
+        max_temp_directory_size: int | None = None,  # noqa: ARG002 - of `deltalake`; never more than the rows once
+        min_commit_interval: int | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
+    ) -> dict[str, Any]:
+        """Lay all rows of each partition anew, along the Z-order curve of some columns.
+
+        Rows that are near to each other in all of the columns come into the same files, so that the statistics of files
+        exclude most of them for a predicate on any of the columns. All files of the chosen partitions are written anew
+        each time. Rows that do not fit into a quarter of the memory budget (`DELTAFAST_MEMORY_LIMIT`) go to a file in
+        the folder for temporary files and back, once.
+
+        Protocol: "Requirements for Writers" (`dataChange` is false).
+
+        Args:
+            columns: Names of columns with an order, `a.b` for a field in a struct; none of them a partition column.
+            partition_filters: Which partitions, as for `compact`.
+            target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
+            max_concurrent_tasks: Of no consequence: all cores work on one file at a time.
+            max_spill_size: Of no consequence: the budget says how much is held in memory.
+            max_temp_directory_size: Of no consequence: the rows of a partition are on disk once at most.
+            min_commit_interval: Commit what is done after so much time (seconds, or a timedelta) and go on with the
+                other partitions; all in one commit if None.
+            writer_properties: How files are encoded.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            progress: As for `compact`; counts partitions.
+
+        Returns:
+            As `compact`.
+
+        Raises:
+            InvalidArgumentError: A column is not there, has no order or is a partition column; or as `compact`.
+            CommitFailedError: As `compact`.
+            CommitUnknownError: Whether the commit was made cannot be found out.
+            StorageError: The store failed, or there is no room for rows on disk.
+        """
+        names = [columns] if isinstance(columns, str) else list(columns)
+        if not names:
+            message = "z_order needs at least one column"
+            raise InvalidArgumentError(message)
+        return self._run(
+            names,
+            partition_filters,
+            encoding(writer_properties, self.table._time_zone, target_size),
+            min_commit_interval,
+            choices(commit_properties, post_commithook_properties),
+            progress,
+        )
+
+    def _run(
+        self,
+        z_order_by: list[str],
+        partition_filters: Predicate | None,
+        encoded: dict[str, Any],
+        interval: int | timedelta | None,
+        chosen: dict[str, Any],
+        progress: Progress,
+    ) -> dict[str, Any]:
         table = self.table
-        zone = table._time_zone
-        if isinstance(min_commit_interval, timedelta):
-            interval = min_commit_interval // timedelta(milliseconds=1)
-        else:
-            interval = None if min_commit_interval is None else min_commit_interval * 1000
-        options = {
-            "encoding": encoding(writer_properties, zone, target_size),
-            "min_commit_interval_ms": interval,
-            "choices": choices(commit_properties, post_commithook_properties),
-        }
+        if interval is not None:
+            interval = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval * 1000
+        options = {"encoding": encoded, "min_commit_interval_ms": interval, "choices": chosen, "z_order_by": z_order_by}
         everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)
-        rows = None if everything else bind_rows(partition_filters, table.schema().to_json(), zone=zone)
+        schema, zone = table.schema().to_json(), table._time_zone
+        rows = None if everything else bind_rows(partition_filters, schema, zone=zone)
         counter = _core.Counter()
         watching = watch(counter, progress)
         try:
@@ -104,10 +180,10 @@ class TableOptimizer:
         figures = json.loads(report)
         if figures["version"] is not None:
             table._move(moved)
-        return _figures(figures)
+        return _figures(figures, ordered=not z_order_by)
 
 
-def _figures(report: dict[str, Any]) -> dict[str, Any]:
+def _figures(report: dict[str, Any], *, ordered: bool) -> dict[str, Any]:
     added, removed = report["added"], report["removed"]
     return {
         "numFilesAdded": added["count"],
@@ -118,9 +194,9 @@ def _figures(report: dict[str, Any]) -> dict[str, Any]:
         "numBatches": removed["count"],
         "totalConsideredFiles": report["considered"],
         "totalFilesSkipped": report["considered"] - removed["count"],
-        "preserveInsertionOrder": True,
-        "plannerStrategy": "preserveLocality",
-        "preservedStableOrder": True,
+        "preserveInsertionOrder": ordered,
+        "plannerStrategy": "preserveLocality" if ordered else "zOrder",
+        "preservedStableOrder": ordered,
         "maxBinSpanFiles": report["largest_bin"],
     }
 

@@ -1,0 +1,137 @@
+//! Rows of files along the Z-order curve of some columns.
+//!
+//! A sample of the columns gives the curve, and the bounds between which rows are gathered and sorted; then all columns are
+//! read once. Files are as large as any, so the rows of each lie near to each other in all of the columns.
+//!
+//! Cost: one pass over the columns of the curve, one over all columns; memory is that of the write and a fraction of the
+//! process's budget, the rest goes to disk.
+
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+
+use super::target::{Rows, Target};
+use crate::error::{Error, Result};
+use crate::exec::{Cancel, memory_limit};
+use crate::protocol::commit_line::Add;
+use crate::protocol::schema::{DataType, StructType};
+use crate::scan::{self, ScanRequest};
+use crate::snapshot::Snapshot;
+use crate::write::Written;
+use crate::write::curve::Curve;
+use crate::write::sorted::{Sorting, column_at};
+
+/// Rows of a sample, about.
+const SAMPLE: u64 = 200_000;
+/// Bytes of files whose rows are sorted at a time.
+const GATHERED: u64 = 16 << 20;
+/// Gatherings at most.
+const MOST: u64 = 2048;
+
+/// The columns of a curve: the names of those at the top, and where in them.
+pub(super) struct ZOrder {
+    names: Vec<String>,
+    /// In batches of all columns.
+    paths: Vec<Vec<usize>>,
+}
+
+impl ZOrder {
+    /// Along these columns of the table.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for columns that are not there, are named twice, have no order, or make the partitions.
+    pub(super) fn new(snapshot: &Snapshot, columns: &[String]) -> Result<Self> {
+        let mut out = Self { names: Vec::new(), paths: Vec::new() };
+        for name in columns {
+            let (path, data_type) = find(snapshot.schema(), name)?;
+            let Some(top) = path.first().and_then(|n| snapshot.schema().fields.get(*n)) else { continue };
+            if snapshot.metadata().partition_columns.contains(&top.name) {
+                return Err(Error::invalid("a partition column has one value in each file: rows cannot be ordered by it").at_column(name));
+            }
+            if !data_type.is_primitive() || matches!(data_type, DataType::Void) {
+                return Err(Error::invalid(format!("values of type {data_type} have no order")).at_column(name));
+            }
+            if out.paths.contains(&path) {
+                return Err(Error::invalid("the column is named twice").at_column(name));
+            }
+            out.paths.push(path);
+            if !out.names.contains(&top.name) {
+                out.names.push(top.name.clone());
+            }
+        }
+        Ok(out)
+    }
+
+    /// Writes the rows of files of a partition anew.
+    pub(super) fn lay(&self, files: Vec<Add>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Written> {
+        let bytes: u64 = files.iter().map(|add| u64::try_from(add.size).unwrap_or(0)).sum();
+        let records: u64 = files.iter().map(|add| add.num_records().and_then(|rows| u64::try_from(rows).ok()).unwrap_or(SAMPLE)).sum();
+        let rows = Rows { files: files.into_iter().map(|add| add.path).collect(), ..Rows::default() };
+        let sample = self.sample(rows.clone(), snapshot, usize::try_from(records / SAMPLE).unwrap_or(0) + 1, cancel)?;
+        let curve = Curve::new(&sample)?;
+        let gatherings = usize::try_from((bytes / GATHERED + 1).min(MOST)).unwrap_or(1);
+        let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
+        let sorting = Sorting { curve, columns: self.paths.clone(), bounds, memory: memory_limit()? / 4 };
+        target.copy_sorted(snapshot, rows, sorting, cancel)
+    }
+
+    /// Every `step`th row of the curve's columns.
+    fn sample(&self, rows: Rows, snapshot: &Snapshot, step: usize, cancel: &Cancel) -> Result<Vec<ArrayRef>> {
+        let request = ScanRequest { columns: Some(self.names.clone()), ..rows.scan(cancel) };
+        let of_sample = |path: &Vec<usize>| -> Result<Vec<usize>> {
+            let name = path.first().and_then(|n| snapshot.schema().fields.get(*n)).map(|field| &field.name);
+            let place = self.names.iter().position(|known| Some(known) == name).ok_or_else(|| Error::internal("a column of the order is not read"))?;
+            Ok(std::iter::once(place).chain(path.iter().skip(1).copied()).collect())
+        };
+        let paths = self.paths.iter().map(of_sample).collect::<Result<Vec<_>>>()?;
+        let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); paths.len()];
+        let mut next = 0;
+        for batch in scan::scan(snapshot, &request)?.batches {
+            let batch = batch?;
+            let chosen = UInt32Array::from_iter_values((next..batch.num_rows()).step_by(step).map(|row| row as u32));
+            next = (next + chosen.len() * step).saturating_sub(batch.num_rows());
+            for (part, path) in parts.iter_mut().zip(&paths) {
+                part.push(take(&column_at(&batch, path)?, &chosen, None)?);
+            }
+        }
+        let whole = |(part, path): (Vec<ArrayRef>, &Vec<usize>)| match part.iter().map(AsRef::as_ref).collect::<Vec<_>>().as_slice() {
+            [] => empty(snapshot.schema(), path),
+            some => Ok(concat(some)?),
+        };
+        parts.into_iter().zip(&self.paths).map(whole).collect()
+    }
+}
+
+/// No values of a column.
+fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
+    let mut fields = schema;
+    let mut found = &DataType::Void;
+    for n in path {
+        found = fields.fields.get(*n).map(|field| &field.data_type).ok_or_else(|| Error::internal("a column of the order is not there"))?;
+        if let DataType::Struct(inner) = found {
+            fields = inner;
+        }
+    }
+    Ok(arrow_array::new_empty_array(&found.to_arrow(crate::protocol::schema::TextLayout::Plain)))
+}
+
+/// A column by its name, in any case; dots stand before the names of fields.
+fn find<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
+    let lacking = || Error::invalid(format!("the table has no column `{name}`")).at_column(name);
+    let place = |schema: &StructType, name: &str| schema.fields.iter().position(|field| field.name.eq_ignore_ascii_case(name));
+    // A name may hold dots itself.
+    let bare = name.strip_prefix('`').and_then(|name| name.strip_suffix('`')).unwrap_or(name);
+    if let Some(n) = place(schema, bare) {
+        return Ok((vec![n], &schema.fields.get(n).ok_or_else(lacking)?.data_type));
+    }
+    let (mut fields, mut out, mut found) = (schema, Vec::new(), None);
+    for part in name.split('.') {
+        let n = place(fields, part).ok_or_else(lacking)?;
+        let data_type = &fields.fields.get(n).ok_or_else(lacking)?.data_type;
+        out.push(n);
+        static NONE: StructType = StructType { fields: Vec::new() };
+        fields = if let DataType::Struct(inner) = data_type { inner } else { &NONE };
+        found = Some(data_type);
+    }
+    found.map(|found| (out, found)).ok_or_else(lacking)
+}
