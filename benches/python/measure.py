@@ -568,7 +568,7 @@ def _(clock: Clock, job: Job) -> Facts:
 
 @does("compact", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
-    """Pack files into larger ones, from the handle to the commit. A folder without a log becomes a table before."""
+    """Lay files out anew, from the handle to the commit. A folder without a log becomes a table before."""
     table_class = _delta(job)
     with _copied(job) as copy:
         if not (copy / "_delta_log").is_dir():
@@ -578,7 +578,11 @@ def _(clock: Clock, job: Job) -> Facts:
         column = job["column"]
         before = _state(copy, column)
         with clock.phase("compact"):
-            table_class(str(copy)).optimize.compact(target_size=job["target_mb"] << 20)
+            optimizer = table_class(str(copy)).optimize
+            if "z_order_by" in job:
+                optimizer.z_order(job["z_order_by"], target_size=job["target_mb"] << 20)
+            else:
+                optimizer.compact(target_size=job["target_mb"] << 20)
         state = _state(copy, column)
         if (state["written"], state["sum"]) != (before["written"], before["sum"]):
             message = f"{job['peer']} changed rows: {before} became {state}"

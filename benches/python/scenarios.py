@@ -243,8 +243,10 @@ def _change(name: str, title: str, goals: tuple[Goal, ...], *, vectors: bool = F
     return Scenario(name, title, "data", work, contenders, {"change": ""}, goals, options, samples=3, note=note)
 
 
-def _compact(name: str, title: str, goals: tuple[Goal, ...], table: str, column: str, target_mb: int) -> Scenario:
-    options = {"column": column, "target_mb": target_mb}
+def _compact(
+    name: str, title: str, goals: tuple[Goal, ...], table: str, column: str, target_mb: int, **more: Any
+) -> Scenario:
+    options = {"column": column, "target_mb": target_mb, **more}
     return Scenario(name, title, table, "compact", _both(), {"compact": ""}, goals, options, samples=3)
 
 
@@ -468,5 +470,14 @@ SCENARIOS = (
     _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
     _change("update-vectors", "The same UPDATE, by deletion vectors", (faster(5), faster(10, aim=True)), vectors=True),
     _compact("compact", "OPTIMIZE 50 files of 15 MB into 2", (faster(5), faster(9, aim=True)), "data", "id", 420),
+    _compact(
+        "z-order",
+        "Z-order 20 M rows by two columns",
+        (faster(2), Goal("half the peak memory", "peak_mb", 0.5, None, BASELINE), faster(4, aim=True)),
+        "data",
+        "id",
+        100,
+        z_order_by=["price", "event_time"],
+    ),
     _compact("compact-small", "OPTIMIZE 10,000 small files into 1", (faster(2),), "parquet", "id", 420),
 )

@@ -46,7 +46,7 @@ impl Curve {
         };
         // A column alone keeps its order, as far as it goes.
         let bits = if count == 1 { RANK_BITS + 4 } else { bits.min(RANK_BITS) };
-        let ranks = sample.iter().map(|column| Ranks::of(column, bits)).collect::<Result<_>>()?;
+        let ranks = sample.iter().map(|column| Ranks::new(column, bits)).collect::<Result<_>>()?;
         Ok(Self { ranks, bits })
     }
 
@@ -60,7 +60,7 @@ impl Curve {
         let mut out = vec![0_u64; rows];
         for (n, (ranks, column)) in self.ranks.iter().zip(columns).enumerate() {
             for (place, value) in out.iter_mut().zip(values(column, &ranks.prefix)?) {
-                let rank = ranks.bounds.partition_point(|bound| *bound <= value) as u64;
+                let rank = ranks.of(value) << self.bits >> ranks.bits();
                 if count == 1 {
                     *place = rank;
                     continue;
@@ -76,14 +76,23 @@ impl Curve {
 }
 
 impl Ranks {
-    fn of(sample: &ArrayRef, bits: u32) -> Result<Self> {
+    fn new(sample: &ArrayRef, bits: u32) -> Result<Self> {
         let prefix = common_prefix(sample)?;
         let mut all = values(sample, &prefix)?;
         all.sort_unstable();
         let ranges = 1_usize << bits;
-        let mut bounds: Vec<u64> = (1..ranges).filter_map(|n| all.get(n * all.len() / ranges).copied()).collect();
+        let mut bounds: Vec<u64> = (1..ranges).filter_map(|n| all.get(n * all.len() / ranges).copied()).filter(|bound| all.first() != Some(bound)).collect();
         bounds.dedup();
         Ok(Self { prefix, bounds })
+    }
+
+    fn of(&self, value: u64) -> u64 {
+        self.bounds.partition_point(|bound| *bound <= value) as u64
+    }
+
+    /// Bits of the ranks. A column of few values has few; its ranks are spread, so that they count as much as others'.
+    fn bits(&self) -> u32 {
+        usize::BITS - self.bounds.len().leading_zeros()
     }
 }
 
@@ -195,6 +204,20 @@ mod tests {
                 all.iter().max().unwrap() - all.iter().min().unwrap()
             };
             assert!(span(|n, side| n % side) <= 16 && span(|n, side| n / side) <= 16);
+        }
+    }
+
+    #[test]
+    fn a_column_of_few_values_counts_as_much_as_others() {
+        let few = array((0..4096).map(|n| n % 4).collect::<Int64Array>());
+        let many = array((0..4096).map(|n| n / 4).collect::<Int64Array>());
+        let curve = Curve::new(&[Arc::clone(&many), Arc::clone(&few)]).unwrap();
+        let places = curve.places(&[many, few]).unwrap();
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(|n| places[*n]);
+        for file in order.chunks(256) {
+            let met: std::collections::BTreeSet<usize> = file.iter().map(|n| n % 4).collect();
+            assert_eq!(met.len(), 1, "a file of sixteen has one of four values");
         }
     }
 
