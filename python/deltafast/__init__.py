@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltafast.query import QueryBuilder
     from deltafast.reader import RecordBatchReader
     from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
+    from deltafast.statements.run import sql
     from deltafast.table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
     from deltafast.transaction import (
         CommitProperties,
@@ -112,6 +113,7 @@ __all__ = [
     "create_table_with_add_actions",
     "install_as_deltalake",
     "rust_core_version",
+    "sql",
     "write_deltalake",
 ]
 
@@ -135,6 +137,7 @@ _HOME = {
     "build_profile": "_core",
     "convert_to_deltalake": "conversion",
     "install_as_deltalake": "dropin",
+    "sql": "statements.run",
 }
 
 

@@ -22,7 +22,7 @@ from deltafast.expr.tree import Bound, Cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates"]
+__all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates", "bound_value"]
 
 
 def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
@@ -170,13 +170,30 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
 def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str) -> str:
     """A value of exactly the column's type."""
     try:
-        node = simplify(Binder(schema, sql, zone=zone).bind(parse(sql, zone=zone)), zone)
+        return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column).to_json()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None
-    if node.type not in (column, types.VOID):
-        if not coercion.can_cast(node.type, column, "ansi"):
-            msg = f"{sql!r} is of type {types.sql_name(node.type)}, the column of type {types.sql_name(column)}"
+
+
+def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.DataType) -> Bound:
+    """A value cast to a column's type as Spark stores it.
+
+    Args:
+        binder: Knows the columns that the value may use.
+        node: The value.
+        sql: Its text, for messages.
+        column: The type.
+
+    Raises:
+        InvalidArgumentError: It is wrong, or Spark has no such cast.
+        UnsupportedExpressionError: It cannot be evaluated here with its exact meaning.
+    """
+    zone = binder.zone
+    found = simplify(binder.bind(node), zone)
+    if found.type not in (column, types.VOID):
+        if not coercion.can_cast(found.type, column, "ansi"):
+            msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"
             raise InvalidArgumentError(msg)
-        node = simplify(Cast(node, column, "ansi"), zone)
-    return Bound(node, ansi=True, zone=zone).to_json()
+        found = simplify(Cast(found, column, "ansi"), zone)
+    return Bound(found, ansi=True, zone=zone)

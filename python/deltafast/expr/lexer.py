@@ -15,18 +15,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.errors import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-__all__ = ["Token", "spark_text", "tokenize", "unescape"]
+__all__ = ["Token", "spark_text", "token_end", "tokenize", "unescape"]
 
 MAX_TEXT: Final = 4 << 20
 
 
 class Token(NamedTuple):
-    """`kind` is one of name, quoted, string, number, hex, op, end; `text` is what it means, not how it was written."""
+    """`text` is what it means, not how it was written.
+
+    `kind` is one of name, quoted, string, number, hex, op, end; or broken, whose text is a message.
+    """
 
     kind: str
     text: str
@@ -72,8 +76,14 @@ def unescape(body: str) -> str:
     return _ESCAPE.sub(one, body) if "\\" in body else body
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, start: int = 0, *, lenient: bool = False) -> list[Token]:  # noqa: C901 - one line a kind
     """Split the text; the last token is always `end`.
+
+    Args:
+        text: What is split.
+        start: Where to begin.
+        lenient: End with a token of the kind `broken`, which holds the message, where nothing can be read on. What is
+            behind may be in another dialect, and not of interest.
 
     Raises:
         InvalidArgumentError: A character that starts nothing, or a string or comment without an end.
@@ -81,12 +91,18 @@ def tokenize(text: str) -> list[Token]:
     if len(text) > MAX_TEXT:
         raise invalid("the expression is longer than 4 MiB", text, None, "pass a list of values as DNF tuples instead")
     out: list[Token] = []
-    pos, size = 0, len(text)
+    pos, size = start, len(text)
     while pos < size:
         if text.startswith("/*", pos):
             pos = _skip_comment(text, pos)
             continue
-        match = _match(text, pos, out)
+        try:
+            match = _match(text, pos, out)
+        except InvalidArgumentError as error:
+            if not lenient:
+                raise
+            out.append(Token("broken", str(error), pos))
+            return out
         end = match.end()
         kind = match.lastgroup or ""
         # lastgroup names the last *closed* group, so an outer alternative wins over its own body.
@@ -109,6 +125,12 @@ def tokenize(text: str) -> list[Token]:
         pos = end
     out.append(Token("end", "", size))
     return out
+
+
+def token_end(text: str, pos: int) -> int:
+    """Where the token at a place ends."""
+    match = _TOKEN.match(text, pos)
+    return pos if match is None else match.end()
 
 
 def spark_text(text: str, columns: Container[str]) -> str:

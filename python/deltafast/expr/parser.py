@@ -172,6 +172,8 @@ _SHOWN = 60
 
 
 class _Parser:
+    """Walks the tokens of one text; `deltafast.statements` reads whole statements with it."""
+
     def __init__(self, text: str, zone: str) -> None:
         self.text = text
         self.zone = zone

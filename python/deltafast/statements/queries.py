@@ -1,0 +1,118 @@
+"""A query by the embedded engine, over the tables and data that its names stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import duckdb
+import pyarrow as pa
+
+from deltafast.convert import instant, moment
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.query import _connect, _source
+from deltafast.statements.tree import Changes, Query, TableName
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltafast.statements.tables import Tables
+
+__all__ = ["everything", "run_query"]
+
+
+def everything(table: TableName) -> Query:
+    """A query for all of a table."""
+    return Query(f"TABLE {table.name}", ("FROM ", table), frozenset())
+
+
+def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
+    """Run a query; its rows are computed as they are read.
+
+    Raises:
+        InvalidArgumentError: The engine does not take it.
+    """
+    connection = _connect()
+    # Else a name that stands for nothing would be looked up among the variables of whoever called.
+    connection.execute("SET python_enable_replacements = false")
+    for name in tables.given:
+        if name.lower() in query.names:
+            once = query.text.lower().count(name.lower()) == 1
+            connection.register(name, _scanned(tables.readable(TableName(name, by_path=False, pos=0)), once=once))
+    text: list[str] = []
+    made: dict[TableName | Changes, str] = {}
+    for part in query.parts:
+        if isinstance(part, str):
+            text.append(part)
+            continue
+        key = _unplaced(part)
+        if key not in made:
+            made[key] = _view(connection, f"deltafast_{len(made)}", part, tables)
+        text.append(made[key])
+    try:
+        found = connection.sql("".join(text))
+        if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
+            return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+        return cast("pa.RecordBatchReader", found.to_arrow_reader())
+    except duckdb.Error as error:
+        what, _, where = str(error).partition("\n\n")
+        said = " ".join(f"{what} {where}".split())
+        message = f"the query cannot be run (queries are DuckDB's SQL): {said[:400]}"
+        raise InvalidArgumentError(message) from error
+
+
+def _unplaced(part: TableName | Changes) -> TableName | Changes:
+    """The same for every place in the text that names it."""
+    if isinstance(part, Changes):
+        return Changes(cast("TableName", _unplaced(part.table)), part.start, part.end)
+    return TableName(part.name, part.by_path, 0, part.at)
+
+
+def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | Changes, tables: Tables) -> str:
+    """Make the table known in a schema of its own, so that its columns still go by its name; gives the full name."""
+    if isinstance(part, Changes):
+        name, source = part.table.name, _Streams(_feed(part, tables))
+    else:
+        name, source = part.name, _scanned(tables.readable(part), once=True)
+    connection.register(f"{schema}_source", source)
+    full = f'{schema}."{name.replace(chr(34), chr(34) * 2)}"'
+    connection.execute(f"CREATE SCHEMA {schema}")
+    connection.execute(f"CREATE VIEW {full} AS FROM {schema}_source")
+    return full
+
+
+def _scanned(source: object, *, once: bool) -> Any:
+    """What DuckDB scans."""
+    if isinstance(source, DeltaTable):
+        return _source(source)
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatchReader) and once:
+        return source
+    # A stream can be read once, and a query may read it more often.
+    return pa.table(cast("Any", source))
+
+
+class _Streams:
+    """Something that gives a new stream whenever it is asked."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._schema = pa.schema(make())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._make().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return cast("Any", self._schema).__arrow_c_schema__()
+
+
+def _feed(changes: Changes, tables: Tables) -> Callable[[], Any]:
+    table = tables.table(changes.table)._pinned()
+    bounds: dict[str, Any] = {}
+    for which, value in (("starting", changes.start), ("ending", changes.end)):
+        if isinstance(value, int):
+            bounds[f"{which}_version"] = value
+        elif value is not None:
+            bounds[f"{which}_timestamp"] = moment(instant(value))
+    return lambda: table.load_cdf(**bounds)

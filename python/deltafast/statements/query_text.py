@@ -1,0 +1,224 @@
+"""A query's text, read only as far as to find the tables that Delta's syntax names in it.
+
+The rest is the engine's: its strings (`'it''s'`, `E'..'`, `$$..$$`), names in double quotes and comments are passed
+over as DuckDB reads them. A name in backquotes, which DuckDB does not have, becomes one in double quotes.
+
+Found are ``delta.`place` ``, `table_changes(..)`, `table_changes_by_path(..)`, and a version behind a table: `t@v5`,
+`t@20260131120000000`, `t VERSION AS OF 5`, `t TIMESTAMP AS OF '2026-01-31'`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from deltafast.expr.errors import invalid
+from deltafast.statements.tree import Changes, Expression, Query, TableName, TimeTravel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["read_query", "suffixed"]
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+|--[^\r\n]*)
+    | (?P<text>[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
+    | (?P<ident>"(?:[^"]|"")*")
+    | (?P<tick>`(?:[^`]|``)*`)
+    | (?P<name>[A-Za-z_\u0080-\uffff][\w$]*)
+    | (?P<number>\d[\w.]*)
+    | (?P<op>[^'"`])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
+_STAMP: Final = re.compile(r"[vV]\d{1,18}|\d{17}")
+_CHANGES: Final = ("table_changes", "table_changes_by_path")
+
+
+class _Piece(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        return self.text.upper() if self.kind == "name" else ""
+
+    @property
+    def meaning(self) -> str:
+        """The text without its quotes."""
+        quote = {"ident": '"', "tick": "`", "text": "'"}.get(self.kind)
+        return self.text if quote is None else self.text[1:-1].replace(quote * 2, quote)
+
+
+def suffixed(name: str, pos: int, *, by_path: bool) -> TableName:
+    """A table whose name may end in a version: `t@v5`, `/place@20260131120000000`."""
+    match = _SUFFIX.fullmatch(name)
+    if match is None:
+        return TableName(name, by_path, pos)
+    at = TimeTravel(version=int(match[2])) if match[2] else TimeTravel(digits=match[3])
+    return TableName(match[1], by_path, pos, at)
+
+
+def read_query(
+    text: str,
+    start: int,
+    moment: Callable[[int], tuple[Expression, int]],
+    *,
+    nested: bool = False,
+) -> tuple[Query, int]:
+    """Read a query up to its end.
+
+    Args:
+        text: The whole statement.
+        start: Where the query begins.
+        moment: Reads the expression behind `TIMESTAMP AS OF`: from a place in the text, it and where it ends.
+        nested: Whether it ends at a parenthesis that it has not opened.
+
+    Returns:
+        The query, and the place behind it.
+
+    Raises:
+        InvalidArgumentError: A quote or comment that is never closed, a second statement, or a version that is none.
+    """
+    return _Scan(text, moment).query(start, nested=nested)
+
+
+class _Scan:
+    def __init__(self, text: str, moment: Callable[[int], tuple[Expression, int]]) -> None:
+        self.text = text
+        self.moment = moment
+
+    def query(self, start: int, *, nested: bool) -> tuple[Query, int]:
+        parts: list[str | TableName | Changes] = []
+        names: set[str] = set()
+        depth, pos, done = 0, start, start
+        while (piece := self.next(pos)) is not None:
+            if piece.kind == "op":
+                depth += (piece.text in "([{") - (piece.text in ")]}")
+                if depth < 0 and nested:
+                    break
+                if piece.text == ";":
+                    what = "one statement at a time"
+                    raise invalid(what, self.text, piece.start, "call sql() for each of them")
+            found = self.table(piece)
+            if found is not None:
+                record, end = found
+                parts += [self.text[done : piece.start], record]
+                pos = done = end
+                continue
+            if piece.kind == "tick":
+                quoted = piece.meaning.replace('"', '""')
+                parts += [self.text[done : piece.start], f'"{quoted}"']
+                done = piece.end
+            if piece.kind in ("name", "ident", "tick"):
+                names.add(piece.meaning.lower())
+            pos = piece.end
+        # What stands before the end or the closing parenthesis.
+        end = len(self.text) if piece is None else piece.start
+        parts.append(self.text[done:end])
+        return Query(self.text[start:end], tuple(part for part in parts if part != ""), frozenset(names)), end
+
+    def next(self, pos: int) -> _Piece | None:
+        """The piece at a place or after the blanks there; None at the end."""
+        while pos < len(self.text):
+            if self.text.startswith("/*", pos):
+                pos = self.comment(pos)
+                continue
+            match = _TOKEN.match(self.text, pos)
+            if match is None:
+                raise invalid(f"a {self.text[pos]} is never closed", self.text, pos, "close it")
+            kind = match.lastgroup or ""
+            if kind != "space":
+                return _Piece("text" if kind == "tag" else kind, match[0], pos, match.end())
+            pos = match.end()
+        return None
+
+    def comment(self, start: int) -> int:
+        depth, pos = 1, start + 2
+        for match in re.compile(r"/\*|\*/").finditer(self.text, pos):
+            depth += 1 if match[0] == "/*" else -1
+            if not depth:
+                return match.end()
+        raise invalid("a /* comment is never closed", self.text, start, "close it with */")
+
+    def table(self, piece: _Piece) -> tuple[TableName | Changes, int] | None:
+        """The table that Delta's syntax names here, and the place behind it."""
+        if piece.kind not in ("name", "ident", "tick"):
+            return None
+        if piece.text.lower() in _CHANGES:
+            return self.changes(piece)
+        if piece.text.lower() == "delta":
+            dot = self.next(piece.end)
+            place = None if dot is None or dot.text != "." else self.next(dot.end)
+            if place is not None and place.kind == "tick":
+                table = suffixed(place.meaning, piece.start, by_path=True)
+                return self.travelled(table, place.end)
+        at = self.at(piece.end)
+        if at is None:
+            return None
+        return TableName(piece.meaning, by_path=False, pos=piece.start, at=at[0]), at[1]
+
+    def travelled(self, table: TableName, end: int) -> tuple[TableName, int]:
+        at = self.at(end)
+        if at is None:
+            return table, end
+        if table.at is not None:
+            raise invalid("two versions of one table", self.text, end, "give one of them")
+        return TableName(table.name, table.by_path, table.pos, at[0]), at[1]
+
+    def at(self, pos: int) -> tuple[TimeTravel, int] | None:
+        """`@v5`, `@yyyyMMddHHmmssSSS`, `[FOR] VERSION AS OF 5` or `[FOR] TIMESTAMP AS OF ..` behind a table."""
+        if self.text.startswith("@", pos) and (stamp := _STAMP.match(self.text, pos + 1)):
+            given = stamp[0]
+            at = TimeTravel(version=int(given[1:])) if given[0] in "vV" else TimeTravel(digits=given)
+            return at, stamp.end()
+        words: list[_Piece] = []
+        while len(words) < len(("FOR", "VERSION", "AS", "OF")) and (piece := self.next(pos)) is not None and piece.word:
+            words.append(piece)
+            pos = piece.end
+        spelled = [piece.word for piece in words]
+        skip = 1 if spelled[:1] == ["FOR"] else 0
+        if spelled[skip + 1 : skip + 3] != ["AS", "OF"]:
+            return None
+        kind, behind = spelled[skip], words[skip + 2].end
+        if kind in ("VERSION", "SYSTEM_VERSION"):
+            number = self.next(behind)
+            digits = "" if number is None else number.meaning
+            if number is None or not re.fullmatch(r"\d{1,18}", digits):
+                raise invalid("expected a version number", self.text, behind, "write VERSION AS OF 5")
+            return TimeTravel(version=int(digits)), number.end
+        if kind in ("TIMESTAMP", "SYSTEM_TIME"):
+            moment, end = self.moment(behind)
+            return TimeTravel(moment=moment), end
+        return None
+
+    def changes(self, piece: _Piece) -> tuple[Changes, int] | None:
+        open_, pos = self.next(piece.end), piece.end
+        if open_ is None or open_.text != "(":
+            return None
+        pos = open_.end
+        given: list[_Piece] = []
+        while True:
+            argument, comma = self.next(pos), None
+            if argument is not None and (argument.kind == "text" or re.fullmatch(r"\d{1,18}", argument.text)):
+                given.append(argument)
+                comma = self.next(argument.end)
+            if comma is None or comma.text not in (",", ")"):
+                hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5), or moments as texts"
+                raise invalid(f"{piece.text} takes texts and versions", self.text, piece.start, hint)
+            pos = comma.end
+            if comma.text == ")":
+                break
+        if len(given) not in (2, 3) or given[0].kind != "text":
+            hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5)"
+            raise invalid(f"{piece.text} takes a table and one or two versions", self.text, piece.start, hint)
+        name = given[0].meaning
+        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
+        by_path = piece.text.lower() == "table_changes_by_path"
+        table = TableName(place[1] if place and not by_path else name, by_path or bool(place), given[0].start)
+        ends = [int(item.text) if item.kind == "number" else item.meaning for item in given[1:]]
+        return Changes(table, ends[0], ends[1] if len(ends) > 1 else None), pos

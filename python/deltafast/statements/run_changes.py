@@ -1,0 +1,204 @@
+"""INSERT, DELETE, UPDATE and MERGE through the methods of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from deltafast.commands.change import literal
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr.errors import UnsupportedExpressionError
+from deltafast.statements.answers import counts
+from deltafast.statements.expressions import plain
+from deltafast.statements.queries import run_query
+from deltafast.statements.rows import constants, default_of, inserted_rows
+from deltafast.statements.tree import Default, Query, Values
+from deltafast.writer import write_deltalake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from deltafast.statements.tables import Tables
+    from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, TableName, Update
+    from deltafast.table import DeltaTable
+
+__all__ = ["run_delete", "run_insert", "run_merge", "run_update"]
+
+
+def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
+    """Write the rows; answers how many."""
+    table = tables.table(insert.target)
+    before = table.version()
+    options: dict[str, Any] = {}
+    mode: Literal["append", "overwrite"] = "append" if insert.mode == "append" else "overwrite"
+    if insert.mode == "where" and insert.condition is not None:
+        options["predicate"] = plain(insert.condition, _columns(table), _names_of(insert.target, insert.target_alias))
+    elif insert.mode == "using":
+        options["replace_using"] = list(insert.using)
+    elif insert.mode == "on" and insert.condition is not None:
+        options["replace_on"] = _sides(insert.condition, insert)
+    elif insert.mode == "overwrite" and (fixed := constants(insert, table, tables.zone)):
+        options["predicate"] = " AND ".join(_equal(name, value) for name, value in fixed.items())
+    if insert.evolve:
+        options["schema_mode"] = "merge"
+    data = inserted_rows(insert, table, tables)
+    write_deltalake(
+        table, data, mode=mode, commit_properties=tables.commit_properties, time_zone=tables.zone, **options
+    )
+    made = 0 if table.version() == before else _written(table)
+    return counts(num_affected_rows=made, num_inserted_rows=made)
+
+
+def _written(table: DeltaTable) -> int | None:
+    """The rows of the newest version, as its commit says."""
+    metrics: dict[str, Any] = table.history(1)[0].get("operationMetrics") or {}
+    rows = metrics.get("numOutputRows")
+    return None if rows is None else int(rows)
+
+
+def _sides(condition: Expression, insert: Insert) -> str:
+    """The condition of REPLACE ON with `target` and `source` for the names of the two sides."""
+    from deltafast.expr.lexer import token_end, tokenize
+
+    text = condition.text
+    target = {name.lower() for name in _names_of(insert.target, insert.target_alias)}
+    source = {insert.source_alias.lower()} if insert.source_alias else set[str]()
+    out: list[str] = []
+    done = 0
+    tokens = tokenize(text)
+    for at, token in enumerate(tokens[:-1]):
+        if token.kind in ("name", "quoted") and tokens[at + 1].text == "." and tokens[at - 1].text != ".":
+            side = "target" if token.text.lower() in target else "source" if token.text.lower() in source else None
+            if side is not None:
+                out += [text[done : token.pos], side]
+                done = token_end(text, token.pos)
+    return "".join([*out, text[done:]])
+
+
+def _equal(name: str, value: Any) -> str:
+    quoted = f"`{name.replace('`', '``')}`"
+    return f"{quoted} IS NULL" if value is None else f"{quoted} = {literal(value)}"
+
+
+def run_delete(delete: Delete, tables: Tables) -> pa.RecordBatchReader:
+    """Delete rows; answers how many."""
+    table = tables.table(delete.target)
+    where = None
+    if delete.where is not None:
+        where = plain(delete.where, _columns(table), _names_of(delete.target, delete.alias))
+    figures = table.delete(where, commit_properties=tables.commit_properties)
+    return counts(num_affected_rows=figures["num_deleted_rows"])
+
+
+def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
+    """Give columns other values; answers in how many rows."""
+    table = tables.table(update.target)
+    columns, names = _columns(table), _names_of(update.target, update.alias)
+    values: dict[str, str] = {}
+
+    def spell(value: Expression) -> str:
+        return plain(value, columns, names)
+
+    for assignment in update.assignments:
+        name = _assigned(assignment, table, names)
+        if name in values:
+            message = f"the column `{name}` is given a value twice"
+            raise InvalidArgumentError(message)
+        values[name] = _value(assignment, name, table, spell)
+    where = None if update.where is None else plain(update.where, columns, names)
+    figures = table.update(values, predicate=where, commit_properties=tables.commit_properties)
+    return counts(num_affected_rows=figures["num_updated_rows"])
+
+
+def _assigned(assignment: Assignment, table: DeltaTable, names: list[str]) -> str:
+    """The column that gets a value, as the table spells it."""
+    path = list(assignment.column)
+    known = {field.name.lower(): field.name for field in table.schema().fields}
+    if len(path) > 1 and path[0].lower() in {name.lower() for name in names} and path[0].lower() not in known:
+        path = path[1:]
+    shown = ".".join(path)
+    name = known.get(path[0].lower())
+    if name is None:
+        message = f"the table has no column `{shown}`; it has {', '.join(known.values())}"
+        raise InvalidArgumentError(message)
+    if len(path) > 1:
+        message = f"the field `{shown}` cannot be set alone: give its column a whole new value"
+        raise UnsupportedExpressionError(message)
+    return name
+
+
+def _value(assignment: Assignment, name: str, table: DeltaTable, spell: Callable[[Expression], str]) -> str:
+    if isinstance(assignment.value, Default):
+        field = next(field for field in table.schema().fields if field.name == name)
+        return default_of(field) or "NULL"
+    return spell(assignment.value)
+
+
+def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
+    """Merge a source into a table; answers how many rows were changed in each way."""
+    table = tables.table(merge.target)
+    if isinstance(merge.source, Values):
+        message = "the source of a MERGE is a table or a query"
+        raise InvalidArgumentError(message)
+    target = merge.alias or (None if merge.target.by_path else merge.target.name)
+    if isinstance(merge.source, Query):
+        source: Any = run_query(merge.source, tables)
+        source_alias = merge.source_alias
+        if merge.source_columns:
+            source = source.read_all().rename_columns(list(merge.source_columns)).to_reader()
+    else:
+        source = tables.readable(merge.source)
+        source_alias = merge.source_alias or (None if merge.source.by_path else merge.source.name)
+    builder: Any = cast("Any", table).merge(
+        source,
+        _unquoted(merge.on),
+        source_alias=source_alias,
+        target_alias=target,
+        merge_schema=merge.evolve,
+        commit_properties=tables.commit_properties,
+    )
+    names = [name for name in (target, None if merge.target.by_path else merge.target.name) if name]
+    for clause in merge.clauses:
+        builder = _with(builder, clause, table, names)
+    figures: dict[str, int | None] = builder.execute()
+    changed = {kind: figures.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
+    known = [value for value in changed.values() if value is not None]
+    return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
+
+
+def _with(builder: Any, clause: Clause, table: DeltaTable, names: list[str]) -> Any:
+    condition = None if clause.condition is None else _unquoted(clause.condition)
+    base = f"when_{clause.rows}_{clause.action}"
+    if clause.action == "delete":
+        return getattr(builder, base)(condition)
+    if clause.assignments is None:
+        return getattr(builder, f"{base}_all")(condition)
+    values: dict[str, str] = {}
+    for assignment in clause.assignments:
+        # With schema evolution a column may be new, so a name that the table lacks is the builder's to judge.
+        known = {field.name.lower() for field in table.schema().fields}
+        new = len(assignment.column) == 1 and assignment.column[0].lower() not in known
+        name = assignment.column[0] if new else _assigned(assignment, table, names)
+        values[name] = (
+            _unquoted(assignment.value)
+            if new and not isinstance(assignment.value, Default)
+            else _value(assignment, name, table, _unquoted)
+        )
+    return getattr(builder, base)(values, condition)
+
+
+def _unquoted(value: Expression) -> str:
+    """An expression over both sides, with texts in single quotes."""
+    return plain(value, ())
+
+
+def _columns(table: DeltaTable) -> list[str]:
+    return [field.name for field in table.schema().fields]
+
+
+def _names_of(target: TableName, alias: str | None) -> list[str]:
+    """What a column may be qualified with."""
+    if alias is not None:
+        return [alias]
+    return [] if target.by_path else [target.name]

@@ -1,0 +1,237 @@
+"""CREATE TABLE, clones, ALTER TABLE and conversions through the methods of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltafast.conversion import convert_to_deltalake
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.expr.errors import UnsupportedExpressionError
+from deltafast.schema import Field, Schema, StructType
+from deltafast.statements.answers import counts, nothing
+from deltafast.statements.expressions import plain
+from deltafast.statements.rows import source_rows
+from deltafast.statements.tree import (
+    AddColumns,
+    AddConstraint,
+    AlterColumn,
+    ClusterBy,
+    DropColumns,
+    DropConstraint,
+    DropFeature,
+    Expression,
+    RenameColumn,
+    SetComment,
+    SetProperties,
+    UnsetProperties,
+)
+from deltafast.table import DeltaTable
+from deltafast.writer import write_deltalake
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltafast.schema import DataType
+    from deltafast.statements.tables import Tables
+    from deltafast.statements.tree import Alter, Change, Clone, Convert, CreateTable, Path
+
+__all__ = ["run_alter", "run_clone", "run_convert", "run_create"]
+
+_MODES: dict[str, Literal["error", "ignore", "overwrite"]] = {
+    "create": "error",
+    "if_not_exists": "ignore",
+    "create_or_replace": "overwrite",
+    "replace": "overwrite",
+}
+
+
+def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
+    """Make a table, or put it in the place of the one that is there."""
+    place = tables.place(create.target, create.location)
+    there = tables.existing(place)
+    if create.mode == "replace" and there is None:
+        message = f"there is no table at {place} to be replaced; write CREATE OR REPLACE TABLE"
+        raise TableNotFoundError(message, path=place)
+    if there is not None and create.mode == "if_not_exists":
+        return nothing()
+    if create.query is not None:
+        _create_from_rows(create, place, there, tables)
+    elif not create.columns:
+        message = "the table would have no columns: give some, or a query (AS SELECT ..)"
+        raise InvalidArgumentError(message)
+    else:
+        DeltaTable.create(
+            place,
+            Schema(list(create.columns)),
+            _MODES[create.mode],
+            partition_by=list(create.partition_by),
+            description=create.comment,
+            configuration=dict(create.properties),
+            storage_options=tables.storage_options,
+            commit_properties=tables.commit_properties,
+            cluster_by=list(create.cluster_by),
+            time_zone=tables.zone,
+        )
+    tables.moved(create.target)
+    return nothing()
+
+
+def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None, tables: Tables) -> None:
+    if there is not None and create.mode == "create":
+        message = f"there is a table at {place} already; write CREATE OR REPLACE TABLE or CREATE TABLE IF NOT EXISTS"
+        raise InvalidArgumentError(message)
+    assert create.query is not None  # noqa: S101 - for the type checker
+    options: dict[str, Any] = {
+        "partition_by": list(create.partition_by) or None,
+        "commit_properties": tables.commit_properties,
+        "time_zone": tables.zone,
+    }
+    rows = source_rows(create.query, tables)
+    if there is None:
+        write_deltalake(
+            place,
+            rows,
+            description=create.comment,
+            configuration=dict(create.properties),
+            cluster_by=list(create.cluster_by) or None,
+            storage_options=None if tables.storage_options is None else dict(tables.storage_options),
+            **options,
+        )
+        return
+    _require_replaceable(create, there)
+    write_deltalake(there, rows, mode="overwrite", schema_mode="overwrite", **options)
+
+
+def _require_replaceable(create: CreateTable, there: DeltaTable) -> None:
+    """One commit replaces rows, schema and partitions; it cannot replace properties as well."""
+    kept = there.metadata()
+    clustered = list(there.detail()["clusteringColumns"])
+    same = {
+        "TBLPROPERTIES": dict(create.properties) == kept.configuration,
+        "COMMENT": create.comment == kept.description,
+        "CLUSTER BY": list(create.cluster_by) == clustered,
+    }
+    other = [what for what, equal in same.items() if not equal]
+    if other:
+        message = (
+            f"replacing a table by a query cannot change its {', '.join(other)} in the same commit: write CREATE OR "
+            "REPLACE TABLE with columns and INSERT the rows, or state the same as the table has"
+        )
+        raise UnsupportedExpressionError(message)
+
+
+def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:
+    """Make a table that shares the files of another."""
+    source = tables.table(clone.source)
+    place = tables.place(clone.target, clone.location)
+    there = tables.existing(place)
+    if there is not None and clone.mode == "if_not_exists":
+        return nothing()
+    if clone.mode == "replace" or (there is not None and clone.mode == "create_or_replace"):
+        message = f"a clone in the place of a table is not supported: there is one at {place}, choose another place"
+        raise UnsupportedExpressionError(message)
+    made = source.clone(
+        place,
+        properties=clone.properties,
+        storage_options=tables.storage_options,
+        commit_properties=tables.commit_properties,
+    )
+    detail = made.detail()
+    return counts(
+        source_table_size=detail["sizeInBytes"],
+        source_num_of_files=detail["numFiles"],
+        num_removed_files=0,
+        num_copied_files=0,
+        removed_files_size=0,
+        copied_files_size=0,
+    )
+
+
+def run_convert(convert: Convert, tables: Tables) -> pa.RecordBatchReader:
+    """Make a table of a folder of Parquet files."""
+    convert_to_deltalake(
+        convert.place,
+        partition_by=Schema(list(convert.partition_by)) if convert.partition_by else None,
+        storage_options=tables.storage_options,
+        collect_stats=convert.statistics,
+        commit_properties=tables.commit_properties,
+    )
+    return nothing()
+
+
+def run_alter(alter: Alter, tables: Tables) -> pa.RecordBatchReader:
+    """Change what a table is."""
+    _alter(tables.table(alter.target), alter.change, {"commit_properties": tables.commit_properties})
+    return nothing()
+
+
+def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  # noqa: C901 - one line a change
+    do = table.alter
+    match change:
+        case AddColumns(fields):
+            do.add_columns(_joined(fields), **commit)
+        case DropColumns(columns, if_exists):
+            names = [_dotted(path) for path in columns if not if_exists or _has(table.schema(), path)]
+            if names:
+                do.drop_columns(names, **commit)
+        case RenameColumn(column, name):
+            do.rename_column(_dotted(column), name, **commit)
+        case AlterColumn():
+            _alter_column(table, change, commit)
+        case SetProperties(properties):
+            do.set_table_properties(properties, **commit)
+        case UnsetProperties(keys, if_exists):
+            do.unset_table_properties(list(keys), raise_if_not_exists=not if_exists, **commit)
+        case SetComment(comment):
+            do.set_table_description(comment or "", **commit)
+        case AddConstraint(name, check):
+            columns = [field.name for field in table.schema().fields]
+            do.add_constraint({name: plain(check, columns)}, **commit)
+        case DropConstraint(name, if_exists):
+            do.drop_constraint(name, raise_if_not_exists=not if_exists, **commit)
+        case DropFeature(feature, truncate):
+            do.drop_feature(feature, truncate, **commit)
+        case ClusterBy(columns):
+            do.cluster_by([_dotted(path) for path in columns] or None, **commit)
+
+
+def _alter_column(table: DeltaTable, change: AlterColumn, commit: dict[str, Any]) -> None:
+    do, name, value = table.alter, _dotted(change.column), change.value
+    if change.what == "type":
+        kind: Any = value
+        do.set_column_type(name, kind, **commit)
+    elif change.what == "nullable":
+        set_null = do.drop_column_not_null if value else do.set_column_not_null
+        set_null(name, **commit)
+    elif change.what == "comment":
+        do.set_column_metadata(name, {"comment": value}, **commit)
+    else:
+        default = value.text if isinstance(value, Expression) else None
+        do.set_column_metadata(name, {"CURRENT_DEFAULT": default}, **commit)
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path)
+
+
+def _joined(fields: tuple[tuple[Path, Field], ...]) -> list[Field]:
+    """Fields as columns: those of a struct within a struct of its name."""
+    out: list[Field] = []
+    nested: dict[str, list[tuple[Path, Field]]] = {}
+    for path, field in fields:
+        if path:
+            nested.setdefault(path[0], []).append((path[1:], field))
+        else:
+            out.append(field)
+    return out + [Field(name, StructType(_joined(tuple(inner)))) for name, inner in nested.items()]
+
+
+def _has(schema: StructType, path: Path) -> bool:
+    kind: DataType = schema
+    for part in path:
+        fields = kind.fields if isinstance(kind, StructType) else []
+        field = next((field for field in fields if field.name.lower() == part.lower()), None)
+        if field is None:
+            return False
+        kind = field.type
+    return True

@@ -1,0 +1,140 @@
+"""What names in a statement stand for: handles and data that the caller gave, or places."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.expr.literals import time_zone
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast.statements.tree import TableName, TimeTravel
+    from deltafast.transaction import CommitProperties
+
+__all__ = ["Tables"]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the caller gave to one statement."""
+
+    given: Mapping[str, object]
+    storage_options: Mapping[str, str] | None = None
+    commit_properties: CommitProperties | None = None
+    zone: str = "UTC"
+    #: Tables that were opened by their place or for a name.
+    _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
+
+    def find(self, name: str) -> object | None:
+        """What the caller gave under a name, in any case."""
+        exact = self.given.get(name)
+        if exact is not None:
+            return exact
+        return next((value for key, value in self.given.items() if key.lower() == name.lower()), None)
+
+    def table(self, ref: TableName) -> DeltaTable:
+        """The table that a statement reads or changes.
+
+        Raises:
+            InvalidArgumentError: The name stands for nothing, or for no Delta table.
+        """
+        if ref.at is not None:
+            return self._travelled(ref, ref.at)
+        given = None if ref.by_path else self.find(ref.name)
+        if isinstance(given, DeltaTable):
+            return given
+        key = (ref.name, ref.by_path)
+        if key not in self._opened:
+            self._opened[key] = self._open(self.place(ref))
+        return self._opened[key]
+
+    def place(self, ref: TableName, location: str | None = None) -> str:
+        """Where the table lies, or will lie.
+
+        Args:
+            ref: The table.
+            location: What `LOCATION` says.
+        """
+        if ref.by_path:
+            if location is not None and location != ref.name:
+                message = f"the table is at {ref.name!r}, so LOCATION {location!r} cannot be"
+                raise InvalidArgumentError(message)
+            return ref.name
+        given = self.find(ref.name)
+        if isinstance(given, DeltaTable):
+            return given._given_uri
+        if isinstance(given, (str, os.PathLike)):
+            return os.fspath(cast("str", given))
+        if location is not None:
+            return location
+        if given is not None:
+            message = f"`{ref.name}` is a {type(given).__name__}: to be changed it must be a DeltaTable or a place"
+            raise InvalidArgumentError(message)
+        known = ", ".join(self.given) or "none"
+        message = (
+            f"there is no table `{ref.name}` (given: {known}); give it as an argument, sql(text, {ref.name}=table), or "
+            "write delta.`place`"
+        )
+        raise InvalidArgumentError(message)
+
+    def existing(self, place: str) -> DeltaTable | None:
+        """The table at a place, None where there is none."""
+        try:
+            return self._open(place)
+        except TableNotFoundError:
+            return None
+
+    def moved(self, ref: TableName) -> None:
+        """Let a handle of the caller's follow a change that was not made through it."""
+        given = None if ref.by_path else self.find(ref.name)
+        if isinstance(given, DeltaTable):
+            given.update_incremental()
+
+    def readable(self, ref: TableName) -> object:
+        """What a query reads: a table, or data that the caller gave."""
+        if ref.by_path:
+            return self.table(ref)
+        given = self.find(ref.name)
+        if given is None or isinstance(given, (str, os.PathLike, DeltaTable)):
+            return self.table(ref)
+        if ref.at is not None:
+            message = f"`{ref.name}` is a {type(given).__name__}: only Delta tables have versions"
+            raise InvalidArgumentError(message)
+        if not hasattr(given, "__arrow_c_stream__"):
+            message = (
+                f"`{ref.name}` is a {type(given).__name__}: give a DeltaTable, a place, or data with an Arrow C stream "
+                "(pyarrow, Polars, pandas, DuckDB)"
+            )
+            raise InvalidArgumentError(message)
+        return given
+
+    def at(self, when: TimeTravel) -> int | datetime:
+        """A version, or a moment."""
+        from deltafast.statements.values import moment
+
+        if when.version is not None:
+            return when.version
+        if when.moment is not None:
+            return moment(when.moment, self.zone)
+        digits = cast("str", when.digits)
+        try:
+            # Milliseconds as the microseconds that strptime knows.
+            parsed = datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - the zone comes next
+        except ValueError:
+            message = f"@{digits} is no moment: write @yyyyMMddHHmmssSSS"
+            raise InvalidArgumentError(message) from None
+        return parsed.replace(tzinfo=time_zone(self.zone))
+
+    def _travelled(self, ref: TableName, when: TimeTravel) -> DeltaTable:
+        there = self.table(replace(ref, at=None))._pinned()
+        there.load_as_version(self.at(when))
+        return there
+
+    def _open(self, place: str) -> DeltaTable:
+        return DeltaTable(place, storage_options=self.storage_options, time_zone=self.zone)

@@ -1,0 +1,426 @@
+"""What a statement says, before anyone knows the tables: a closed set of records, one a statement.
+
+Expressions are kept as text (Spark SQL), queries as text with the tables that Delta's own syntax names cut out of it,
+so the same records serve an engine that speaks Spark SQL itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast.schema import DataType, Field
+
+__all__ = [
+    "AddColumns",
+    "AddConstraint",
+    "Alter",
+    "AlterColumn",
+    "Assignment",
+    "Change",
+    "Changes",
+    "Clause",
+    "Clone",
+    "ClusterBy",
+    "Convert",
+    "CreateTable",
+    "Default",
+    "Delete",
+    "Describe",
+    "DropColumns",
+    "DropConstraint",
+    "DropFeature",
+    "Expression",
+    "Generate",
+    "Insert",
+    "Merge",
+    "Optimize",
+    "Path",
+    "Query",
+    "RenameColumn",
+    "Reorg",
+    "Restore",
+    "Select",
+    "SetComment",
+    "SetProperties",
+    "Show",
+    "Source",
+    "Statement",
+    "TableName",
+    "TimeTravel",
+    "UnsetProperties",
+    "Update",
+    "Vacuum",
+    "Values",
+]
+
+#: The parts of a column's name, `a.b` as ("a", "b").
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Spark SQL of one value, with its place in the statement."""
+
+    text: str
+    pos: int
+
+
+@dataclass(frozen=True)
+class Default:
+    """`DEFAULT` in the place of a value."""
+
+
+@dataclass(frozen=True)
+class TimeTravel:
+    """A version, or a moment: a text of digits `yyyyMMddHHmmssSSS`, or an expression."""
+
+    version: int | None = None
+    digits: str | None = None
+    moment: Expression | None = None
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table: by a name that the caller gives a meaning, or by its place (``delta.`place` ``)."""
+
+    name: str
+    by_path: bool
+    pos: int
+    at: TimeTravel | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """`table_changes(..)`: the change data feed between two versions or moments, both included."""
+
+    table: TableName
+    start: int | str
+    end: int | str | None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in the engine's own SQL; `parts` is its text, with records where Delta's syntax names a table."""
+
+    text: str
+    parts: tuple[str | TableName | Changes, ...]
+    #: Every other name in it, in lower case: which of the caller's tables it may speak of.
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Values:
+    """`VALUES (..), (..)`, in Spark SQL."""
+
+    rows: tuple[tuple[Expression | Default, ...], ...]
+    pos: int
+
+
+Source: TypeAlias = Query | Values | TableName
+
+
+@dataclass(frozen=True)
+class Select:
+    """A query on its own."""
+
+    query: Query
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT in all its forms; `mode` says which rows end."""
+
+    target: TableName
+    source: Source
+    mode: Literal["append", "overwrite", "where", "using", "on"] = "append"
+    columns: tuple[str, ...] = ()
+    by_name: bool = False
+    partition: tuple[tuple[str, Expression | None], ...] = ()
+    condition: Expression | None = None
+    using: tuple[str, ...] = ()
+    target_alias: str | None = None
+    source_alias: str | None = None
+    evolve: bool = False
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE, and TRUNCATE TABLE."""
+
+    target: TableName
+    alias: str | None
+    where: Expression | None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`column = value`."""
+
+    column: Path
+    value: Expression | Default
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE."""
+
+    target: TableName
+    alias: str | None
+    assignments: tuple[Assignment, ...]
+    where: Expression | None
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One WHEN of a MERGE; no assignments with `update` or `insert` mean all columns (`*`)."""
+
+    rows: Literal["matched", "not_matched", "not_matched_by_source"]
+    action: Literal["update", "delete", "insert"]
+    condition: Expression | None
+    assignments: tuple[Assignment, ...] | None
+
+
+@dataclass(frozen=True)
+class Merge:
+    """MERGE."""
+
+    target: TableName
+    alias: str | None
+    source: Source
+    source_alias: str | None
+    on: Expression
+    clauses: tuple[Clause, ...]
+    evolve: bool
+    #: The names of a query's columns, `AS s (a, b)`.
+    source_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """CREATE or REPLACE TABLE, from columns or from a query."""
+
+    target: TableName
+    #: `replace` needs a table that is there, `create_or_replace` does not.
+    mode: Literal["create", "if_not_exists", "create_or_replace", "replace"]
+    columns: tuple[Field, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    comment: str | None = None
+    location: str | None = None
+    query: Source | None = None
+
+
+@dataclass(frozen=True)
+class Clone:
+    """CREATE TABLE .. SHALLOW CLONE."""
+
+    target: TableName
+    source: TableName
+    mode: Literal["create", "if_not_exists", "create_or_replace", "replace"]
+    properties: Mapping[str, str]
+    location: str | None
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """ADD COLUMNS: each with the path of the struct it goes into."""
+
+    fields: tuple[tuple[Path, Field], ...]
+
+
+@dataclass(frozen=True)
+class DropColumns:
+    """DROP COLUMNS."""
+
+    columns: tuple[Path, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """RENAME COLUMN."""
+
+    column: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class AlterColumn:
+    """ALTER COLUMN: one of type, nullable, comment and default (None drops it)."""
+
+    column: Path
+    what: Literal["type", "nullable", "comment", "default"]
+    value: DataType | bool | str | Expression | None
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    """SET TBLPROPERTIES."""
+
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class UnsetProperties:
+    """UNSET TBLPROPERTIES."""
+
+    keys: tuple[str, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class SetComment:
+    """COMMENT ON TABLE."""
+
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class AddConstraint:
+    """ADD CONSTRAINT .. CHECK."""
+
+    name: str
+    check: Expression
+
+
+@dataclass(frozen=True)
+class DropConstraint:
+    """DROP CONSTRAINT."""
+
+    name: str
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class DropFeature:
+    """DROP FEATURE."""
+
+    feature: str
+    truncate_history: bool
+
+
+@dataclass(frozen=True)
+class ClusterBy:
+    """CLUSTER BY; no columns stand for NONE."""
+
+    columns: tuple[Path, ...]
+
+
+Change: TypeAlias = (
+    AddColumns
+    | DropColumns
+    | RenameColumn
+    | AlterColumn
+    | SetProperties
+    | UnsetProperties
+    | SetComment
+    | AddConstraint
+    | DropConstraint
+    | DropFeature
+    | ClusterBy
+)
+
+
+@dataclass(frozen=True)
+class Alter:
+    """ALTER TABLE, and COMMENT ON TABLE."""
+
+    target: TableName
+    change: Change
+
+
+@dataclass(frozen=True)
+class Optimize:
+    """OPTIMIZE."""
+
+    target: TableName
+    full: bool
+    where: Expression | None
+    zorder_by: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Reorg:
+    """REORG TABLE; `upgrade` is the version of Iceberg compatibility, None for PURGE."""
+
+    target: TableName
+    where: Expression | None
+    upgrade: int | None
+
+
+@dataclass(frozen=True)
+class Vacuum:
+    """VACUUM; without LITE or FULL it is FULL, as in Spark."""
+
+    target: TableName
+    lite: bool
+    hours: float | None
+    dry_run: bool
+    inventory: Source | None
+
+
+@dataclass(frozen=True)
+class Restore:
+    """RESTORE."""
+
+    target: TableName
+    at: TimeTravel
+
+
+@dataclass(frozen=True)
+class Describe:
+    """DESCRIBE DETAIL, HISTORY and TABLE."""
+
+    target: TableName
+    what: Literal["detail", "history", "table"]
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW TBLPROPERTIES, COLUMNS and PARTITIONS."""
+
+    target: TableName
+    what: Literal["properties", "columns", "partitions"]
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Convert:
+    """CONVERT TO DELTA."""
+
+    place: str
+    statistics: bool
+    partition_by: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Generate:
+    """GENERATE symlink_format_manifest."""
+
+    target: TableName
+
+
+Statement: TypeAlias = (
+    Select
+    | Insert
+    | Delete
+    | Update
+    | Merge
+    | CreateTable
+    | Clone
+    | Alter
+    | Optimize
+    | Reorg
+    | Vacuum
+    | Restore
+    | Describe
+    | Show
+    | Convert
+    | Generate
+)

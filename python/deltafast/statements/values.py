@@ -1,0 +1,82 @@
+"""Values of a statement, in Spark's meaning: bound, cast as Spark stores them, evaluated by the core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pyarrow as pa
+
+from deltafast import _core
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr import syntax, types
+from deltafast.expr.binder import Binder
+from deltafast.expr.demands import bound_value
+from deltafast.expr.parser import parse
+from deltafast.expr.tree import Lit
+from deltafast.reader import RecordBatchReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from deltafast.expr.syntax import Syntax
+    from deltafast.expr.types import DataType
+    from deltafast.statements.tree import Expression
+
+__all__ = ["cell", "column", "moment"]
+
+_NOTHING: Final = types.Struct(())
+
+
+def moment(value: Expression, zone: str) -> datetime:
+    """The moment behind TIMESTAMP AS OF.
+
+    Raises:
+        InvalidArgumentError: It is none, or null.
+    """
+    found = cell(value.text, types.TIMESTAMP, zone)
+    if found is None:
+        message = f"{value.text!r} is no moment in time"
+        raise InvalidArgumentError(message)
+    return cast("datetime", found)
+
+
+def cell(text: str, kind: DataType, zone: str) -> Any:
+    """One value of a type, as Python has it."""
+    return _value(parse(text, zone=zone), text, kind, zone)
+
+
+def column(texts: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str) -> Any:
+    """Values of a type as an Arrow array, None for null."""
+    return pa.array([None if text is None else cell(text, kind, zone) for text in texts], arrow)
+
+
+def _value(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
+    """Constructors of nested types are taken apart here; the core has scalars."""
+    match node, kind:
+        case syntax.Func("array", args), types.Array(element=element):
+            return [_value(arg, text, element, zone) for arg in args]
+        case syntax.Func("map", args), types.Map(key=key, value=value) if len(args) % 2 == 0:
+            pairs = zip(args[::2], args[1::2], strict=True)
+            return [(_value(k, text, key, zone), _value(v, text, value, zone)) for k, v in pairs]
+        case syntax.Func("struct", args), types.Struct(fields=fields) if len(args) == len(fields):
+            named = zip(fields, args, strict=True)
+            return {field.name: _value(arg, text, field.type, zone) for field, arg in named}
+        case syntax.Func("named_struct", args), types.Struct(fields=fields) if len(args) == 2 * len(fields):
+            # Stored by place, whatever the names.
+            named = zip(fields, args[1::2], strict=True)
+            return {field.name: _value(arg, text, field.type, zone) for field, arg in named}
+        case _:
+            return _scalar(node, text, kind, zone)
+
+
+def _scalar(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
+    bound = bound_value(Binder(_NOTHING, text, zone=zone), node, text, kind)
+    if isinstance(bound.expr, Lit) and (bound.expr.value is None or bound.expr.type in _PLAIN):
+        return bound.expr.value
+    one = cast("Any", pa.table({"nothing": pa.nulls(1)}))
+    return RecordBatchReader(_core.evaluate(bound.to_json(), one)).read_all().column(0)[0].as_py()
+
+
+#: Types whose literals are kept as Python values of the same meaning.
+_PLAIN: Final = (types.BOOLEAN, types.BYTE, types.SHORT, types.INTEGER, types.LONG, types.STRING)
