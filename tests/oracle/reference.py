@@ -87,6 +87,10 @@ class Reference:
         """Run a statement."""
         self._spark.sql(text).collect()
 
+    def answer(self, text: str) -> pa.Table:
+        """Run a statement and give what it answers."""
+        return arrow(self._spark.sql(text))
+
     @contextlib.contextmanager
     def configured(self, settings: dict[str, str]) -> Iterator[None]:
         """Set these session settings during the block."""

@@ -28,6 +28,11 @@ def test_importing_loads_no_other_library(code):
     assert modules_after(code).isdisjoint(HEAVY)
 
 
+def test_reading_a_statement_loads_no_other_library():
+    code = "from deltafast.statements.reading import read_statement as read\nread('DELETE FROM t WHERE a = 1')"
+    assert modules_after(code).isdisjoint(HEAVY)
+
+
 def test_opening_a_table_loads_no_other_library(events_path):
     code = f"""
 from deltafast import DeltaTable

@@ -97,6 +97,23 @@ def test_the_section_on_deltalake_runs():
 
 
 @pytest.mark.usefixtures("folder")
+def test_the_section_on_sql_runs():
+    (block,) = [block for block in BLOCKS if "deltafast.sql" in block]
+    names = {"deltafast": deltafast, "DeltaTable": deltafast.DeltaTable}
+    exec(block, names)
+    assert [commit["operation"] for commit in names["events"].history(3)] == ["DELETE", "UPDATE", "WRITE"]
+    assert names["events"].count() == 12
+
+
+def test_the_example_of_the_document_on_sql_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "sql.md").read_text("utf-8"), flags=re.DOTALL)
+    exec(block, {})
+    expected = "[{'day': datetime.date(2026, 1, 1), 's': 9.5}, {'day': datetime.date(2026, 1, 2), 's': 0.0}]"
+    assert capsys.readouterr().out.splitlines() == [expected, "2"]
+
+
+@pytest.mark.usefixtures("folder")
 def test_the_section_on_writing_runs():
     names = {name: getattr(deltafast, name) for name in ("DeltaTable", "Field", "Schema", "write_deltalake")}
     exec(BLOCKS[2], {**names, "pa": pa, "dt": dt})

@@ -181,7 +181,8 @@ class TestInsert:
         )
         sql(
             f"INSERT INTO {place} VALUES (1 + 1, DATE'2026-01-31', '2026-01-31 12:00:00', 1.005, X'1F', "
-            "concat('a', 'b'), array(1, 2 * 2), map('k', 3), named_struct('x', 1, 'y', 'z'), 1 < 2, TIMESTAMP_NTZ'2026-01-31 12:00:00')"
+            "concat('a', 'b'), array(1, 2 * 2), "
+            "map('k', 3), named_struct('x', 1, 'y', 'z'), 1 < 2, TIMESTAMP_NTZ'2026-01-31 12:00:00')"
         )
         (row,) = DeltaTable(tmp_path / "v").to_pyarrow_table().to_pylist()
         assert row == {

@@ -186,7 +186,9 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(describe.target)
     if describe.what == "detail":
         detail = table.detail()
-        return answer([detail | {"properties": list(detail["properties"].items())}], _DETAIL)
+        features = {*detail["tableFeatures"], *_implied(table)}
+        given = {"properties": list(detail["properties"].items()), "tableFeatures": sorted(features)}
+        return answer([detail | given], _DETAIL)
     if describe.what == "history":
         return answer([_commit(entry) for entry in table.history(describe.limit)], _HISTORY)
     names = ("col_name", "data_type", "comment")
@@ -203,6 +205,24 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
     return answer(
         [dict(zip(names, row, strict=True)) for row in rows], pa.schema([(name, pa.string()) for name in names])
     )
+
+
+#: What writers of an old version have to know, from this version on.
+_LEGACY = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+    5: ("columnMapping",),
+    6: ("identityColumns",),
+}
+
+
+def _implied(table: DeltaTable) -> list[str]:
+    """The features that a protocol without lists stands for."""
+    protocol = table.protocol()
+    if protocol.writer_features is not None:
+        return []
+    return [name for version, names in _LEGACY.items() if version <= protocol.min_writer_version for name in names]
 
 
 def _commit(entry: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,199 @@
+"""The same statements by deltafast.sql and by delta-spark, each on its own table: the same rows, schema, properties."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import deltafast
+from deltafast import DeltaTable
+
+if TYPE_CHECKING:
+    import pathlib
+
+    import pyarrow as pa
+
+    from .reference import Reference
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+#: By script; `{t}` is the table, `{u}` another. A statement that begins with `!` must fail on both sides.
+SCRIPTS: dict[str, list[str]] = {
+    "rows": [
+        "CREATE TABLE {t} (id BIGINT NOT NULL, name STRING COMMENT 'n', d DATE, x DECIMAL(8,2), f DOUBLE) USING delta",
+        "INSERT INTO {t} VALUES (1, 'a', DATE'2026-01-01', 1.005, 1), (2, NULL, NULL, NULL, 1e3)",
+        "INSERT INTO {t} VALUES (3, 'c', '2026-02-03', 12, 2.5)",
+        "!INSERT INTO {t} VALUES ('abc', 'c', NULL, 12, 2.5)",
+        "!INSERT INTO {t} VALUES (4)",
+        "!INSERT INTO {t} VALUES (NULL, 'c', NULL, 12, 2.5)",
+        "INSERT INTO {t} (f, id) VALUES (0.5, 4)",
+        "INSERT INTO {t} SELECT id + 10, name || 'x', d, x, f FROM {t}",
+        "INSERT INTO {t} BY NAME SELECT 1.5 AS x, 20 AS id",
+        "UPDATE {t} SET name = upper(name), f = f * 2 WHERE id BETWEEN 1 AND 3",
+        "UPDATE {t} AS s SET s.x = s.id WHERE s.id > 10 AND s.name IS NOT NULL",
+        'UPDATE {t} SET name = "it\'s" WHERE id = 12',
+        "DELETE FROM {t} WHERE d <=> NULL AND f = 2000",
+        "DELETE FROM {t} AS s WHERE s.name LIKE 'A%'",
+        "INSERT INTO {t} REPLACE WHERE id > 12 SELECT 30, 'r', NULL, NULL, NULL",
+        "INSERT OVERWRITE {t} SELECT id, name, d, x, f FROM {t} WHERE id < 20",
+        "RESTORE TABLE {t} TO VERSION AS OF 2",
+        "TRUNCATE TABLE {t}",
+    ],
+    "columns": [
+        (
+            "CREATE TABLE {t} (id INT NOT NULL, s STRUCT<a: INT, b: STRING>, v VARCHAR(3), arr ARRAY<INT>) USING delta "
+            "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true', k = 1)"
+        ),
+        "INSERT INTO {t} VALUES (1, named_struct('a', 1, 'b', 'x'), 'abc', array(1, 2))",
+        "!INSERT INTO {t} VALUES (1, named_struct('a', 1, 'b', 'x'), 'abcd', array(1, 2))",
+        "ALTER TABLE {t} ADD COLUMNS (n INT COMMENT 'new', m MAP<STRING, DOUBLE>)",
+        "ALTER TABLE {t} ADD COLUMN s.c DATE",
+        "ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT",
+        "ALTER TABLE {t} RENAME COLUMN n TO `long name`",
+        "ALTER TABLE {t} RENAME COLUMN s.a TO z",
+        "ALTER TABLE {t} DROP COLUMN arr",
+        "ALTER TABLE {t} ALTER COLUMN id COMMENT 'the key'",
+        "ALTER TABLE {t} ALTER COLUMN id DROP NOT NULL",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 40 days', k2 = 'w')",
+        "ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS ('k', 'none')",
+        "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id > 0)",
+        "!INSERT INTO {t} (id) VALUES (-1)",
+        "INSERT INTO {t} (id, `long name`) VALUES (2, 1 << 33)",
+        "ALTER TABLE {t} DROP CONSTRAINT positive",
+        "!ALTER TABLE {t} DROP CONSTRAINT positive",
+        "ALTER TABLE {t} DROP CONSTRAINT IF EXISTS positive",
+        "CREATE OR REPLACE TABLE {t} (a STRING) USING delta",
+        "INSERT INTO {t} VALUES ('x'), (1)",
+    ],
+    "generated": [
+        (
+            "CREATE TABLE {t} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 2), a INT, "
+            "g INT GENERATED ALWAYS AS (a * 2), z STRING DEFAULT 'dflt', p STRING) USING delta PARTITIONED BY (p) "
+            "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+        ),
+        "INSERT INTO {t} (a, p) VALUES (1, 'x')",
+        "INSERT INTO {t} (a, z, p) VALUES (2, DEFAULT, 'y')",
+        "UPDATE {t} SET z = DEFAULT, a = a + 1",
+        "INSERT INTO {t} (a, g, p) VALUES (3, 6, 'x')",
+        "!INSERT INTO {t} (a, g, p) VALUES (3, 7, 'x')",
+        "!INSERT INTO {t} (id, a) VALUES (3, 7)",
+        "ALTER TABLE {t} ALTER COLUMN z SET DEFAULT concat('a', 'b')",
+        "INSERT INTO {t} (a) VALUES (9)",
+        "ALTER TABLE {t} ALTER COLUMN z DROP DEFAULT",
+        "INSERT INTO {t} (a) VALUES (10)",
+    ],
+    "partitions": [
+        "CREATE TABLE {t} USING delta PARTITIONED BY (p) COMMENT 'c' AS SELECT 1 AS id, 'x' AS p UNION ALL SELECT 2, 'y'",
+        "!CREATE TABLE {t} USING delta AS SELECT 1 AS id",
+        "CREATE TABLE IF NOT EXISTS {t} (z INT) USING delta",
+        "INSERT INTO {t} PARTITION (p = 'z') VALUES (3)",
+        "INSERT INTO {t} PARTITION (p = 'z') SELECT 4",
+        "DELETE FROM {t} WHERE p = 'y'",
+        "OPTIMIZE {t} WHERE p = 'z'",
+        "CREATE TABLE {u} SHALLOW CLONE {t} VERSION AS OF 1",
+        "ALTER TABLE {u} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+    ],
+}
+QUERIES = [
+    "SELECT count(*) AS n, max(id) AS m FROM {t}",
+    "SELECT id FROM {t} VERSION AS OF 1 ORDER BY id",
+    "SELECT id FROM {t} FOR VERSION AS OF 2 AS a WHERE a.id > 1 ORDER BY id",
+    "WITH a AS (SELECT * FROM {t}) SELECT b.id FROM a JOIN {t} VERSION AS OF 1 AS b ON a.id = b.id ORDER BY 1",
+]
+ANSWERS = ["DESCRIBE DETAIL {t}", "DESCRIBE HISTORY {t}", "DESCRIBE HISTORY {t} LIMIT 1", "SHOW TBLPROPERTIES {t}"]
+
+
+def state(folder: pathlib.Path) -> dict[str, Any]:
+    """Return what a table is and holds."""
+    table = DeltaTable(folder)
+    metadata = table.metadata()
+    rows = sorted(json.dumps(row, default=str, sort_keys=True) for row in table.to_pyarrow_table().to_pylist())
+    private = ("delta.rowTracking.", "delta.columnMapping.maxColumnId")
+    return {
+        "rows": rows,
+        "schema": [told(json.loads(field.to_json())) for field in table.schema().fields],
+        "partitions": metadata.partition_columns,
+        "properties": {k: v for k, v in metadata.configuration.items() if not k.startswith(private)},
+        "description": metadata.description or None,
+    }
+
+
+def told(node: Any) -> Any:
+    """Return a field without what each writer chooses for itself."""
+    if isinstance(node, dict):
+        own = ("physicalName", "columnMapping.id", "EXISTS_DEFAULT")
+        return {key: told(value) for key, value in node.items() if not key.endswith(own)}
+    return [told(item) for item in node] if isinstance(node, list) else node
+
+
+def tried(run: Any, text: str) -> tuple[bool, str]:
+    """Return whether a statement fails, and with what."""
+    try:
+        run(text)
+    except Exception as error:  # noqa: BLE001 - that both sides fail is what is compared
+        return True, str(error)[:300]
+    return False, ""
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_same_statements_leave_the_same_table(name: str, spark: Reference, tmp_path: pathlib.Path) -> None:
+    differences: list[str] = []
+    for number, script in enumerate(SCRIPTS[name]):
+        text = script.removeprefix("!")
+        places = {side: {name: f"delta.`{tmp_path}/{side}-{name}`" for name in "tu"} for side in ("ours", "theirs")}
+        ours, theirs = (
+            tried(run, text.format(**places[side])) for side, run in (("ours", deltafast.sql), ("theirs", spark.sql))
+        )
+        if ours[0] != theirs[0] or ours[0] != script.startswith("!"):
+            differences.append(f"{number} {text}: ours {ours}, theirs {theirs}")
+        for which in "tu":
+            folders = [tmp_path / f"{side}-{which}" for side in ("ours", "theirs")]
+            if any(folder.exists() for folder in folders):
+                found, expected = (state(folder) for folder in folders)
+                differences += [
+                    f"{number} {text}: {key} of {which}: ours {found[key]}, theirs {expected[key]}"
+                    for key in found
+                    if found[key] != expected[key]
+                ]
+        if differences:
+            break
+    assert not differences, "\n".join(differences)
+
+
+def test_queries_and_answers_are_the_same(spark: Reference, tmp_path: pathlib.Path) -> None:
+    place = f"delta.`{tmp_path}`"
+    deltafast.sql(f"CREATE TABLE {place} (id INT) TBLPROPERTIES (a = 'b')")
+    for number in range(1, 4):
+        deltafast.sql(f"INSERT INTO {place} VALUES ({number})")
+    for query in QUERIES:
+        text = query.format(t=place)
+        assert deltafast.sql(text).read_all().to_pylist() == spark.answer(text).to_pylist(), query
+    for answer in ANSWERS:
+        text = answer.format(t=place)
+        ours, theirs = deltafast.sql(text).read_all(), spark.answer(text)
+        assert ours.column_names == theirs.column_names, answer
+        assert comparable(ours) == comparable(theirs), answer
+    for text in (f"DELETE FROM {place} WHERE id = 1", f"UPDATE {place} SET id = id + 1"):
+        ours = deltafast.sql(text).read_all()
+        theirs = spark.answer(text)
+        assert ours.column_names == theirs.column_names
+        assert ours.num_rows == theirs.num_rows == 1
+    text = f"RESTORE TABLE {place} TO VERSION AS OF 1"
+    assert set(deltafast.sql(text).read_all().column_names) == set(spark.answer(text).column_names)
+    text = f"OPTIMIZE {place}"
+    ours, theirs = deltafast.sql(text).read_all(), spark.answer(text)
+    assert ours.column_names == theirs.column_names
+    assert {field.name for field in ours.schema.field("metrics").type} <= {
+        field.name for field in theirs.schema.field("metrics").type
+    }
+
+
+def comparable(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows without what each side spells in its own way."""
+    rows = table.to_pylist()
+    for row in rows:
+        for key in ("location", "timestamp", "lastModified", "createdAt", "userId", "userName"):
+            row.pop(key, None)
+    return rows
