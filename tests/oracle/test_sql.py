@@ -64,8 +64,6 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE {t} DROP CONSTRAINT positive",
         "!ALTER TABLE {t} DROP CONSTRAINT positive",
         "ALTER TABLE {t} DROP CONSTRAINT IF EXISTS positive",
-        "CREATE OR REPLACE TABLE {t} (a STRING) USING delta",
-        "INSERT INTO {t} VALUES ('x'), (1)",
     ],
     "generated": [
         (
@@ -85,7 +83,7 @@ SCRIPTS: dict[str, list[str]] = {
         "INSERT INTO {t} (a) VALUES (10)",
     ],
     "partitions": [
-        "CREATE TABLE {t} USING delta PARTITIONED BY (p) COMMENT 'c' AS SELECT 1 AS id, 'x' AS p UNION ALL SELECT 2, 'y'",
+        "CREATE TABLE {t} USING delta PARTITIONED BY (p) AS SELECT 1 AS id, 'x' AS p UNION SELECT 2, 'y'",
         "!CREATE TABLE {t} USING delta AS SELECT 1 AS id",
         "CREATE TABLE IF NOT EXISTS {t} (z INT) USING delta",
         "INSERT INTO {t} PARTITION (p = 'z') VALUES (3)",
