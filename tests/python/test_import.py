@@ -7,7 +7,20 @@ import pytest
 
 import deltafast
 
-HEAVY = ("pyarrow", "duckdb", "sqlglot", "polars", "pandas", "numpy", "fsspec", "obstore", "tqdm")
+HEAVY = (
+    "pyarrow",
+    "duckdb",
+    "click",
+    "rich",
+    "matplotlib",
+    "sqlglot",
+    "polars",
+    "pandas",
+    "numpy",
+    "fsspec",
+    "obstore",
+    "tqdm",
+)
 
 
 def modules_after(code: str) -> set[str]:

@@ -3,6 +3,7 @@
 import datetime as dt
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import deltafast
+from deltafast.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -111,6 +113,16 @@ def test_the_example_of_the_document_on_sql_runs(tmp_path, monkeypatch, capsys):
     exec(block, {})
     expected = "[{'day': datetime.date(2026, 1, 1), 's': 9.5}, {'day': datetime.date(2026, 1, 2), 's': 0.0}]"
     assert capsys.readouterr().out.splitlines() == [expected, "2"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_section_on_the_command_line_runs(capsys):
+    (block,) = re.findall(r"```console\n(deltafast info.*?)```", README, flags=re.DOTALL)
+    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert len(lines) == 4
+    assert [main(line[1:]) for line in lines] == [0, 0, 0, 0]
+    assert "events is well" in capsys.readouterr().out
+    assert Path("layout.svg").exists()
 
 
 @pytest.mark.usefixtures("folder")

@@ -1,0 +1,379 @@
+"""What the command line can do."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deltafast.cli import show
+from deltafast.convert import moment
+from deltafast.exceptions import DeltaError, InvalidArgumentError, TableNotFoundError, VersionNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from deltafast.table import DeltaTable
+
+__all__ = ["run"]
+
+_INTERRUPTED = 130
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run one command and give its exit code; errors are one line."""
+    given = None if arguments is None else list(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code = commands.main(given, "deltafast", standalone_mode=False)
+    except click.exceptions.Abort:
+        return _fail("interrupted", _INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except KeyboardInterrupt:
+        return _fail("interrupted", _INTERRUPTED)
+    except (InvalidArgumentError, TableNotFoundError, VersionNotFoundError) as error:
+        return _fail(str(error), 2)
+    except DeltaError as error:
+        return _fail(str(error), 1)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"{click.style('error:', fg='red')} {' '.join(message.split())}", err=True)
+    return code
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"{click.style('warning:', fg='yellow')} {' '.join(str(message).split())}", err=True)
+
+
+def _options(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | None:
+    """`KEY=VALUE` of each."""
+    out: dict[str, str] = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            message = f"{item!r} is no KEY=VALUE"
+            raise click.BadParameter(message)
+        out[key] = value
+    return out or None
+
+
+_STORAGE = click.option(
+    "--storage-option", "-o", "storage", multiple=True, metavar="KEY=VALUE", callback=_options, help="For the store."
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+_VERSION = click.option("--version", "-v", type=int, help="An older version.")
+
+
+def _about_a_table(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("table")(_STORAGE(_JSON(command)))
+
+
+def _open(table: str, storage: dict[str, str] | None, version: int | None = None) -> DeltaTable:
+    from deltafast.table import DeltaTable
+
+    return DeltaTable(table, version, storage_options=storage)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="deltafast", prog_name="deltafast")
+def commands() -> None:
+    """Delta Lake tables: look at them, query them, keep them in order."""
+
+
+@commands.command()
+@_about_a_table
+@_VERSION
+def info(table: str, storage: dict[str, str] | None, as_json: bool, version: int | None) -> None:
+    """What a table is: schema, size, properties, features."""
+    opened = _open(table, storage, version)
+    detail: dict[str, Any] = opened.detail()
+    detail["version"] = opened.version()
+    fields = [
+        {
+            "name": field.name,
+            "type": _type_text(field),
+            "nullable": field.nullable,
+            "comment": field.metadata.get("comment"),
+        }
+        for field in opened.schema().fields
+    ]
+    if as_json:
+        show.machine(detail | {"schema": fields})
+        return
+    from deltafast.layout_picture import size_text
+
+    said = {
+        "table": detail["location"],
+        "name": detail["name"],
+        "description": detail["description"],
+        "version": f"{detail['version']} of {show.text(detail['lastModified'])} UTC",
+        "files": f"{detail['numFiles']:,}",
+        "size": size_text(detail["sizeInBytes"]),
+        "partitioned by": ", ".join(detail["partitionColumns"]),
+        "clustered by": ", ".join(detail["clusteringColumns"]),
+        "protocol": f"reader {detail['minReaderVersion']}, writer {detail['minWriterVersion']}",
+        "features": ", ".join(detail["tableFeatures"]),
+        **detail["properties"],
+    }
+    show.facts({name: value for name, value in said.items() if value})
+    values = [[f["name"], f["type"], "" if f["nullable"] else "NOT NULL", f["comment"]] for f in fields]
+    show.rows(["column", "type", "", "comment"], values)
+
+
+def _type_text(field: Any) -> str:
+    from deltafast.expr.types import sql_name, type_from_json
+    from deltafast.schema import VariantType
+
+    if isinstance(field.type, VariantType):
+        return "VARIANT"
+    import json
+
+    return sql_name(type_from_json(json.loads(field.to_json())["type"]))
+
+
+@commands.command()
+@_about_a_table
+@click.option("--limit", "-n", type=click.IntRange(1), help="At most so many commits.")
+def history(table: str, storage: dict[str, str] | None, as_json: bool, limit: int | None) -> None:
+    """What was done to a table, newest first."""
+    entries = _open(table, storage).history(limit)
+    if as_json:
+        show.machine(entries)
+        return
+    names = ["version", "time", "operation", "parameters", "figures"]
+    values = [
+        [
+            entry.get("version"),
+            None if entry.get("timestamp") is None else moment(entry["timestamp"]),
+            entry.get("operation"),
+            _pairs(entry.get("operationParameters")),
+            _pairs(entry.get("operationMetrics"), brief=True),
+        ]
+        for entry in entries
+    ]
+    show.rows(names, values)
+
+
+def _pairs(texts: dict[str, Any] | None, *, brief: bool = False) -> str:
+    """Names and values but for empty ones; `brief` leaves out zeros and times, too."""
+    given = {key: value for key, value in (texts or {}).items() if value not in (None, "", "[]", "{}")}
+    if brief:
+        given = {key: value for key, value in given.items() if value != "0" and not key.endswith("Ms")}
+    return ", ".join(f"{key}={value}" for key, value in given.items())
+
+
+@commands.command()
+@_about_a_table
+@_VERSION
+@click.option("--where", "-w", help="Only files that may hold such rows (Spark SQL).")
+@click.option("--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="At most so many files.")
+def files(
+    table: str, storage: dict[str, str] | None, as_json: bool, version: int | None, where: str | None, limit: int
+) -> None:
+    """The files of a table, with partition values, rows and deletions."""
+    opened = _open(table, storage, version)
+    parts = [f"partition.{name}" for name in opened.metadata().partition_columns]
+    wanted = ["path", "size_bytes", "num_records", "deletion_vector.cardinality", *parts]
+    found = opened.get_add_actions(flatten=True, columns=wanted, predicate=where).select(wanted)
+    shown = ["path", "bytes", "rows", "deleted", *opened.metadata().partition_columns]
+    _table(found.rename_columns(shown).slice(0, limit), as_json, more=found.num_rows - limit)
+
+
+@commands.command()
+@_about_a_table
+@_VERSION
+@click.option("--rows", "-n", type=click.IntRange(1), default=10, show_default=True, help="So many rows.")
+@click.option("--columns", "-c", help="Names with commas between.")
+@click.option("--where", "-w", help="Only such rows (Spark SQL).")
+def head(
+    table: str,
+    storage: dict[str, str] | None,
+    as_json: bool,
+    version: int | None,
+    rows: int,
+    columns: str | None,
+    where: str | None,
+) -> None:
+    """Some rows of a table."""
+    opened = _open(table, storage, version)
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    _table(opened.to_pyarrow_table(columns=names, filters=where, limit=rows), as_json)
+
+
+@commands.command()
+@click.argument("text")
+@click.option(
+    "--table", "-t", "named", multiple=True, metavar="NAME=PLACE", callback=_options, help="What a name means."
+)
+@click.option(
+    "--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="Show at most so many rows."
+)
+@_STORAGE
+@_JSON
+def sql(text: str, named: dict[str, str] | None, limit: int, storage: dict[str, str] | None, as_json: bool) -> None:
+    """Run one statement: Delta's SQL, or a query of DuckDB's.
+
+    Tables are named as delta.`PLACE`, or by a NAME that --table gives a place.
+    """
+    from deltafast.statements.run import sql as run_sql
+
+    tables: dict[str, Any] = {**(named or {})}
+    if taken := tables.keys() & {"storage_options", "commit_properties", "time_zone"}:
+        message = f"a table cannot be called {min(taken)}"
+        raise click.UsageError(message)
+    reader = run_sql(text, storage_options=storage, **tables)
+    if as_json:
+        show.machine([row for batch in reader for row in batch.to_pylist()])
+        return
+    found, more = _first(reader, limit)
+    if found.column_names:
+        _table(found, False, more=more)
+    else:
+        click.echo("done")
+
+
+def _first(reader: pa.RecordBatchReader, limit: int) -> tuple[pa.Table, int]:
+    """The first rows, and whether there are more."""
+    import pyarrow as pa
+
+    batches: list[Any] = []
+    rows = 0
+    for batch in reader:
+        batches.append(batch)
+        rows += batch.num_rows
+        if rows > limit:
+            break
+    return pa.Table.from_batches(batches, reader.schema).slice(0, limit), rows - limit
+
+
+def _table(found: pa.Table, as_json: bool, more: int = 0) -> None:
+    if as_json:
+        show.machine(found.to_pylist())
+        return
+    columns = [column.to_pylist() for column in found.columns]
+    show.rows(found.column_names, zip(*columns, strict=True) if columns else [])
+    if more > 0:
+        click.echo(f"... and more; --limit shows them (rows shown: {found.num_rows})")
+
+
+@commands.command()
+@_about_a_table
+@click.option("--where", "-w", help="Only partitions for which this holds (Spark SQL).")
+@click.option("--target-size", type=click.IntRange(1), help="Bytes of a file; the table's setting, else 100 MiB.")
+def optimize(
+    table: str, storage: dict[str, str] | None, as_json: bool, where: str | None, target_size: int | None
+) -> None:
+    """Pack small files into large ones."""
+    opened = _open(table, storage)
+    figures = opened.optimize.compact(where, target_size)
+    if as_json:
+        show.machine(figures | {"version": opened.version()})
+        return
+    removed, added = figures["numFilesRemoved"], figures["numFilesAdded"]
+    done = f"{removed:,} files became {added:,}, in version {opened.version()}" if removed else "nothing to pack"
+    click.echo(done)
+
+
+@commands.command()
+@_about_a_table
+@click.option(
+    "--dry-run/--delete", default=True, show_default=True, help="Only say what would be deleted, or delete it."
+)
+@click.option("--retain", "hours", type=float, help="Hours; the table's retention (7 days) if not given.")
+@click.option("--force", is_flag=True, help="Take fewer hours than the table's retention.")
+@click.option("--lite", is_flag=True, help="Go by the log, without looking at all files.")
+def vacuum(
+    table: str,
+    storage: dict[str, str] | None,
+    as_json: bool,
+    dry_run: bool,
+    hours: float | None,
+    force: bool,
+    lite: bool,
+) -> None:
+    """Delete files that no version needs any more."""
+    opened = _open(table, storage)
+    paths = opened.vacuum(hours, dry_run=dry_run, enforce_retention_duration=not force, full=not lite)
+    if as_json:
+        show.machine({"dry_run": dry_run, "files": paths})
+        return
+    for path in paths:
+        click.echo(path)
+    click.echo(f"{len(paths):,} files {'would be' if dry_run else 'were'} deleted", err=True)
+
+
+@commands.command()
+@_about_a_table
+def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> None:
+    """Write a checkpoint, from which readers begin."""
+    opened = _open(table, storage)
+    opened.create_checkpoint()
+    if as_json:
+        show.machine({"version": opened.version()})
+    else:
+        click.echo(f"checkpoint of version {opened.version()} written")
+
+
+@commands.command()
+@_about_a_table
+@click.option("--deep", is_flag=True, help="Read every row, so that damaged files are found.")
+def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool) -> int:
+    """Look for what ails a table, and say what to do. Exits with 1 where there is a problem."""
+    from deltafast.doctor import examine
+
+    found = examine(table, storage, deep=deep)
+    if as_json:
+        show.machine([dataclasses.asdict(finding) for finding in found])
+    else:
+        show.findings(found, table)
+    return 1 if any(finding.level == "problem" for finding in found) else 0
+
+
+@commands.command()
+@_about_a_table
+@_VERSION
+@click.option("--output", "-O", type=click.Path(dir_okay=False), help="Draw it: a file .svg, .png, .pdf or .html.")
+@click.option("--versions", type=click.IntRange(0), default=20, show_default=True, help="So many versions over time.")
+def layout(
+    table: str,
+    storage: dict[str, str] | None,
+    as_json: bool,
+    version: int | None,
+    output: str | None,
+    versions: int,
+) -> None:
+    """How a table lies: sizes, partitions, overlap of bounds, deletions, over versions."""
+    from deltafast.layout import measure
+
+    if output is not None:
+        _need_plots()
+    found = measure(_open(table, storage, version), versions=versions)
+    if output is not None:
+        from deltafast.layout_picture import draw
+
+        draw(found, output)
+    if as_json:
+        show.machine(found.to_dict())
+    elif output is None:
+        show.layout(found)
+    else:
+        click.echo(f"{output} written")
+
+
+def _need_plots() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("matplotlib") is None:
+        message = (
+            "pictures need matplotlib: pip install 'deltafast[layout]'; without --output the layout is shown as text"
+        )
+        raise click.UsageError(message)
