@@ -65,6 +65,21 @@ SCRIPTS: dict[str, list[str]] = {
         "!ALTER TABLE {t} DROP CONSTRAINT positive",
         "ALTER TABLE {t} DROP CONSTRAINT IF EXISTS positive",
     ],
+    "merge": [
+        "CREATE TABLE {t} (id INT, name STRING, n BIGINT) USING delta",
+        "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3), (4, NULL, 4)",
+        (
+            "MERGE INTO {t} AS t USING (SELECT id + 2 AS id, 's' AS name, 10 AS n FROM {t}) AS s ON t.id = s.id "
+            "WHEN MATCHED AND s.id = 4 THEN DELETE WHEN MATCHED THEN UPDATE SET name = s.name, n = t.n + s.n "
+            "WHEN NOT MATCHED AND s.id > 5 THEN INSERT (n, id) VALUES (s.n, s.id) "
+            'WHEN NOT MATCHED BY SOURCE AND t.name = "a" THEN UPDATE SET n = -1'
+        ),
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO {t} AS t USING (SELECT 6 AS id, true AS fresh) AS s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ),
+        "!MERGE INTO {t} AS t USING (SELECT 6 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nope = 1",
+    ],
     "generated": [
         (
             "CREATE TABLE {t} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 2), a INT, "

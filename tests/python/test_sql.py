@@ -371,6 +371,73 @@ class TestDeleteAndUpdate:
             sql("UPDATE t SET s.a = 1", t=DeltaTable(tmp_path / "s"))
 
 
+class TestMerge:
+    def changes(self):
+        return pa.table({"id": [2, 3, 9], "name": ["B", "gone", "new"], "amount": [20.0, None, 90.0]})
+
+    def test_every_kind_of_clause(self, table):
+        text = """
+            MERGE INTO t AS old USING changes AS new ON old.id = new.id
+            WHEN MATCHED AND new.name = "gone" THEN DELETE
+            WHEN MATCHED THEN UPDATE SET old.name = new.name, amount = old.amount + new.amount
+            WHEN NOT MATCHED BY TARGET THEN INSERT (id, name) VALUES (new.id, upper(new.name))
+            WHEN NOT MATCHED BY SOURCE AND old.id = 5 THEN DELETE
+            WHEN NOT MATCHED BY SOURCE AND old.id = 1 THEN UPDATE SET name = 'left'
+        """
+        found = sql(text, t=table, changes=self.changes()).to_pylist()
+        assert found == [{"num_affected_rows": 5, "num_updated_rows": 2, "num_deleted_rows": 2, "num_inserted_rows": 1}]
+        assert rows(table) == [
+            {"id": 1, "name": "left", "amount": 1.0},
+            {"id": 2, "name": "B", "amount": 22.0},
+            {"id": 4, "name": None, "amount": 4.0},
+            {"id": 9, "name": "NEW", "amount": None},
+        ]
+        assert operation(table) == "MERGE"
+        assert table.version() == 3
+
+    def test_stars_and_names_without_aliases(self, table):
+        text = "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        sql(text, t=table, s=self.changes())
+        assert [row["name"] for row in rows(table)] == ["a", "B", "gone", None, "e", "new"]
+
+    def test_places_and_a_query(self, table, tmp_path):
+        text = f"""
+            MERGE INTO delta.`{tmp_path}/t` AS t
+            USING (SELECT id + 100 AS id, 'q' AS name FROM delta.`{tmp_path}/t@v0`) AS s
+            ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)
+        """
+        assert sql(text)["num_inserted_rows"].to_pylist() == [2]
+        assert [row["id"] for row in rows(table)] == [1, 2, 3, 4, 5, 101, 102]
+
+    def test_values_with_names(self, table):
+        text = """
+            MERGE INTO t USING (VALUES (1, 'one'), (7, 'seven')) AS s (key, text) ON t.id = s.key
+            WHEN MATCHED THEN UPDATE SET name = s.text
+            WHEN NOT MATCHED THEN INSERT (id, name, amount) VALUES (key, text, DEFAULT)
+        """
+        sql(text, t=table)
+        assert [row["name"] for row in rows(table)] == ["one", "b", "c", None, "e", "seven"]
+
+    def test_schema_evolution(self, table):
+        more = pa.table({"id": [1], "fresh": [True]})
+        text = "INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+        sql(f"MERGE {text}", t=table, s=more)
+        assert "fresh" not in rows(table)[0]
+        sql(f"MERGE WITH SCHEMA EVOLUTION {text}", t=table, s=more)
+        assert [row["fresh"] for row in rows(table)] == [True, None, None, None, None]
+
+    def test_several_rows_for_one(self, table):
+        twice = pa.table({"id": [1, 1], "name": ["x", "y"]})
+        with pytest.raises(DeltaError):
+            sql("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name", t=table, s=twice)
+        assert table.version() == 2
+
+    def test_a_column_with_two_values(self, table):
+        text = "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = 'a', name = 'b'"
+        with pytest.raises(InvalidArgumentError, match="two values"):
+            sql(text, t=table, s=self.changes())
+
+
 class TestCreate:
     def test_columns_of_every_type(self, tmp_path):
         place = tmp_path / "c"

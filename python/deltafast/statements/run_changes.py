@@ -130,8 +130,9 @@ def _assigned(assignment: Assignment, table: DeltaTable, names: list[str]) -> st
 
 def _value(assignment: Assignment, name: str, table: DeltaTable, spell: Callable[[Expression], str]) -> str:
     if isinstance(assignment.value, Default):
-        field = next(field for field in table.schema().fields if field.name == name)
-        return default_of(field) or "NULL"
+        known = (field for field in table.schema().fields if field.name.lower() == name.lower())
+        field = next(known, None)
+        return "NULL" if field is None else default_of(field) or "NULL"
     return spell(assignment.value)
 
 
@@ -158,34 +159,34 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
         merge_schema=merge.evolve,
         commit_properties=tables.commit_properties,
     )
-    names = [name for name in (target, None if merge.target.by_path else merge.target.name) if name]
     for clause in merge.clauses:
-        builder = _with(builder, clause, table, names)
+        builder = _with(builder, clause, table)
     figures: dict[str, int | None] = builder.execute()
     changed = {kind: figures.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
     known = [value for value in changed.values() if value is not None]
     return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
 
 
-def _with(builder: Any, clause: Clause, table: DeltaTable, names: list[str]) -> Any:
+def _with(builder: Any, clause: Clause, table: DeltaTable) -> Any:
     condition = None if clause.condition is None else _unquoted(clause.condition)
-    base = f"when_{clause.rows}_{clause.action}"
-    if clause.action == "delete":
-        return getattr(builder, base)(condition)
+    add = getattr(builder, f"when_{clause.rows}_{clause.action}" + ("_all" if _is_star(clause) else ""))
     if clause.assignments is None:
-        return getattr(builder, f"{base}_all")(condition)
-    values: dict[str, str] = {}
-    for assignment in clause.assignments:
-        # With schema evolution a column may be new, so a name that the table lacks is the builder's to judge.
-        known = {field.name.lower() for field in table.schema().fields}
-        new = len(assignment.column) == 1 and assignment.column[0].lower() not in known
-        name = assignment.column[0] if new else _assigned(assignment, table, names)
-        values[name] = (
-            _unquoted(assignment.value)
-            if new and not isinstance(assignment.value, Default)
-            else _value(assignment, name, table, _unquoted)
+        return add(predicate=condition)
+    # The builder finds the columns: with schema evolution they may be new.
+    values = {
+        ".".join(f"`{part.replace('`', '``')}`" for part in assignment.column): _value(
+            assignment, assignment.column[-1], table, _unquoted
         )
-    return getattr(builder, base)(values, condition)
+        for assignment in clause.assignments
+    }
+    if len(values) < len(clause.assignments):
+        message = "a clause of the MERGE gives a column two values"
+        raise InvalidArgumentError(message)
+    return add(values, predicate=condition)
+
+
+def _is_star(clause: Clause) -> bool:
+    return clause.assignments is None and clause.action != "delete"
 
 
 def _unquoted(value: Expression) -> str:
