@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import DeltaError
-from deltafast.query import _connect
+from deltafast.query import connect
 
 if TYPE_CHECKING:
     import duckdb
@@ -113,7 +113,7 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
         DeltaError: As `DeltaTable.get_add_actions`.
     """
     files = table.get_add_actions(flatten=True)
-    connection = _connect()
+    connection = connect()
     connection.register("files", files)
     totals = _totals(connection)
     return Layout(
@@ -212,7 +212,7 @@ def _versions(table: DeltaTable, count: int) -> list[State]:
             there.load_as_version(version)
         except DeltaError:
             continue
-        connection = _connect()
+        connection = connect()
         names = ["size_bytes", "num_records", "deletion_vector.cardinality"]
         try:
             files = there.get_add_actions(flatten=True, columns=names)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from deltafast.table import DeltaTable
 
-__all__ = ["QueryBuilder", "relation"]
+__all__ = ["QueryBuilder", "connect", "relation"]
 
 _PINNED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -29,10 +29,11 @@ _PINNED: dict[str, str | bool | int | float | list[str]] = {
 
 def relation(table: DeltaTable, connection: duckdb.DuckDBPyConnection | None) -> duckdb.DuckDBPyRelation:
     """The table as a DuckDB relation on the connection, or on a private one."""
-    return (connection or _connect()).from_arrow(_source(table))
+    return (connection or connect()).from_arrow(_source(table))
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
+def connect() -> duckdb.DuckDBPyConnection:
+    """A private connection with pinned settings."""
     connection = duckdb.connect(":memory:", config=_PINNED)
     connection.execute("SET TimeZone = 'UTC'")
     return connection
@@ -62,7 +63,7 @@ class QueryBuilder:
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
-        self._connection = _connect()
+        self._connection = connect()
         self._tables: dict[str, Any] = {}
         for name, value in (session_config or {}).items():
             if not name.startswith("datafusion."):

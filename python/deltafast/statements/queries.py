@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from deltafast.convert import instant, moment
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.query import _connect, _source
+from deltafast.query import _source, connect
 from deltafast.statements.tree import Changes, Query, TableName
 from deltafast.table import DeltaTable
 
@@ -32,7 +32,7 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
     Raises:
         InvalidArgumentError: The engine does not take it.
     """
-    connection = _connect()
+    connection = connect()
     # Else a name that stands for nothing would be looked up among the variables of whoever called.
     connection.execute("SET python_enable_replacements = false")
     for name in tables.given:
