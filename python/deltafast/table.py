@@ -35,7 +35,7 @@ from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
     import duckdb
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from deltafast.progress import Progress
     from deltafast.raw import RawDeltaTable
     from deltafast.schema import ArrowSchemaExportable
+    from deltafast.stream import ChangeBatch
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
     from deltafast.writer import WriterProperties
 
@@ -720,6 +721,64 @@ class DeltaTable:
             allow_out_of_range,
         )
         return RecordBatchReader(stream)
+
+    def stream_changes(
+        self,
+        cursor: Mapping[str, Any] | None = None,
+        *,
+        feed: bool = False,
+        max_files: int | None = 1000,
+        max_bytes: int | None = None,
+        starting_version: int | Literal["latest"] | None = None,
+        on_change: Literal["error", "skip", "rows"] = "error",
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> Iterator[ChangeBatch]:
+        """Read what came to the table since a cursor, in batches, up to the newest version.
+
+        Without a cursor a stream begins with the rows of this handle's version, then goes on with later commits. Each
+        batch has the cursor behind it. Who keeps that in the same transaction as what is made of the rows (in the
+        commit's `custom_metadata`, where they go into a table) has each row exactly once; `docs/writing.md` shows how.
+        A batch never spans a change of the schema. Commits that only lay files out anew give no rows.
+
+        Protocol: "Change Data Files", "Add File and Remove File" (`dataChange`).
+
+        Args:
+            cursor: That of the last batch; None begins anew.
+            feed: Read the change data feed: changed and deleted rows too, with `_change_type`, `_commit_version` and
+                `_commit_timestamp`. Otherwise only rows of new files.
+            max_files: Files of a batch, at most; with `feed`, whole commits are taken.
+            max_bytes: Bytes of these files, at most; the first file (or commit) of a batch is taken whatever its size.
+            starting_version: Without a cursor, begin with the changes of this version, or behind the newest one
+                (`latest`), instead of with the rows that are there.
+            on_change: Without `feed`, what a commit is that deletes or changes rows: an error, nothing (`skip`), or all
+                rows of its new files (`rows`), copied ones included.
+            columns: Only these columns.
+            predicate: Only rows for which it is true; on the three columns of the feed with a `starting_version` only.
+
+        Returns:
+            Batches: `rows`, a pyarrow RecordBatchReader, and `cursor`, plain JSON. A batch without rows says that the
+            stream got on.
+
+        Raises:
+            InvalidArgumentError: The cursor is of another table or stream, or an argument is wrong.
+            VersionNotFoundError: Commits behind the cursor are gone from the log.
+            DeltaProtocolError: A commit changes rows and `on_change` is `error`.
+            ChangeDataNotRecordedError: The feed was off in one of the versions.
+        """
+        from deltafast.stream import stream_changes
+
+        return stream_changes(
+            self,
+            cursor,
+            feed=feed,
+            max_files=max_files,
+            max_bytes=max_bytes,
+            starting_version=starting_version,
+            on_change=on_change,
+            columns=columns,
+            predicate=predicate,
+        )
 
     # --- to other libraries ----------------------------------------------------------------------
 
