@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from deltafast.reader import RecordBatchReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from deltafast.expr.syntax import Syntax
     from deltafast.expr.types import DataType
@@ -72,11 +72,24 @@ def _value(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
 
 def _scalar(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
     bound = bound_value(Binder(_NOTHING, text, zone=zone), node, text, kind)
-    if isinstance(bound.expr, Lit) and (bound.expr.value is None or bound.expr.type in _PLAIN):
-        return bound.expr.value
+    if isinstance(bound.expr, Lit):
+        try:
+            return _python(bound.expr)
+        except (OverflowError, ValueError):  # a year that Python does not have
+            pass
     one = cast("Any", pa.table({"nothing": pa.nulls(1)}))
     return RecordBatchReader(_core.evaluate(bound.to_json(), one)).read_all().column(0)[0].as_py()
 
 
-#: Types whose literals are kept as Python values of the same meaning.
-_PLAIN: Final = (types.BOOLEAN, types.BYTE, types.SHORT, types.INTEGER, types.LONG, types.STRING)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _python(lit: Lit) -> Any:
+    """The value of a literal, which holds days and microseconds as numbers."""
+    if isinstance(lit.value, int):
+        if lit.type == types.DATE:
+            return _EPOCH.date() + timedelta(lit.value)
+        if lit.type in (types.TIMESTAMP, types.TIMESTAMP_NTZ):
+            found = _EPOCH + timedelta(microseconds=lit.value)
+            return found if lit.type == types.TIMESTAMP else found.replace(tzinfo=None)
+    return lit.value
