@@ -99,6 +99,7 @@ class TestCommands:
         assert run("optimize", place, "-w", "p = 'x'")[1] == "2 files became 1, in version 3\n"
         assert run("optimize", place, "-w", "p = 'x'")[1] == "nothing to pack\n"
         assert answer(run, "optimize", place)["numFilesAdded"] == 0
+        assert answer(run, "optimize", place, "--z-order", "id, s")["numFilesAdded"] == 2
 
     def test_vacuum(self, run, place):
         run("optimize", place)

@@ -644,6 +644,15 @@ class TestUpkeep:
         assert len(parted.files([("p", "=", "x")])) == 1
         assert len(parted.files()) == 3
 
+    def test_z_order(self, table, parted):
+        (row,) = sql("OPTIMIZE t ZORDER BY (id, name)", t=table).to_pylist()
+        assert (row["metrics"]["numFilesAdded"], row["metrics"]["numFilesRemoved"]) == (1, 3)
+        assert "zOrderBy" in table.history(1)[0]["operationParameters"]
+        sql("OPTIMIZE t WHERE p = 'x' ZORDER BY id", t=parted)
+        assert operation(parted) == "OPTIMIZE"
+        with pytest.raises(UnsupportedExpressionError, match="OPTIMIZE FULL"):
+            sql("OPTIMIZE t FULL", t=table)
+
     def test_vacuum(self, table, tmp_path):
         sql("OPTIMIZE t", t=table)
         sql("ALTER TABLE t SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')", t=table)

@@ -205,8 +205,11 @@ def head(
 ) -> None:
     """Some rows of a table."""
     opened = _open(table, storage, version)
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
-    _table(opened.to_pyarrow_table(columns=names, filters=where, limit=rows), as_json)
+    _table(opened.to_pyarrow_table(columns=_names(columns), filters=where, limit=rows), as_json)
+
+
+def _names(columns: str | None) -> list[str] | None:
+    return None if columns is None else [name.strip() for name in columns.split(",")]
 
 
 @commands.command()
@@ -268,13 +271,22 @@ def _table(found: pa.Table, as_json: bool, more: int = 0) -> None:
 @commands.command()
 @_about_a_table
 @click.option("--where", "-w", help="Only partitions for which this holds (Spark SQL).")
+@click.option("--z-order", "columns", metavar="COLUMNS", help="Lay all rows along a curve; names with commas between.")
 @click.option("--target-size", type=click.IntRange(1), help="Bytes of a file; the table's setting, else 100 MiB.")
 def optimize(
-    table: str, storage: dict[str, str] | None, as_json: bool, where: str | None, target_size: int | None
+    table: str,
+    storage: dict[str, str] | None,
+    as_json: bool,
+    where: str | None,
+    columns: str | None,
+    target_size: int | None,
 ) -> None:
-    """Pack small files into large ones."""
+    """Pack small files into large ones, or lay all rows along a Z-order curve."""
     opened = _open(table, storage)
-    figures = opened.optimize.compact(where, target_size)
+    if columns is None:
+        figures = opened.optimize.compact(where, target_size)
+    else:
+        figures = opened.optimize.z_order(_names(columns) or [], where, target_size)
     if as_json:
         show.machine(figures | {"version": opened.version()})
         return

@@ -122,8 +122,6 @@ def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
             _refuse("OPTIMIZE FULL", "clustering is not there yet; leave FULL out to pack small files")
         return _optimized(table, laid.cluster(full=True, **options))
     if optimize.zorder_by:
-        if not hasattr(laid, "z_order"):
-            _refuse("OPTIMIZE .. ZORDER BY", "leave it out to pack small files")
         columns = [".".join(path) for path in optimize.zorder_by]
         return _optimized(table, laid.z_order(columns, partition_filters=where, **options))
     return _optimized(table, laid.compact(where, **options))
