@@ -202,6 +202,29 @@ class TableWrite:
     def run(self, bound: str) -> tuple[Snapshot | None, str]:
         """Write and commit: the demands with a `tree` at each. Gives the new version, and a report as JSON."""
 
+class TableMerge:
+    """A merge on its way: settled, then its source read, then joined and run."""
+
+    def __init__(self, snapshot: Snapshot, source: ArrowStreamExportable) -> None:
+        """Take the source, of which nothing is read yet."""
+    @property
+    def source_schema(self) -> str:
+        """The source's schema, as a table would have it."""
+    def settle(self, evolving: list[str], lacking: list[str], options: str) -> tuple[str, str]:
+        """Settle what the table will be: its schema, and what is to be bound against it, as JSON.
+
+        `evolving` are columns of the source that may add to the schema, `lacking` columns of the table that new rows
+        may lack; options are those of `MergeOptions` in `src/table/merge.rs`.
+        """
+    def read(self, plan: str) -> tuple[bool, int]:
+        """Read the source, for a plan (`MergePlan`): whether keys are to be joined, and how many files are looked at."""
+    def source_keys(self) -> ArrowStream:
+        """The keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
+    def target_keys(self) -> ArrowStream:
+        """The keys of rows of the table that may match: `key`, `file` (int32) and `row` (int64)."""
+    def run(self, pairs: ArrowStreamExportable | None = None) -> tuple[Snapshot | None, str]:
+        """Write and commit. `pairs` has `file`, `row` and `source_row` of each pair of equal keys."""
+
 def create_table(
     uri: str,
     schema: str,

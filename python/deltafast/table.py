@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from deltafast.alter import TableAlterer
     from deltafast.catalog import Committer
+    from deltafast.commands.merge import TableMerger
     from deltafast.commands.optimize import TableOptimizer
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.stream import ChangeBatch
     from deltafast.transaction import AddAction, CommitProperties, Mode, PostCommitHookProperties, RemoveAction
-    from deltafast.writer import WriterProperties
+    from deltafast.writer import Data, WriterProperties
 
 __all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions"]
 
@@ -1017,6 +1018,80 @@ class DeltaTable:
         del error_on_type_mismatch
         commit, hooks = commit_properties, post_commithook_properties
         return update(self, updates, new_values, predicate, writer_properties, commit, hooks, max_reruns)
+
+    @also_by_position(*HOOKS_FIRST)
+    def merge(
+        self,
+        source: Data,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        error_on_type_mismatch: bool = True,
+        writer_properties: WriterProperties | None = None,
+        streamed_exec: bool = True,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> TableMerger:
+        """Match rows of a source with rows of the table, and change, delete and add rows by what is found.
+
+        The source is read once and held in memory, beyond `max_spill_size` in a temporary file. Of the table only
+        files are looked at that the keys of the source do not rule out. Where `delta.enableDeletionVectors` is set,
+        rows are marked by deletion vectors and their new values added beside; elsewhere files with rows that change
+        are copied. When several rows of the source match a row of the table and a clause takes more than one of
+        them, that is an error, unless the only clause for matched rows deletes them all.
+
+        Protocol: "Deletion Vectors", "Change Data Files", "Generated Columns", "Identity Columns", "Row Tracking".
+
+        Args:
+            source: Anything that `write_deltalake` takes as data, another table too.
+            predicate: Spark SQL over both sides: `target.id = source.id AND target.day = source.day`. Equalities of
+                both sides are joined by their keys; without one every row is compared with every other.
+            source_alias: How expressions call the source; `source` if None.
+            target_alias: How expressions call the table; `target` if None.
+            merge_schema: Let columns and nested fields of the source that a clause assigns be added to the table.
+            error_on_type_mismatch: Whether a value that cannot be cast to its column's type is an error; otherwise it
+                is null.
+            writer_properties: How new files are encoded.
+            streamed_exec: Accepted for `deltalake`'s sake: the source is always streamed, and always rules out files.
+            max_spill_size: Bytes of memory for the source, and for the join of the keys; an eighth of the memory that
+                the process may have, if None.
+            max_temp_directory_size: Bytes of temporary files for each of the two.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+
+        Returns:
+            A builder that takes the clauses; its `execute` does the work.
+
+        Example:
+            >>> (                                                                       # doctest: +SKIP
+            ...     table.merge(changes, "t.id = s.id", source_alias="s", target_alias="t")
+            ...     .when_matched_delete("s.deleted")
+            ...     .when_matched_update_all()
+            ...     .when_not_matched_insert_all("not s.deleted")
+            ...     .execute()
+            ... )
+        """
+        from deltafast.commands.merge import TableMerger
+
+        del streamed_exec
+        return TableMerger(
+            self,
+            source,
+            predicate,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            merge_schema=merge_schema,
+            error_on_type_mismatch=error_on_type_mismatch,
+            writer_properties=writer_properties,
+            max_spill_size=max_spill_size,
+            max_temp_directory_size=max_temp_directory_size,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+        )
 
     # --- upkeep of the log -----------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::check_store, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
     module.add_class::<table::TableWrite>()?;
+    module.add_class::<table::TableMerge>()?;
     module.add_class::<files::Files>()?;
     module.add_class::<files::FileUpload>()?;
     module.add_function(wrap_pyfunction!(table::create_table, module)?)?;

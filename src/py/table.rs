@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::arrow::import_stream;
+use super::arrow::{ArrowStream, import_stream};
 use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::runtime::{wait, wait_settled};
@@ -18,7 +18,7 @@ use super::snapshot::{Newest, Snapshot, open_log, read_options};
 use super::store::PyStore;
 use crate::command::{Choices, Done};
 use crate::error::{Error, Result};
-use crate::exec::Progress;
+use crate::exec::{Cancel, Progress};
 use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::schema::StructType;
@@ -300,6 +300,117 @@ impl TableWrite {
                 }
                 Input::Files(actions) => write.run_files(&bound, actions, cancel),
             }
+        })?;
+        answer(py, done, &self.uri, self.python_store)
+    }
+}
+
+/// A merge on its way: opened, settled, then its source read and its keys joined.
+enum MergeState {
+    Opened(crate::snapshot::Snapshot, StructType, RecordBatchStreamReader),
+    Settled(Box<table::Merge>, RecordBatchStreamReader),
+    Joining(Box<table::Joining>),
+}
+
+/// A merge that waits for its expressions, then for the rows that match.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct TableMerge {
+    state: Mutex<Option<MergeState>>,
+    source_schema: String,
+    uri: String,
+    python_store: bool,
+}
+
+impl TableMerge {
+    fn take(&self, py: Python<'_>) -> PyResult<MergeState> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        state.ok_or_else(|| to_python(py, &Error::invalid("a merge can be run once")))
+    }
+
+    fn put(&self, state: MergeState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+
+    fn keys(&self, py: Python<'_>, of_target: bool) -> PyResult<ArrowStream> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match &*state {
+            Some(MergeState::Joining(joining)) if of_target => joining.target_keys(&Cancel::default()),
+            Some(MergeState::Joining(joining)) => joining.source_keys(),
+            _ => Err(Error::internal("a merge has no keys before its source is read")),
+        };
+        let batches = found.map_err(|e| to_python(py, &e))?;
+        Ok(ArrowStream::new(batches, of_target && self.python_store))
+    }
+}
+
+#[pymethods]
+impl TableMerge {
+    /// Takes the source, of which nothing is read yet.
+    #[new]
+    fn new(py: Python<'_>, snapshot: &Snapshot, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (uri, python_store) = snapshot.origin();
+        let stream = import_stream(source)?;
+        let schema = evolution::of_arrow(&RecordBatchReader::schema(&stream)).map_err(|e| to_python(py, &e))?;
+        let source_schema = schema.to_json().to_string();
+        Ok(Self { state: Mutex::new(Some(MergeState::Opened(snapshot.core().clone(), schema, stream))), source_schema, uri, python_store })
+    }
+
+    /// The source's schema, as a table would have it.
+    #[getter]
+    fn source_schema(&self) -> &str {
+        &self.source_schema
+    }
+
+    /// Settles what the table will be: JSON of its schema, and of the `Demands` that are to be bound. `evolving` are columns of
+    /// the source that may add to the schema, `lacking` columns of the table that new rows may lack.
+    fn settle(&self, py: Python<'_>, evolving: Vec<String>, lacking: Vec<String>, options: String) -> PyResult<(String, String)> {
+        let MergeState::Opened(core, source, stream) = self.take(py)? else {
+            return Err(to_python(py, &Error::internal("a merge is settled twice")));
+        };
+        let (merge, demands) = wait(py, move |_| {
+            let merge = table::Merge::plan(&core, source, &evolving, &lacking, parsed("options", &options)?)?;
+            let demands = text(merge.demands())?;
+            Ok((merge, demands))
+        })?;
+        let schema = merge.schema().to_json().to_string();
+        self.put(MergeState::Settled(Box::new(merge), stream));
+        Ok((schema, demands))
+    }
+
+    /// Reads the source: whether the keys are to be joined, and how many files are looked at. `plan` is JSON of `MergePlan`.
+    fn read(&self, py: Python<'_>, plan: String) -> PyResult<(bool, usize)> {
+        let MergeState::Settled(merge, stream) = self.take(py)? else {
+            return Err(to_python(py, &Error::invalid("the source of a merge can be read once")));
+        };
+        let joining = wait(py, move |cancel| {
+            let rows = stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}"))));
+            merge.read(&parsed("plan", &plan)?, rows, cancel)
+        })?;
+        let found = (joining.needs_join(), joining.files());
+        self.put(MergeState::Joining(Box::new(joining)));
+        Ok(found)
+    }
+
+    /// The source's keys: `key` and `source_row`.
+    fn source_keys(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.keys(py, false)
+    }
+
+    /// The keys of the table's rows that may match: `key`, `file` and `row`.
+    fn target_keys(&self, py: Python<'_>) -> PyResult<ArrowStream> {
+        self.keys(py, true)
+    }
+
+    /// Writes and commits. `pairs` are rows of the join of both keys, where it was needed.
+    #[pyo3(signature = (pairs=None))]
+    fn run(&self, py: Python<'_>, pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Answer> {
+        let pairs = pairs.map(import_stream).transpose()?;
+        let MergeState::Joining(joining) = self.take(py)? else {
+            return Err(to_python(py, &Error::internal("a merge is run before its source is read")));
+        };
+        let done = wait_settled(py, move |cancel| {
+            let pairs = pairs.map(|pairs| pairs.map(|batch| batch.map_err(|e| Error::invalid(format!("the keys cannot be joined: {e}")))));
+            joining.run(pairs, cancel)
         })?;
         answer(py, done, &self.uri, self.python_store)
     }

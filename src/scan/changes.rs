@@ -299,7 +299,7 @@ fn version_tasks(
         let files = batch(version.cdc)?;
         let constants = Arc::new(vec![commit_version(), commit_time()]);
         for row in 0..files.files.len() {
-            let task = FileTask { batch: Arc::clone(&files), row, range: None, rows: Rows::All, constants: Arc::clone(&constants) };
+            let task = FileTask { batch: Arc::clone(&files), row, range: None, rows: Rows::All, constants: Arc::clone(&constants), place: 0 };
             tasks.push((Arc::clone(from_files), task));
         }
         return Ok(());
@@ -317,6 +317,7 @@ fn version_tasks(
         range: None,
         rows,
         constants: Arc::clone(constants),
+        place: 0,
     };
     for row in (0..adds.files.len()).filter(|row| changes(&adds.files, *row)) {
         let Some(other) = removed.get(adds.files.path.value(row)) else {

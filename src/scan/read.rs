@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 
@@ -43,6 +43,8 @@ pub enum MetadataColumn {
     RowCommitVersion,
     /// `base_row_id` int64: of the file.
     BaseRowId,
+    /// `file_number` int32: place of the file in [`ScanRequest::files`], for our own use.
+    FileNumber,
 }
 
 impl MetadataColumn {
@@ -55,6 +57,7 @@ impl MetadataColumn {
             Self::RowId => "row_id",
             Self::RowCommitVersion => "row_commit_version",
             Self::BaseRowId => "base_row_id",
+            Self::FileNumber => "file_number",
         }
     }
 
@@ -65,8 +68,12 @@ impl MetadataColumn {
     }
 
     fn field(self) -> Field {
-        let data_type = if self == Self::FilePath { Arrow::Utf8 } else { Arrow::Int64 };
-        Field::new(self.name(), data_type, !matches!(self, Self::FilePath | Self::RowIndex))
+        let data_type = match self {
+            Self::FilePath => Arrow::Utf8,
+            Self::FileNumber => Arrow::Int32,
+            _ => Arrow::Int64,
+        };
+        Field::new(self.name(), data_type, !matches!(self, Self::FilePath | Self::RowIndex | Self::FileNumber))
     }
 }
 
@@ -167,6 +174,8 @@ pub(super) struct FileTask {
     pub(super) rows: Rows,
     /// Values of [`From::Constant`] columns.
     pub(super) constants: Arc<Vec<ArrayRef>>,
+    /// Place of the file among those that were asked for.
+    pub(super) place: usize,
 }
 
 /// Which rows of a file are live.
@@ -413,6 +422,7 @@ impl Reading {
         Ok(match column {
             MetadataColumn::FilePath => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(constants.path.as_str(), rows))),
             MetadataColumn::RowIndex => index()?,
+            MetadataColumn::FileNumber => Arc::new(Int32Array::from_value(constants.place, rows)),
             MetadataColumn::BaseRowId => Arc::new(Int64Array::from_iter(std::iter::repeat_n(constants.base_row_id, rows))),
             MetadataColumn::RowId => {
                 let index = index()?;
@@ -446,6 +456,7 @@ struct Constants {
     partition: Vec<ArrayRef>,
     base_row_id: Option<i64>,
     commit_version: Option<i64>,
+    place: i32,
     task: Arc<Vec<ArrayRef>>,
     only: Option<Arc<Positions>>,
 }
@@ -471,6 +482,7 @@ impl Constants {
             partition,
             base_row_id: int(&files.base_row_id),
             commit_version: int(&files.default_row_commit_version),
+            place: i32::try_from(task.place).map_err(|_| Error::internal("too many files for one scan"))?,
             task: Arc::clone(&task.constants),
             only: match &task.rows {
                 Rows::Only(positions) => Some(Arc::clone(positions)),
@@ -554,7 +566,7 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
                 },
             };
             let size = if batch.files.size.is_valid(row) { u64::try_from(batch.files.size.value(row)).unwrap_or(0) } else { 0 };
-            let task = FileTask { batch: Arc::clone(batch), row, range: None, rows, constants: Arc::clone(&none) };
+            let task = FileTask { batch: Arc::clone(batch), row, range: None, rows, constants: Arc::clone(&none), place };
             if size <= PIECE + PIECE / 2 {
                 out.push((place, task));
                 continue;

@@ -153,7 +153,7 @@ fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[Demand], boun
     work.commit("UPDATE", "numUpdatedRows", outcome, scanned, orphans)
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -362,7 +362,7 @@ impl NewValues {
 }
 
 /// The values of an expression in the rows of the mask: it must not fail for the others.
-fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
+pub(super) fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
     let plain = expr.data_type().to_arrow(TextLayout::Plain);
     let Some(mask) = mask.filter(|mask| mask.true_count() < mask.len() && expr.expr.can_fail(expr.ansi)) else {
         return Ok(cast(&expr.evaluate(batch)?, &plain)?);

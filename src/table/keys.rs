@@ -55,9 +55,9 @@ pub(super) struct Keys {
     data_zone: Option<Zone>,
 }
 
-/// The values of one column.
+/// The values of one column: all of them while they are few, and their bounds.
 #[derive(Debug)]
-struct Span {
+pub(super) struct Span {
     converter: RowConverter,
     /// All of them, while they are few.
     values: Option<Vec<Scalar>>,
@@ -89,11 +89,7 @@ impl Keys {
             fields.push(StructField { name: own.name.clone(), ..field.clone() });
         }
         let sorted = |field: &StructField| SortField::new(field.data_type.to_arrow(TextLayout::Plain));
-        let span = |field: &StructField| -> Result<Span> {
-            let converter = RowConverter::new(vec![sorted(field)])?;
-            Ok(Span { converter, values: Some(Vec::new()), seen: HashSet::new(), least: None, greatest: None, has_null: false })
-        };
-        let spans = fields.iter().map(span).collect::<Result<_>>()?;
+        let spans = fields.iter().map(|field| Span::new(&field.data_type)).collect::<Result<_>>()?;
         let converter = RowConverter::new(fields.iter().map(sorted).collect())?;
         Ok(Self { keys, fields, converter, known: HashSet::new(), spans, zone, data_zone })
     }
@@ -140,22 +136,15 @@ impl Keys {
         }
         let mut all = vec![Expr::boolean(Some(true))];
         for ((key, field), span) in self.keys.iter().zip(&self.fields).zip(&self.spans) {
-            all.extend(span.predicate(key, &field.data_type)?);
+            let column = Expr::Column { path: vec![key.target.clone()], data_type: field.data_type.clone() };
+            all.extend(span.predicate(&column)?);
         }
         Ok(Some(Bound { expr: joined(Function::And, all)?, ansi: true, zone: self.zone }))
     }
 
     /// Columns of exactly the table's types, in which equal values are equal bytes: there are two zeros and many NaNs.
     fn comparable(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-        let column = |(column, field): (&ArrayRef, &StructField)| -> Result<ArrayRef> {
-            let column = cast(column, &field.data_type.to_arrow(TextLayout::Plain))?;
-            Ok(match column.data_type() {
-                Arrow::Float32 => Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 })),
-                Arrow::Float64 => Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 })),
-                _ => column,
-            })
-        };
-        columns.iter().zip(&self.fields).map(column).collect()
+        columns.iter().zip(&self.fields).map(|(column, field)| comparable(column, &field.data_type)).collect()
     }
 
     /// Rows that can equal any.
@@ -165,8 +154,25 @@ impl Keys {
     }
 }
 
+/// A column of exactly a type, in which equal values are equal bytes.
+pub(super) fn comparable(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let column = cast(column, &data_type.to_arrow(TextLayout::Plain))?;
+    Ok(match column.data_type() {
+        Arrow::Float32 => Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 })),
+        Arrow::Float64 => Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 })),
+        _ => column,
+    })
+}
+
 impl Span {
-    fn note(&mut self, column: &ArrayRef, usable: &BooleanArray) -> Result<()> {
+    /// Nothing noted yet.
+    pub(super) fn new(data_type: &DataType) -> Result<Self> {
+        let converter = RowConverter::new(vec![SortField::new(data_type.to_arrow(TextLayout::Plain))])?;
+        Ok(Self { converter, values: Some(Vec::new()), seen: HashSet::new(), least: None, greatest: None, has_null: false })
+    }
+
+    /// Notes the values of usable rows of a column made by [`comparable`].
+    pub(super) fn note(&mut self, column: &ArrayRef, usable: &BooleanArray) -> Result<()> {
         let rows = self.converter.convert_columns(std::slice::from_ref(column))?;
         let scalar = |n: usize| Scalar::of(column, n).ok_or_else(|| Error::internal("a key is no scalar"));
         for (n, row) in rows.iter().enumerate().filter(|(n, _)| usable.value(*n)) {
@@ -194,19 +200,21 @@ impl Span {
         Ok(())
     }
 
-    fn predicate(&self, key: &Key, data_type: &DataType) -> Result<Option<Expr>> {
+    /// True where `expr`, which is of the column's type, has one of the values, and maybe elsewhere.
+    pub(super) fn predicate(&self, expr: &Expr) -> Result<Option<Expr>> {
+        let data_type = expr.data_type();
         // Where NaN and the zeros stand among statistics is every writer's own matter.
         if matches!(data_type, DataType::Float | DataType::Double) {
             return Ok(None);
         }
-        let column = || Expr::Column { path: vec![key.target.clone()], data_type: data_type.clone() };
         let compare =
-            |function: Function, value: Scalar| Expr::call(function, vec![column(), Expr::Literal { value, data_type: data_type.clone() }], DataType::Boolean);
+            |function: Function, value: Scalar| Expr::call(function, vec![expr.clone(), Expr::Literal { value, data_type: data_type.clone() }], DataType::Boolean);
         let mut any = Vec::new();
         match (&self.values, &self.least, &self.greatest) {
+            (Some(values), ..) if values.len() > 1 => any.push(Expr::in_list(expr.clone(), values.clone())?),
             (Some(values), ..) => {
                 for value in values {
-                    any.push(compare(Function::EqualNullSafe, value.clone())?);
+                    any.push(compare(Function::Equal, value.clone())?);
                 }
             }
             (None, Some((_, least)), Some((_, greatest))) => {

@@ -174,6 +174,12 @@ impl Target {
     fn copying(&self, snapshot: &Snapshot, rows: Rows, rules: Rules, cancel: &Cancel) -> Result<(WriteRequest, ScanRequest)> {
         let mut request = self.request(rules, cancel)?;
         let mut scanned = rows.scan(cancel);
+        self.keep_ids(snapshot, &mut request, &mut scanned)?;
+        Ok((request, scanned))
+    }
+
+    /// Lets copies of rows keep their ids where the table tracks rows: the columns of [`TRACKED`] behind the table's.
+    pub(super) fn keep_ids(&self, snapshot: &Snapshot, request: &mut WriteRequest, scanned: &mut ScanRequest) -> Result<()> {
         if self.tracks_rows() && snapshot.protocol().has_writer_feature("rowTracking") {
             for (column, property) in TRACKED {
                 let name = self.metadata.configuration.get(property);
@@ -183,7 +189,7 @@ impl Target {
                 scanned.metadata.push(column);
             }
         }
-        Ok((request, scanned))
+        Ok(())
     }
 
     /// Puts files together: row groups that are worth it are copied as they are, the other files row by row.

@@ -552,7 +552,7 @@ fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut 
 }
 
 /// Protocol and metadata of an existing table after data with this schema is written.
-fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Result<(Protocol, Metadata)> {
+pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Result<(Protocol, Metadata)> {
     let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
     if !options.cluster_by.is_empty() {
         let now = snapshot.sets()?.domains.get(super::CLUSTERING).map(|domain| domain.configuration.clone());

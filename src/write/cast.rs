@@ -103,6 +103,14 @@ impl Path<'_> {
     }
 }
 
+/// One column as the table's type, see [`Columns::cast`].
+///
+/// # Errors
+/// As [`Columns::cast`].
+pub fn value(array: &ArrayRef, to: &DataType, name: &str, zone: Option<Zone>) -> Result<ArrayRef> {
+    array_of(array, to, &Path::Column(name), zone)
+}
+
 /// `array` as the table's type.
 fn array_of(array: &ArrayRef, to: &DataType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
     let found = array.data_type();

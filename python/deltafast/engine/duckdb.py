@@ -1,0 +1,57 @@
+"""The embedded engine: DuckDB on a connection of its own, which spills what does not fit into its memory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+from deltafast.query import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltafast.writer import ArrowStreamExportable
+
+__all__ = ["DuckDBEngine"]
+
+
+class DuckDBEngine:
+    """See `Engine`.
+
+    Args:
+        memory: Bytes of memory that DuckDB may use; its own choice if None.
+        temporary: Bytes of temporary files that it may use; its own choice if None.
+    """
+
+    def __init__(self, memory: int | None = None, temporary: int | None = None) -> None:
+        self._memory = memory
+        self._temporary = temporary
+
+    @contextmanager
+    def join(
+        self, source: ArrowStreamExportable, target: ArrowStreamExportable
+    ) -> Iterator[ArrowStreamExportable]:
+        """See `Engine.join`."""
+        folder = tempfile.mkdtemp(prefix="deltafast-join-")
+        try:
+            with connect() as connection:
+                quoted = folder.replace("'", "''")
+                connection.execute(f"SET temp_directory = '{quoted}'")
+                connection.execute("SET preserve_insertion_order = false")
+                # A stream does not tell its size: the side that is held is the source, always.
+                connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+                if self._memory is not None:
+                    # Below this it cannot work at all.
+                    connection.execute(f"SET memory_limit = '{max(self._memory, 64 << 20)}B'")
+                if self._temporary is not None:
+                    connection.execute(f"SET max_temp_directory_size = '{self._temporary}B'")
+                connection.from_arrow(source).create("source")
+                found = connection.from_arrow(target).set_alias("t").query(
+                    "t",
+                    "SELECT t.file, t.row, s.source_row FROM t JOIN source s ON t.key = s.key",
+                )
+                yield cast("ArrowStreamExportable", found.to_arrow_reader())
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
