@@ -217,7 +217,7 @@ class TableMerge:
         may lack; options are those of `MergeOptions` in `src/table/merge.rs`.
         """
     def read(self, plan: str) -> tuple[bool, int]:
-        """Read the source, for a plan (`MergePlan`): whether keys are to be joined, and how many files are looked at."""
+        """Read the source for a `MergePlan`: whether keys are to be joined, and how many files are looked at."""
     def source_keys(self) -> ArrowStream:
         """The keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
     def target_keys(self) -> ArrowStream:

@@ -35,9 +35,9 @@ _NAME = "deltalake"
 _FILES = Path(__file__).with_name("_deltalake")
 
 #: What the release of `deltalake` has beyond what is bound to ours, by module, and where it may come to be here.
-_LATER = frozenset({"TableMerger", "PyMergeBuilder"})
+_LATER = frozenset({"PyMergeBuilder"})
 #: Methods of its `DeltaTable` that may be missing.
-_METHODS = frozenset({"merge"})
+_METHODS: frozenset[str] = frozenset()
 
 
 def install_as_deltalake() -> None:

@@ -374,7 +374,11 @@ def as_stream(data: object) -> ArrowStreamExportable:
     """
     if hasattr(data, "__arrow_c_stream__"):
         return cast("ArrowStreamExportable", data)
-    if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect"):
+    module = type(data).__module__
+    if module == "pyarrow._dataset":
+        scanner = cast("Any", data).scanner() if hasattr(data, "scanner") else data
+        return cast("ArrowStreamExportable", cast("Any", scanner).to_reader())
+    if module.partition(".")[0] == "polars" and hasattr(data, "collect"):
         return cast("Any", data).collect(engine="streaming")
     if hasattr(data, "__arrow_c_array__"):
         return _batches(iter([data]))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from deltafast.alter import TableAlterer
+from deltafast.commands.merge import TableMerger
 from deltafast.commands.optimize import TableOptimizer
 from deltafast.dropin import missing
 from deltafast.filters import (
@@ -39,6 +40,7 @@ __all__ = [
     "ProtocolVersions",
     "RemoveAction",
     "TableAlterer",
+    "TableMerger",
     "TableOptimizer",
     "WriterProperties",
 ]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast import _core
 from deltafast.convert import choices
-from deltafast.engine.duckdb import DuckDBEngine
 from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError
 from deltafast.expr import read_schema
 from deltafast.expr.demands import bind_demands
@@ -37,10 +36,6 @@ class _Clause(NamedTuple):
     predicate: str | None = None
     updates: Mapping[str, str] | None = None
     except_cols: Sequence[str] = ()
-
-    @property
-    def is_star(self) -> bool:
-        return self.deed != "delete" and self.updates is None
 
 
 class TableMerger:
@@ -75,9 +70,8 @@ class TableMerger:
         self._merge_schema = merge_schema
         self._mode = "ansi" if error_on_type_mismatch else "try"
         self._clauses: list[_Clause] = []
-        self._memory = max_spill_size
-        self._temporary = max_temp_directory_size
-        self._engine = engine or DuckDBEngine(max_spill_size, max_temp_directory_size)
+        self._limits = max_spill_size, max_temp_directory_size
+        self._engine = engine
         self._options = {
             "encoding": encoding(writer_properties, table._time_zone),
             "choices": choices(commit_properties, post_commithook_properties),
@@ -220,13 +214,18 @@ class TableMerger:
         plan["demands"] = json.loads(bind_demands(demands, schema_json, zone=zone))
         needs_join, files = merge.read(json.dumps(plan))
         if needs_join:
-            with self._engine.join(merge.source_keys(), merge.target_keys()) as pairs:
+            with self._joining().join(merge.source_keys(), merge.target_keys()) as pairs:
                 moved, report = merge.run(pairs)
         else:
             moved, report = merge.run()
         every = snapshot.num_files()
         table._move(moved)
         return _figures(report, files, every)
+
+    def _joining(self) -> Engine:
+        from deltafast.engine.duckdb import DuckDBEngine
+
+        return self._engine or DuckDBEngine(*self._limits)
 
     def _evolution(self, sides: Sides) -> tuple[list[str], list[str]]:
         """Columns of the source that may add to the schema, and of the target that a new row may lack."""
@@ -244,7 +243,7 @@ class TableMerger:
                 own = column if sql is None else sides.last_part(column) if path is None else sides.plain_column(sql)
                 field = None if own is None else find(source, own)
                 if path is None and (field is None or not self._merge_schema):
-                    raise SchemaMismatchError(_unknown(column, before, clause.is_star))
+                    raise SchemaMismatchError(_unknown(column, before))
                 if field is not None and self._merge_schema and (path is None or field.name.lower() == path[0].lower()):
                     evolving[field.name] = None
             if clause.deed == "insert":
@@ -263,7 +262,9 @@ class TableMerger:
                 message = f"`except_cols` names {name!r}, which neither the source nor the table has"
                 raise InvalidArgumentError(message)
         for field in source.fields:
-            if field.name.lower() not in left_out:
+            # As in Spark, columns that only the source has do not count, unless they are to be added.
+            known = self._merge_schema or find(sides.schemas[TARGET], field.name) is not None
+            if known and field.name.lower() not in left_out:
                 yield field.name, None
 
     def _values(self, sides: Sides, after: Struct, clause: _Clause) -> Iterator[dict[str, Any]]:
@@ -274,7 +275,7 @@ class TableMerger:
         for column, sql in self._assigned(sides, clause):
             path = sides.target_path(column, after) or sides.target_path(sides.last_part(column), after)
             if path is None:
-                raise SchemaMismatchError(_unknown(column, after, clause.is_star))
+                raise SchemaMismatchError(_unknown(column, after))
             if clause.deed == "insert" and len(path) > 1:
                 message = f"a new row cannot be given the field `{'.'.join(path)}` alone; give its column a value"
                 raise InvalidArgumentError(message)
@@ -312,10 +313,9 @@ class TableMerger:
                 yield from self._fields(sides, (*path, inner.name), (*own, field.name), inner.type)
 
 
-def _unknown(column: str, schema: Struct, is_star: bool) -> str:
+def _unknown(column: str, schema: Struct) -> str:
     names = ", ".join(field.name for field in schema.fields)
-    hint = "pass merge_schema=True to add it" + (", or name it in `except_cols`" if is_star else "")
-    return f"the table has no column `{column}`; it has {names}; {hint}"
+    return f"the table has no column `{column}`; it has {names}; pass merge_schema=True to add a column of the source"
 
 
 def _figures(report: str, scanned: int, files: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from deltafast.query import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from deltafast.writer import ArrowStreamExportable
 
@@ -30,9 +30,7 @@ class DuckDBEngine:
         self._temporary = temporary
 
     @contextmanager
-    def join(
-        self, source: ArrowStreamExportable, target: ArrowStreamExportable
-    ) -> Iterator[ArrowStreamExportable]:
+    def join(self, source: ArrowStreamExportable, target: ArrowStreamExportable) -> Generator[ArrowStreamExportable]:
         """See `Engine.join`."""
         folder = tempfile.mkdtemp(prefix="deltafast-join-")
         try:
@@ -48,9 +46,9 @@ class DuckDBEngine:
                 if self._temporary is not None:
                     connection.execute(f"SET max_temp_directory_size = '{self._temporary}B'")
                 connection.from_arrow(source).create("source")
-                found = connection.from_arrow(target).set_alias("t").query(
-                    "t",
-                    "SELECT t.file, t.row, s.source_row FROM t JOIN source s ON t.key = s.key",
+                connection.from_arrow(target).create_view("target")
+                found = connection.sql(
+                    "SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key"
                 )
                 yield cast("ArrowStreamExportable", found.to_arrow_reader())
         finally:

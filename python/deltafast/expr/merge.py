@@ -142,7 +142,9 @@ class Sides:
             raise
         return self._value(path, _plain(node, sides), column, sql)
 
-    def column_value(self, path: tuple[str, ...], source: tuple[str, ...], column: DataType, sides: Sequence[str]) -> Any:
+    def column_value(
+        self, path: tuple[str, ...], source: tuple[str, ...], column: DataType, sides: Sequence[str]
+    ) -> Any:
         """A column of the source, or a field of it, as a new value."""
         node = Col((SOURCE, *source), field_of(self.schemas[SOURCE], source).type)
         return self._value(path, _plain(node, sides), column, ".".join(source))
@@ -224,7 +226,11 @@ class _Binder(Binder):
         """Resolve a dotted name, with or without the alias of its side."""
         first, rest = parts[0].lower(), tuple(parts[1:])
         for side, alias in self._sides.aliases.items():
-            if rest and first == alias.lower() and (_find(self._sides.schemas[side], rest[0]) or not self._known(parts)):
+            if (
+                rest
+                and first == alias.lower()
+                and (_find(self._sides.schemas[side], rest[0]) or not self._known(parts))
+            ):
                 if side not in self._allowed:
                     hint = f"use columns of the {self._allowed[0]}"
                     self.wrong(f"the {side} has no row where this clause applies: {'.'.join(parts)!r}", pos, hint)
