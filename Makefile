@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 FEATURES := s3,azure,gcs,http
 RUST := $(shell find src -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock
-SOURCES := python tests benches dev
+SOURCES := python tests benches dev examples
 CACHE ?= .bench
 
 .DEFAULT_GOAL := check

@@ -566,6 +566,33 @@ def _(clock: Clock, job: Job) -> Facts:
         return _state(copy, "quantity")
 
 
+@does("merge", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Upsert every so many rows, an eighth of them new, from the handle to the commit; the source is in memory before."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    import deltafast
+
+    table_class = _delta(job)
+    with _copied(job) as copy:
+        handle = deltafast.DeltaTable(str(copy))
+        if job.get("vectors"):
+            handle.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+        rows = pa.table(handle.scan(predicate=f"id % {job['every']} = 3"))
+        place = rows.column_names.index
+        rows = rows.set_column(place("quantity"), rows.field("quantity"), pc.add(rows["quantity"], 1))
+        # An eighth of the keys is beyond those that are there.
+        new = pc.equal(pc.bit_wise_and(pc.divide(rows["id"], job["every"]), 7), 5)
+        ids = pc.if_else(new, pc.add(rows["id"], job["rows"]), rows["id"])
+        rows = rows.set_column(place("id"), rows.field("id"), ids).combine_chunks()
+        del handle
+        with clock.phase("change"):
+            merger = table_class(str(copy)).merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
+            merger.when_matched_update_all().when_not_matched_insert_all().execute()
+        return _state(copy, "quantity")
+
+
 @does("compact", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
     """Lay files out anew, from the handle to the commit. A folder without a log becomes a table before."""

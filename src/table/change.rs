@@ -362,7 +362,7 @@ impl NewValues {
 }
 
 /// The values of an expression in the rows of the mask: it must not fail for the others.
-pub(super) fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
+fn masked(expr: &Bound, batch: &RecordBatch, mask: Option<&BooleanArray>) -> Result<ArrayRef> {
     let plain = expr.data_type().to_arrow(TextLayout::Plain);
     let Some(mask) = mask.filter(|mask| mask.true_count() < mask.len() && expr.expr.can_fail(expr.ansi)) else {
         return Ok(cast(&expr.evaluate(batch)?, &plain)?);

@@ -1,0 +1,1 @@
+"""Recipes that run: each is a function that the tests call, and a script."""
