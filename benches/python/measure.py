@@ -568,7 +568,7 @@ def _(clock: Clock, job: Job) -> Facts:
 
 @does("merge", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
-    """Upsert every so many rows, an eighth of them new, from the handle to the commit; the source is in memory before."""
+    """Upsert every so many rows, an eighth of them new, from the handle to the commit; the source is in memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -581,7 +581,8 @@ def _(clock: Clock, job: Job) -> Facts:
             handle.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
         rows = pa.table(handle.scan(predicate=f"id % {job['every']} = 3"))
         place = rows.column_names.index
-        rows = rows.set_column(place("quantity"), rows.field("quantity"), pc.add(rows["quantity"], 1))
+        more = pc.add(rows["quantity"], pa.scalar(1, rows.field("quantity").type))
+        rows = rows.set_column(place("quantity"), rows.field("quantity"), more)
         # An eighth of the keys is beyond those that are there.
         new = pc.equal(pc.bit_wise_and(pc.divide(rows["id"], job["every"]), 7), 5)
         ids = pc.if_else(new, pc.add(rows["id"], job["rows"]), rows["id"])

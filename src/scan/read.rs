@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
+use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 
@@ -390,7 +391,7 @@ impl Reading {
                     .get(self.read.len())
                     .and_then(|c| c.as_primitive_opt::<Int64Type>())
                     .ok_or_else(|| Error::internal("row indices are missing"))?;
-                let mask: BooleanArray = index.values().iter().map(|at| Some(u64::try_from(*at).is_ok_and(|at| only.contains(at)))).collect();
+                let mask = BooleanArray::new(at_positions(index.values(), only), None);
                 chosen = arrow_select::filter::filter_record_batch(batch, &mask)?;
                 &chosen
             }
@@ -442,6 +443,20 @@ impl Reading {
                 })))
             }
         })
+    }
+}
+
+/// Which of these rows of a file are at the positions; rows come in ascending order.
+fn at_positions(rows: &[i64], positions: &Positions) -> BooleanBuffer {
+    let ends = rows.first().zip(rows.last()).and_then(|(first, last)| Some((u64::try_from(*first).ok()?, u64::try_from(*last).ok()?)));
+    let Some((first, last)) = ends else { return BooleanBuffer::new_unset(rows.len()) };
+    match positions.keep(first..last + 1) {
+        None => BooleanBuffer::new_unset(rows.len()),
+        Some(others) if others.len() == rows.len() => !&others,
+        Some(others) => BooleanBuffer::collect_bool(rows.len(), |n| {
+            let at = rows.get(n).and_then(|row| usize::try_from(*row - first.cast_signed()).ok());
+            at.is_some_and(|at| at < others.len() && !others.value(at))
+        }),
     }
 }
 
