@@ -694,7 +694,7 @@ impl Joining {
         // Without updates an editor only drops the columns that say where a row was, and adds those that are new.
         let of_feed = with_feed.then(|| (editor(Vec::new(), Vec::new()), editor(Vec::clone(&updates), Vec::new())));
         // The rows that are written: of files that are copied all that stay, else those that change.
-        let (marked, updates) = if target.has_vectors() {
+        let (mut marked, updates) = if target.has_vectors() {
             scanning.chosen = Some(Chosen::Only(Arc::clone(&updated)));
             (vectors::mark(snapshot, touched.clone(), &gone, &mut orphans, cancel)?, updates)
         } else {
@@ -707,13 +707,15 @@ impl Joining {
             let now = now_ms();
             let marked = Marked {
                 removed: touched.iter().filter(|add| add.deletion_vector.is_some()).count() as u64,
+                ended: touched.len() as u64,
+                ended_bytes: touched.iter().map(|add| add.size).sum(),
                 actions: touched.iter().map(|add| Action::Remove(add.to_remove(now, true))).collect(),
                 ..Marked::default()
             };
             (marked, updates)
         };
         let edited = editor(updates, request.hidden.clone());
-        actions.extend(marked.actions);
+        actions.extend(std::mem::take(&mut marked.actions));
         let inserted = Arc::new(AtomicU64::new(0));
         let kept = if touched.is_empty() {
             None
@@ -729,7 +731,7 @@ impl Joining {
         };
         orphans.add(&changes.files);
         figures.inserted = inserted.load(Ordering::Relaxed);
-        let metrics = self.metrics(&figures, &written, &changes, &touched, [marked.added, marked.removed, marked.updated], scanned);
+        let metrics = self.metrics(&figures, &written, &changes, &marked, scanned);
         let mut operation = command::operation("MERGE", self.parameters(), metrics);
         let mut metadata = self.merge.is_changed.then(|| target.metadata.clone());
         if !written.identities.is_empty() {
@@ -809,8 +811,7 @@ impl Joining {
         })
     }
 
-    fn metrics(&self, figures: &Figures, written: &Written, changes: &Written, touched: &[Add], vectors: [u64; 3], scanned: Duration) -> Value {
-        let [added, removed, replaced] = vectors;
+    fn metrics(&self, figures: &Figures, written: &Written, changes: &Written, marked: &Marked, scanned: Duration) -> Value {
         let whole = self.merge.started.elapsed();
         let (updated, deleted) = (figures.updated + figures.updated_by_source, figures.deleted + figures.deleted_by_source);
         json!({
@@ -825,13 +826,13 @@ impl Joining {
             "numTargetRowsCopied": written.rows.saturating_sub(figures.inserted + updated),
             "numOutputRows": written.rows,
             "numTargetFilesAdded": written.files.len(),
-            "numTargetFilesRemoved": touched.len(),
+            "numTargetFilesRemoved": marked.ended,
             "numTargetBytesAdded": written.files.iter().map(|file| file.size).sum::<u64>(),
-            "numTargetBytesRemoved": touched.iter().map(|add| add.size).sum::<i64>(),
+            "numTargetBytesRemoved": marked.ended_bytes,
             "numTargetChangeFilesAdded": changes.files.len(),
-            "numTargetDeletionVectorsAdded": added,
-            "numTargetDeletionVectorsRemoved": removed,
-            "numTargetDeletionVectorsUpdated": replaced,
+            "numTargetDeletionVectorsAdded": marked.added,
+            "numTargetDeletionVectorsRemoved": marked.removed,
+            "numTargetDeletionVectorsUpdated": marked.updated,
             "executionTimeMs": millis(whole),
             "materializeSourceTimeMs": millis(self.read_time),
             "scanTimeMs": millis(scanned.saturating_sub(self.read_time)),

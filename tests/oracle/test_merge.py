@@ -180,10 +180,12 @@ def test_the_same_merges_change_the_same_rows(name: str, spark: Reference, tmp_p
             assert metrics["num_output_rows"] == 0
             continue
         said, expected = figures(mine), figures(other)
+        by_source = any(clause.kind == BY_SOURCE for clause in statement.clauses)
+        # Where a row is in no match, delta-spark copies its whole file, taken by a clause or not.
+        passed = {"numTargetFilesRemoved", "numOutputRows", "numTargetRowsCopied"} if by_source else set[str]()
+        keys = sorted((said | expected).keys() - passed)
         problems += [
-            (number, key, said.get(key), expected.get(key))
-            for key in said | expected
-            if said.get(key) != expected.get(key)
+            (number, key, said.get(key), expected.get(key)) for key in keys if said.get(key) != expected.get(key)
         ]
         if "delta.enableChangeDataFeed" in configuration:
             assert feed(mine, after) == feed(other, after), statement
