@@ -685,6 +685,36 @@ def named_files(folder: pathlib.Path) -> set[str]:
     return out
 
 
+def test_rows_that_vectors_deleted_stay_deleted_where_files_are_copied(tmp_path: pathlib.Path) -> None:
+    table = small(tmp_path, VECTORS | FEED)
+    table.delete("id in (2, 7)")
+    table.alter.set_table_properties({"delta.enableDeletionVectors": "false"})
+    source = pa.table({"id": [2, 3, 8], "v": ["new", "x", "y"]})
+    merger = table.merge(source, "t.id = s.id", "s", "t").when_matched_update_all().when_not_matched_insert_all()
+    metrics = merger.execute()
+    assert (metrics["num_target_rows_copied"], metrics["num_target_rows_updated"]) == (6, 2)
+    rows = [(row["id"], row["v"]) for row in found(table)]
+    assert rows == [(0, "v0"), (1, "v1"), (2, "new"), (3, "x"), (4, "v4"), (5, "v5"), (6, "v6"), (8, "y"), (9, "v9")]
+    # All rows of a file go: it ends without being read.
+    metrics = table.merge(source, "t.id = s.id", "s", "t").when_not_matched_by_source_delete().execute()
+    assert [row["id"] for row in found(table)] == [2, 3, 8]
+    assert metrics["num_target_rows_deleted"] == 6
+
+
+def test_a_table_in_a_python_store_and_a_source_in_python(tmp_path: pathlib.Path) -> None:
+    fs = pytest.importorskip("pyarrow.fs")
+    small(tmp_path, VECTORS)
+    table = DeltaTable(str(tmp_path), store=fs.LocalFileSystem())
+
+    def batches() -> Iterable[pa.RecordBatch]:
+        for i in (3, 8, 30):
+            yield pa.record_batch({"id": [i], "v": [f"new {i}"]})
+
+    merger = table.merge(batches(), "t.id = s.id", "s", "t").when_matched_update_all().when_not_matched_insert_all()
+    assert merger.execute()["num_target_rows_updated"] == 2
+    assert [row["v"] for row in found(tmp_path) if row["v"].startswith("new")] == ["new 3", "new 8", "new 30"]
+
+
 # --- schema evolution --------------------------------------------------------------------------------
 
 
