@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast.commands.change import literal
 from deltafast.exceptions import InvalidArgumentError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast.commands.merge import TableMerger
     from deltafast.statements.tables import Tables
     from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, TableName, Update
     from deltafast.table import DeltaTable
@@ -151,7 +152,7 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
     else:
         source = tables.readable(merge.source)
         source_alias = merge.source_alias or (None if merge.source.by_path else merge.source.name)
-    builder: Any = cast("Any", table).merge(
+    builder = table.merge(
         source,
         _unquoted(merge.on),
         source_alias=source_alias,
@@ -161,13 +162,13 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
     )
     for clause in merge.clauses:
         builder = _with(builder, clause, table)
-    figures: dict[str, int | None] = builder.execute()
+    figures = builder.execute()
     changed = {kind: figures.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
     known = [value for value in changed.values() if value is not None]
     return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
 
 
-def _with(builder: Any, clause: Clause, table: DeltaTable) -> Any:
+def _with(builder: TableMerger, clause: Clause, table: DeltaTable) -> TableMerger:
     condition = None if clause.condition is None else _unquoted(clause.condition)
     add = getattr(builder, f"when_{clause.rows}_{clause.action}" + ("_all" if _is_star(clause) else ""))
     if clause.assignments is None:
