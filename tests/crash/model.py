@@ -61,6 +61,11 @@ def update(rows: Rows, args: Mapping[str, Any], _: Past) -> Rows:
     return rows | changed
 
 
+def merge(rows: Rows, args: Mapping[str, Any], past: Past) -> Rows:
+    """The value of matching rows grows by one, and new rows are added."""
+    return update(rows, args, past) | given(args)
+
+
 def increment(rows: Rows, args: Mapping[str, Any], _: Past) -> Rows:
     """The counter grows by one."""
     counter = rows[0]
@@ -92,6 +97,7 @@ EFFECTS: dict[str, Callable[[Rows, Mapping[str, Any], Past], Rows]] = {
     "delete_range": delete,
     "delete": delete,
     "update": update,
+    "merge": merge,
     "increment": increment,
     "increment_by_hand": increment,
     "restore": restore,

@@ -236,6 +236,27 @@ def _update(life: Life, token: str, args: Args) -> Entry | None:
     return life.change(lambda table: table.update({"v": "v + 1"}, predicate=sql(args["where"]), **life.how(token)))
 
 
+def _merge_args(life: Life) -> Args:
+    low = life.random.randrange(97)
+    where = {"p": life.random.choice(PARTITIONS), "low": low, "high": low + 3}
+    return {"where": where, "rows": life.new_rows(5)}
+
+
+def _merge(life: Life, token: str, args: Args) -> Entry | None:
+    """The rows of three keys grow by one, and others are added."""
+    where, rows = args["where"], args["rows"]
+    keys = [[0, where["p"], k, 0] for k in range(where["low"], where["high"])]
+    fresh = pa.array([True] * len(rows) + [False] * len(keys))
+    source = table_of(rows + keys).append_column("fresh", fresh)
+    on = "t.p = s.p AND t.k = s.k AND NOT s.fresh"
+
+    def merge(table: DeltaTable) -> Any:
+        merger = table.merge(source, on, "s", "t", **life.how(token)).when_matched_update({"v": "t.v + 1"})
+        return merger.when_not_matched_insert_all("s.fresh").execute()
+
+    return life.change(merge)
+
+
 def _optimize(life: Life, token: str, args: Args) -> Entry | None:
     return life.change(lambda table: table.optimize.compact(**life.how(token)))
 
@@ -349,6 +370,7 @@ OPERATIONS = {
         Operation("delete_range", 4, _where, _delete_range),
         Operation("delete", 6, _where, _delete),
         Operation("update", 6, _where, _update),
+        Operation("merge", 5, _merge_args, _merge),
         Operation("optimize", 3, _nothing, _optimize, retried=True),
         Operation("increment", 7, _nothing, _increment, retried=True),
         Operation("increment_by_hand", 3, lambda life: {"from": counter(life.table)}, _increment_by_hand, retried=True),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from uuid import uuid4
 
 from deltafast.query import connect
 
@@ -32,7 +34,8 @@ class DuckDBEngine:
     @contextmanager
     def join(self, source: ArrowStreamExportable, target: ArrowStreamExportable) -> Generator[ArrowStreamExportable]:
         """See `Engine.join`."""
-        folder = tempfile.mkdtemp(prefix="deltafast-join-")
+        # Made by DuckDB when it is needed.
+        folder = str(Path(tempfile.gettempdir()) / f"deltafast-join-{uuid4()}")
         try:
             with connect() as connection:
                 quoted = folder.replace("'", "''")
