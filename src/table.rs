@@ -37,9 +37,9 @@ use serde_json::Value;
 
 pub use alter::{Change, alter};
 pub use change::{ChangeOptions, delete, update};
+pub use clauses::{ClausePlan, Deed, ValuePlan};
 pub use create::{CreateOptions, create};
 pub use drop_feature::drop_feature;
-pub use clauses::{ClausePlan, Deed, ValuePlan};
 pub use keys::Key;
 pub use merge::{EqualityPlan, Joining, Merge, MergeOptions, MergePlan};
 pub use optimize::{OptimizeOptions, Optimized, Sizes, optimize};

@@ -207,8 +207,9 @@ impl Span {
         if matches!(data_type, DataType::Float | DataType::Double) {
             return Ok(None);
         }
-        let compare =
-            |function: Function, value: Scalar| Expr::call(function, vec![expr.clone(), Expr::Literal { value, data_type: data_type.clone() }], DataType::Boolean);
+        let compare = |function: Function, value: Scalar| {
+            Expr::call(function, vec![expr.clone(), Expr::Literal { value, data_type: data_type.clone() }], DataType::Boolean)
+        };
         let mut any = Vec::new();
         match (&self.values, &self.least, &self.greatest) {
             (Some(values), ..) if values.len() > 1 => any.push(Expr::in_list(expr.clone(), values.clone())?),

@@ -203,7 +203,22 @@ impl Merge {
         };
         let read_time = self.started.elapsed();
         let known = Arc::new(known);
-        Ok(Joining { merge: self, plan: plan.clone(), clauses, rules, spool, equalities, key, known, source_only, residual, reads, can_match, files, read_time })
+        Ok(Joining {
+            merge: self,
+            plan: plan.clone(),
+            clauses,
+            rules,
+            spool,
+            equalities,
+            key,
+            known,
+            source_only,
+            residual,
+            reads,
+            can_match,
+            files,
+            read_time,
+        })
     }
 
     /// Identity columns; rows that stay give their own values, so who may not give any was looked at before.
@@ -646,7 +661,11 @@ impl Joining {
 
     /// The clause that an entry is for.
     fn clause(&self, action: u8) -> Option<&Clause> {
-        if action >= BY_SOURCE { self.clauses.by_source.get(usize::from(action - BY_SOURCE)) } else { self.clauses.matched.get(usize::from(action).checked_sub(1)?) }
+        if action >= BY_SOURCE {
+            self.clauses.by_source.get(usize::from(action - BY_SOURCE))
+        } else {
+            self.clauses.matched.get(usize::from(action).checked_sub(1)?)
+        }
     }
 
     fn write(self, entries: Vec<Vec<Entry>>, matched: Vec<bool>, mut read: BTreeSet<usize>, cancel: &Cancel) -> Result<Done> {
@@ -717,11 +736,7 @@ impl Joining {
         let edited = editor(updates, request.hidden.clone());
         actions.extend(std::mem::take(&mut marked.actions));
         let inserted = Arc::new(AtomicU64::new(0));
-        let kept = if touched.is_empty() {
-            None
-        } else {
-            Some(on_pool(scan::scan(snapshot, &scanning)?.batches, move |batch| edited.edit(&batch), cancel))
-        };
+        let kept = if touched.is_empty() { None } else { Some(on_pool(scan::scan(snapshot, &scanning)?.batches, move |batch| edited.edit(&batch), cancel)) };
         let rows = kept.into_iter().flatten().chain(inserts(&inserter, Some(Arc::clone(&inserted)), cancel));
         let written = write(snapshot.stores().root(), &request, rows)?;
         orphans.add(&written.files);
