@@ -1,8 +1,8 @@
-"""Polars: the table as a data frame, or as a lazy frame that reads only what a query needs."""
+"""Polars: the table as a data frame, or as a lazy frame that reads only what a query needs; frames as rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -11,14 +11,16 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.reader import RecordBatchReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast._core import ArrowStream
+    from deltafast.commands.merge import TableMerger
     from deltafast.filters import Predicate
     from deltafast.progress import Progress
     from deltafast.table import DeltaTable
 
-__all__ = ["read", "scan"]
+__all__ = ["read", "scan", "write_delta"]
 
 
 def read(
@@ -62,6 +64,49 @@ def scan(table: DeltaTable) -> pl.LazyFrame:
             stream.close()
 
     return register_io_source(source, schema=lambda: _schema(table._snapshot.arrow_schema(True)), is_pure=True)
+
+
+def write_delta(
+    frame: pl.DataFrame | pl.LazyFrame,
+    target: str | os.PathLike[str] | DeltaTable,
+    *,
+    mode: Literal["error", "append", "overwrite", "ignore", "merge"] = "error",
+    storage_options: dict[str, str] | None = None,
+    delta_write_options: Mapping[str, Any] | None = None,
+    delta_merge_options: Mapping[str, Any] | None = None,
+) -> TableMerger | None:
+    """Write a frame to a table, as `polars.DataFrame.write_delta` does; a lazy one batch by batch.
+
+    Args:
+        frame: The rows.
+        target: The table, or where it is or is to be.
+        mode: That of `write_deltalake`; `merge` gives the builder of a MERGE with the frame as its source.
+        storage_options: As for `DeltaTable`.
+        delta_write_options: Further arguments of `write_deltalake`.
+        delta_merge_options: Arguments of `DeltaTable.merge`: `predicate` at least.
+
+    Returns:
+        The builder of a MERGE for `mode="merge"`, else nothing.
+
+    Raises:
+        InvalidArgumentError: A merge without options; whatever `write_deltalake` and `DeltaTable.merge` refuse.
+
+    Example:
+        >>> from deltafast.polars import write_delta                                    # doctest: +SKIP
+        >>> write_delta(pl.scan_csv("events-*.csv"), "/data/events", mode="append")     # doctest: +SKIP
+    """
+    from deltafast.table import DeltaTable
+    from deltafast.writer import write_deltalake
+
+    rows: Any = frame
+    if mode != "merge":
+        write_deltalake(target, rows, mode=mode, storage_options=storage_options, **(delta_write_options or {}))
+        return None
+    if not delta_merge_options:
+        message = "a merge needs delta_merge_options with its predicate: {'predicate': 's.id = t.id', ...}"
+        raise InvalidArgumentError(message)
+    table = target if isinstance(target, DeltaTable) else DeltaTable(target, storage_options=storage_options)
+    return table.merge(rows, **delta_merge_options)
 
 
 def _bound(table: DeltaTable, predicate: pl.Expr) -> str | None:

@@ -379,7 +379,10 @@ def as_stream(data: object) -> ArrowStreamExportable:
         scanner = cast("Any", data).scanner() if hasattr(data, "scanner") else data
         return cast("ArrowStreamExportable", cast("Any", scanner).to_reader())
     if module.partition(".")[0] == "polars" and hasattr(data, "collect"):
-        return cast("Any", data).collect(engine="streaming")
+        frame = cast("Any", data)
+        batches: Any = frame.collect_batches(lazy=True) if hasattr(frame, "collect_batches") else None
+        # Older releases of Polars have no such stream: the frame is held as a whole.
+        return batches if hasattr(batches, "__arrow_c_stream__") else frame.collect(engine="streaming")
     if hasattr(data, "__arrow_c_array__"):
         return _batches(iter([data]))
     if isinstance(data, (Sequence, Iterator)) and not isinstance(data, (str, bytes)):
