@@ -71,7 +71,7 @@ impl ZOrder {
         let curve = Curve::new(&sample)?;
         let gatherings = usize::try_from((bytes / GATHERED + 1).min(MOST)).unwrap_or(1);
         let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
-        let sorting = Sorting { curve, columns: self.paths.clone(), bounds, memory: memory_limit()? / 4 };
+        let sorting = Sorting { curve, columns: self.paths.clone(), bounds, memory: memory_limit()? / 8 };
         target.copy_sorted(snapshot, rows, sorting, cancel)
     }
 

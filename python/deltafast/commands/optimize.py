@@ -113,7 +113,7 @@ class TableOptimizer:
 
         Rows that are near to each other in all of the columns come into the same files, so that the statistics of files
         exclude most of them for a predicate on any of the columns. All files of the chosen partitions are written anew
-        each time. Rows that do not fit into a quarter of the memory budget (`DELTAFAST_MEMORY_LIMIT`) go to a file in
+        each time. Rows that do not fit into an eighth of the memory budget (`DELTAFAST_MEMORY_LIMIT`) go to a file in
         the folder for temporary files and back, once.
 
         Protocol: "Requirements for Writers" (`dataChange` is false).
