@@ -17,6 +17,7 @@ __all__ = [
     "FileUpload",
     "Files",
     "Snapshot",
+    "TableMerge",
     "TableWrite",
     "alter",
     "build_profile",
@@ -202,10 +203,11 @@ class TableWrite:
     def run(self, bound: str) -> tuple[Snapshot | None, str]:
         """Write and commit: the demands with a `tree` at each. Gives the new version, and a report as JSON."""
 
+@final
 class TableMerge:
     """A merge on its way: settled, then its source read, then joined and run."""
 
-    def __init__(self, snapshot: Snapshot, source: ArrowStreamExportable) -> None:
+    def __new__(cls, snapshot: Snapshot, source: ArrowStreamExportable) -> TableMerge:
         """Take the source, of which nothing is read yet."""
     @property
     def source_schema(self) -> str:
