@@ -521,17 +521,22 @@ impl FileEncoder {
                 if arrays.len() != taken.len() {
                     return Err(Error::internal("rows do not have the columns of their file"));
                 }
-                let bytes: u64 = arrays.iter().map(size_of).sum();
-                self.sizes.queued.fetch_add(bytes, Ordering::Relaxed);
-                self.shared.gauge.queued.fetch_add(bytes, Ordering::Relaxed);
-                self.shared.gauge.change(0, bytes);
-                group.give(lane, Some((arrays, bytes)))?;
+                self.queue(&group, lane, arrays)?;
             }
             if room == 0 {
                 self.end_group()?;
             }
         }
         self.shared.gauge.check()
+    }
+
+    /// Has a lane encode arrays; they count until it has.
+    fn queue(&self, group: &Arc<Group>, lane: usize, arrays: Vec<ArrayRef>) -> Result<()> {
+        let bytes: u64 = arrays.iter().map(size_of).sum();
+        self.sizes.queued.fetch_add(bytes, Ordering::Relaxed);
+        self.shared.gauge.queued.fetch_add(bytes, Ordering::Relaxed);
+        self.shared.gauge.change(0, bytes);
+        group.give(lane, Some((arrays, bytes)))
     }
 
     /// Appends a row group of another file as it is: columns whose bytes are copied, and what is known of each column's stops.
@@ -566,11 +571,7 @@ impl FileEncoder {
             if arrays.iter().map(|array| array.len() as u64).sum::<u64>() != rows {
                 return Err(Error::internal("new values do not have the rows of their row group"));
             }
-            let bytes: u64 = arrays.iter().map(size_of).sum();
-            self.sizes.queued.fetch_add(bytes, Ordering::Relaxed);
-            self.shared.gauge.queued.fetch_add(bytes, Ordering::Relaxed);
-            self.shared.gauge.change(0, bytes);
-            group.give(lane, Some((arrays, bytes)))?;
+            self.queue(&group, lane, arrays)?;
             group.give(lane, None)?;
         }
         self.shared.gauge.check()

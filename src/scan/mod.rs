@@ -15,7 +15,7 @@ pub use changes::{ChangeRequest, changes};
 pub use columns::{Leaves, leaves};
 pub use lens::Lens;
 pub use plan::{Plan, PlanBatch, plan};
-pub use read::{Chosen, MetadataColumn, ScanRequest, count, scan, vector_file};
+pub use read::{Chosen, MetadataColumn, ScanRequest, at_positions, count, scan, vector_file};
 pub use vectors::{deletion_vectors, uri};
 
 use arrow_array::RecordBatch;

@@ -447,7 +447,8 @@ impl Reading {
 }
 
 /// Which of these rows of a file are at the positions; rows come in ascending order.
-fn at_positions(rows: &[i64], positions: &Positions) -> BooleanBuffer {
+#[must_use]
+pub fn at_positions(rows: &[i64], positions: &Positions) -> BooleanBuffer {
     let ends = rows.first().zip(rows.last()).and_then(|(first, last)| Some((u64::try_from(*first).ok()?, u64::try_from(*last).ok()?)));
     let Some((first, last)) = ends else { return BooleanBuffer::new_unset(rows.len()) };
     match positions.keep(first..last + 1) {

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{BooleanArray, RecordBatch};
-use arrow_buffer::BooleanBuffer;
 
 use super::change::NewValues;
 use super::target::Target;
@@ -20,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::protocol::commit_line::Add;
 use crate::protocol::schema::{StructType, TextLayout};
-use crate::scan::{self, MetadataColumn, ScanRequest};
+use crate::scan::{self, MetadataColumn, ScanRequest, at_positions};
 use crate::snapshot::Snapshot;
 use crate::write::rules::Rules;
 use crate::write::{Narrow, Written, write_columns};
@@ -87,10 +86,6 @@ impl Update<'_> {
 fn mask(batch: &RecordBatch, rows: &HashMap<String, Positions>) -> Result<Option<BooleanArray>> {
     let [.., path, index] = batch.columns() else { return Err(Error::internal("a scan gave no positions")) };
     let path = path.as_string_opt::<i32>().and_then(|path| path.iter().flatten().next());
-    let first = index.as_primitive_opt::<Int64Type>().and_then(|index| index.values().first().copied());
-    let Some((path, first)) = path.zip(first.and_then(|first| u64::try_from(first).ok())) else { return Ok(None) };
-    let count = batch.num_rows();
-    let Some(chosen) = rows.get(path) else { return Ok(None) };
-    let kept = chosen.keep(first..first + count as u64);
-    Ok(Some(BooleanArray::new(kept.map_or_else(|| BooleanBuffer::new_unset(count), |kept| !&kept), None)))
+    let Some((path, index)) = path.zip(index.as_primitive_opt::<Int64Type>()) else { return Ok(None) };
+    Ok(rows.get(path).map(|chosen| BooleanArray::new(at_positions(index.values(), chosen), None)))
 }
