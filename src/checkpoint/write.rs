@@ -233,8 +233,10 @@ impl Maker {
         }
     }
 
+    /// Encodes pieces, for one file one after the other: each is gone before the next is made rows.
     fn encode(&self, pieces: Vec<Piece>) -> Result<Encoded> {
         let mut out = Encoded { groups: Vec::new(), adds: 0, removes: 0, rows: 0 };
+        let mut only = self.encoder.group()?;
         let mut batches: Vec<Vec<RecordBatch>> = (0..self.parts).map(|_| Vec::new()).collect();
         for piece in pieces {
             let rows = piece.rows() as u64;
@@ -246,9 +248,7 @@ impl Maker {
             }
             let batch = self.batch(&piece)?;
             if self.parts == 1 {
-                if let Some(only) = batches.first_mut() {
-                    only.push(batch);
-                }
+                only.write(&batch)?;
                 continue;
             }
             let part_of: UInt32Array = match &piece {
@@ -261,6 +261,10 @@ impl Maker {
                     batches.push(take_record_batch(&batch, &rows)?);
                 }
             }
+        }
+        if self.parts == 1 {
+            out.groups.push((0, only.close()?));
+            return Ok(out);
         }
         for (part, batches) in (0..).zip(&batches) {
             if !batches.is_empty() {

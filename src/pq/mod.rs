@@ -50,7 +50,7 @@ pub use footer::{Footer, FooterCache};
 pub use options::{BloomFilterProperties, Codec, ColumnProperties, WriterProperties};
 pub use raw::{LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw};
 pub use read::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
-pub use sink::{EncodedGroup, Encoder, Sink, SinkCodec};
+pub use sink::{EncodedGroup, Encoder, GroupEncoder, Sink, SinkCodec};
 pub use splice::Spliceable;
 pub use survey::{Survey, survey};
 

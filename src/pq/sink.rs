@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
@@ -32,6 +32,9 @@ pub enum SinkCodec {
     /// Half the size for twice the work; level 1.
     Zstd,
 }
+
+/// Bytes of a page, about: each column holds one while a row group is encoded, and its reader the pages of a batch.
+const PAGE_BYTES: usize = 128 << 10;
 
 /// Encodes row groups of one schema. Clones share everything.
 #[derive(Debug, Clone)]
@@ -62,6 +65,7 @@ impl Encoder {
             .set_created_by(concat!("deltafast ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
+            .set_data_page_size_limit(PAGE_BYTES)
             .set_dictionary_enabled(false);
         for column in descriptor.columns() {
             if repeats(column.path().parts()) {
@@ -87,22 +91,53 @@ impl Encoder {
         file.has_schema(&self.root)
     }
 
+    /// Begins a row group.
+    ///
+    /// # Errors
+    /// [`Error::Internal`].
+    pub fn group(&self) -> Result<GroupEncoder<'_>> {
+        Ok(GroupEncoder { schema: &self.schema, writers: self.factory.create_column_writers(0).map_err(internal)? })
+    }
+
     /// Encodes batches of the schema as one row group.
     ///
     /// # Errors
     /// [`Error::Internal`] for batches of another schema.
     pub fn encode(&self, batches: &[RecordBatch]) -> Result<EncodedGroup> {
-        let mut writers = self.factory.create_column_writers(0).map_err(internal)?;
-        for batch in batches {
-            let mut next = writers.iter_mut();
-            for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
-                for leaf in compute_leaves(field, column).map_err(internal)? {
-                    let Some(writer) = next.next() else { return Err(Error::internal("a batch has more leaves than its schema")) };
-                    writer.write(&leaf).map_err(internal)?;
-                }
+        let mut group = self.group()?;
+        batches.iter().try_for_each(|batch| group.write(batch))?;
+        group.close()
+    }
+}
+
+/// A row group under way.
+pub struct GroupEncoder<'a> {
+    schema: &'a SchemaRef,
+    writers: Vec<ArrowColumnWriter>,
+}
+
+impl GroupEncoder<'_> {
+    /// Adds rows.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for a batch of another schema.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut next = self.writers.iter_mut();
+        for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+            for leaf in compute_leaves(field, column).map_err(internal)? {
+                let Some(writer) = next.next() else { return Err(Error::internal("a batch has more leaves than its schema")) };
+                writer.write(&leaf).map_err(internal)?;
             }
         }
-        writers.into_iter().map(|writer| writer.close().map_err(internal)).collect::<Result<_>>().map(EncodedGroup)
+        Ok(())
+    }
+
+    /// Ends the row group.
+    ///
+    /// # Errors
+    /// [`Error::Internal`].
+    pub fn close(self) -> Result<EncodedGroup> {
+        self.writers.into_iter().map(|writer| writer.close().map_err(internal)).collect::<Result<_>>().map(EncodedGroup)
     }
 }
 

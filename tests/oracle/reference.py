@@ -126,8 +126,17 @@ class Reference:
         """Return the newest version."""
         return self._log(folder).update(False, self._none, self._none).version()
 
+    def facts(self, folder: pathlib.Path, version: int) -> dict[str, Any]:
+        """Return a version's facts in the form of the corpus' manifest (see `conformance.corpus`)."""
+        return self._version(folder, version)[0]
+
     def version(self, folder: pathlib.Path, version: int) -> tuple[dict[str, Any], pa.Table]:
-        """Return a version's facts in the form of the corpus' manifest (see `conformance.corpus`), and its rows."""
+        """Return a version's facts and its rows."""
+        facts, snapshot, adds = self._version(folder, version)
+        frame = self._log(folder).createDataFrame(snapshot, self._java.asScala(adds).toSeq(), False, self._none)
+        return facts, self._collect(frame)
+
+    def _version(self, folder: pathlib.Path, version: int) -> tuple[dict[str, Any], Any, list[Any]]:
         snapshot = self._log(folder).getSnapshotAt(version, self._none, self._none, self._none, False)
         # All actions at once: each other way to ask for some makes Spark work out figures that nobody asks for.
         actions = [action.unwrap() for action in snapshot.stateDS().collectAsList()]
@@ -148,8 +157,7 @@ class Reference:
             "set_transactions": kinds.get("txn", []),
             "domain_metadata": kinds.get("domainMetadata", []),
         }
-        frame = self._log(folder).createDataFrame(snapshot, self._java.asScala(adds).toSeq(), False, self._none)
-        return facts, self._collect(frame)
+        return facts, snapshot, adds
 
     def _collect(self, frame: Any) -> pa.Table:
         from pyspark.sql import DataFrame
