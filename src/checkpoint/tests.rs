@@ -211,6 +211,57 @@ fn files_without_partition(snapshot: &Snapshot) -> BTreeMap<String, Option<i64>>
 }
 
 #[test]
+fn every_field_of_many_files_stays_with_its_file() {
+    let table = Table::new("many", &["deletionVectors", "rowTracking", "domainMetadata", "clustering"], json!({"delta.checkpoint.writeStatsAsStruct": "true"}));
+    let actions: Vec<Value> = (0..9_000_i64)
+        .map(|n| {
+            let mut action = add(&format!("part-{n}"), n);
+            let file = action["add"].as_object_mut().unwrap();
+            file.insert("baseRowId".into(), json!(n * 100));
+            file.insert("defaultRowCommitVersion".into(), json!(n % 7));
+            // In some stretches of the rows none has one.
+            if n % 3 == 0 && n / 1000 % 2 == 0 {
+                file.insert("deletionVector".into(), vector(n % 90));
+                file.insert("tags".into(), json!({"n": n.to_string()}));
+                file.insert("clusteringProvider".into(), json!(format!("p{n}")));
+            }
+            action
+        })
+        .collect();
+    table.commit(1, &actions);
+    let every = |snapshot: &Snapshot| {
+        let wanted =
+            Wanted { stats: true, stats_text: true, time: true, tags: true, row_ids: true, clustering: true, partition: vec!["p".into()], ..Wanted::default() };
+        let batches = snapshot.files(FileKind::Adds, wanted, &Cancel::default()).unwrap().collect::<crate::error::Result<Vec<_>>>().unwrap();
+        let mut out = BTreeMap::new();
+        for files in batches {
+            let text =
+                |column: Option<&arrow_array::StringViewArray>, row| column.filter(|c| arrow_array::Array::is_valid(*c, row)).map(|c| c.value(row).to_owned());
+            let stats = super::stats::text(files.stats.as_ref(), files.len());
+            for row in 0..files.len() {
+                let ids = [&files.base_row_id, &files.default_row_commit_version]
+                    .map(|c| c.as_ref().filter(|c| arrow_array::Array::is_valid(*c, row)).map(|c| c.value(row)));
+                let texts = [text(files.tags.as_ref(), row), text(files.clustering.as_ref(), row), text(Some(&stats), row)];
+                let rest = (files.size.value(row), files.deletion_vector(row), files.time.as_ref().map(|c| c.value(row)), ids, texts);
+                assert!(out.insert(files.path.value(row).to_owned(), format!("{rest:?}")).is_none());
+            }
+        }
+        out
+    };
+    let before = every(&table.newest());
+    assert_eq!(before.len(), 9_001);
+    assert!(before["part-6"].contains("p6") && before["part-6"].contains("cardinality: 6") && !before["part-1002"].contains("p1002"));
+    table.checkpoint(1, &CheckpointOptions::default());
+    std::fs::remove_file(table.path(&format!("{:020}.json", 0))).unwrap();
+    std::fs::remove_file(table.path(&format!("{:020}.json", 1))).unwrap();
+    let after = every(&table.newest());
+    assert_eq!(after.len(), before.len());
+    for (path, file) in &before {
+        assert_eq!(after.get(path), Some(file), "{path}");
+    }
+}
+
+#[test]
 fn sidecars_are_as_large_as_asked_and_all_named() {
     let table = Table::of("sidecars", 1, &["v2Checkpoint"], json!({"delta.checkpointPolicy": "v2"}));
     let many: Vec<Value> = (0..70_000).map(|n| add(&format!("part-{n}"), n)).collect();

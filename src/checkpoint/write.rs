@@ -25,6 +25,8 @@ use crate::store::{Role, Store, make};
 
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 64 * 1024;
+/// Rows that are made of file actions at once, for one file: as rows they take up to a kilobyte each.
+const SLICE_ROWS: usize = 2 * 1024;
 /// Text of a row group at most.
 const GROUP_BYTES: u64 = 24 << 20;
 /// File actions in a sidecar, unless the caller says otherwise.
@@ -168,6 +170,16 @@ impl Piece {
         }
     }
 
+    /// The same in slices of few rows.
+    fn slices(self) -> Vec<Self> {
+        let cut = |files: &FileBatch| (0..files.len()).step_by(SLICE_ROWS).map(|start| files.slice(start, SLICE_ROWS)).collect::<Vec<_>>();
+        match self {
+            Self::Singles(_) => vec![self],
+            Self::Adds(files) => cut(&files).into_iter().map(Self::Adds).collect(),
+            Self::Removes(files) => cut(&files).into_iter().map(Self::Removes).collect(),
+        }
+    }
+
     /// About how much text it has.
     fn bytes(&self) -> u64 {
         // The lowest quarter of a view is its length.
@@ -233,7 +245,7 @@ impl Maker {
         }
     }
 
-    /// Encodes pieces, for one file one after the other: each is gone before the next is made rows.
+    /// Encodes pieces, for one file slice after slice: each is gone before the next is made rows.
     fn encode(&self, pieces: Vec<Piece>) -> Result<Encoded> {
         let mut out = Encoded { groups: Vec::new(), adds: 0, removes: 0, rows: 0 };
         let mut only = self.encoder.group()?;
@@ -246,11 +258,11 @@ impl Maker {
                 Piece::Removes(_) => out.removes += rows,
                 Piece::Singles(_) => {}
             }
-            let batch = self.batch(&piece)?;
             if self.parts == 1 {
-                only.write(&batch)?;
+                piece.slices().iter().try_for_each(|slice| only.write(&self.batch(slice)?))?;
                 continue;
             }
+            let batch = self.batch(&piece)?;
             let part_of: UInt32Array = match &piece {
                 Piece::Singles(actions) => vec![part_of_singles(self.parts); actions.len()].into(),
                 Piece::Adds(files) | Piece::Removes(files) => parts_of(&files.path, self.parts),

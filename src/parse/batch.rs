@@ -178,6 +178,42 @@ impl FileBatch {
         })
     }
 
+    /// The `len` rows from `start` on, or those of them that there are; nothing is copied.
+    #[must_use]
+    pub fn slice(&self, start: usize, len: usize) -> Self {
+        let start = start.min(self.len());
+        let len = len.min(self.len() - start);
+        let strings = |a: &StringViewArray| a.slice(start, len);
+        let ints = |a: &Int64Array| a.slice(start, len);
+        let dv = self.dv.as_ref().map(|dv| DvColumns {
+            present: dv.present.slice(start, len),
+            storage_type: strings(&dv.storage_type),
+            path_or_inline: strings(&dv.path_or_inline),
+            offset: dv.offset.slice(start, len),
+            size_in_bytes: dv.size_in_bytes.slice(start, len),
+            cardinality: ints(&dv.cardinality),
+        });
+        let stats = self.stats.as_ref().map(|stats| match stats {
+            StatsColumn::Json(a) => StatsColumn::Json(strings(a)),
+            StatsColumn::EscapedJson(a) => StatsColumn::EscapedJson(strings(a)),
+            StatsColumn::Parsed(a) => StatsColumn::Parsed(a.slice(start, len)),
+        });
+        Self {
+            path: strings(&self.path),
+            dv: dv.filter(|dv| dv.present.count_set_bits() > 0),
+            partition: self.partition.iter().map(strings).collect(),
+            size: ints(&self.size),
+            time: self.time.as_ref().map(ints),
+            stats,
+            tags: self.tags.as_ref().map(strings),
+            base_row_id: self.base_row_id.as_ref().map(ints),
+            default_row_commit_version: self.default_row_commit_version.as_ref().map(ints),
+            data_change: self.data_change.as_ref().map(|a| a.slice(start, len)),
+            clustering: self.clustering.as_ref().map(strings),
+            order: self.order.iter().skip(start).take(len).copied().collect(),
+        }
+    }
+
     /// Batches of the same columns, one after the other.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ use crate::protocol::schema::TextLayout;
 use crate::store::{File, Store};
 
 /// Rows decoded at once: fewer pay more for each batch, more leave the caches.
-const BATCH_ROWS: usize = 4 * 1024;
+const BATCH_ROWS: usize = 8 * 1024;
 /// Text of one batch.
 const BATCH_BYTES: u64 = 64 << 20;
 
