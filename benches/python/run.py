@@ -396,7 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="shrink every table; default: 1")
     parser.add_argument("--samples", type=int, default=5, help="samples at most; default: 5")
     parser.add_argument("--only", action="append", metavar="SCENARIO", help="may be given several times")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for one sample; default: 300")
+    parser.add_argument("--timeout", type=float, default=1200, help="seconds for one sample; default: 1200")
     parser.add_argument("--memory-limit", type=float, metavar="MB", help="for one process; default: 80 %% of free")
     parser.add_argument("--floor-binary", type=Path, help="default: the newest target/release/**/floors*")
     parser.add_argument("--duckdb-python", type=Path, help="default: an environment made in the cache")
