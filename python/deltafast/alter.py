@@ -88,18 +88,60 @@ class TableAlterer:
         self,
         fields: Field | Sequence[Field],
         *,
+        after: Mapping[str, str | None] | None = None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Add columns at the end. Rows that are there have null in them.
+        """Add columns. Rows that are there have null in them.
 
         Args:
             fields: The columns, nullable. A struct under the name of a struct column adds its new fields to that.
+            after: The place of those that shall not come last: by the path of the column (`a.b` for a field), the name
+                of the column or sibling behind which it stands, or None for the first place.
             commit_properties: How to commit.
             post_commithook_properties: What follows the commit.
         """
         schema = Schema([fields] if isinstance(fields, Field) else list(fields))
-        self._do("add_columns", commit_properties, post_commithook_properties, fields=json.loads(schema.to_json()))
+        change = {"fields": json.loads(schema.to_json()), "places": list((after or {}).items())}
+        self._do("add_columns", commit_properties, post_commithook_properties, **change)
+
+    def move_column(
+        self,
+        column: str,
+        after: str | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Give a column or nested field another place among its siblings. No file is touched.
+
+        Args:
+            column: Its path, `a.b` for the field b of a.
+            after: The name of the column or sibling behind which it shall stand; the first place if None.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        self._do("move_column", commit_properties, post_commithook_properties, column=column, after=after)
+
+    def sync_identity(
+        self,
+        column: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Let an identity column go on behind the values that are there, those of other writers included.
+
+        Reads the column. Its mark never goes back.
+
+        Args:
+            column: Its name.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+
+        Protocol: "Identity Columns".
+        """
+        self._do("sync_identity", commit_properties, post_commithook_properties, column=column)
 
     def drop_columns(
         self,

@@ -987,7 +987,8 @@ class DeltaTable:
         Protocol: "Deletion Vectors", "Change Data Files", "Generated Columns".
 
         Args:
-            updates: Spark SQL over the old row by column, cast to the column's type as Spark stores values.
+            updates: Spark SQL over the old row by column, cast to the column's type as Spark stores values. A field
+                of a struct column is named with dots; where the struct is null it is made, with nulls beside.
             new_values: Python values by column, instead.
             predicate: Spark SQL text, DNF tuples, a pyarrow or a Polars expression.
             writer_properties: How new files are encoded.

@@ -261,8 +261,7 @@ def write_deltalake(
         >>> write_deltalake("/data/events", frame, mode="append")                         # doctest: +SKIP
         >>> write_deltalake("/data/events", day, mode="overwrite", predicate="day = '2026-01-01'")  # doctest: +SKIP
     """
-    from deltafast.expr.demands import bind_demands
-    from deltafast.table import DeltaTable, _adapted, _core_options
+    from deltafast.table import DeltaTable
 
     if partition_overwrite_mode not in ("static", "dynamic"):
         message = f"partition_overwrite_mode must be 'static' or 'dynamic', not {partition_overwrite_mode!r}"
@@ -283,6 +282,55 @@ def write_deltalake(
         "encoding": encoding(writer_properties, zone, target_file_size),
         "choices": choices(commit_properties, post_commithook_properties),
     }
+    _run(table_or_uri, data, options, predicate, zone, storage_options, store, committer)
+
+
+def write_as_select(
+    place: str | DeltaTable,
+    data: Data,
+    statement: Literal["create", "create_or_replace", "replace"],
+    *,
+    partition_by: Sequence[str],
+    cluster_by: Sequence[str],
+    description: str | None,
+    configuration: Mapping[str, str],
+    storage_options: Mapping[str, str] | None,
+    commit_properties: CommitProperties | None,
+    zone: str,
+) -> None:
+    """Make a table of rows as CREATE TABLE AS SELECT does; one that is there is replaced with all that it is.
+
+    Raises:
+        DeltaError: As `write_deltalake`.
+    """
+    options = {
+        "mode": "error" if statement == "create" else "overwrite",
+        "partition_by": list(partition_by),
+        "cluster_by": list(cluster_by),
+        "description": description,
+        "configuration": dict(configuration),
+        "as_select": statement,
+        "encoding": encoding(None, zone),
+        "choices": choices(commit_properties, None),
+    }
+    _run(place, data, options, None, zone, storage_options, None, None)
+
+
+def _run(
+    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    data: Data,
+    options: dict[str, Any],
+    predicate: Predicate | None,
+    zone: str,
+    storage_options: Mapping[str, str] | None,
+    store: object | None,
+    committer: Committer | None,
+) -> None:
+    """Plan the write, bind what it asks for, do it."""
+    from deltafast.expr.demands import bind_demands
+    from deltafast.table import DeltaTable, _adapted, _core_options
+
+    table = table_or_uri if isinstance(table_or_uri, DeltaTable) else None
     if isinstance(table_or_uri, DeltaTable):
         uri, snapshot = table_or_uri._given_uri, table_or_uri._snapshot
     else:

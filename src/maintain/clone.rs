@@ -72,7 +72,7 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
     let base = Base::new(root.url(), &target_url)?;
     let mut tx = Transaction::create(target, source.options())?;
     let mut out = Cloned::default();
-    let mut metadata = Metadata { id: uuid(), created_time: Some(SystemEnv.now_ms()), ..source.metadata().clone() };
+    let mut metadata = Metadata { id: uuid(), created_time: Some(SystemEnv.now_ms()), description: None, ..source.metadata().clone() };
     metadata.configuration.retain(|key, _| !OF_THE_LOG.contains(&key.as_str()));
     let mut unique = uuid;
     let mut context = Context { allow_unknown: false, now_ms: SystemEnv.now_ms(), unique: &mut unique };

@@ -24,7 +24,7 @@ use crate::protocol::evolution;
 use crate::protocol::schema::StructType;
 use crate::store::Store;
 use crate::table::{self, Change, CreateOptions, Place, Sizes, Write, WriteOptions};
-use crate::write::bindings::{Demand, Demands};
+use crate::write::bindings::Demands;
 
 fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
@@ -166,7 +166,7 @@ pub(super) fn delete(py: Python<'_>, snapshot: &Snapshot, options: String, predi
     answer(py, done, &uri, python_store)
 }
 
-/// Gives columns other values in the rows for which a predicate is true. `assignments` is a JSON list of `Demand`s, `bound`
+/// Gives columns other values in the rows for which a predicate is true. `assignments` is a JSON list of `ValuePlan`s, `bound`
 /// are the table's demands, each with a tree.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, assignments, bound, predicate=None))]
@@ -175,7 +175,7 @@ pub(super) fn update(py: Python<'_>, snapshot: &Snapshot, options: String, assig
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
-        let assignments: Vec<Demand> = parsed("assignments", &assignments)?;
+        let assignments: Vec<table::ValuePlan> = parsed("assignments", &assignments)?;
         table::update(&core, predicate.as_ref(), &assignments, &parsed("demands", &bound)?, &parsed("options", &options)?, cancel)
     })?;
     answer(py, done, &uri, python_store)

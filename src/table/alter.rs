@@ -10,6 +10,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -30,7 +32,7 @@ use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructT
 use crate::protocol::table::{self, Context};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
-use crate::write::bindings::{Demand, Demands};
+use crate::write::bindings::{self, Demand, Demands};
 use crate::write::rules::row_text;
 
 /// What shall change.
@@ -41,6 +43,22 @@ pub enum Change {
     AddColumns {
         /// As in a schema.
         fields: StructJson,
+        /// Where those come that do not come last, in this order: the column's path, and the name of the column or field
+        /// behind which it stands; `None` for the first place.
+        #[serde(default)]
+        places: Vec<(String, Option<String>)>,
+    },
+    /// A column or field comes to stand elsewhere among its siblings.
+    MoveColumn {
+        /// Its path.
+        column: String,
+        /// The sibling behind which it stands; `None` for the first place.
+        after: Option<String>,
+    },
+    /// The next value of an identity column follows those that are there.
+    SyncIdentity {
+        /// Its name.
+        column: String,
     },
     /// Columns or fields go; their values stay in the files.
     DropColumns {
@@ -154,7 +172,10 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     check_writable(snapshot)?;
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
-    let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
+    // A limit of a column's own length goes where the column goes.
+    let own: Vec<Demand> = snapshot.schema().fields.iter().filter_map(bindings::length).collect();
+    let checks = rules.checks.into_iter().filter(|check| !own.iter().any(|length| (&length.name, &length.sql) == (&check.name, &check.sql)));
+    let mut uses: Vec<(String, Bound)> = checks.map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
     uses.extend(rules.generated.into_iter().map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)));
     let mut altered = Alter { snapshot, uses: uses.clone(), cancel }.altered(change)?;
     let filled;
@@ -212,7 +233,9 @@ impl Alter<'_> {
     fn altered(&self, change: &Change) -> Result<Altered> {
         let snapshot = self.snapshot;
         match change {
-            Change::AddColumns { fields } => self.add_columns(fields),
+            Change::AddColumns { fields, places } => self.add_columns(fields, places),
+            Change::MoveColumn { column, after } => self.move_column(column, after.as_deref()),
+            Change::SyncIdentity { column } => self.sync_identity(column),
             Change::DropColumns { columns } => self.drop_columns(columns),
             Change::RenameColumn { column, name } => self.rename_column(column, name),
             Change::ChangeType { column, data_type } => self.change_type(column, &DataType::from_json(data_type)?),
@@ -279,7 +302,7 @@ impl Alter<'_> {
         Ok(Altered { protocol, reads_all, ..self.metadata(metadata, operation) })
     }
 
-    fn add_columns(&self, fields: &StructJson) -> Result<Altered> {
+    fn add_columns(&self, fields: &StructJson, places: &[(String, Option<String>)]) -> Result<Altered> {
         let added = StructType::parse(&fields.to_string())?;
         let schema = self.snapshot.schema();
         for field in &added.fields {
@@ -299,40 +322,59 @@ impl Alter<'_> {
                 return Err(Error::invalid(format!("the table has a column `{}` already", field.name)).at_column(&field.name));
             }
         }
-        let columns: Vec<Value> = added.fields.iter().map(|field| json!({"column": field_json(&field.name, field)})).collect();
-        let merged = evolution::merge(schema, &added, false);
-        self.with_schema(self.snapshot.metadata(), &merged, operation("ADD COLUMNS", [("columns", text(&json!(columns)))]))
+        let mut said = Vec::new();
+        new_fields(schema, &added, "", &mut |path, field| {
+            let place = places.iter().find(|(column, _)| column.eq_ignore_ascii_case(path)).map(|(_, after)| position(after.as_deref()));
+            let mut one = json!({"column": field_json(path, field)});
+            if let (Some(place), Some(one)) = (place, one.as_object_mut()) {
+                one.insert("position".to_owned(), place.into());
+            }
+            said.push(one);
+        });
+        let mut merged = evolution::merge(schema, &added, false);
+        for (column, after) in places {
+            merged = moved(&merged, &path_in(&merged, column)?, after.as_deref())?;
+        }
+        self.with_schema(self.snapshot.metadata(), &merged, operation("ADD COLUMNS", [("columns", text(&json!(said)))]))
+    }
+
+    fn move_column(&self, column: &str, after: Option<&str>) -> Result<Altered> {
+        let path = self.path(column)?;
+        let mut said = Value::Null;
+        let schema = edited(&moved(self.snapshot.schema(), &path, after)?, &path, &mut |field| {
+            said = field_json(&path.join("."), field);
+            Ok(Some(field.clone()))
+        })?;
+        let parameters = [("column", text(&said)), ("position", Value::from(position(after)))];
+        self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", parameters))
+    }
+
+    fn sync_identity(&self, column: &str) -> Result<Altered> {
+        let (path, schema) = (self.path(column)?, self.snapshot.schema());
+        let [name] = path.as_slice() else { return Err(not_identity(column)) };
+        let identities = bindings::identities(self.snapshot.protocol(), schema)?;
+        let (Some(identity), Some(field)) = (identities.into_iter().find(|identity| identity.column == *name), schema.field(name)) else {
+            return Err(not_identity(name));
+        };
+        let request = ScanRequest { columns: Some(vec![name.clone()]), layout: TextLayout::Plain, cancel: self.cancel.clone(), ..ScanRequest::default() };
+        let mut last: Option<i64> = None;
+        for batch in scan::scan(self.snapshot, &request)?.batches {
+            let batch = batch?;
+            let values = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+            for value in values.into_iter().flatten().flatten() {
+                last = Some(last.map_or(value, |last| if identity.step > 0 { last.max(value) } else { last.min(value) }));
+            }
+        }
+        let said = field_json(name, field);
+        let mark = last.and_then(|last| bindings::mark_behind(field, last));
+        let schema = mark.map_or_else(|| schema.clone(), |mark| bindings::with_marks(schema, &[(name.clone(), mark)]));
+        let altered = self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", [("column", text(&said))]))?;
+        Ok(Altered { reads_all: true, ..altered })
     }
 
     /// The parts of a column's path, as the schema spells them.
     fn path(&self, column: &str) -> Result<Vec<String>> {
-        fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
-            match data_type {
-                DataType::Struct(inner) => find(inner, rest),
-                DataType::Array(array) => part(rest, &[("element", &array.element)]),
-                DataType::Map(map) => part(rest, &[("key", &map.key), ("value", &map.value)]),
-                _ => None,
-            }
-        }
-        fn part(path: &str, parts: &[(&str, &DataType)]) -> Option<Vec<String>> {
-            let (head, rest) = path.split_once('.')?;
-            let (name, data_type) = parts.iter().find(|(name, _)| name.eq_ignore_ascii_case(head))?;
-            let mut out = within(data_type, rest)?;
-            out.insert(0, (*name).to_owned());
-            Some(out)
-        }
-        fn find(schema: &StructType, path: &str) -> Option<Vec<String>> {
-            if let Some(field) = schema.field(path) {
-                return Some(vec![field.name.clone()]);
-            }
-            path.match_indices('.').find_map(|(dot, _)| {
-                let field = schema.field(path.get(..dot)?)?;
-                let mut out = within(&field.data_type, path.get(dot + 1..)?)?;
-                out.insert(0, field.name.clone());
-                Some(out)
-            })
-        }
-        find(self.snapshot.schema(), column).ok_or_else(|| Error::invalid(format!("the table has no column `{}`", shown(column))).at_column(column))
+        path_in(self.snapshot.schema(), column)
     }
 
     /// Refuses a change of a column that something else goes by.
@@ -556,6 +598,88 @@ impl Alter<'_> {
         let parameters = [("oldClusteringColumns", Value::from(old.join(","))), ("newClusteringColumns", Value::from(columns.join(",")))];
         Ok(Altered { protocol, domains, ..self.metadata(metadata.clone(), operation("CLUSTER BY", parameters)) })
     }
+}
+
+/// The parts of a column's path, as a schema spells them.
+fn path_in(schema: &StructType, column: &str) -> Result<Vec<String>> {
+    fn within(data_type: &DataType, rest: &str) -> Option<Vec<String>> {
+        match data_type {
+            DataType::Struct(inner) => find(inner, rest),
+            DataType::Array(array) => part(rest, &[("element", &array.element)]),
+            DataType::Map(map) => part(rest, &[("key", &map.key), ("value", &map.value)]),
+            _ => None,
+        }
+    }
+    fn part(path: &str, parts: &[(&str, &DataType)]) -> Option<Vec<String>> {
+        let (head, rest) = path.split_once('.')?;
+        let (name, data_type) = parts.iter().find(|(name, _)| name.eq_ignore_ascii_case(head))?;
+        let mut out = within(data_type, rest)?;
+        out.insert(0, (*name).to_owned());
+        Some(out)
+    }
+    fn find(schema: &StructType, path: &str) -> Option<Vec<String>> {
+        if let Some(field) = schema.field(path) {
+            return Some(vec![field.name.clone()]);
+        }
+        path.match_indices('.').find_map(|(dot, _)| {
+            let field = schema.field(path.get(..dot)?)?;
+            let mut out = within(&field.data_type, path.get(dot + 1..)?)?;
+            out.insert(0, field.name.clone());
+            Some(out)
+        })
+    }
+    find(schema, column).ok_or_else(|| Error::invalid(format!("the table has no column `{}`", shown(column))).at_column(column))
+}
+
+fn not_identity(column: &str) -> Error {
+    Error::invalid("the column is no identity column, so there is nothing to bring in step with its values").at_column(column)
+}
+
+/// What the log says of a column's new place.
+fn position(after: Option<&str>) -> String {
+    after.map_or_else(|| "FIRST".to_owned(), |after| format!("AFTER {after}"))
+}
+
+/// Calls `visit` for every column or field that `added` adds to a schema, with its path.
+fn new_fields(schema: &StructType, added: &StructType, prefix: &str, visit: &mut dyn FnMut(&str, &StructField)) {
+    for field in &added.fields {
+        let old = schema.field(&field.name);
+        let path = format!("{prefix}{}", old.map_or(&field.name, |old| &old.name));
+        match (old.map(|old| &old.data_type), &field.data_type) {
+            (Some(DataType::Struct(old)), DataType::Struct(new)) => new_fields(old, new, &format!("{path}."), visit),
+            _ => visit(&path, field),
+        }
+    }
+}
+
+/// The schema with one column or field behind another of the same struct, or before all others.
+fn moved(schema: &StructType, path: &[String], after: Option<&str>) -> Result<StructType> {
+    let Some((name, parents)) = path.split_last() else { return Ok(schema.clone()) };
+    if parents.is_empty() {
+        return among(schema, name, after);
+    }
+    let lacking = || Error::invalid("only columns and fields of structs have a place").at_column(path.join("."));
+    edited(schema, parents, &mut |parent| match &parent.data_type {
+        DataType::Struct(inner) => Ok(Some(StructField { data_type: DataType::Struct(Arc::new(among(inner, name, after)?)), ..parent.clone() })),
+        _ => Err(lacking()),
+    })
+}
+
+/// The same within one struct.
+fn among(schema: &StructType, name: &str, after: Option<&str>) -> Result<StructType> {
+    let mut fields = schema.fields.clone();
+    let Some(from) = fields.iter().position(|field| field.name == name) else { return Ok(schema.clone()) };
+    let field = fields.remove(from);
+    let to = match after {
+        None => 0,
+        Some(after) => {
+            let sibling = fields.iter().position(|field| field.name.to_lowercase() == after.to_lowercase());
+            let sibling = sibling.ok_or_else(|| Error::invalid(format!("there is no `{}` that it could stand behind", shown(after))).at_column(name))?;
+            sibling + 1
+        }
+    };
+    fields.insert(to, field);
+    Ok(StructType { fields })
 }
 
 /// What becomes of a field; `None` where it goes.

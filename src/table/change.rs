@@ -17,6 +17,7 @@ use arrow_select::zip::zip;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::clauses::{ValuePlan, with_field};
 use super::files::{Orphans, add_new};
 use super::matched::Matched;
 use super::narrow;
@@ -83,15 +84,15 @@ fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<D
     work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
 }
 
-/// Gives columns other values in the rows for which `predicate` is true, in all rows without one. `assignments` name
-/// top-level columns; `bound` are the table's demands, bound.
+/// Gives columns, or fields within them, other values in the rows for which `predicate` is true, in all rows without one.
+/// `bound` are the table's demands, bound.
 ///
 /// # Errors
 /// As [`delete`]; [`Error::ConstraintViolated`] for new values that break what the table demands.
 pub fn update(
     snapshot: &Snapshot,
     predicate: Option<&Demand>,
-    assignments: &[Demand],
+    assignments: &[ValuePlan],
     bound: &Demands,
     options: &ChangeOptions,
     cancel: &Cancel,
@@ -102,7 +103,7 @@ pub fn update(
     })
 }
 
-fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[Demand], bound: &Demands, cancel: &Cancel) -> Result<Done> {
+fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[ValuePlan], bound: &Demands, cancel: &Cancel) -> Result<Done> {
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
     let values = Arc::new(NewValues::of(snapshot, assignments, &rules)?);
@@ -196,7 +197,9 @@ impl<'a> Work<'a> {
             "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
             "executionTimeMs": millis(whole),
         });
-        let mut operation = command::operation(name, json!({"predicate": listed(&self.sql.map(str::to_owned).into_iter().collect::<Vec<_>>())}), metrics);
+        // A DELETE without a condition is one for which it is always true, as delta-spark has it.
+        let said: Vec<String> = self.sql.or((name == "DELETE").then_some("true")).into_iter().map(str::to_owned).collect();
+        let mut operation = command::operation(name, json!({"predicate": listed(&said)}), metrics);
         if outcome.actions.is_empty() {
             return Ok(Done { metrics: operation.metrics, ..Done::unchanged(self.snapshot) });
         }
@@ -269,42 +272,46 @@ impl Outcome {
     }
 }
 
+/// A new value: the column's place, the field within it, the expression.
+type Assigned = (usize, Vec<String>, Bound);
+
 /// The values that an UPDATE gives.
 pub(super) struct NewValues {
     schema: StructType,
-    assigned: Vec<(usize, Bound)>,
+    assigned: Vec<Assigned>,
     /// Generated columns that follow from others and are not assigned themselves.
     generated: Vec<(usize, Computed)>,
 }
 
 impl NewValues {
-    fn of(snapshot: &Snapshot, assignments: &[Demand], rules: &Rules) -> Result<Self> {
+    fn of(snapshot: &Snapshot, assignments: &[ValuePlan], rules: &Rules) -> Result<Self> {
         let schema = snapshot.schema().clone();
         let identities = bindings::identities(snapshot.protocol(), &schema)?;
         let place = |name: &str| {
             let place = schema.fields.iter().position(|field| field.name == name);
             place.ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")).at_column(name))
         };
-        let mut assigned: Vec<(usize, Bound)> = Vec::new();
+        let mut assigned: Vec<Assigned> = Vec::new();
         for assignment in assignments {
-            let place = place(&assignment.name)?;
-            if assigned.iter().any(|(known, _)| *known == place) {
-                return Err(Error::invalid("the column is assigned twice").at_column(&assignment.name));
+            let Some((name, rest)) = assignment.path.split_first() else { return Err(Error::internal("a value is for no column")) };
+            let place = place(name)?;
+            if assigned.iter().any(|(known, path, _)| *known == place && (path.starts_with(rest) || rest.starts_with(path))) {
+                return Err(Error::invalid("the column is assigned twice").at_column(assignment.path.join(".")));
             }
-            if identities.iter().any(|identity| identity.column == assignment.name) {
-                return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give").at_column(&assignment.name));
+            if identities.iter().any(|identity| identity.column == *name) {
+                return Err(Error::invalid("an identity column cannot be updated: its values are the table's to give").at_column(name));
             }
-            assigned.push((place, assignment.bound()?));
+            assigned.push((place, rest.to_vec(), Bound::from_json(&assignment.tree.to_string())?));
         }
         let generated = rules.generated.iter().map(|rule| Ok((place(&rule.column)?, rule.clone()))).collect::<Result<Vec<_>>>()?;
-        let generated = generated.into_iter().filter(|(place, _)| assigned.iter().all(|(known, _)| known != place)).collect();
+        let generated = generated.into_iter().filter(|(place, _)| assigned.iter().all(|(known, ..)| known != place)).collect();
         Ok(Self { schema, assigned, generated })
     }
 
     /// The same for nothing but the columns that change, and their names; `None` where a name is not known.
     pub(super) fn narrow(&self) -> Option<(Self, Vec<String>)> {
         let name = |place: &usize| self.schema.fields.get(*place).map(|field| field.name.clone());
-        let assigned = self.assigned.iter().map(|(place, _)| name(place)).collect::<Option<Vec<_>>>()?;
+        let assigned = self.assigned.iter().map(|(place, ..)| name(place)).collect::<Option<Vec<_>>>()?;
         let follows = |rule: &Computed| rule.expr.column_names().iter().any(|read| assigned.iter().any(|name| name == read));
         let generated: Vec<(usize, Computed)> = self.generated.iter().filter(|(_, rule)| follows(rule)).cloned().collect();
         let changed = assigned.into_iter().chain(generated.iter().map(|(_, rule)| rule.column.clone())).collect();
@@ -313,7 +320,7 @@ impl NewValues {
 
     /// The columns that new values are made of.
     pub(super) fn reads(&self) -> Vec<&str> {
-        self.assigned.iter().map(|(_, expr)| expr).chain(self.generated.iter().map(|(_, rule)| &rule.expr)).flat_map(Bound::column_names).collect()
+        self.assigned.iter().map(|(.., expr)| expr).chain(self.generated.iter().map(|(_, rule)| &rule.expr)).flat_map(Bound::column_names).collect()
     }
 
     /// The same for batches of some of the table's columns.
@@ -322,7 +329,7 @@ impl NewValues {
             let name = self.schema.fields.get(*place).map(|field| &field.name);
             schema.fields.iter().position(|field| Some(&field.name) == name).ok_or_else(|| Error::internal("a changed column is not read"))
         };
-        let assigned = self.assigned.iter().map(|(n, expr)| Ok((place(n)?, expr.clone()))).collect::<Result<_>>()?;
+        let assigned = self.assigned.iter().map(|(n, rest, expr)| Ok((place(n)?, rest.clone(), expr.clone()))).collect::<Result<_>>()?;
         let generated = self.generated.iter().map(|(n, rule)| Ok((place(n)?, rule.clone()))).collect::<Result<_>>()?;
         Ok(Self { schema: schema.clone(), assigned, generated })
     }
@@ -341,9 +348,14 @@ impl NewValues {
             };
             Ok(())
         };
-        for (place, expr) in &self.assigned {
-            let name = self.schema.fields.get(*place).map_or("", |field| field.name.as_str());
-            let value = masked(expr, batch, mask).map_err(|e| e.at_column(name))?;
+        for (place, rest, expr) in &self.assigned {
+            let Some((field, now)) = self.schema.fields.get(*place).zip(columns.get(*place)) else {
+                return Err(Error::internal("a scan lacks a column of the table"));
+            };
+            let mut value = masked(expr, batch, mask).map_err(|e| e.at_column(&field.name))?;
+            if !rest.is_empty() {
+                value = with_field(now, &field.data_type, rest, &value, None)?;
+            }
             set(&mut columns, *place, value)?;
         }
         if !self.generated.is_empty() {

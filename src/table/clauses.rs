@@ -356,7 +356,7 @@ fn replaced(column: &ArrayRef, parts: &[Part], n: usize) -> Result<ArrayRef> {
 }
 
 /// A struct column in which one field has other values; where the struct was null it is there now, with nulls beside.
-fn with_field(array: &ArrayRef, data_type: &DataType, path: &[String], value: &ArrayRef, zone: Option<Zone>) -> Result<ArrayRef> {
+pub(super) fn with_field(array: &ArrayRef, data_type: &DataType, path: &[String], value: &ArrayRef, zone: Option<Zone>) -> Result<ArrayRef> {
     let (DataType::Struct(fields), Some(from), Some((name, rest))) = (data_type, array.as_struct_opt(), path.split_first()) else {
         return Err(Error::internal("a field is assigned in something that is no struct"));
     };

@@ -163,7 +163,7 @@ pub fn create(place: &Place, schema: &StructType, options: &CreateOptions, cance
     }
     let (protocol, metadata, domains) = made(schema, options, old)?;
     let mut operation = Operation::new(if old.is_some() { "CREATE OR REPLACE TABLE" } else { "CREATE TABLE" });
-    operation.parameters = parameters(&metadata, &options.cluster_by);
+    operation.parameters = said_of(&metadata, &options.cluster_by);
     transaction.push(Action::Protocol(protocol));
     transaction.push(Action::MetaData(Box::new(metadata)));
     transaction.extend(domains.into_iter().map(Action::DomainMetadata));
@@ -171,7 +171,7 @@ pub fn create(place: &Place, schema: &StructType, options: &CreateOptions, cance
 }
 
 /// What a commit says of a table that it makes, in delta-spark's words.
-fn parameters(metadata: &Metadata, cluster_by: &[String]) -> serde_json::Map<String, Value> {
+pub(super) fn said_of(metadata: &Metadata, cluster_by: &[String]) -> serde_json::Map<String, Value> {
     let mut out = serde_json::Map::new();
     let mut set = |key: &str, value: Value| out.insert(key.to_owned(), value);
     set("isManaged", Value::from("false"));

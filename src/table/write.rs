@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{CreateOptions, asks_for_values, made, spelled};
+use super::create::{CreateOptions, asks_for_values, made, said_of, spelled};
 use super::files::{Orphans, add_new};
 use super::keys::{Key, Keys};
 use super::matched::Matched;
@@ -105,16 +105,55 @@ pub struct WriteOptions {
     pub dynamic_partitions: bool,
     /// Whether only the rows are replaced that equal a row of the data in these columns; none for all.
     pub keys: Vec<Key>,
+    /// Whether a table is made of rows as by a statement, an old one being replaced by it with all that it is.
+    pub as_select: Option<AsSelect>,
     /// How files are made.
     pub encoding: Encoding,
     /// How it is committed.
     pub choices: Choices,
 }
 
+/// The statement that makes a table of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AsSelect {
+    /// `CREATE TABLE`.
+    Create,
+    /// `CREATE OR REPLACE TABLE`.
+    CreateOrReplace,
+    /// `REPLACE TABLE`.
+    Replace,
+}
+
+impl AsSelect {
+    /// The name in the log.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE TABLE AS SELECT",
+            Self::CreateOrReplace => "CREATE OR REPLACE TABLE AS SELECT",
+            Self::Replace => "REPLACE TABLE AS SELECT",
+        }
+    }
+}
+
 impl WriteOptions {
     /// Whether only some rows of the table are replaced.
     fn is_partial(&self) -> bool {
         self.has_predicate || self.dynamic_partitions || !self.keys.is_empty()
+    }
+
+    /// What a new table shall be.
+    fn of_new(&self) -> CreateOptions {
+        CreateOptions {
+            mode: self.mode,
+            partition_by: self.partition_by.clone().unwrap_or_default(),
+            cluster_by: self.cluster_by.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            configuration: self.configuration.clone(),
+            allow_unknown: self.allow_unknown,
+            choices: Choices::default(),
+        }
     }
 }
 
@@ -149,6 +188,12 @@ impl Write {
         let (protocol, metadata, domains, is_changed) = match (&place, options.mode) {
             (Place::Table(_), Mode::Ignore) => return Ok(None),
             (Place::Table(_), Mode::Error) => return Err(place.exists()),
+            (Place::Table(snapshot), _) if options.as_select.is_some() => {
+                check_writable(snapshot)?;
+                check_changeable(snapshot)?;
+                let (protocol, metadata, domains) = made(data, &options.of_new(), Some(snapshot))?;
+                (protocol, metadata, domains, true)
+            }
             (Place::Table(snapshot), _) => {
                 check_writable(snapshot)?;
                 if options.mode == Mode::Overwrite {
@@ -160,17 +205,7 @@ impl Write {
                 (protocol, metadata, Vec::new(), is_changed)
             }
             (Place::Nothing(..), _) => {
-                let new = CreateOptions {
-                    mode: options.mode,
-                    partition_by: options.partition_by.clone().unwrap_or_default(),
-                    cluster_by: options.cluster_by.clone(),
-                    name: options.name.clone(),
-                    description: options.description.clone(),
-                    configuration: options.configuration.clone(),
-                    allow_unknown: options.allow_unknown,
-                    choices: Choices::default(),
-                };
-                let (protocol, metadata, domains) = made(data, &new, None)?;
+                let (protocol, metadata, domains) = made(data, &options.of_new(), None)?;
                 (protocol, metadata, domains, true)
             }
         };
@@ -356,10 +391,14 @@ impl Write {
     }
 
     fn operation(&self, bound: &Demands, written: &Written, change: &Change, kept: &Written, changes: usize) -> Operation {
-        let mut operation = Operation::new("WRITE");
+        let mut operation = Operation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
         let mut parameters = Map::new();
-        parameters.insert("mode".to_owned(), self.options.mode.name().into());
-        parameters.insert("partitionBy".to_owned(), listed(&self.target.metadata.partition_columns));
+        if self.options.as_select.is_some() {
+            parameters = said_of(&self.target.metadata, &self.options.cluster_by);
+        } else {
+            parameters.insert("mode".to_owned(), self.options.mode.name().into());
+            parameters.insert("partitionBy".to_owned(), listed(&self.target.metadata.partition_columns));
+        }
         if !self.options.cluster_by.is_empty() && matches!(self.place, Place::Nothing(..)) {
             parameters.insert("clusterBy".to_owned(), listed(&self.options.cluster_by));
         }
@@ -383,7 +422,7 @@ impl Write {
             set("numRemovedFiles", figure(change.ended.files.len()));
             set("numRemovedBytes", figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()));
         }
-        if let Some(rows) = change.ended.rows.filter(|_| change.ended.looked) {
+        if let Some(rows) = change.ended.rows.filter(|_| change.ended.looked || self.options.has_predicate) {
             set("numDeletedRows", figure(rows));
             set("numCopiedRows", figure(kept.rows));
             set("numAddedChangeFiles", figure(changes));
@@ -533,6 +572,9 @@ fn check_options(options: &WriteOptions) -> Result<()> {
         return Err(Error::invalid(
             "give one of `predicate`, partition_overwrite_mode=\"dynamic\", `replace_using` and `replace_on`: each says which rows are replaced",
         ));
+    }
+    if options.as_select.is_some() && (partly || options.schema_mode.is_some()) {
+        return Err(Error::internal("a table that is made of a query replaces all of an old one"));
     }
     if options.encoding.target_file_size == Some(0) {
         return Err(Error::invalid("`target_file_size` must be positive"));

@@ -89,10 +89,7 @@ impl Demands {
             invariants(schema, &mut Vec::new(), &mut out.checks)?;
         }
         for field in &schema.fields {
-            if let Some(most) = text(field, "__CHAR_VARCHAR_TYPE_STRING").and_then(length_limit) {
-                let column = quoted(&field.name);
-                out.checks.push(Demand::new(format!("length of {}", field.name), format!("{column} IS NULL OR length({column}) <= {most}")));
-            }
+            out.checks.extend(length(field));
             if supported.contains("generatedColumns")
                 && let Some(sql) = text(field, "delta.generationExpression")
             {
@@ -165,6 +162,14 @@ impl Demands {
     }
 }
 
+/// The limit that a column of `varchar(n)` or `char(n)` sets itself.
+#[must_use]
+pub fn length(field: &StructField) -> Option<Demand> {
+    let most = text(field, "__CHAR_VARCHAR_TYPE_STRING").and_then(length_limit)?;
+    let column = quoted(&field.name);
+    Some(Demand::new(format!("length of {}", field.name), format!("{column} IS NULL OR length({column}) <= {most}")))
+}
+
 /// The longest text that `varchar(n)` or `char(n)` takes.
 fn length_limit(name: &str) -> Option<u32> {
     name.strip_prefix("varchar(").or_else(|| name.strip_prefix("char("))?.strip_suffix(')')?.trim().parse().ok()
@@ -228,6 +233,22 @@ pub fn identities(protocol: &Protocol, schema: &StructType) -> Result<Vec<Identi
         out.push(Identity { column: field.name.clone(), next, step, allow_explicit });
     }
     Ok(out)
+}
+
+/// The mark of an identity column once a value was given that it does not know of: the first of its own values that is not
+/// before it. `None` where the mark stays: that value is before the first, or before the mark.
+#[must_use]
+pub fn mark_behind(field: &StructField, value: i64) -> Option<i64> {
+    let number = |key: &str| field.metadata.get(key).and_then(Value::as_i64).map(i128::from);
+    let (start, step) = (number(START)?, number(STEP).filter(|step| *step != 0)?);
+    let beyond = (i128::from(value) - start) * step.signum();
+    if beyond < 0 {
+        return None;
+    }
+    let steps = (beyond + step.abs() - 1) / step.abs();
+    let mark = start + steps * step;
+    let is_news = number(MARK).is_none_or(|old| (mark - old) * step.signum() > 0);
+    is_news.then(|| i64::try_from(mark).ok()).flatten()
 }
 
 /// The schema with the last values that identity columns gave.
@@ -304,6 +325,8 @@ mod tests {
         let facts: Vec<_> = found.iter().map(|i| (i.next, i.step, i.allow_explicit)).collect();
         assert_eq!(facts, [(5, -2, true), (35, 10, false)]);
         assert!(identities(&base_protocol(), &schema).unwrap().is_empty());
+        assert_eq!([4, 5, 6, 7, 0].map(|value| mark_behind(&schema.fields[0], value)), [Some(3), Some(5), None, None, Some(-1)]);
+        assert_eq!([24, 25, 26, 35, 36, i64::MAX].map(|value| mark_behind(&schema.fields[1], value)), [None, None, Some(35), Some(35), Some(45), None]);
         let marked = with_marks(&schema, &[("b".to_owned(), 45)]);
         assert_eq!(identities(&supporting(&["identityColumns"]), &marked).unwrap()[1].next, 55);
     }

@@ -366,9 +366,26 @@ class TestDeleteAndUpdate:
             sql("UPDATE t SET nope = 1", t=table)
         with pytest.raises(InvalidArgumentError, match="`name` is given a value twice"):
             sql("UPDATE t SET name = 'a', NAME = 'b'", t=table)
-        write_deltalake(tmp_path / "s", pa.table({"s": [{"a": 1}]}))
-        with pytest.raises(UnsupportedExpressionError, match=r"field `s\.a` cannot be set alone"):
-            sql("UPDATE t SET s.a = 1", t=DeltaTable(tmp_path / "s"))
+        with pytest.raises(InvalidArgumentError, match="`name` has no field `a`; it is none"):
+            sql("UPDATE t SET name.a = 1", t=table)
+        with pytest.raises(InvalidArgumentError, match=r"the field `name\.a` has no default"):
+            sql("UPDATE t SET name.a = DEFAULT", t=table)
+
+    def test_fields_are_set(self, tmp_path):
+        data = [{"id": 1, "s": {"a": 1, "b": {"c": "x", "d": 2}}}, {"id": 2, "s": None}, {"id": 3, "s": {"a": 3}}]
+        write_deltalake(tmp_path, pa.Table.from_pylist(data))
+        table = DeltaTable(tmp_path)
+        sql("UPDATE t AS u SET u.s.a = u.s.a + 1, s.B.c = upper(concat(s.b.c, id)) WHERE id < 3", t=table)
+        assert rows(table)[:2] == [
+            {"id": 1, "s": {"a": 2, "b": {"c": "X1", "d": 2}}},
+            {"id": 2, "s": {"a": None, "b": {"c": None, "d": None}}},
+        ]
+        assert rows(table)[2] == {"id": 3, "s": {"a": 3, "b": None}}
+        with pytest.raises(InvalidArgumentError, match="`s` has no field `z`; it has a, b"):
+            sql("UPDATE t SET s.z = 1", t=table)
+        with pytest.raises(InvalidArgumentError, match=r"`s\.b\.c` is given a value twice"):
+            sql("UPDATE t SET s.b = NULL, s.b.c = 'x'", t=table)
+        assert table.version() == 1
 
 
 class TestMerge:
@@ -525,8 +542,26 @@ class TestCreate:
         assert table.to_pyarrow_table().to_pylist() == [{"b": 2, "c": "x"}]
         assert table.metadata().partition_columns == ["c"]
         assert table.version() == 1
-        with pytest.raises(UnsupportedExpressionError, match="cannot change its TBLPROPERTIES"):
-            sql(f"CREATE OR REPLACE TABLE {place} TBLPROPERTIES (a = 1) AS SELECT 1 AS a")
+
+    def test_replaced_by_a_query_with_all_that_it_is(self, tmp_path):
+        place = f"delta.`{tmp_path}`"
+        sql(
+            f"CREATE TABLE {place} PARTITIONED BY (p) COMMENT 'c' TBLPROPERTIES (a = 1, b = 2) AS SELECT 1 AS i, 2 AS p"
+        )
+        table = DeltaTable(tmp_path)
+        sql("REPLACE TABLE t CLUSTER BY (x) COMMENT 'd' TBLPROPERTIES (b = 3) AS SELECT i AS x FROM t", t=table)
+        metadata = table.metadata()
+        assert (metadata.partition_columns, metadata.description, metadata.configuration) == ([], "d", {"b": "3"})
+        assert table.detail()["clusteringColumns"] == ["x"]
+        assert table.to_pyarrow_table().to_pylist() == [{"x": 1}]
+        info = table.history(1)[0]
+        assert info["operation"] == "REPLACE TABLE AS SELECT"
+        assert info["operationParameters"]["properties"] == '{"b":"3"}'
+        assert int(info["operationMetrics"]["numRemovedFiles"]) == 1
+        sql("CREATE OR REPLACE TABLE t AS SELECT 7 AS y", t=table)
+        assert (table.metadata().configuration, table.detail()["clusteringColumns"]) == ({}, [])
+        assert (table.version(), table.metadata().description) == (2, None)
+        assert DeltaTable(tmp_path, version=0).metadata().id == table.metadata().id
 
     def test_a_failing_query_leaves_the_table(self, tmp_path):
         place = f"delta.`{tmp_path}`"
@@ -536,12 +571,14 @@ class TestCreate:
         assert DeltaTable(tmp_path).version() == 0
 
     def test_shallow_clone(self, table, tmp_path):
+        table.alter.set_table_description("the source's own")
         text = f"CREATE TABLE delta.`{tmp_path}/clone` SHALLOW CLONE t VERSION AS OF 1 TBLPROPERTIES (a = 'b')"
         found = sql(text, t=table).to_pylist()[0]
         clone = DeltaTable(tmp_path / "clone")
         assert found["source_num_of_files"] == 2
         assert len(rows(clone)) == 3
         assert clone.metadata().configuration["a"] == "b"
+        assert clone.metadata().description is None
         sql(f"CREATE TABLE IF NOT EXISTS delta.`{tmp_path}/clone` SHALLOW CLONE t", t=table)
         assert DeltaTable(tmp_path / "clone").version() == clone.version()
         with pytest.raises(UnsupportedExpressionError, match="a clone in the place of a table"):
@@ -584,6 +621,50 @@ class TestAlter:
         assert "CURRENT_DEFAULT" not in fields["n"].metadata
         assert fields["id"].nullable
 
+    def test_places(self, table):
+        sql("ALTER TABLE t ADD COLUMNS (x INT FIRST, s STRUCT<a: INT> AFTER ID, z INT)", t=table)
+        sql("ALTER TABLE t ADD COLUMN s.b INT FIRST", t=table)
+        sql("ALTER TABLE t ALTER COLUMN amount AFTER x", t=table)
+        sql("ALTER TABLE t CHANGE COLUMN z FIRST", t=table)
+        fields = table.schema().fields
+        assert [field.name for field in fields] == ["z", "x", "amount", "id", "s", "name"]
+        assert [field.name for field in fields[4].type.fields] == ["b", "a"]
+        assert [row["amount"] for row in rows(table)] == [1.0, 2.0, 3.0, 4.0, None]
+        for text in ("ADD COLUMN q INT AFTER nope", "ALTER COLUMN z AFTER nope", "ADD COLUMN s.q INT AFTER id"):
+            with pytest.raises(InvalidArgumentError, match="that it could stand behind"):
+                sql(f"ALTER TABLE t {text}", t=table)
+        assert table.version() == 6
+
+    def test_an_identity_column_follows_its_values(self, tmp_path):
+        place = f"delta.`{tmp_path}`"
+        sql(f"CREATE TABLE {place} (i BIGINT GENERATED BY DEFAULT AS IDENTITY (START WITH 10 INCREMENT BY -4), n INT)")
+        table = DeltaTable(tmp_path)
+        sql("ALTER TABLE t ALTER COLUMN i SYNC IDENTITY", t=table)
+        assert "delta.identity.highWaterMark" not in table.schema().fields[0].metadata
+        # Written past the mark, as other writers do.
+        deltalog = tmp_path / "_delta_log" / "00000000000000000000.json"
+        deltalog.write_text(deltalog.read_text().replace("identity.start", "identity.begin"))
+        write_deltalake(tmp_path, pa.table({"i": [10, 1], "n": pa.array([0, 0], pa.int32())}), mode="append")
+        deltalog.write_text(deltalog.read_text().replace("identity.begin", "identity.start"))
+        table = DeltaTable(tmp_path)
+        sql("ALTER TABLE t ALTER COLUMN i SYNC IDENTITY", t=table)
+        assert table.schema().fields[0].metadata["delta.identity.highWaterMark"] == -2
+        sql("INSERT INTO t (n) VALUES (1)", t=table)
+        assert sorted(row["i"] for row in table.to_pyarrow_table().to_pylist()) == [-6, 1, 10]
+        with pytest.raises(InvalidArgumentError, match="is no identity column"):
+            sql("ALTER TABLE t ALTER COLUMN n SYNC IDENTITY", t=table)
+
+    def test_a_column_with_a_limit_of_its_own_goes(self, tmp_path):
+        place = f"delta.`{tmp_path}`"
+        sql(f"CREATE TABLE {place} (v VARCHAR(3), n INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+        table = DeltaTable(tmp_path)
+        sql("ALTER TABLE t RENAME COLUMN v TO w", t=table)
+        with pytest.raises(ConstraintViolatedError):
+            sql("INSERT INTO t VALUES ('long', 1)", t=table)
+        sql("ALTER TABLE t DROP COLUMN w", t=table)
+        sql("INSERT INTO t VALUES (1)", t=table)
+        assert table.to_pyarrow_table().to_pylist() == [{"n": 1}]
+
     def test_properties_and_comment(self, table):
         sql(
             "ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'x', delta.logRetentionDuration = 'interval 3 days', n = 5)",
@@ -617,9 +698,6 @@ class TestAlter:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("ALTER TABLE t ADD COLUMN x INT FIRST", "a place for a column"),
-            ("ALTER TABLE t ALTER COLUMN id AFTER name", "moving a column"),
-            ("ALTER TABLE t ALTER COLUMN id SYNC IDENTITY", "SYNC IDENTITY"),
             ("ALTER TABLE t RENAME TO u", "RENAME TO"),
             ("ALTER TABLE t REPLACE COLUMNS (a INT)", "REPLACE COLUMNS"),
             ("ALTER TABLE t DROP PARTITION (p = 1)", "DROP PARTITION"),

@@ -69,10 +69,10 @@ def bind_rows(predicate: object, schema_json: str, *, zone: str = "UTC") -> str:
 
 
 def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC") -> str:
-    """Bind the values that columns get: JSON of a list of demands.
+    """Bind the values that columns and fields get: JSON of a list of `ValuePlan`s (`src/table/clauses.rs`).
 
     Args:
-        updates: Spark SQL by column name, in any case, in quotes or without.
+        updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
         schema_json: The table's schema.
         zone: How timestamps without a zone are read.
 
@@ -82,15 +82,16 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
     """
     schema = read_schema(schema_json)
     columns = {field.name for field in schema.fields}
-    bound: dict[str, Any] = {}
+    bound: dict[tuple[str, ...], Any] = {}
     for given, sql in updates.items():
-        name = _spelled(schema, given)
-        if name in bound:
+        path, column = _target(schema, given, zone)
+        name = ".".join(path)
+        if any(path[: len(other)] == other[: len(path)] for other in bound):
             message = f"the column `{name}` is given a value twice"
             raise InvalidArgumentError(message)
-        column, text = _column(schema, name), spark_text(sql, columns)
+        text = spark_text(sql, columns)
         tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone))
-        bound[name] = {"name": name, "sql": text, "tree": tree}
+        bound[path] = {"path": list(path), "tree": tree}
     return json.dumps(list(bound.values()))
 
 
@@ -142,17 +143,36 @@ def _rows(predicate: object, schema: types.Struct, zone: str) -> dict[str, Any]:
     return {"name": "predicate", "sql": sql, "tree": json.loads(tree)}
 
 
-def _spelled(schema: types.Struct, name: str) -> str:
+def _target(schema: types.Struct, name: str, zone: str) -> tuple[tuple[str, ...], types.DataType]:
+    """The column, or the field within it, that gets a value, with its type."""
     quoted = len(name) > 1 and name[0] == name[-1] and name[0] in '`"'
     bare = name[1:-1] if quoted else name
-    for field in schema.fields:
-        if field.name.lower() == bare.lower():
-            return field.name
-    if "." in bare:
-        message = f"the field `{bare}` cannot be updated alone: give its column a whole new value"
-        raise UnsupportedExpressionError(message)
-    message = f"the table has no column `{bare}`; it has {', '.join(field.name for field in schema.fields)}"
-    raise InvalidArgumentError(message)
+    if (field := _field(schema, bare)) is not None:
+        return (field.name,), field.type
+    try:
+        node = parse(spark_text(name, {field.name for field in schema.fields}), zone=zone)
+    except InvalidArgumentError:
+        node = None
+    path: list[str] = []
+    level: types.DataType = schema
+    for part in node.parts if isinstance(node, syntax.Name) else (bare,):
+        field = _field(level, part) if isinstance(level, types.Struct) else None
+        if field is None:
+            shown = f"`{'.'.join(path)}`" if path else "the table"
+            has = (
+                f"it has {', '.join(f.name for f in level.fields)}" if isinstance(level, types.Struct) else "it is none"
+            )
+            message = f"{shown} has no {'field' if path else 'column'} `{part}`; {has}"
+            raise InvalidArgumentError(message)
+        path.append(field.name)
+        level = field.type
+    return tuple(path), level
+
+
+def _field(schema: types.Struct, name: str) -> types.Field | None:
+    """The field of this name, exact case first."""
+    alike = [field for field in schema.fields if field.name.lower() == name.lower()]
+    return next((field for field in alike if field.name == name), alike[0] if alike else None)
 
 
 def _named(what: str, bind: Any) -> Any:

@@ -14,6 +14,7 @@ from deltafast.statements.tree import (
     AlterColumn,
     Clone,
     ClusterBy,
+    ColumnPlace,
     Convert,
     CreateTable,
     DropColumns,
@@ -167,12 +168,11 @@ def read_alter(reader: Reader) -> Alter:
 
 def _add_columns(reader: Reader) -> Change:
     bracketed = reader.accept_op("(")
-    out: list[tuple[Path, Field]] = []
+    out: list[tuple[Path, Field, ColumnPlace | None]] = []
     while True:
         *parents, name = reader.path()
         field = read_column(reader, name=name)
-        _no_place(reader)
-        out.append((tuple(parents), field))
+        out.append((tuple(parents), field, _place(reader)))
         if not reader.accept_op(","):
             break
     if bracketed:
@@ -180,9 +180,11 @@ def _add_columns(reader: Reader) -> Change:
     return AddColumns(tuple(out))
 
 
-def _no_place(reader: Reader) -> None:
-    if reader.peek("FIRST") or reader.peek("AFTER"):
-        reader.absent("a place for a column (FIRST, AFTER)", "leave it out: new columns come last")
+def _place(reader: Reader) -> ColumnPlace | None:
+    """`[FIRST | AFTER column]`; a field's sibling is named without the struct, as in Spark."""
+    if reader.accept("FIRST"):
+        return ColumnPlace(None)
+    return ColumnPlace(reader.name_part("a column")) if reader.accept("AFTER") else None
 
 
 def _drop_columns(reader: Reader) -> Change:
@@ -196,7 +198,7 @@ def _rename_column(reader: Reader) -> Change:
     return RenameColumn(column, reader.name_part("a name"))
 
 
-def _alter_column(reader: Reader) -> Change:
+def _alter_column(reader: Reader) -> Change:  # noqa: PLR0911 - one line a change
     column = reader.path()
     if reader.accept("TYPE"):
         return AlterColumn(column, "type", read_type(reader))
@@ -210,13 +212,12 @@ def _alter_column(reader: Reader) -> Change:
         return AlterColumn(column, "default", reader.value())
     if reader.take("DROP", "DEFAULT"):
         return AlterColumn(column, "default", None)
-    if reader.peek("SYNC", "IDENTITY"):
-        reader.absent(
-            "ALTER COLUMN .. SYNC IDENTITY", "values of one's own move the mark when they are written by deltafast"
-        )
-    if reader.peek("FIRST") or reader.peek("AFTER"):
-        reader.absent("moving a column (FIRST, AFTER)", "choose the order in the query")
-    reader.fail("expected TYPE, COMMENT, SET NOT NULL, DROP NOT NULL, SET DEFAULT or DROP DEFAULT")
+    if reader.take("SYNC", "IDENTITY"):
+        return AlterColumn(column, "identity", None)
+    if (place := _place(reader)) is None:
+        what = "TYPE, COMMENT, SET NOT NULL, DROP NOT NULL, SET DEFAULT, DROP DEFAULT, FIRST, AFTER or SYNC IDENTITY"
+        reader.fail(f"expected {what}")
+    return AlterColumn(column, "place", place)
 
 
 def _change_column(reader: Reader) -> Change:

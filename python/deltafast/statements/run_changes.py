@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast.commands.change import literal
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.statements.answers import counts
 from deltafast.statements.expressions import plain
 from deltafast.statements.queries import run_query
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from deltafast.commands.merge import TableMerger
     from deltafast.statements.tables import Tables
-    from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, TableName, Update
+    from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, TableName, Update
     from deltafast.table import DeltaTable
 
 __all__ = ["run_delete", "run_insert", "run_merge", "run_update"]
@@ -102,31 +101,35 @@ def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
         return plain(value, columns, names)
 
     for assignment in update.assignments:
-        name = _assigned(assignment, table, names)
-        if name in values:
-            message = f"the column `{name}` is given a value twice"
+        path = _assigned(assignment, table, names)
+        if isinstance(assignment.value, Default) and len(path) > 1:
+            message = f"the field `{'.'.join(path)}` has no default; give it a value"
             raise InvalidArgumentError(message)
-        values[name] = _value(assignment, name, table, spell)
+        name = _quoted(path)
+        if name in values:
+            message = f"the column `{'.'.join(path)}` is given a value twice"
+            raise InvalidArgumentError(message)
+        values[name] = _value(assignment, path[0], table, spell)
     where = None if update.where is None else plain(update.where, columns, names)
     figures = table.update(values, predicate=where, commit_properties=tables.commit_properties)
     return counts(num_affected_rows=figures["num_updated_rows"])
 
 
-def _assigned(assignment: Assignment, table: DeltaTable, names: list[str]) -> str:
-    """The column that gets a value, as the table spells it."""
-    path = list(assignment.column)
+def _assigned(assignment: Assignment, table: DeltaTable, names: list[str]) -> Path:
+    """The column that gets a value, as the table spells it, or the field within it."""
+    path = assignment.column
     known = {field.name.lower(): field.name for field in table.schema().fields}
     if len(path) > 1 and path[0].lower() in {name.lower() for name in names} and path[0].lower() not in known:
         path = path[1:]
-    shown = ".".join(path)
     name = known.get(path[0].lower())
     if name is None:
-        message = f"the table has no column `{shown}`; it has {', '.join(known.values())}"
+        message = f"the table has no column `{'.'.join(path)}`; it has {', '.join(known.values())}"
         raise InvalidArgumentError(message)
-    if len(path) > 1:
-        message = f"the field `{shown}` cannot be set alone: give its column a whole new value"
-        raise UnsupportedExpressionError(message)
-    return name
+    return (name, *path[1:])
+
+
+def _quoted(path: Path) -> str:
+    return ".".join(f"`{part.replace('`', '``')}`" for part in path)
 
 
 def _value(assignment: Assignment, name: str, table: DeltaTable, spell: Callable[[Expression], str]) -> str:
@@ -175,9 +178,7 @@ def _with(builder: TableMerger, clause: Clause, table: DeltaTable) -> TableMerge
         return add(predicate=condition)
     # The builder finds the columns: with schema evolution they may be new.
     values = {
-        ".".join(f"`{part.replace('`', '``')}`" for part in assignment.column): _value(
-            assignment, assignment.column[-1], table, _unquoted
-        )
+        _quoted(assignment.column): _value(assignment, assignment.column[-1], table, _unquoted)
         for assignment in clause.assignments
     }
     if len(values) < len(clause.assignments):

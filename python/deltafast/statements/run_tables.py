@@ -16,6 +16,7 @@ from deltafast.statements.tree import (
     AddConstraint,
     AlterColumn,
     ClusterBy,
+    ColumnPlace,
     DropColumns,
     DropConstraint,
     DropFeature,
@@ -26,7 +27,7 @@ from deltafast.statements.tree import (
     UnsetProperties,
 )
 from deltafast.table import DeltaTable
-from deltafast.writer import write_deltalake
+from deltafast.writer import write_as_select
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,43 +82,18 @@ def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None,
         message = f"there is a table at {place} already; write CREATE OR REPLACE TABLE or CREATE TABLE IF NOT EXISTS"
         raise InvalidArgumentError(message)
     assert create.query is not None  # noqa: S101 - for the type checker
-    options: dict[str, Any] = {
-        "partition_by": list(create.partition_by) or None,
-        "commit_properties": tables.commit_properties,
-        "time_zone": tables.zone,
-    }
-    rows = source_rows(create.query, tables)
-    if there is None:
-        write_deltalake(
-            place,
-            rows,
-            description=create.comment,
-            configuration=dict(create.properties),
-            cluster_by=list(create.cluster_by) or None,
-            storage_options=None if tables.storage_options is None else dict(tables.storage_options),
-            **options,
-        )
-        return
-    _require_replaceable(create, there)
-    write_deltalake(there, rows, mode="overwrite", schema_mode="overwrite", **options)
-
-
-def _require_replaceable(create: CreateTable, there: DeltaTable) -> None:
-    """One commit replaces rows, schema and partitions; it cannot replace properties as well."""
-    kept = there.metadata()
-    clustered = list(there.detail()["clusteringColumns"])
-    same = {
-        "TBLPROPERTIES": dict(create.properties) == kept.configuration,
-        "COMMENT": create.comment == kept.description,
-        "CLUSTER BY": list(create.cluster_by) == clustered,
-    }
-    other = [what for what, equal in same.items() if not equal]
-    if other:
-        message = (
-            f"replacing a table by a query cannot change its {', '.join(other)} in the same commit: write CREATE OR "
-            "REPLACE TABLE with columns and INSERT the rows, or state the same as the table has"
-        )
-        raise UnsupportedExpressionError(message)
+    write_as_select(
+        place if there is None else there,
+        source_rows(create.query, tables),
+        "create" if create.mode == "if_not_exists" else create.mode,
+        partition_by=create.partition_by,
+        cluster_by=create.cluster_by,
+        description=create.comment,
+        configuration=create.properties,
+        storage_options=tables.storage_options,
+        commit_properties=tables.commit_properties,
+        zone=tables.zone,
+    )
 
 
 def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:
@@ -169,7 +145,8 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
     do = table.alter
     match change:
         case AddColumns(fields):
-            do.add_columns(_joined(fields), **commit)
+            after = {_dotted((*path, field.name)): place.after for path, field, place in fields if place is not None}
+            do.add_columns(_joined(tuple((path, field) for path, field, _ in fields)), after=after, **commit)
         case DropColumns(columns, if_exists):
             names = [_dotted(path) for path in columns if not if_exists or _has(table.schema(), path)]
             if names:
@@ -197,7 +174,11 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
 
 def _alter_column(table: DeltaTable, change: AlterColumn, commit: dict[str, Any]) -> None:
     do, name, value = table.alter, _dotted(change.column), change.value
-    if change.what == "type":
+    if isinstance(value, ColumnPlace):
+        do.move_column(name, value.after, **commit)
+    elif change.what == "identity":
+        do.sync_identity(name, **commit)
+    elif change.what == "type":
         kind: Any = value
         do.set_column_type(name, kind, **commit)
     elif change.what == "nullable":

@@ -227,10 +227,17 @@ class Clone:
 
 
 @dataclass(frozen=True)
-class AddColumns:
-    """ADD COLUMNS: each with the path of the struct it goes into."""
+class ColumnPlace:
+    """Where a column stands among its siblings: FIRST, or AFTER one of them."""
 
-    fields: tuple[tuple[Path, Field], ...]
+    after: str | None
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """ADD COLUMNS: each with the path of the struct it goes into, and its place where that is not the last."""
+
+    fields: tuple[tuple[Path, Field, ColumnPlace | None], ...]
 
 
 @dataclass(frozen=True)
@@ -251,11 +258,11 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """ALTER COLUMN: one of type, nullable, comment and default (None drops it)."""
+    """ALTER COLUMN: one of type, nullable, comment, default (None drops it) and place; SYNC IDENTITY has no value."""
 
     column: Path
-    what: Literal["type", "nullable", "comment", "default"]
-    value: DataType | bool | str | Expression | None
+    what: Literal["type", "nullable", "comment", "default", "place", "identity"]
+    value: DataType | bool | str | Expression | ColumnPlace | None
 
 
 @dataclass(frozen=True)

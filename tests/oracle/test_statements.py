@@ -1,0 +1,226 @@
+"""Statements drawn at random over tables of every kind, by deltafast and by delta-spark on copies of one table.
+
+Each leaves the same rows, change rows, schema, properties, protocol, domains and row ids, and says the same of itself
+in its commit; or it fails on both sides. `DELTAFAST_STATEMENTS=500` draws that many tables anew, not the usual few.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import deltafast
+from conformance import compare
+from deltafast import DeltaTable, write_deltalake
+from deltafast.expr.errors import UnsupportedExpressionError
+from random_statements import Case, Choices, draw_case
+
+from .test_sql import told
+
+if TYPE_CHECKING:
+    from .reference import Reference
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(0)]
+
+MANY = int(os.environ.get("DELTAFAST_STATEMENTS", "0"))
+#: Figures that follow from how rows are laid into files, how bytes are encoded, and how long it took.
+OWN_FIGURES = {
+    "executionTimeMs",
+    "scanTimeMs",
+    "rewriteTimeMs",
+    "materializeSourceTimeMs",
+    # How many files rows go into; that a file whose rows all go needs no change file.
+    "numAddedFiles",
+    "numAddedChangeFiles",
+    "numFiles",
+    "numTargetFilesAdded",
+    "numTargetChangeFilesAdded",
+    "numOutputBytes",
+    "numRemovedBytes",
+    "numAddedBytes",
+    "numTargetBytesAdded",
+    "numTargetBytesRemoved",
+    "minFileSize",
+    "maxFileSize",
+    "p25FileSize",
+    "p50FileSize",
+    "p75FileSize",
+}
+#: delta-spark also fails where several rows of the source match one of the table of which clauses take at most one.
+AMBIGUOUS = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+
+
+def make(case: Case, base: pathlib.Path) -> tuple[pathlib.Path, dict[str, str]]:
+    """Write the table and the sources; their places in the texts."""
+    table = base / "table"
+    for n, rows in enumerate(case.files):
+        if n:
+            write_deltalake(table, rows, mode="append")
+        else:
+            write_deltalake(
+                table,
+                rows,
+                partition_by=case.partition_by or None,
+                cluster_by=case.cluster_by or None,
+                configuration=case.configuration,
+            )
+    places = {}
+    for n, rows in enumerate(case.sources):
+        odd = {"delta.columnMapping.mode": "name"}
+        write_deltalake(base / f"s{n}", rows, configuration=odd)
+        places[f"s{n}"] = f"delta.`{base}/s{n}`"
+    return table, places
+
+
+def facts(folder: pathlib.Path, case: Case) -> dict[str, Any]:
+    """Return what a table is, holds, and says of its newest commit."""
+    table = DeltaTable(folder)
+    schema = json.loads(table.schema().to_json())["fields"]
+    metadata, version = table.metadata(), table.version()
+    protocol = table.protocol()
+    private = ("delta.rowTracking.", "delta.columnMapping.maxColumnId")
+    found: dict[str, Any] = {
+        "version": version,
+        "schema": [told(field) for field in schema],
+        "partitions": metadata.partition_columns,
+        "properties": {k: v for k, v in metadata.configuration.items() if not k.startswith(private)},
+        "protocol": (
+            protocol.min_reader_version,
+            protocol.min_writer_version,
+            sorted(protocol.reader_features or ()),
+            sorted(protocol.writer_features or ()),
+        ),
+        "rows": sorted(compare.row_texts(pa.table(table.scan()), schema)),
+    }
+    actions = [json.loads(line) for line in log(folder, version)]
+    info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+    found["domains"] = {
+        a["domainMetadata"]["domain"]: domain(a["domainMetadata"]) for a in actions if "domainMetadata" in a
+    }
+    metrics = info.get("operationMetrics") or {}
+    found["figures"] = {key: value for key, value in metrics.items() if key not in OWN_FIGURES}
+    found["named figures"] = sorted(metrics)
+    found["parameters"] = {key: parameter(key, value) for key, value in info["operationParameters"].items()}
+    found["commit"] = {key: info.get(key) for key in ("operation", "isBlindAppend", "isolationLevel", "readVersion")}
+    if metadata.configuration.get("delta.enableChangeDataFeed") == "true" and version:
+        # From the newest version on, since the schema may be new.
+        added = {"_change_type": "string", "_commit_version": "long"}
+        fields = [*schema, *({"name": name, "type": kind} for name, kind in added.items())]
+        feed = pa.table(table.load_cdf(starting_version=version, ending_version=version))
+        found["feed"] = sorted(compare.row_texts(feed, fields))
+    return found
+
+
+def settle(found: dict[str, Any], statement: str, case: Case) -> None:
+    """Leave out what differs on purpose."""
+    figures = found["figures"]
+    if "BY SOURCE" in statement:
+        # Where a row is in no match, delta-spark copies its whole file, taken by a clause or not.
+        for name in ("numTargetFilesRemoved", "numOutputRows", "numTargetRowsCopied"):
+            figures.pop(name, None)
+    if " ON false " in statement:
+        # A source that cannot match is not read by delta-spark, if nothing is inserted of it.
+        figures.pop("numSourceRows", None)
+    if case.cluster_by and statement.startswith("INSERT OVERWRITE"):
+        # delta-spark's tables are clustered no longer after that; ours are.
+        found["domains"].pop("delta.clustering", None)
+
+
+def log(folder: pathlib.Path, version: int) -> list[str]:
+    return (folder / "_delta_log" / f"{version:020}.json").read_text().splitlines()
+
+
+def domain(action: dict[str, Any]) -> Any:
+    """Return a domain's configuration; delta-spark repeats the name in it."""
+    configuration = json.loads(action["configuration"])
+    configuration.pop("domainName", None)
+    return configuration, action["removed"]
+
+
+def parameter(key: str, value: Any) -> Any:
+    """Return a parameter without the text of conditions, which each side spells in its own way.
+
+    A write names the partition columns of the table, as deltalake's does; an INSERT of delta-spark names none.
+    """
+    if key == "partitionBy":
+        return None
+    if key.endswith("redicates"):
+        return [(c["actionType"], "predicate" in c) for c in json.loads(value)]
+    if key in ("predicate", "mergePredicate"):
+        return bool(value and value != "[]")
+    return value
+
+
+def run(do: Any, text: str) -> str | None:
+    """Run a statement; what it fails with."""
+    try:
+        do(text)
+    except UnsupportedExpressionError as error:
+        # It would hide all else; what is drawn is supported.
+        return f"unsupported: {error}"
+    except Exception as error:  # noqa: BLE001 - that both sides fail is what is compared
+        return str(error)[:500] or repr(error)
+    return None
+
+
+def differences(case: Case, spark: Reference, base: pathlib.Path) -> list[str]:
+    """Return what differs after any of the statements."""
+    table, places = make(case, base)
+    out: list[str] = []
+    for n, statement in enumerate(case.statements):
+        # Each time from the same files, so that figures can be compared.
+        other = base / f"theirs-{n}"
+        shutil.copytree(table, other)
+        ours, theirs = (
+            run(do, statement.format(t=f"delta.`{folder}`", **places))
+            for do, folder in ((deltafast.sql, table), (spark.sql, other))
+        )
+        if ours is None and theirs is not None and AMBIGUOUS in theirs:
+            return out
+        if (ours is None) != (theirs is None) or (ours or "").startswith("unsupported"):
+            return [*out, f"{statement}\n  ours: {ours}\n  theirs: {theirs}"]
+        if ours is not None:
+            continue
+        found, expected = facts(table, case), facts(other, case)
+        for one in (found, expected):
+            settle(one, statement, case)
+        out += [
+            f"{statement}\n  {key}, ours: {found.get(key)}\n  {key}, theirs: {expected.get(key)}"
+            for key in sorted(found.keys() | expected.keys())
+            if found.get(key) != expected.get(key)
+        ]
+    return out
+
+
+@pytest.mark.parametrize("command", ["delete", "update", "merge", "insert", "optimize"])
+def test_any_statement_does_the_same(command: str, spark: Reference) -> None:
+    others = ("delete", "update", "merge", "insert")
+    choices = Choices(commands=(command,) if command != "optimize" else (*others, command, command))
+
+    @settings(
+        max_examples=MANY or 5,
+        derandomize=not MANY,
+        deadline=None,
+        database=None,
+        # No shrinking: a case takes seconds.
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    @given(st.integers(0, 2**32))
+    def check(seed: int) -> None:
+        case = draw_case(random.Random(seed), choices)
+        with tempfile.TemporaryDirectory() as folder:
+            assert not (found := differences(case, spark, pathlib.Path(folder))), f"{case}\n" + "\n".join(found)
+
+    check()
