@@ -216,6 +216,8 @@ class Choices(NamedTuple):
     features: bool = True
     #: Whether rows of a source may have the same key.
     ambiguous: bool = True
+    #: Whether a MERGE may add columns.
+    evolves: bool = True
     statements: int = 3
 
 
@@ -333,15 +335,17 @@ class _Drawer:
         if not self.ordered(kind) or self.chance(4):
             return self.one(f"{c} is null", f"{c} is not null")
         a, b = self.literal(kind), self.literal(kind)
+        # A column is never compared with itself: deltalake takes that for true of nulls.
         other = self.column(sides, kind)
         assert other is not None
+        other = other if other[0] != c else (a, kind)
         return self.one(
             f"{c} = {a}",
             f"{c} <> {a}",
             f"{c} < {a}",
             f"{c} >= {a}",
-            f"{c} <=> {a}",
-            f"{c} <=> null",
+            f"({c} <=> {a})",
+            f"({c} <=> null)",
             f"{c} in ({a}, {b})",
             f"{c} in ({a}, null)",
             f"{c} not in ({a}, {b})",
@@ -425,7 +429,7 @@ class _Drawer:
 
     def _merge(self) -> str:
         columns, evolve = dict(self.columns), ""
-        if self.chance(4):
+        if self.choices.evolves and self.chance(4):
             evolve = "WITH SCHEMA EVOLUTION "
             kind = self.one(*self.kinds)
             columns[f"new_{len(self.sources)}"] = kind
@@ -459,7 +463,7 @@ class _Drawer:
         on = "t.id = s.id"
         how = self.one("id", "id", "id", "null safe", "target", "source", "both", "other", "false")
         if how == "null safe":
-            on = "t.id <=> s.id"
+            on = "(t.id <=> s.id)"
         elif how == "target":
             on += f" and {self.predicate(('t',), 1)}"
         elif how == "source":
@@ -468,7 +472,7 @@ class _Drawer:
             on += f" and {own.predicate(('s', 't'), 1)}"
         elif how == "other":
             name = self.one(*(n for n in own.columns if self.ordered(own.columns[n])))
-            on += f" and t.{quoted(name)} <=> s.{quoted(name)}"
+            on += f" and (t.{quoted(name)} <=> s.{quoted(name)})"
         elif how == "false":
             on = "false"
         return on
