@@ -247,7 +247,7 @@ def delete(snapshot: Snapshot, options: str, predicate: str | None = None) -> tu
 def update(
     snapshot: Snapshot, options: str, assignments: str, bound: str, predicate: str | None = None
 ) -> tuple[Snapshot | None, str]:
-    """Give columns other values; as `delete`, `assignments` is a list of `ValuePlan`s, `bound` the table's with trees."""
+    """Give columns other values; as `delete`, `assignments` is a list of `ValuePlan`s, `bound` the table's demands."""
 
 @final
 class Counter:

@@ -338,14 +338,13 @@ class Histories(RuleBasedStateMachine):
         """The feed leads from each version to the next; where a column came or went in between, it is not asked for."""
         if first < 1 or any(self.schemas[n] != self.schemas[last] for n in range(first - 1, last)):
             return
-        found = pa.table(DeltaTable(self.folder).load_cdf(first, last, columns=None)).to_pylist()
+        # A newer handle would give the feed its newer columns.
+        found = pa.table(DeltaTable(self.folder, version=last).load_cdf(first, last)).to_pylist()
         by_version: dict[int, list[tuple[str, Row]]] = collections.defaultdict(list)
         for row in found:
             del row["_commit_timestamp"]
             by_version[row.pop("_commit_version")].append((row.pop("_change_type"), row))
         for version in range(first, last + 1):
-            if any(key not in self.columns for key in self.schemas[version]):
-                continue
             told = by_version[version]
             now = _bag(self.versions[version - 1])
             now.subtract(_bag([row for kind, row in told if kind in ("delete", "update_preimage")]))
@@ -371,7 +370,8 @@ def test_commands_in_any_order_do_what_the_model_does() -> None:
         derandomize=not MANY,
         deadline=None,
         database=None,
-        phases=[Phase.generate, Phase.shrink] if MANY else [Phase.generate],
+        # No shrinking: on tables it takes minutes.
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Histories, settings=chosen)

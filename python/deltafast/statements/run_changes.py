@@ -101,15 +101,15 @@ def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
         return plain(value, columns, names)
 
     for assignment in update.assignments:
-        path = _assigned(assignment, table, names)
-        if isinstance(assignment.value, Default) and len(path) > 1:
+        column, *fields = path = _assigned(assignment, table, names)
+        if fields and isinstance(assignment.value, Default):
             message = f"the field `{'.'.join(path)}` has no default; give it a value"
             raise InvalidArgumentError(message)
         name = _quoted(path)
         if name in values:
             message = f"the column `{'.'.join(path)}` is given a value twice"
             raise InvalidArgumentError(message)
-        values[name] = _value(assignment, path[0], table, spell)
+        values[name] = _value(assignment, column, table, spell)
     where = None if update.where is None else plain(update.where, columns, names)
     figures = table.update(values, predicate=where, commit_properties=tables.commit_properties)
     return counts(num_affected_rows=figures["num_updated_rows"])
@@ -117,15 +117,15 @@ def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
 
 def _assigned(assignment: Assignment, table: DeltaTable, names: list[str]) -> Path:
     """The column that gets a value, as the table spells it, or the field within it."""
-    path = assignment.column
+    first, *rest = assignment.column
     known = {field.name.lower(): field.name for field in table.schema().fields}
-    if len(path) > 1 and path[0].lower() in {name.lower() for name in names} and path[0].lower() not in known:
-        path = path[1:]
-    name = known.get(path[0].lower())
+    if rest and first.lower() in {name.lower() for name in names} and first.lower() not in known:
+        first, *rest = rest
+    name = known.get(first.lower())
     if name is None:
-        message = f"the table has no column `{'.'.join(path)}`; it has {', '.join(known.values())}"
+        message = f"the table has no column `{'.'.join((first, *rest))}`; it has {', '.join(known.values())}"
         raise InvalidArgumentError(message)
-    return (name, *path[1:])
+    return (name, *rest)
 
 
 def _quoted(path: Path) -> str:
