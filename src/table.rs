@@ -41,7 +41,7 @@ pub use clauses::{ClausePlan, Deed, ValuePlan};
 pub use create::{CreateOptions, create};
 pub use drop_feature::drop_feature;
 pub use keys::Key;
-pub use merge::{EqualityPlan, Joining, Merge, MergeOptions, MergePlan};
+pub use merge::{EqualityPlan, Joining, Merge, MergeOptions, MergePlan, Tried};
 pub use optimize::{OptimizeOptions, Optimized, Sizes, optimize};
 pub use target::Encoding;
 pub use write::{Mode, SchemaMode, Write, WriteOptions};

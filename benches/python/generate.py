@@ -369,6 +369,53 @@ def _write_data(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[s
     return _log_facts(count, size, total)
 
 
+def _feed_file(table: Path, rows: pa.Table, folder: str, number: int) -> tuple[str, int]:
+    """Write a data or change file; its path and bytes."""
+    path = f"{folder}part-{number:05}-{make_uuid('feed' + folder, number)}-c000.snappy.parquet"
+    (table / path).parent.mkdir(exist_ok=True)
+    pq.write_table(rows, table / path, compression="snappy", store_schema=False, store_decimal_as_integer=True)
+    return path, (table / path).stat().st_size
+
+
+def _write_feed(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    """A change feed: versions that add a file, in turn with versions that tell of updates in a change file."""
+    log = make_log_folder(table)
+    each = parameters["rows_per_version"]
+    properties = {"delta.enableChangeDataFeed": "true"}
+    head = commit_info(0, "CREATE TABLE", {}) + to_line({"metaData": make_metadata(_DATA_FIELDS, [], properties)})
+    (log / log_name(0)).write_text(head + to_line({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}))
+    size = 0
+
+    def add(number: int, rows: pa.Table) -> dict[str, Any]:
+        path, length = _feed_file(table, rows, "", number)
+        text = json.dumps(_data_statistics(rows, tight=True), separators=(",", ":"))
+        facts = {"partitionValues": {}, "size": length, "modificationTime": WRITTEN, "dataChange": True, "stats": text}
+        return {"path": path, **facts}
+
+    last: dict[str, Any] = {}
+    for version in range(1, parameters["versions"] + 1):
+        if version % 2:
+            last = add(version, _data_rows(version * each, (version + 1) * each))
+            lines = [{"add": last}]
+            size += last["size"]
+        else:
+            half = (version - 1) * each, (version - 1) * each + each // 2
+            old, new = _data_rows(*half), _data_rows(*half)
+            new = new.set_column(1, "quantity", pc.add(new["quantity"], 1).cast(pa.int32()))
+            told = [("update_preimage", old), ("update_postimage", new)]
+            changes = pa.concat_tables(
+                rows.append_column("_change_type", pa.array([kind] * len(rows))) for kind, rows in told
+            )
+            path, length = _feed_file(table, changes, "_change_data/", version)
+            cdc = {"path": path, "partitionValues": {}, "size": length, "dataChange": False}
+            gone = {"path": last["path"], "deletionTimestamp": WRITTEN, "dataChange": True}
+            lines = [{"cdc": cdc}, {"remove": gone}, {"add": add(version, old)}]
+            size += length
+        info = commit_info(version, "WRITE" if version % 2 else "UPDATE", {})
+        (log / log_name(version)).write_text(info + "".join(map(to_line, lines)))
+    return _log_facts(parameters["versions"], size, parameters["versions"] * each)
+
+
 def _write_parquet(folder: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
     """Plain files, of which a table may be made."""
     folder.mkdir()
@@ -540,6 +587,7 @@ def _recipe(name: str, scale: float) -> tuple[Any, dict[str, Any]]:
             },
         ),
         "vectors-quarters": (_write_quarters, {"scale": scale}),
+        "feed": (_write_feed, {"versions": 100, "rows_per_version": _scaled(50_000, scale, 100) // 2 * 2}),
     }
     return recipes[name]
 
@@ -559,6 +607,7 @@ TABLES = (
     "data-dv10",
     "vectors",
     "vectors-quarters",
+    "feed",
 )
 
 

@@ -363,6 +363,17 @@ def _(clock: Clock, job: Job) -> Facts:
     return _rows(table)
 
 
+@does("feed", "deltafast", "deltalake")
+def _(clock: Clock, job: Job) -> Facts:
+    """Read the change data feed of all versions, each batch being dropped."""
+    table_class = _delta(job)
+    import pyarrow.compute  # noqa: F401  what batches are given as; not timed
+
+    with clock.phase("feed"):
+        rows = _drain(table_class(job["table"]).load_cdf(starting_version=1))
+    return {"rows": rows}
+
+
 @does("scan", "polars scan_parquet", "polars scan_delta", "deltafast scan_polars")
 def _(clock: Clock, job: Job) -> Facts:
     import polars as pl

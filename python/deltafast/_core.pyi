@@ -224,8 +224,13 @@ class TableMerge:
         """The keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
     def target_keys(self) -> ArrowStream:
         """The keys of rows of the table that may match: `key`, `file` (int32) and `row` (int64)."""
-    def run(self, pairs: ArrowStreamExportable | None = None) -> tuple[Snapshot | None, str]:
-        """Write and commit. `pairs` has `file`, `row` and `source_row` of each pair of equal keys."""
+    def outlook(self) -> tuple[bool, int]:
+        """What `read` gave, for the version that it is run on now."""
+    def run(self, pairs: ArrowStreamExportable | None = None) -> tuple[Snapshot | None, str] | None:
+        """Write and commit. `pairs` has `file`, `row` and `source_row` of each pair of equal keys.
+
+        None where another writer changed rows that it read: it is to be run again, with the keys joined anew.
+        """
 
 def create_table(
     uri: str,

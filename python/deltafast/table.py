@@ -1036,6 +1036,7 @@ class DeltaTable:
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        max_reruns: int = 0,
     ) -> TableMerger:
         """Match rows of a source with rows of the table, and change, delete and add rows by what is found.
 
@@ -1063,6 +1064,8 @@ class DeltaTable:
             max_temp_directory_size: Bytes of temporary files for each of the two.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
+            max_reruns: How often to run it again on the newest version when another writer changed the same rows
+                meanwhile; the source is not read again.
 
         Returns:
             A builder that takes the clauses; its `execute` does the work.
@@ -1092,6 +1095,7 @@ class DeltaTable:
             max_temp_directory_size=max_temp_directory_size,
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
+            max_reruns=max_reruns,
         )
 
     # --- upkeep of the log -----------------------------------------------------------------------

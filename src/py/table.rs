@@ -401,17 +401,32 @@ impl TableMerge {
         self.keys(py, true)
     }
 
-    /// Writes and commits. `pairs` are rows of the join of both keys, where it was needed.
+    /// Whether the keys are to be joined, and how many files are looked at.
+    fn outlook(&self, py: Python<'_>) -> PyResult<(bool, usize)> {
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(MergeState::Joining(joining)) => Ok((joining.needs_join(), joining.files())),
+            _ => Err(to_python(py, &Error::internal("a merge has no outlook before its source is read"))),
+        }
+    }
+
+    /// Writes and commits. `pairs` are rows of the join of both keys, where it was needed. `None` where another writer changed
+    /// rows that it read and it is to be run again, with the keys joined anew.
     #[pyo3(signature = (pairs=None))]
-    fn run(&self, py: Python<'_>, pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Answer> {
+    fn run(&self, py: Python<'_>, pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Answer>> {
         let pairs = pairs.map(import_stream).transpose()?;
         let MergeState::Joining(joining) = self.take(py)? else {
             return Err(to_python(py, &Error::internal("a merge is run before its source is read")));
         };
-        let done = wait_settled(py, move |cancel| {
+        let tried = wait_settled(py, move |cancel| {
             let pairs = pairs.map(|pairs| pairs.map(|batch| batch.map_err(|e| Error::invalid(format!("the keys cannot be joined: {e}")))));
             joining.run(pairs, cancel)
         })?;
-        answer(py, done, &self.uri, self.python_store)
+        match tried {
+            table::Tried::Done(done) => answer(py, *done, &self.uri, self.python_store).map(Some),
+            table::Tried::Lost(again) => {
+                self.put(MergeState::Joining(again));
+                Ok(None)
+            }
+        }
     }
 }

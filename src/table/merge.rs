@@ -31,6 +31,7 @@ use super::clauses::{BY_SOURCE, Clause, ClausePlan, Deed, Editor, Entry, Inserte
 use super::files::{Orphans, add_new};
 use super::join::{Equality, KeyColumn, Known};
 use super::predicate::joined;
+use super::rerun::{is_about_rows, newest};
 use super::spool::{Limits, Spool};
 use super::target::{Encoding, Rows, Target, change_file, changed};
 use super::vectors::{self, Marked};
@@ -64,6 +65,8 @@ pub struct MergeOptions {
     pub max_spill_size: Option<u64>,
     /// Bytes of temporary files.
     pub max_temp_directory_size: Option<u64>,
+    /// How often it is run again on the newest version after another writer changed rows that it read.
+    pub max_reruns: u32,
 }
 
 /// What is to be done, bound.
@@ -103,7 +106,7 @@ pub struct EqualityPlan {
 }
 
 /// A merge whose table is settled.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Merge {
     snapshot: Snapshot,
     options: MergeOptions,
@@ -193,14 +196,7 @@ impl Merge {
         if !can_match {
             reads = Some(Bound { expr: Expr::boolean(Some(false)), ansi: true, zone });
         }
-        let files = match (&reads, clauses.by_source.is_empty()) {
-            (Some(_), true) if !can_match => Vec::new(),
-            (Some(predicate), true) => {
-                let lens = Lens::new(&self.snapshot, vec![predicate.clone()]);
-                live(&self.snapshot, cancel, |batch| lens.matching(batch))?
-            }
-            _ => all(&self.snapshot, cancel)?,
-        };
+        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
         let known = Arc::new(known);
         Ok(Joining {
@@ -218,6 +214,7 @@ impl Merge {
             can_match,
             files,
             read_time,
+            tried: 0,
         })
     }
 
@@ -277,6 +274,18 @@ impl Merge {
     }
 }
 
+/// The files of the table that a merge looks at.
+fn looked_at(snapshot: &Snapshot, clauses: &Clauses, reads: Option<&Bound>, can_match: bool, cancel: &Cancel) -> Result<Vec<Add>> {
+    match (reads, clauses.by_source.is_empty()) {
+        (Some(_), true) if !can_match => Ok(Vec::new()),
+        (Some(predicate), true) => {
+            let lens = Lens::new(snapshot, vec![predicate.clone()]);
+            live(snapshot, cancel, |batch| lens.matching(batch))
+        }
+        _ => all(snapshot, cancel),
+    }
+}
+
 /// The rows for which a predicate is true, all without one.
 fn chosen(batch: &RecordBatch, predicate: Option<&Bound>) -> Result<RecordBatch> {
     match predicate {
@@ -312,8 +321,17 @@ impl Clauses {
     }
 }
 
-/// A merge that waits for the pairs of rows that match.
+/// How a try to merge ended.
 #[derive(Debug)]
+pub enum Tried {
+    /// It is done.
+    Done(Box<Done>),
+    /// Another writer changed rows that it read: the same on the newest version, whose keys are to be joined anew.
+    Lost(Box<Joining>),
+}
+
+/// A merge that waits for the pairs of rows that match.
+#[derive(Debug, Clone)]
 pub struct Joining {
     merge: Merge,
     plan: MergePlan,
@@ -331,6 +349,8 @@ pub struct Joining {
     /// Files that are looked at.
     files: Vec<Add>,
     read_time: Duration,
+    /// How often it was run before.
+    tried: u32,
 }
 
 /// Names of the columns of keys and pairs.
@@ -411,7 +431,27 @@ impl Joining {
     /// # Errors
     /// [`Error::Invalid`] where several rows of the source would change one row of the table; as [`Transaction::commit`]. No
     /// file of it is left behind then, unless nobody knows whether it was committed.
-    pub fn run(self, pairs: Option<impl Iterator<Item = Result<RecordBatch>>>, cancel: &Cancel) -> Result<Done> {
+    pub fn run(self, pairs: Option<impl Iterator<Item = Result<RecordBatch>>>, cancel: &Cancel) -> Result<Tried> {
+        let again = (self.tried < self.merge.options.max_reruns).then(|| self.clone());
+        match (self.run_once(pairs, cancel), again) {
+            (Err(lost), Some(again)) if is_about_rows(&lost) => match again.on_newest(cancel)? {
+                Some(again) => Ok(Tried::Lost(Box::new(again))),
+                None => Err(lost),
+            },
+            (done, _) => Ok(Tried::Done(Box::new(done?))),
+        }
+    }
+
+    /// The same on the newest version; `None` where the table is another than it was.
+    fn on_newest(mut self, cancel: &Cancel) -> Result<Option<Self>> {
+        let Some(snapshot) = newest(&self.merge.snapshot, &mut self.merge.options.choices, self.tried, cancel)? else { return Ok(None) };
+        self.files = looked_at(&snapshot, &self.clauses, self.reads.as_ref(), self.can_match, cancel)?;
+        self.merge.snapshot = snapshot;
+        self.tried += 1;
+        Ok(Some(self))
+    }
+
+    fn run_once(self, pairs: Option<impl Iterator<Item = Result<RecordBatch>>>, cancel: &Cancel) -> Result<Done> {
         if pairs.is_none() && self.needs_join() {
             return Err(Error::internal("the pairs of a join are missing"));
         }

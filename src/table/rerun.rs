@@ -1,7 +1,7 @@
 //! A command that lost its rows to another writer, run again on the newest version.
 //!
-//! Nothing of a try that lost is in the table, and what a DELETE or an UPDATE says holds for any version: so running it
-//! again is what its caller would do. From the second try on it has the turn of this machine's writers all the while, so
+//! Nothing of a try that lost is in the table, and what a DELETE, an UPDATE or a MERGE says holds for any version: so running
+//! it again is what its caller would do. From the second try on it has the turn of this machine's writers all the while, so
 //! that of any number of them each loses once at most; without a turn to be had it waits a random time.
 //!
 //! Cost: each try is a whole one.
@@ -35,25 +35,33 @@ pub(super) fn rerun(
             Err(lost) if is_about_rows(&lost) => lost,
             done => return done,
         };
-        cancel.check()?;
-        if choices.turn.is_none() {
-            choices.turn = now.stores().root().turn(LOG_DIR, cancel).map(Arc::new);
-        }
-        if choices.turn.is_none() {
-            SystemEnv.sleep(pause(tried, SystemEnv.random()));
-        }
-        let newest = now.at(None)?;
-        if newest.protocol() != snapshot.protocol() || newest.metadata() != snapshot.metadata() {
-            // The command's expressions were bound to what the table was.
-            return Err(lost);
-        }
-        now = newest;
+        now = match newest(&now, &mut choices, tried, cancel)? {
+            Some(newest) => newest,
+            None => return Err(lost),
+        };
     }
     command(&now, &choices)
 }
 
+/// The newest version for a further try, for which `choices` hold the turn from now on. `None` where the table is another than
+/// it was: the command's expressions were bound to that.
+///
+/// # Errors
+/// As [`Snapshot::at`].
+pub(super) fn newest(now: &Snapshot, choices: &mut Choices, tried: u32, cancel: &Cancel) -> Result<Option<Snapshot>> {
+    cancel.check()?;
+    if choices.turn.is_none() {
+        choices.turn = now.stores().root().turn(LOG_DIR, cancel).map(Arc::new);
+    }
+    if choices.turn.is_none() {
+        SystemEnv.sleep(pause(tried, SystemEnv.random()));
+    }
+    let newest = now.at(None)?;
+    Ok((newest.protocol() == now.protocol() && newest.metadata() == now.metadata()).then_some(newest))
+}
+
 /// Whether another writer's rows were in the way, and nothing else.
-fn is_about_rows(error: &Error) -> bool {
+pub(super) fn is_about_rows(error: &Error) -> bool {
     use Conflict::{ConcurrentAppend, ConcurrentDeleteDelete, ConcurrentDeleteRead};
     matches!(error, Error::CommitFailed { conflict: ConcurrentAppend | ConcurrentDeleteDelete | ConcurrentDeleteRead, .. })
 }

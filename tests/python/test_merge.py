@@ -865,3 +865,62 @@ def test_a_merge_runs_once(tmp_path: pathlib.Path) -> None:
         merger.execute()
     with pytest.warns(DeprecationWarning, match="by keyword"):
         table.merge(pa.table({"id": [4]}), "t.id = s.id", "s", "t", False, True, None, True, None, None, None)
+
+
+@pytest.mark.parametrize("configuration", [{}, VECTORS | FEED], ids=["copies", "vectors with a feed"])
+def test_a_merge_that_lost_runs_again_when_asked_to(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
+    stale = small(tmp_path, configuration)
+    DeltaTable(tmp_path).update({"v": "concat(v, '!')"}, predicate="id in (3, 4)")
+    DeltaTable(tmp_path).delete("id = 5")
+    changes = pa.table({"id": [3, 5, 20], "v": ["a", "b", "c"]})
+
+    def merged(table: DeltaTable, **options: Any) -> dict[str, Any]:
+        # A stream: what it gave is not asked for again.
+        merger = table.merge(changes.to_reader(), "t.id = s.id", "s", "t", **options)
+        return merger.when_matched_update({"v": "concat(t.v, s.v)"}).when_not_matched_insert_all().execute()
+
+    with pytest.raises(CommitFailedError):
+        merged(DeltaTable(tmp_path, version=1))
+    figures = merged(stale, max_reruns=1)
+    assert (figures["num_target_rows_updated"], figures["num_target_rows_inserted"]) == (1, 2)
+    assert figures["num_source_rows"] == 3
+    assert stale.version() == 4
+    expected = {i: f"v{i}" for i in range(10)} | {3: "v3!a", 4: "v4!", 5: "b", 20: "c"}
+    assert {row["id"]: row["v"] for row in found(tmp_path)} == expected
+    # Nothing that matched then does now.
+    stale = DeltaTable(tmp_path)
+    DeltaTable(tmp_path).delete("id = 3")
+    (stale.merge(changes, "t.id = s.id and t.id = 3", "s", "t", max_reruns=2).when_matched_delete().execute())
+    assert stale.version() == 5
+    # What the table is has changed.
+    stale = DeltaTable(tmp_path)
+    DeltaTable(tmp_path).delete("id = 20")
+    DeltaTable(tmp_path).alter.set_table_properties({"k": "v"})
+    with pytest.raises(CommitFailedError):
+        merged(stale, max_reruns=5)
+    with pytest.raises(InvalidArgumentError, match="max_reruns"):
+        stale.merge(changes, "t.id = s.id", max_reruns=-1)
+    assert len(list(tmp_path.glob("*.parquet"))) == len(set(files_of_log(tmp_path)))
+
+
+def files_of_log(folder: pathlib.Path) -> Iterable[str]:
+    """Names of all data files that the log ever named."""
+    for commit in sorted((folder / "_delta_log").glob("*.json")):
+        for line in commit.read_text().splitlines():
+            if (add := json.loads(line).get("add")) is not None:
+                yield add["path"]
+
+
+def test_a_hot_counter_that_is_merged_loses_nothing(tmp_path: pathlib.Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "n": [0, 0]}), configuration=VECTORS)
+
+    def count(_: int) -> None:
+        for _ in range(4):
+            merger = DeltaTable(tmp_path).merge(pa.table({"id": [1]}), "t.id = s.id", "s", "t", max_reruns=30)
+            merger.when_matched_update({"n": "t.n + 1"}).execute()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(4)))
+    assert found(tmp_path) == [{"id": 1, "n": 16}, {"id": 2, "n": 0}]

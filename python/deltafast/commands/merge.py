@@ -61,8 +61,12 @@ class TableMerger:
         max_temp_directory_size: int | None,
         commit_properties: CommitProperties | None,
         post_commithook_properties: PostCommitHookProperties | None,
+        max_reruns: int = 0,
         engine: Engine | None = None,
     ) -> None:
+        if max_reruns < 0:
+            message = f"max_reruns must not be negative, it is {max_reruns}"
+            raise InvalidArgumentError(message)
         self._table = table
         self._source = source
         self._predicate = predicate
@@ -77,6 +81,7 @@ class TableMerger:
             "choices": choices(commit_properties, post_commithook_properties),
             "max_spill_size": max_spill_size,
             "max_temp_directory_size": max_temp_directory_size,
+            "max_reruns": max_reruns,
         }
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> TableMerger:
@@ -212,12 +217,17 @@ class TableMerger:
             values = list(self._values(sides, after, clause))
             plan[clause.kind].append({"deed": clause.deed, "condition": held, "values": values})
         plan["demands"] = json.loads(bind_demands(demands, schema_json, zone=zone))
-        needs_join, files = merge.read(json.dumps(plan))
-        if needs_join:
-            with self._joining().join(merge.source_keys(), merge.target_keys()) as pairs:
-                moved, report = merge.run(pairs)
-        else:
-            moved, report = merge.run()
+        merge.read(json.dumps(plan))
+        while True:
+            needs_join, files = merge.outlook()
+            if needs_join:
+                with self._joining().join(merge.source_keys(), merge.target_keys()) as pairs:
+                    done = merge.run(pairs)
+            else:
+                done = merge.run()
+            if done is not None:
+                break
+        moved, report = done
         every = snapshot.num_files()
         table._move(moved)
         return _figures(report, files, every)
