@@ -376,12 +376,21 @@ class _Drawer:
     def _delete(self) -> str:
         return "DELETE FROM {t}" + ("" if self.chance(8) else f" WHERE {self.predicate()}")
 
-    def _assignments(self, sides: Sequence[str]) -> str:
-        names = self.some(sorted(self.columns), 3)
-        return ", ".join(f"{quoted(name)} = {self.value(self.columns[name], sides)}" for name in names)
+    def _assignments(self, names: Sequence[str], sides: Sequence[str], target: str = "") -> str:
+        """New values of these columns, or of fields of those that are structs, out of columns of these sides."""
+        out = []
+        for name in names:
+            path, kind = target + quoted(name), self.columns[name]
+            if kind == "struct" and self.chance(2):
+                path, kind = self.one((f"{path}.x", "int"), (f"{path}.y.z", "string"), (f"{path}.y.d", "decimal"))
+            out.append(f"{path} = {self.value(kind, sides)}")
+        return ", ".join(out)
 
     def _update(self) -> str:
-        return f"UPDATE {{t}} SET {self._assignments(('',))}" + ("" if self.chance(8) else f" WHERE {self.predicate()}")
+        names = self.some(sorted(self.columns), 3)
+        return f"UPDATE {{t}} SET {self._assignments(names, ('',))}" + (
+            "" if self.chance(8) else f" WHERE {self.predicate()}"
+        )
 
     def _optimize(self) -> str:
         if self.cluster_by:
@@ -493,5 +502,4 @@ class _Drawer:
         if kind == "MATCHED" and self.chance(2) and whole:
             return f"WHEN MATCHED{condition} THEN UPDATE SET *"
         names = self.some(sorted(both.columns), 3)
-        sets = ", ".join(f"t.{quoted(name)} = {both.value(self.columns[name], sides)}" for name in names)
-        return f"WHEN {kind}{condition} THEN UPDATE SET {sets}"
+        return f"WHEN {kind}{condition} THEN UPDATE SET {both._assignments(names, sides, 't.')}"
