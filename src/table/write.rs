@@ -2,8 +2,9 @@
 //!
 //! In two steps, since expressions are bound outside of the core: [`Write::plan`] settles the table's schema, protocol and
 //! metadata and says what is to be bound; [`Write::run`] writes the files and commits. What a write replaces is settled
-//! before its rows are read: files that match as a whole end, of the others the rows that stay are copied, and where the
-//! table has a change data feed these copies are told from changes by change files.
+//! before its rows are read: files that match as a whole end; in the others the rows that a predicate chose are marked by
+//! deletion vectors where the table has them, else the rows that stay are copied, and where the table has a change data feed
+//! these copies are told from changes by change files.
 //!
 //! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking", "Identity Columns".
 //! Cost: one pass over the rows; replacing by a predicate reads the files that may match, twice.
@@ -22,6 +23,7 @@ use super::keys::{Key, Keys};
 use super::matched::Matched;
 use super::predicate::Partitions;
 use super::target::{Encoding, Target, change_file, changed};
+use super::vectors;
 use super::{Place, check_changeable, check_writable, now_ms, unique};
 use crate::command::{Choices, Done, commit, figure, listed};
 use crate::commit::adds::{all, live};
@@ -259,7 +261,9 @@ impl Write {
         let mut change = self.replaced(bound, cancel)?;
         let mut orphans = Orphans::new(self.place.store());
         let request = self.target.request(rules, cancel)?;
-        let has_feed = self.target.has_feed() && (self.keys.is_some() || !change.ended.partial.is_empty());
+        // The feed of vectors and of whole files follows from the log.
+        let marks = self.marks(&change);
+        let has_feed = self.target.has_feed() && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));
         let rows = noted(rows, self.keys.clone());
         let (written, inserted) = if has_feed {
             self.write_with_feed(&request, rows, &mut orphans, cancel)?
@@ -278,7 +282,15 @@ impl Write {
             orphans.add(&deleted.files);
             changes.extend(deleted.files.into_iter().chain(inserted.files).map(change_file));
         }
-        let kept = self.copy_kept(&change, cancel)?;
+        let (mut kept, mut marked) = (Written::default(), Vec::new());
+        match &self.place {
+            Place::Table(snapshot) if marks => {
+                let (whole, partial) = change.ended.split();
+                marked = vectors::mark(snapshot, partial, &change.ended.partial, &mut orphans, cancel)?.actions;
+                change.ended.files = whole;
+            }
+            _ => kept = self.copy_kept(&change, cancel)?,
+        }
         orphans.add(&kept.files);
         let mut operation = self.operation(bound, &written, &change, &kept, changes.len());
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
@@ -288,9 +300,15 @@ impl Write {
             moved.schema_string = bindings::with_marks(&self.target.schema, &written.identities).to_text();
             metadata = Some(moved);
         }
-        operation.row_ids_preserved = (!change.ended.files.is_empty()).then(|| self.target.tracks_rows() || change.ended.partial.is_empty());
+        let ends = !change.ended.files.is_empty() || marks;
+        operation.row_ids_preserved = ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
         let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(add_new).collect();
-        let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes));
+        let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes)).and_then(|mut transaction| {
+            let removed: Vec<&str> = marked.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
+            transaction.read_files(removed)?;
+            transaction.extend(marked);
+            Ok(transaction)
+        });
         let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
         let done = match committed {
             Err(error) if self.can_follow(&error) => self.follow(error, &adds, &operation, cancel),
@@ -496,6 +514,12 @@ impl Write {
         let Some(predicate) = keys.predicate()? else { return Ok(()) };
         *change = Change { ended: Matched::find(snapshot, Some(&predicate), Some(&keys), cancel)?, read: Read::Rows(predicate) };
         Ok(())
+    }
+
+    /// Whether rows end by deletion vectors, their files staying as they are.
+    fn marks(&self, change: &Change) -> bool {
+        let keeps_schema = self.options.schema_mode != Some(SchemaMode::Overwrite);
+        self.options.has_predicate && keeps_schema && self.target.has_vectors() && !change.ended.partial.is_empty()
     }
 
     /// Copies the rows that stay of files that end.

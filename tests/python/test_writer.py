@@ -486,6 +486,52 @@ def test_the_change_feed_tells_replaced_rows_from_copied_ones(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("feed", [True, False])
+def test_replaced_rows_are_marked_where_the_table_has_vectors(tmp_path, feed):
+    configuration = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
+    if feed:
+        configuration["delta.enableChangeDataFeed"] = "true"
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "s": ["a"] * 3}), configuration=configuration)
+    write_deltalake(tmp_path, pa.table({"id": [4, 5], "s": ["b"] * 2}), mode="append")
+    write_deltalake(tmp_path, pa.table({"id": [6, 7], "s": ["c"] * 2}), mode="append")
+    table = DeltaTable(tmp_path)
+    ids = metadata_of(table)
+    table.delete("id = 6")
+    stale = DeltaTable(tmp_path)
+    new = pa.table({"id": [8, 3], "s": ["new", "new"], "more": [1, 2]})
+    write_deltalake(table, new, mode="overwrite", predicate="id = 3 or id > 3", schema_mode="merge")
+    found = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["id"])
+    assert [(row["id"], row["s"], row["more"]) for row in found] == [
+        (1, "a", None),
+        (2, "a", None),
+        (3, "new", 2),
+        (8, "new", 1),
+    ]
+    assert {i: ids[i] for i in (1, 2)} == {i: metadata_of(table)[i] for i in (1, 2)}
+    adds = of_kind(tmp_path, table.version(), "add")
+    marked = [add for add in adds if "deletionVector" in add]
+    assert [add["deletionVector"]["cardinality"] for add in marked] == [1]
+    assert (len(adds), len(of_kind(tmp_path, table.version(), "remove"))) == (2, 3)
+    assert not of_kind(tmp_path, table.version(), "cdc")
+    metrics = table.history(1)[0]["operationMetrics"]
+    assert (metrics["numDeletedRows"], metrics["numCopiedRows"], metrics["numOutputRows"]) == ("4", "0", "2")
+    if feed:
+        told = pa.table(table.load_cdf(table.version())).to_pylist()
+        assert sorted((row["_change_type"], row["id"]) for row in told) == [
+            *(("delete", i) for i in (3, 4, 5, 7)),
+            *(("insert", i) for i in (3, 8)),
+        ]
+    with pytest.raises(CommitFailedError):
+        write_deltalake(stale, new.drop_columns("more"), mode="overwrite", predicate="id = 3 or id = 8")
+    assert len(list(tmp_path.glob("*.bin"))) == 2
+
+
+def metadata_of(table):
+    """Row ids by `id`."""
+    found = pa.table(table.scan(columns=["id"], metadata_columns=["row_id"])).to_pylist()
+    return {row["id"]: row["row_id"] for row in found}
+
+
 def test_copied_rows_keep_their_ids(tmp_path):
     data = pa.table({"id": range(10)})
     write_deltalake(tmp_path, data, configuration={"delta.enableRowTracking": "true"})
