@@ -9,7 +9,9 @@
 mod alter;
 mod change;
 mod clauses;
+mod clustering;
 mod create;
+mod curved;
 mod drop_feature;
 mod files;
 mod iceberg;
@@ -20,6 +22,7 @@ mod merge;
 mod narrow;
 mod optimize;
 mod predicate;
+mod purge;
 mod rerun;
 mod rewrite;
 mod row_ids;
@@ -29,7 +32,6 @@ mod target;
 mod traces;
 mod vectors;
 mod write;
-mod z_order;
 
 use std::sync::Arc;
 
@@ -38,11 +40,12 @@ use serde_json::Value;
 pub use alter::{Change, alter};
 pub use change::{ChangeOptions, delete, update};
 pub use clauses::{ClausePlan, Deed, ValuePlan};
+pub use clustering::{ClusteringFigures, FileFigures};
 pub use create::{CreateOptions, create};
 pub use drop_feature::drop_feature;
 pub use keys::Key;
 pub use merge::{EqualityPlan, Joining, Merge, MergeOptions, MergePlan, Tried};
-pub use optimize::{OptimizeOptions, Optimized, Sizes, optimize};
+pub use optimize::{OptimizeOptions, Optimized, Sizes, Task, optimize};
 pub use target::Encoding;
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 

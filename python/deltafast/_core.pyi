@@ -264,7 +264,7 @@ class Counter:
 def optimize(
     snapshot: Snapshot, options: str, counter: Counter, predicate: str | None = None
 ) -> tuple[Snapshot | None, str]:
-    """Pack small files; `options` is JSON of `OptimizeOptions` in `src/table/optimize.rs`. Gives counts and sizes."""
+    """Lay files out anew; `options` is JSON of `OptimizeOptions` in `src/table/optimize.rs`. Gives counts and sizes."""
 
 def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
     """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""

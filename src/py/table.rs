@@ -23,7 +23,7 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::schema::StructType;
 use crate::store::Store;
-use crate::table::{self, Change, CreateOptions, Place, Sizes, Write, WriteOptions};
+use crate::table::{self, Change, CreateOptions, FileFigures, Place, Sizes, Write, WriteOptions};
 use crate::write::bindings::Demands;
 
 fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
@@ -208,6 +208,7 @@ pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, cou
         table::optimize(&core, predicate.as_ref(), &parsed("options", &options)?, &progress, cancel)
     })?;
     let files = |sizes: &Sizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
+    let figures = |files: FileFigures| json!({"numFiles": files.count, "size": files.bytes});
     let report = json!({
         "version": found.done.as_ref().and_then(|done| done.version),
         "added": files(&found.added),
@@ -215,6 +216,15 @@ pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, cou
         "partitions": found.partitions,
         "considered": found.considered,
         "largest_bin": found.largest_bin,
+        "bins": found.bins,
+        "layout": found.layout,
+        "clustering": found.clustering.map(|clustering| json!({
+            "inputZCubeFiles": figures(clustering.input_cube_files),
+            "inputOtherFiles": figures(clustering.input_other_files),
+            "inputNumZCubes": clustering.input_cubes,
+            "mergedFiles": figures(clustering.merged_files),
+            "numOutputZCubes": clustering.output_cubes,
+        })),
     });
     let moved = warned(py, found.done)?.map(|core| Snapshot::new(core, uri, python_store));
     Ok((moved, report.to_string()))

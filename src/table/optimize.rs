@@ -1,4 +1,5 @@
-//! OPTIMIZE: many small files -> few large ones with the same rows, or all rows of a partition along a curve (`z_order`).
+//! OPTIMIZE and REORG: many small files -> few large ones with the same rows, all rows of a partition in Z-order, those of a
+//! clustered table along the curve of its columns (`clustering`), or files without what is not the table's any more (`purge`).
 //!
 //! Files of a partition are packed in the order of their making, so that rows that came together stay together. Files that
 //! are large enough stay, unless deletion vectors took a twentieth of their rows. No row changes: appends and changes of other
@@ -13,10 +14,11 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::check_writable;
+use super::clustering::{self, Clustering, ClusteringFigures};
+use super::curved::Curved;
 use super::rewrite::{self, Rewritten};
 use super::target::{Encoding, Target};
-use super::z_order::ZOrder;
+use super::{check_writable, purge};
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
@@ -30,7 +32,22 @@ use crate::snapshot::Snapshot;
 use crate::write::bindings::Demand;
 use crate::write::rules::Rules;
 
-/// How files are packed.
+/// What is done to files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Those of a clustered table are clustered, others are packed.
+    #[default]
+    Optimize,
+    /// They are clustered.
+    Cluster,
+    /// They are clustered, those too that other columns or providers clustered.
+    ClusterFull,
+    /// Those are written anew that have deletion vectors or dropped columns.
+    Purge,
+}
+
+/// How files are laid out.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizeOptions {
@@ -42,6 +59,15 @@ pub struct OptimizeOptions {
     pub choices: Choices,
     /// Columns, with dots before the names of fields, along whose Z-order curve all rows of a partition are laid anew.
     pub z_order_by: Vec<String>,
+    /// What is done.
+    pub task: Task,
+    /// Bytes from which a group of files that were clustered together stays as it is; 100 GiB if `None`.
+    pub large_cube: Option<u64>,
+    /// Bytes of files that are clustered together; 150 GiB if `None`.
+    pub cube_size: Option<u64>,
+    /// Where files are packed because a write left many: those below this size are.
+    #[serde(skip)]
+    pub(super) automatic: Option<u64>,
 }
 
 /// Bytes of some files.
@@ -81,8 +107,14 @@ pub struct Optimized {
     pub partitions: usize,
     /// Files that the predicate chose.
     pub considered: usize,
-    /// Files that became one at most.
+    /// Files that became one, or were laid along one curve, at most.
     pub largest_bin: usize,
+    /// Sets of files that were read together.
+    pub bins: usize,
+    /// How rows lie now: `packed`, `zOrder`, `clustered`.
+    pub layout: &'static str,
+    /// What clustering met and made; `None` where nothing is clustered.
+    pub clustering: Option<ClusteringFigures>,
     /// The last version that was made; `None` where there was nothing to do.
     pub done: Option<Done>,
 }
@@ -90,39 +122,58 @@ pub struct Optimized {
 /// Rows that deletion vectors may take of a file before it is copied for that alone, in hundredths.
 const DELETED: i64 = 5;
 
-/// Packs the files of the partitions for which `predicate` is true, of all without one.
+/// How the rows of a bin come into new files.
+enum Layout {
+    /// One bin, one file.
+    Packed,
+    /// The same for files that were clustered: they stay what they were.
+    Purged,
+    /// Z-order.
+    Curved(Curved),
+    /// Each bin is a cube.
+    Clustered(Curved, Clustering),
+}
+
+/// Packs the files of the partitions for which `predicate` is true, of all without one; or lays their rows anew, as the table
+/// or `options` want it.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a predicate on other columns; [`Error::Unsupported`] for tables that this release cannot write; as
-/// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether it was committed.
+/// [`Error::Invalid`] for a predicate on other columns, and for what does not fit the table's clustering;
+/// [`Error::Unsupported`] for tables that this release cannot write; as [`Transaction::commit`]. No file of it is left behind
+/// then, unless nobody knows whether it was committed.
 pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &OptimizeOptions, progress: &Progress, cancel: &Cancel) -> Result<Optimized> {
     check_writable(snapshot)?;
     snapshot.check_upkeep(Upkeep::Optimize)?;
-    let usual = Target::of(snapshot, options.encoding.clone());
-    let size = usual.request(Rules::default(), cancel)?.target_file_size;
+    let clustering = Clustering::of(snapshot)?;
+    check(clustering.as_ref(), predicate, options)?;
+    let clustering = clustering.filter(|clustering| !clustering.paths.is_empty());
+    let size = Target::of(snapshot, options.encoding.clone()).request(Rules::default(), cancel)?.target_file_size;
+    let files = chosen(snapshot, predicate, cancel)?;
+    let sized = |size: u64| Target::of(snapshot, Encoding { target_file_size: Some(size), ..options.encoding.clone() });
     // A bin becomes one file, even where it grows a little.
-    let encoding = Encoding { target_file_size: Some(size.saturating_mul(2)), ..options.encoding.clone() };
-    let target = Target::of(snapshot, encoding);
-    let sized = Target::of(snapshot, Encoding { target_file_size: Some(size), ..options.encoding.clone() });
-    let files = match predicate {
-        None => all(snapshot, cancel)?,
-        Some(demand) => {
-            let bound = demand.bound()?;
-            if prune::partition_only(&bound, &snapshot.metadata().partition_columns).1.is_some() {
-                return Err(Error::invalid(format!("files are optimized by whole partitions: `{}` must compare partition columns only", demand.sql)));
-            }
-            let lens = Lens::new(snapshot, vec![bound]);
-            live(snapshot, cancel, |batch| lens.matching(batch))?
+    let target = sized(size.saturating_mul(2));
+    let mut out = Optimized { considered: files.len(), layout: "packed", ..Optimized::default() };
+    let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+    let mut cluster_by = Vec::new();
+    let (layout, bins) = match clustering {
+        _ if options.task == Task::Purge => (Layout::Purged, purged(purge::worn(snapshot, files, cancel)?, bytes(size))),
+        Some(clustering) => {
+            let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
+            let cube = options.cube_size.map_or(clustering::CUBE, bytes);
+            let plan = clustering.plan(files, options.task == Task::ClusterFull, large, cube);
+            (out.layout, out.clustering) = ("clustered", Some(plan.figures));
+            cluster_by.clone_from(&clustering.names);
+            (Layout::Clustered(Curved::hilbert(snapshot, &clustering.paths)?, clustering), plan.cubes)
         }
+        None if !options.z_order_by.is_empty() => {
+            out.layout = "zOrder";
+            (Layout::Curved(Curved::z_order(snapshot, &options.z_order_by)?), by_partition(files).into_values().collect())
+        }
+        None => (Layout::Packed, bins(files, options.automatic.map_or(bytes(size), bytes), bytes(size))),
     };
-    let mut run =
-        Run { options, sql: predicate.map(|demand| demand.sql.clone()), now: snapshot.clone(), target: &target, bins: Vec::new(), started: Instant::now() };
-    let mut out = Optimized { considered: files.len(), ..Optimized::default() };
-    let curve = if options.z_order_by.is_empty() { None } else { Some(ZOrder::new(snapshot, &options.z_order_by)?) };
-    let bins = match &curve {
-        None => bins(files, i64::try_from(size).unwrap_or(i64::MAX)),
-        Some(_) => by_partition(files).into_values().collect(),
-    };
+    let sql = predicate.map(|demand| demand.sql.clone());
+    let mut run = Run { options, sql, cluster_by, now: snapshot.clone(), target: &target, bins: Vec::new(), started: Instant::now() };
+    out.bins = bins.len();
     progress.expect(bins.len() as u64);
     let mut partitions: Vec<PartitionValues> = Vec::new();
     for bin in bins {
@@ -130,9 +181,16 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
         if let Some(first) = bin.first().filter(|first| partitions.last() != Some(&first.partition_values)) {
             partitions.push(first.partition_values.clone());
         }
-        let bin = match &curve {
-            None => Rewritten::of(bin, snapshot, &target, cancel)?,
-            Some(curve) => Rewritten::new(bin.clone(), curve.lay(bin, snapshot, &sized, cancel)?, snapshot),
+        let bin = match &layout {
+            Layout::Packed => Rewritten::of(bin, snapshot, &target, cancel)?,
+            Layout::Purged => kept(Rewritten::of(bin, snapshot, &target, cancel)?),
+            Layout::Curved(curve) => Rewritten::new(bin.clone(), curve.lay(bin, snapshot, &sized(size), cancel)?, snapshot),
+            Layout::Clustered(curve, clustering) => {
+                let target = Target::of(snapshot, even(&bin, size, &options.encoding));
+                let mut bin = Rewritten::new(bin.clone(), curve.lay(bin, snapshot, &target, cancel)?, snapshot);
+                clustering.tag(&mut bin.added);
+                bin
+            }
         };
         out.added.0.extend(bin.added.iter().map(|add| add.size));
         out.removed.0.extend(bin.removed.iter().map(|add| add.size));
@@ -147,10 +205,60 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
     Ok(out)
 }
 
+/// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
+fn check(clustering: Option<&Clustering>, predicate: Option<&Demand>, options: &OptimizeOptions) -> Result<()> {
+    match (clustering, options.task) {
+        (_, Task::Purge) => Ok(()),
+        (Some(_), _) if predicate.is_some() => {
+            Err(Error::invalid("a clustered table has no partitions to choose from: leave the predicate out, it is optimized as a whole"))
+        }
+        (Some(_), _) if !options.z_order_by.is_empty() => Err(Error::invalid(
+            "a clustered table cannot be laid in Z-order: its clustering columns say where rows lie; optimize it without columns, or change them with `alter.cluster_by`",
+        )),
+        (found, Task::Cluster | Task::ClusterFull) if found.is_none_or(|clustering| clustering.paths.is_empty()) => Err(Error::invalid(
+            "only a table with clustering columns can be clustered, and with FULL be clustered anew; name some with `alter.cluster_by` first",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The live files of the partitions for which `predicate` is true, all without one.
+fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> Result<Vec<Add>> {
+    let Some(demand) = predicate else { return all(snapshot, cancel) };
+    let bound = demand.bound()?;
+    if prune::partition_only(&bound, &snapshot.metadata().partition_columns).1.is_some() {
+        return Err(Error::invalid(format!("files are optimized by whole partitions: `{}` must compare partition columns only", demand.sql)));
+    }
+    let lens = Lens::new(snapshot, vec![bound]);
+    live(snapshot, cancel, |batch| lens.matching(batch))
+}
+
+/// How the new files of a cube are made: as many as delta-spark makes, with as many rows each.
+fn even(files: &[Add], size: u64, encoding: &Encoding) -> Encoding {
+    let bytes = files.iter().map(|add| u64::try_from(add.size).unwrap_or(0)).sum::<u64>();
+    let count = (bytes / size.max(1)).max(1);
+    let live = |add: &Add| Some(add.num_records()? - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality));
+    let rows = files.iter().map(live).sum::<Option<i64>>().and_then(|rows| u64::try_from(rows).ok());
+    let rows_per_file = rows.and_then(|rows| usize::try_from(rows.div_ceil(count)).ok()).filter(|rows| *rows > 0);
+    // Where rows are counted their size says little: rows of some files may be larger than of others, and small files are
+    // mostly footer.
+    let target_file_size = Some(if rows_per_file.is_some() { size.max(bytes / count).saturating_mul(8).max(1 << 20) } else { size });
+    Encoding { target_file_size, rows_per_file, ..encoding.clone() }
+}
+
+/// The new file of rows that stay in their order is as clustered as the old one.
+fn kept(mut bin: Rewritten) -> Rewritten {
+    if let [old] = bin.removed.as_slice() {
+        clustering::inherit(old, &mut bin.added);
+    }
+    bin
+}
+
 /// What is not committed yet.
 struct Run<'a> {
     options: &'a OptimizeOptions,
     sql: Option<String>,
+    cluster_by: Vec<String>,
     /// The newest version.
     now: Snapshot,
     target: &'a Target,
@@ -173,34 +281,50 @@ impl Run<'_> {
             "p75FileSize": added.percentile(75),
             "maxFileSize": added.percentile(100),
         });
-        let none = || Value::from("[]");
-        let parameters = json!({"predicate": listed(self.sql.as_slice()), "auto": false, "clusterBy": none(), "zOrderBy": listed(&self.options.z_order_by)});
-        let operation = command::operation("OPTIMIZE", parameters, metrics);
+        let operation = command::operation(if self.options.task == Task::Purge { "REORG" } else { "OPTIMIZE" }, self.parameters(), metrics);
         let done = rewrite::commit(Transaction::new(&self.now), operation, bins, self.target, &self.options.choices, cancel)?;
         self.now = done.newest(&self.now)?;
         Ok(Some(done))
     }
+
+    fn parameters(&self) -> Value {
+        let predicate = listed(self.sql.as_slice());
+        if self.options.task == Task::Purge {
+            return json!({"predicate": predicate, "applyPurge": true});
+        }
+        let full = (!self.cluster_by.is_empty()).then_some(self.options.task == Task::ClusterFull);
+        json!({
+            "predicate": predicate,
+            "auto": self.options.automatic.is_some(),
+            "clusterBy": listed(&self.cluster_by),
+            "zOrderBy": listed(&self.options.z_order_by),
+            "isFull": full,
+        })
+    }
 }
 
-/// The files that become one, partition by partition.
-fn bins(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+/// Files of which something is taken, packed where nothing says that they belong together otherwise.
+fn purged(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+    let (loose, clustered): (Vec<Add>, Vec<Add>) = files.into_iter().partition(|add| !clustering::is_clustered(add));
+    let packed = by_partition(loose).into_values().flat_map(|files| packed(files, size));
+    packed.chain(clustered.into_iter().map(|add| vec![add])).collect()
+}
+
+/// The files that become one, partition by partition: those below `small` bytes, up to `size` bytes together.
+fn bins(files: Vec<Add>, small: i64, size: i64) -> Vec<Vec<Add>> {
     let mut out: Vec<Vec<Add>> = Vec::new();
     for (_, mut files) in by_partition(files) {
-        files.retain(|add| add.size < size || is_worn(add));
-        files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
-        let (mut bin, mut bytes): (Vec<Add>, i64) = (Vec::new(), 0);
-        for add in files {
-            if !bin.is_empty() && bytes.saturating_add(add.size) > size {
-                out.push(std::mem::take(&mut bin));
-                bytes = 0;
-            }
-            bytes = bytes.saturating_add(add.size);
-            bin.push(add);
-        }
-        out.push(bin);
+        files.retain(|add| add.size < small || is_worn(add));
+        out.extend(packed(files, size));
     }
     out.retain(|bin| bin.len() > 1 || bin.iter().any(is_worn));
     out
+}
+
+/// Files in the order of their making, up to `size` bytes each time.
+fn packed(mut files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+    files.sort_by(|a, b| (a.modification_time, &a.path).cmp(&(b.modification_time, &b.path)));
+    rewrite::cut(files, size)
 }
 
 fn by_partition(files: Vec<Add>) -> BTreeMap<PartitionValues, Vec<Add>> {
@@ -233,7 +357,7 @@ mod tests {
     }
 
     fn packed(files: Vec<Add>) -> Vec<Vec<String>> {
-        bins(files, 100).into_iter().map(|bin| bin.into_iter().map(|add| add.path).collect()).collect()
+        bins(files, 100, 100).into_iter().map(|bin| bin.into_iter().map(|add| add.path).collect()).collect()
     }
 
     #[test]

@@ -37,6 +37,23 @@ impl Rewritten {
     }
 }
 
+/// Files one after the other, up to `size` bytes each time.
+pub(super) fn cut(files: Vec<Add>, size: i64) -> Vec<Vec<Add>> {
+    let mut out: Vec<Vec<Add>> = Vec::new();
+    let mut bytes = 0_i64;
+    for add in files {
+        bytes = bytes.saturating_add(add.size);
+        match out.last_mut().filter(|_| bytes <= size) {
+            Some(last) => last.push(add),
+            None => {
+                bytes = add.size;
+                out.push(vec![add]);
+            }
+        }
+    }
+    out
+}
+
 /// Makes a version in which the new files have the old ones' place.
 pub(super) fn commit(
     mut transaction: Transaction,

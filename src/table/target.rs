@@ -39,6 +39,9 @@ use crate::write::{NewFile, WriteRequest, Written, write, write_with};
 pub struct Encoding {
     /// Bytes of a file after which a new one is begun.
     pub target_file_size: Option<u64>,
+    /// Rows of a file after which a new one is begun.
+    #[serde(skip)]
+    pub rows_per_file: Option<usize>,
     /// How files are encoded.
     pub writer_properties: WriterProperties,
     /// Files that are written at the same time at most.
@@ -132,6 +135,7 @@ impl Target {
                 || on("delta.enableIcebergCompatV2"),
             writer_properties: self.encoding.writer_properties.clone(),
             target_file_size: self.encoding.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
+            rows_per_file: self.encoding.rows_per_file,
             max_open_files: self.encoding.max_open_files.unwrap_or(usual.max_open_files).max(1),
             memory: self.encoding.memory.unwrap_or(usual.memory),
             zone: self.encoding.zone()?,

@@ -2,7 +2,8 @@
 //!
 //! Each column's values are ranked first, by bounds between which lie equally many rows of a sample, so that neither the
 //! type nor the distribution of the values matters. The bits of the ranks, interleaved, are a row's place on the curve (Morton
-//! or Z-order). A single column's curve is its order.
+//! or Z-order), which jumps where high bits change; Hilbert's curve turns and mirrors each part so that it never jumps. A single
+//! column's curve is its order.
 //!
 //! Values are compared by 64 bits that keep their order: numbers exactly (decimals of more than 18 digits nearly), text and
 //! bytes by the first eight bytes behind what all of the sample begin with. Nulls come first.
@@ -27,11 +28,21 @@ struct Ranks {
     bounds: Vec<u64>,
 }
 
+/// How a curve goes through space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Z-order: the bits of all ranks in turn.
+    Morton,
+    /// From each place to one beside it.
+    Hilbert,
+}
+
 /// The curve.
 #[derive(Debug, Clone)]
 pub struct Curve {
     ranks: Vec<Ranks>,
     bits: u32,
+    shape: Shape,
 }
 
 impl Curve {
@@ -39,15 +50,14 @@ impl Curve {
     ///
     /// # Errors
     /// [`Error::Invalid`] for no columns, too many, or types without an order.
-    pub fn new(sample: &[ArrayRef]) -> Result<Self> {
+    pub fn new(sample: &[ArrayRef], shape: Shape) -> Result<Self> {
         let count = u32::try_from(sample.len()).unwrap_or(u32::MAX);
         let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
             return Err(Error::invalid(format!("a curve goes through one column at least and 64 at most, not through {count}")));
         };
-        // A column alone keeps its order, as far as it goes.
-        let bits = if count == 1 { RANK_BITS + 4 } else { bits.min(RANK_BITS) };
+        let bits = bits.min(RANK_BITS);
         let ranks = sample.iter().map(|column| Ranks::new(column, bits)).collect::<Result<_>>()?;
-        Ok(Self { ranks, bits })
+        Ok(Self { ranks, bits, shape })
     }
 
     /// The places of rows.
@@ -55,23 +65,67 @@ impl Curve {
     /// # Errors
     /// Those of a cast.
     pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
+        if let ([ranks], [column]) = (self.ranks.as_slice(), columns) {
+            return values(column, &ranks.prefix);
+        }
         let rows = columns.first().map_or(0, Array::len);
         let count = self.ranks.len();
-        let mut out = vec![0_u64; rows];
+        // Row after row, the rank in each column.
+        let mut all = vec![0_u64; rows * count];
         for (n, (ranks, column)) in self.ranks.iter().zip(columns).enumerate() {
-            for (place, value) in out.iter_mut().zip(values(column, &ranks.prefix)?) {
-                let rank = ranks.of(value) << self.bits >> ranks.bits();
-                if count == 1 {
-                    *place = rank;
-                    continue;
-                }
-                for bit in 0..self.bits {
-                    let to = bit as usize * count + (count - 1 - n);
-                    *place |= (rank >> bit & 1) << to;
-                }
+            for (rank, value) in all.iter_mut().skip(n).step_by(count).zip(values(column, &ranks.prefix)?) {
+                *rank = ranks.of(value) << self.bits >> ranks.bits();
             }
         }
-        Ok(out)
+        let place = |row: &mut [u64]| {
+            if self.shape == Shape::Hilbert {
+                untangle(row, self.bits);
+            }
+            interleaved(row, self.bits)
+        };
+        Ok(all.chunks_exact_mut(count).map(place).collect())
+    }
+}
+
+/// The bits of all numbers in turn, from the highest of the first.
+fn interleaved(row: &[u64], bits: u32) -> u64 {
+    let mut out = 0;
+    for bit in (0..bits).rev() {
+        for rank in row {
+            out = out << 1 | (rank >> bit & 1);
+        }
+    }
+    out
+}
+
+/// Turns a point into numbers whose bits, interleaved, are its place on Hilbert's curve (J. Skilling, "Programming the Hilbert
+/// curve", 2004): each half of each side is turned and mirrored the way in which the curve enters it, then Gray's code is
+/// applied along the sides.
+fn untangle(row: &mut [u64], bits: u32) {
+    let Some((first, others)) = row.split_first_mut() else { return };
+    for bit in (1..bits).rev() {
+        let below = (1_u64 << bit) - 1;
+        if *first >> bit & 1 == 1 {
+            *first ^= below;
+        }
+        for other in others.iter_mut() {
+            if *other >> bit & 1 == 1 {
+                *first ^= below;
+            } else {
+                let differ = (*first ^ *other) & below;
+                *first ^= differ;
+                *other ^= differ;
+            }
+        }
+    }
+    let mut before = *first;
+    for other in others.iter_mut() {
+        *other ^= before;
+        before = *other;
+    }
+    let mirrored = (1..bits).filter(|bit| before >> bit & 1 == 1).fold(0, |all, bit| all ^ ((1_u64 << bit) - 1));
+    for rank in row {
+        *rank ^= mirrored;
     }
 }
 
@@ -193,17 +247,40 @@ mod tests {
         let side = 64_i64;
         let x = array((0..side * side).map(|n| n % side).collect::<Int64Array>());
         let y = array((0..side * side).map(|n| n / side).collect::<Int64Array>());
-        let curve = Curve::new(&[Arc::clone(&x), Arc::clone(&y)]).unwrap();
-        let places = curve.places(&[x, y]).unwrap();
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by_key(|n| places[*n]);
-        // Sixteen files of equal size: each covers a quarter of either side.
-        for file in order.chunks(256) {
-            let span = |of: fn(i64, i64) -> i64| {
-                let all: Vec<i64> = file.iter().map(|n| of(*n as i64, side)).collect();
-                all.iter().max().unwrap() - all.iter().min().unwrap()
-            };
-            assert!(span(|n, side| n % side) <= 16 && span(|n, side| n / side) <= 16);
+        for shape in [Shape::Morton, Shape::Hilbert] {
+            let curve = Curve::new(&[Arc::clone(&x), Arc::clone(&y)], shape).unwrap();
+            let places = curve.places(&[Arc::clone(&x), Arc::clone(&y)]).unwrap();
+            let mut order: Vec<usize> = (0..places.len()).collect();
+            order.sort_by_key(|n| places[*n]);
+            // Sixteen files of equal size: each covers a quarter of either side.
+            for file in order.chunks(256) {
+                let span = |of: fn(i64, i64) -> i64| {
+                    let all: Vec<i64> = file.iter().map(|n| of(*n as i64, side)).collect();
+                    all.iter().max().unwrap() - all.iter().min().unwrap()
+                };
+                assert!(span(|n, side| n % side) <= 16 && span(|n, side| n / side) <= 16, "{shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn hilbert_s_curve_meets_every_place_once_and_never_jumps() {
+        for (count, bits) in [(2_u32, 1_u32), (2, 4), (3, 3), (4, 2), (5, 2)] {
+            let all = 1_u64 << (count * bits);
+            let point = |n: u64| -> Vec<u64> { (0..count).map(|side| n >> (side * bits) & ((1 << bits) - 1)).collect() };
+            let mut places: Vec<(u64, Vec<u64>)> = (0..all)
+                .map(|n| {
+                    let mut row = point(n);
+                    untangle(&mut row, bits);
+                    (interleaved(&row, bits), point(n))
+                })
+                .collect();
+            places.sort_unstable();
+            assert!(places.iter().map(|(place, _)| *place).eq(0..all), "{count} columns of {bits} bits");
+            for pair in places.windows(2) {
+                let step: u64 = pair[0].1.iter().zip(&pair[1].1).map(|(a, b)| a.abs_diff(*b)).sum();
+                assert_eq!(step, 1, "{count} columns of {bits} bits: {pair:?}");
+            }
         }
     }
 
@@ -211,7 +288,7 @@ mod tests {
     fn a_column_of_few_values_counts_as_much_as_others() {
         let few = array((0..4096).map(|n| n % 4).collect::<Int64Array>());
         let many = array((0..4096).map(|n| n / 4).collect::<Int64Array>());
-        let curve = Curve::new(&[Arc::clone(&many), Arc::clone(&few)]).unwrap();
+        let curve = Curve::new(&[Arc::clone(&many), Arc::clone(&few)], Shape::Morton).unwrap();
         let places = curve.places(&[many, few]).unwrap();
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|n| places[*n]);
@@ -224,10 +301,10 @@ mod tests {
     #[test]
     fn one_column_is_sorted() {
         let column = array((0..1000).rev().collect::<Int64Array>());
-        let places = Curve::new(std::slice::from_ref(&column)).unwrap().places(&[column]).unwrap();
+        let places = Curve::new(std::slice::from_ref(&column), Shape::Hilbert).unwrap().places(&[column]).unwrap();
         assert!(places.windows(2).all(|pair| pair[0] > pair[1]));
-        assert!(Curve::new(&[]).is_err());
+        assert!(Curve::new(&[], Shape::Morton).is_err());
         let list = array(arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(1)])]));
-        assert!(Curve::new(&[list]).unwrap_err().to_string().contains("no order"));
+        assert!(Curve::new(&[list], Shape::Morton).unwrap_err().to_string().contains("no order"));
     }
 }

@@ -27,6 +27,8 @@ struct Part {
     rows: usize,
     bytes: u64,
     file: Option<FileEncoder>,
+    /// Rows that the file has been given.
+    in_file: usize,
     /// When it was last given rows.
     used: u64,
 }
@@ -69,21 +71,44 @@ impl<'a> Files<'a> {
     pub(super) fn take(&mut self, prepared: Prepared) -> Result<()> {
         let whole = prepared.runs.len() == 1;
         for run in &prepared.runs {
-            let piece: Vec<ArrayRef> =
+            let mut piece: Vec<ArrayRef> =
                 if whole { prepared.columns.clone() } else { prepared.columns.iter().map(|array| array.slice(run.start, run.length)).collect() };
-            let bytes: u64 = piece.iter().map(size_of).sum();
-            self.clock += 1;
-            let part = self.parts.entry(run.partition).or_default();
-            part.pieces.push(piece);
-            part.rows += run.length;
-            part.bytes += bytes;
-            part.used = self.clock;
-            self.waiting += bytes;
-            if part.rows >= ROWS || part.bytes >= BYTES.min(self.request.target_file_size) {
+            let mut length = run.length;
+            while let Some(room) = self.room(run.partition).filter(|room| *room <= length) {
+                self.hold(run.partition, piece.iter().map(|array| array.slice(0, room)).collect(), room);
+                self.encode(run.partition)?;
+                self.close(run.partition)?;
+                piece = piece.iter().map(|array| array.slice(room, length - room)).collect();
+                length -= room;
+            }
+            if length == 0 {
+                continue;
+            }
+            self.hold(run.partition, piece, length);
+            let part = self.parts.get(&run.partition);
+            if part.is_some_and(|part| part.rows >= ROWS || part.bytes >= BYTES.min(self.request.target_file_size)) {
                 self.encode(run.partition)?;
             }
         }
         self.relieve()
+    }
+
+    /// Rows that the partition's file can still take, where they are counted.
+    fn room(&self, partition: usize) -> Option<usize> {
+        let held = self.parts.get(&partition).map_or(0, |part| part.rows + part.in_file);
+        Some(self.request.rows_per_file?.max(1).saturating_sub(held))
+    }
+
+    /// Lets rows wait.
+    fn hold(&mut self, partition: usize, piece: Vec<ArrayRef>, rows: usize) {
+        let bytes: u64 = piece.iter().map(size_of).sum();
+        self.clock += 1;
+        let part = self.parts.entry(partition).or_default();
+        part.pieces.push(piece);
+        part.rows += rows;
+        part.bytes += bytes;
+        part.used = self.clock;
+        self.waiting += bytes;
     }
 
     /// Encodes the rows of a partition that wait.
@@ -98,6 +123,7 @@ impl<'a> Files<'a> {
         file.push(&part.pieces)?;
         self.waiting -= part.bytes;
         part.pieces.clear();
+        part.in_file += part.rows;
         (part.rows, part.bytes) = (0, 0);
         if file.bytes() >= self.request.target_file_size {
             self.close(partition)?;
@@ -157,7 +183,9 @@ impl<'a> Files<'a> {
     }
 
     fn close(&mut self, partition: usize) -> Result<()> {
-        let Some(file) = self.parts.get_mut(&partition).and_then(|part| part.file.take()) else { return Ok(()) };
+        let Some(part) = self.parts.get_mut(&partition) else { return Ok(()) };
+        let Some(file) = part.file.take() else { return Ok(()) };
+        part.in_file = 0;
         self.open -= 1;
         file.close()
     }

@@ -61,6 +61,8 @@ pub struct WriteRequest {
     pub writer_properties: WriterProperties,
     /// Bytes of a file after which a new one is begun.
     pub target_file_size: u64,
+    /// Rows of a file after which a new one is begun, whatever its size; of each partition.
+    pub rows_per_file: Option<usize>,
     /// Files that are written at the same time at most.
     pub max_open_files: usize,
     /// Bytes of memory for rows that are not written yet.
@@ -98,6 +100,7 @@ impl WriteRequest {
             materialize_partition_columns: false,
             writer_properties: WriterProperties::default(),
             target_file_size: TARGET_FILE_SIZE,
+            rows_per_file: None,
             max_open_files: OPEN_FILES,
             memory: MEMORY,
             zone: Some(Zone::UTC),

@@ -1,4 +1,4 @@
-"""OPTIMIZE: fewer and larger files with the same rows, or rows laid out anew."""
+"""OPTIMIZE and REORG: fewer and larger files with the same rows, rows laid out anew, files without what is gone."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress = False,
     ) -> dict[str, Any]:
-        """Pack small files of a partition into large ones.
+        """Pack small files of a partition into large ones; of a table with clustering columns do what `cluster` does.
 
         Files are packed in the order of their making up to `target_size`. Files that are as large stay, unless deletion
         vectors took more than a twentieth of their rows. Appends go on beside it; a commit that changes the same files
         meanwhile ends it. Row ids and commit versions are kept.
 
-        Protocol: "Requirements for Writers" (`dataChange` is false).
+        Protocol: "Requirements for Writers" (`dataChange` is false), "Clustered Table".
 
         Args:
             partition_filters: Which partitions: DNF tuples, or anything else that `DeltaTable.delete` takes, over
-                partition columns.
+                partition columns; None for a clustered table.
             target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
             max_concurrent_tasks: Of no consequence: all cores work on one file at a time.
             max_spill_size: Of no consequence: memory is bounded without.
@@ -78,20 +78,119 @@ class TableOptimizer:
             `totalFilesSkipped`, `maxBinSpanFiles` ...
 
         Raises:
-            InvalidArgumentError: The filters name other columns than partition columns.
+            InvalidArgumentError: The filters name other columns than partition columns, or the table is clustered.
             CommitFailedError: Another writer changed the same files meanwhile; `ConcurrentDeleteDeleteError` or
                 `ConcurrentDeleteReadError`.
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed.
         """
-        return self._run(
-            [],
-            partition_filters,
-            encoding(writer_properties, self.table._time_zone, target_size),
-            min_commit_interval,
-            choices(commit_properties, post_commithook_properties),
-            progress,
-        )
+        options = {
+            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "min_commit_interval_ms": _milliseconds(min_commit_interval),
+            "choices": choices(commit_properties, post_commithook_properties),
+        }
+        return self._run(options, partition_filters, progress)
+
+    def cluster(
+        self,
+        *,
+        full: bool = False,
+        target_size: int | None = None,
+        large_cube: int | None = None,
+        cube_size: int | None = None,
+        min_commit_interval: int | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
+    ) -> dict[str, Any]:
+        """Lay rows of a table with clustering columns out by these, incrementally (liquid clustering).
+
+        New files, and groups of files clustered together (ZCubes) that are still small, are put together and written
+        along Hilbert's curve through the columns; a column alone is sorted. Large groups stay, and so do files that were
+        clustered by other columns or by another provider. Where all files are one group nothing is done. Memory and
+        disk are used as by `z_order`; appends go on beside it. Which files are taken is delta-spark's choice, and it can
+        go on where this ends.
+
+        Protocol: "Clustered Table", "Requirements for Writers" (`dataChange` is false).
+
+        Args:
+            full: Take files, too, that other columns or another provider clustered: `OPTIMIZE .. FULL`.
+            target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
+            large_cube: Bytes from which a group stays as it is; 100 GiB if None (delta-spark's
+                `optimize.clustering.mergeStrategy.minCubeSize.threshold`).
+            cube_size: Bytes of files that become one group; 150 GiB if None, `large_cube` at least.
+            min_commit_interval: Commit what is done after so much time (seconds, or a timedelta) and go on with the
+                other groups; all in one commit if None.
+            writer_properties: How files are encoded.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            progress: As for `compact`; counts groups.
+
+        Returns:
+            As `compact`; `clusteringStats` has delta-spark's figures: `inputZCubeFiles`, `inputOtherFiles`,
+            `mergedFiles` (each `numFiles` and `size` in bytes), `inputNumZCubes`, `numOutputZCubes`.
+
+        Raises:
+            InvalidArgumentError: The table has no clustering columns.
+            CommitFailedError: As `compact`.
+            CommitUnknownError: Whether the commit was made cannot be found out.
+            StorageError: The store failed, or there is no room for rows on disk.
+        """
+        options = {
+            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "min_commit_interval_ms": _milliseconds(min_commit_interval),
+            "choices": choices(commit_properties, post_commithook_properties),
+            "task": "cluster_full" if full else "cluster",
+            "large_cube": large_cube,
+            "cube_size": cube_size,
+        }
+        return self._run(options, None, progress)
+
+    def purge(
+        self,
+        partition_filters: Predicate | None = None,
+        *,
+        target_size: int | None = None,
+        min_commit_interval: int | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
+    ) -> dict[str, Any]:
+        """Rewrite the files that hold more than their rows: `REORG TABLE .. APPLY (PURGE)`.
+
+        These are the files with deletion vectors, and those with columns that the table has not any more. The old files
+        stay until `vacuum` deletes them; only then the rows and columns are gone for good. A file that was clustered
+        stays so. The footer of every file without deletion vector is read.
+
+        Protocol: "Deletion Vectors", "Column Mapping", "Requirements for Writers" (`dataChange` is false).
+
+        Args:
+            partition_filters: Which partitions, as for `compact`; all if None.
+            target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
+            min_commit_interval: As for `compact`.
+            writer_properties: How files are encoded.
+            commit_properties: See `CommitProperties`.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            progress: As for `compact`; counts new files.
+
+        Returns:
+            As `compact`.
+
+        Raises:
+            InvalidArgumentError: The filters name other columns than partition columns.
+            CommitFailedError: As `compact`.
+            CommitUnknownError: Whether the commit was made cannot be found out.
+            StorageError: The store failed.
+        """
+        options = {
+            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "min_commit_interval_ms": _milliseconds(min_commit_interval),
+            "choices": choices(commit_properties, post_commithook_properties),
+            "task": "purge",
+        }
+        return self._run(options, partition_filters, progress)
 
     @also_by_position(*HOOKS_FIRST)
     def z_order(
@@ -136,7 +235,8 @@ class TableOptimizer:
             As `compact`.
 
         Raises:
-            InvalidArgumentError: A column is not there, has no order or is a partition column; or as `compact`.
+            InvalidArgumentError: A column is not there, has no order or is a partition column; the table is clustered; or
+                as `compact`.
             CommitFailedError: As `compact`.
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed, or there is no room for rows on disk.
@@ -145,28 +245,16 @@ class TableOptimizer:
         if not names:
             message = "z_order needs at least one column"
             raise InvalidArgumentError(message)
-        return self._run(
-            names,
-            partition_filters,
-            encoding(writer_properties, self.table._time_zone, target_size),
-            min_commit_interval,
-            choices(commit_properties, post_commithook_properties),
-            progress,
-        )
+        options = {
+            "encoding": encoding(writer_properties, self.table._time_zone, target_size),
+            "min_commit_interval_ms": _milliseconds(min_commit_interval),
+            "choices": choices(commit_properties, post_commithook_properties),
+            "z_order_by": names,
+        }
+        return self._run(options, partition_filters, progress)
 
-    def _run(
-        self,
-        z_order_by: list[str],
-        partition_filters: Predicate | None,
-        encoded: dict[str, Any],
-        interval: int | timedelta | None,
-        chosen: dict[str, Any],
-        progress: Progress,
-    ) -> dict[str, Any]:
+    def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         table = self.table
-        if interval is not None:
-            interval = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval * 1000
-        options = {"encoding": encoded, "min_commit_interval_ms": interval, "choices": chosen, "z_order_by": z_order_by}
         everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)
         schema, zone = table.schema().to_json(), table._time_zone
         rows = None if everything else bind_rows(partition_filters, schema, zone=zone)
@@ -180,12 +268,23 @@ class TableOptimizer:
         figures = json.loads(report)
         if figures["version"] is not None:
             table._move(moved)
-        return _figures(figures, ordered=not z_order_by)
+        return _figures(figures)
 
 
-def _figures(report: dict[str, Any], *, ordered: bool) -> dict[str, Any]:
+def _milliseconds(interval: int | timedelta | None) -> int | None:
+    if isinstance(interval, timedelta):
+        return interval // timedelta(milliseconds=1)
+    return None if interval is None else interval * 1000
+
+
+#: What `deltalake` calls a plan, by how rows lie.
+_STRATEGIES = {"packed": "preserveLocality", "zOrder": "zOrder", "clustered": "clustering"}
+
+
+def _figures(report: dict[str, Any]) -> dict[str, Any]:
     added, removed = report["added"], report["removed"]
-    return {
+    ordered = report["layout"] == "packed"
+    figures = {
         "numFilesAdded": added["count"],
         "numFilesRemoved": removed["count"],
         "filesAdded": _sizes(added),
@@ -195,10 +294,13 @@ def _figures(report: dict[str, Any], *, ordered: bool) -> dict[str, Any]:
         "totalConsideredFiles": report["considered"],
         "totalFilesSkipped": report["considered"] - removed["count"],
         "preserveInsertionOrder": ordered,
-        "plannerStrategy": "preserveLocality" if ordered else "zOrder",
+        "plannerStrategy": _STRATEGIES[report["layout"]],
         "preservedStableOrder": ordered,
         "maxBinSpanFiles": report["largest_bin"],
     }
+    if report["clustering"] is not None:
+        figures["clusteringStats"] = report["clustering"]
+    return figures
 
 
 def _sizes(files: dict[str, int]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -18,7 +18,16 @@ from deltafast.statements.rows import source_rows
 if TYPE_CHECKING:
     from deltafast.schema import DataType
     from deltafast.statements.tables import Tables
-    from deltafast.statements.tree import Describe, Generate, Optimize, Reorg, Restore, Show, Vacuum
+    from deltafast.statements.tree import (
+        Describe,
+        Expression,
+        Generate,
+        Optimize,
+        Reorg,
+        Restore,
+        Show,
+        Vacuum,
+    )
     from deltafast.table import DeltaTable
 
 __all__ = ["run_describe", "run_generate", "run_optimize", "run_reorg", "run_restore", "run_show", "run_vacuum"]
@@ -37,6 +46,16 @@ _SIZES = pa.struct(
         ("totalSize", pa.int64()),
     ]
 )
+_FILES = pa.struct([("numFiles", pa.int64()), ("size", pa.int64())])
+_CLUSTERED = pa.struct(
+    [
+        ("inputZCubeFiles", _FILES),
+        ("inputOtherFiles", _FILES),
+        ("inputNumZCubes", pa.int64()),
+        ("mergedFiles", _FILES),
+        ("numOutputZCubes", pa.int64()),
+    ]
+)
 _OPTIMIZED = pa.schema(
     [
         ("path", pa.string()),
@@ -49,6 +68,7 @@ _OPTIMIZED = pa.schema(
                     ("filesAdded", _SIZES),
                     ("filesRemoved", _SIZES),
                     ("partitionsOptimized", pa.int64()),
+                    ("clusteringStats", _CLUSTERED),
                     ("numBatches", pa.int64()),
                     ("totalConsideredFiles", pa.int64()),
                     ("totalFilesSkipped", pa.int64()),
@@ -111,15 +131,13 @@ _RESTORED = {
 def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
     """Lay the table's files out anew."""
     table = tables.table(optimize.target)
-    properties = table.metadata().configuration
-    options: dict[str, Any] = {"commit_properties": tables.commit_properties}
-    if "delta.targetFileSize" not in properties:
-        options["target_size"] = _TARGET_SIZE
-    where = None if optimize.where is None else plain(optimize.where, [field.name for field in table.schema().fields])
-    laid: Any = table.optimize
+    options = _options(table, tables)
+    where = _where(table, optimize.where)
+    laid = table.optimize
     if optimize.full:
-        if not hasattr(laid, "cluster"):
-            _refuse("OPTIMIZE FULL", "clustering is not there yet; leave FULL out to pack small files")
+        if where is not None or optimize.zorder_by:
+            message = "OPTIMIZE .. FULL takes neither WHERE nor ZORDER BY: it clusters the whole table anew"
+            raise InvalidArgumentError(message)
         return _optimized(table, laid.cluster(full=True, **options))
     if optimize.zorder_by:
         columns = [".".join(path) for path in optimize.zorder_by]
@@ -127,17 +145,27 @@ def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
     return _optimized(table, laid.compact(where, **options))
 
 
-def run_reorg(reorg: Reorg, tables: Tables) -> NoReturn:
-    """Rewrite files that have more than their rows: refused by name."""
-    tables.table(reorg.target)
+def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
+    """Rewrite files that hold more than their rows."""
+    table = tables.table(reorg.target)
     if reorg.upgrade is not None:
-        _refuse("REORG .. APPLY (UPGRADE UNIFORM)", "set the property delta.enableIcebergCompatV2 instead")
-    _refuse("REORG .. APPLY (PURGE)", "ALTER TABLE .. DROP FEATURE deletionVectors rewrites the files that have them")
+        message = (
+            "REORG .. APPLY (UPGRADE UNIFORM) is not supported: it promises Iceberg's metadata, which deltafast does not "
+            f"write; for data files that Iceberg can read set the property delta.enableIcebergCompatV{reorg.upgrade}"
+        )
+        raise UnsupportedExpressionError(message)
+    return _optimized(table, table.optimize.purge(_where(table, reorg.where), **_options(table, tables)))
 
 
-def _refuse(what: str, hint: str) -> NoReturn:
-    message = f"{what} is not supported; {hint}"
-    raise UnsupportedExpressionError(message)
+def _where(table: DeltaTable, where: Expression | None) -> str | None:
+    return None if where is None else plain(where, [field.name for field in table.schema().fields])
+
+
+def _options(table: DeltaTable, tables: Tables) -> dict[str, Any]:
+    options: dict[str, Any] = {"commit_properties": tables.commit_properties}
+    if "delta.targetFileSize" not in table.metadata().configuration:
+        options["target_size"] = _TARGET_SIZE
+    return options
 
 
 def _optimized(table: DeltaTable, figures: dict[str, Any]) -> pa.RecordBatchReader:

@@ -1,4 +1,4 @@
-//! Rows of files along the Z-order curve of some columns.
+//! Rows of files along a curve through some columns: Z-order, or Hilbert's for clustered tables.
 //!
 //! A sample of the columns gives the curve, and the bounds between which rows are gathered and sorted; then all columns are
 //! read once. Files are as large as any, so the rows of each lie near to each other in all of the columns.
@@ -18,7 +18,7 @@ use crate::protocol::schema::{DataType, StructType};
 use crate::scan::{self, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::Written;
-use crate::write::curve::Curve;
+use crate::write::curve::{Curve, Shape};
 use crate::write::sorted::{Sorting, column_at};
 
 /// Rows of a sample, about.
@@ -29,37 +29,57 @@ const GATHERED: u64 = 16 << 20;
 const MOST: u64 = 2048;
 
 /// The columns of a curve: the names of those at the top, and where in them.
-pub(super) struct ZOrder {
+pub(super) struct Curved {
     names: Vec<String>,
     /// In batches of all columns.
     paths: Vec<Vec<usize>>,
+    shape: Shape,
 }
 
-impl ZOrder {
-    /// Along these columns of the table.
+impl Curved {
+    /// In the Z-order of these columns of the table.
     ///
     /// # Errors
     /// [`Error::Invalid`] for columns that are not there, are named twice, have no order, or make the partitions.
-    pub(super) fn new(snapshot: &Snapshot, columns: &[String]) -> Result<Self> {
-        let mut out = Self { names: Vec::new(), paths: Vec::new() };
+    pub(super) fn z_order(snapshot: &Snapshot, columns: &[String]) -> Result<Self> {
+        let mut out = Self { names: Vec::new(), paths: Vec::new(), shape: Shape::Morton };
         for name in columns {
             let (path, data_type) = find(snapshot.schema(), name)?;
-            let Some(top) = path.first().and_then(|n| snapshot.schema().fields.get(*n)) else { continue };
-            if snapshot.metadata().partition_columns.contains(&top.name) {
-                return Err(Error::invalid("a partition column has one value in each file: rows cannot be ordered by it").at_column(name));
-            }
-            if !data_type.is_primitive() || matches!(data_type, DataType::Void) {
-                return Err(Error::invalid(format!("values of type {data_type} have no order")).at_column(name));
-            }
-            if out.paths.contains(&path) {
-                return Err(Error::invalid("the column is named twice").at_column(name));
-            }
-            out.paths.push(path);
-            if !out.names.contains(&top.name) {
-                out.names.push(top.name.clone());
-            }
+            out.push(snapshot, name, path, data_type)?;
         }
         Ok(out)
+    }
+
+    /// Along Hilbert's curve through these columns of the table; a column alone is sorted.
+    ///
+    /// # Errors
+    /// As [`Curved::z_order`].
+    pub(super) fn hilbert(snapshot: &Snapshot, columns: &[Vec<String>]) -> Result<Self> {
+        let mut out = Self { names: Vec::new(), paths: Vec::new(), shape: Shape::Hilbert };
+        for parts in columns {
+            let name = parts.join(".");
+            let (path, data_type) = walk(snapshot.schema(), parts.iter().map(String::as_str), &name)?;
+            out.push(snapshot, &name, path, data_type)?;
+        }
+        Ok(out)
+    }
+
+    fn push(&mut self, snapshot: &Snapshot, name: &str, path: Vec<usize>, data_type: &DataType) -> Result<()> {
+        let Some(top) = path.first().and_then(|n| snapshot.schema().fields.get(*n)) else { return Ok(()) };
+        if snapshot.metadata().partition_columns.contains(&top.name) {
+            return Err(Error::invalid("a partition column has one value in each file: rows cannot be ordered by it").at_column(name));
+        }
+        if !data_type.is_primitive() || matches!(data_type, DataType::Void) {
+            return Err(Error::invalid(format!("values of type {data_type} have no order")).at_column(name));
+        }
+        if self.paths.contains(&path) {
+            return Err(Error::invalid("the column is named twice").at_column(name));
+        }
+        self.paths.push(path);
+        if !self.names.contains(&top.name) {
+            self.names.push(top.name.clone());
+        }
+        Ok(())
     }
 
     /// Writes the rows of files of a partition anew.
@@ -68,7 +88,7 @@ impl ZOrder {
         let records: u64 = files.iter().map(|add| add.num_records().and_then(|rows| u64::try_from(rows).ok()).unwrap_or(SAMPLE)).sum();
         let rows = Rows { files: files.into_iter().map(|add| add.path).collect(), ..Rows::default() };
         let sample = self.sample(rows.clone(), snapshot, usize::try_from(records / SAMPLE).unwrap_or(0) + 1, cancel)?;
-        let curve = Curve::new(&sample)?;
+        let curve = Curve::new(&sample, self.shape)?;
         let gatherings = usize::try_from((bytes / GATHERED + 1).min(MOST)).unwrap_or(1);
         let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
         let sorting = Sorting { curve, columns: self.paths.clone(), bounds, memory: memory_limit()? / 8 };
@@ -117,21 +137,33 @@ fn empty(schema: &StructType, path: &[usize]) -> Result<ArrayRef> {
 
 /// A column by its name, in any case; dots stand before the names of fields.
 fn find<'a>(schema: &'a StructType, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
-    let lacking = || Error::invalid(format!("the table has no column `{name}`")).at_column(name);
-    let place = |schema: &StructType, name: &str| schema.fields.iter().position(|field| field.name.eq_ignore_ascii_case(name));
     // A name may hold dots itself.
     let bare = name.strip_prefix('`').and_then(|name| name.strip_suffix('`')).unwrap_or(name);
     if let Some(n) = place(schema, bare) {
-        return Ok((vec![n], &schema.fields.get(n).ok_or_else(lacking)?.data_type));
+        return Ok((vec![n], &schema.fields.get(n).ok_or_else(|| lacking(name))?.data_type));
     }
+    walk(schema, name.split('.'), name)
+}
+
+/// A column by the names on the way to it.
+fn walk<'a, 'b>(schema: &'a StructType, parts: impl Iterator<Item = &'b str>, name: &str) -> Result<(Vec<usize>, &'a DataType)> {
+    static NONE: StructType = StructType { fields: Vec::new() };
+    let lacking = || lacking(name);
     let (mut fields, mut out, mut found) = (schema, Vec::new(), None);
-    for part in name.split('.') {
+    for part in parts {
         let n = place(fields, part).ok_or_else(lacking)?;
         let data_type = &fields.fields.get(n).ok_or_else(lacking)?.data_type;
         out.push(n);
-        static NONE: StructType = StructType { fields: Vec::new() };
         fields = if let DataType::Struct(inner) = data_type { inner } else { &NONE };
         found = Some(data_type);
     }
     found.map(|found| (out, found)).ok_or_else(lacking)
+}
+
+fn place(schema: &StructType, name: &str) -> Option<usize> {
+    schema.fields.iter().position(|field| field.name.eq_ignore_ascii_case(name))
+}
+
+fn lacking(name: &str) -> Error {
+    Error::invalid(format!("the table has no column `{name}`")).at_column(name)
 }
