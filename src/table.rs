@@ -7,6 +7,7 @@
 //! checkpoint now and then.
 
 mod alter;
+mod auto_compact;
 mod change;
 mod clauses;
 mod clustering;

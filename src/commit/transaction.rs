@@ -1,5 +1,6 @@
 //! A transaction from its first read to its version.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::exec::{Cancel, Env, SystemEnv};
 use crate::expr::Bound;
 use crate::log::{CommitFile, Log};
 use crate::protocol::action::{DomainMetadata, Txn};
-use crate::protocol::commit_line::Action;
+use crate::protocol::commit_line::{Action, PartitionValues};
 use crate::protocol::log_path;
 use crate::scan::Lens;
 use crate::snapshot::{ReadOptions, Snapshot};
@@ -161,6 +162,12 @@ impl Transaction {
     /// Adds actions.
     pub fn extend(&mut self, actions: impl IntoIterator<Item = Action>) {
         self.draft.actions.extend(actions);
+    }
+
+    /// The partitions that it adds files to.
+    #[must_use]
+    pub fn partitions(&self) -> BTreeSet<PartitionValues> {
+        self.draft.actions.iter().filter_map(|action| if let Action::Add(add) = action { Some(add.partition_values.clone()) } else { None }).collect()
     }
 
     /// Has `look` see the table before every attempt that follows other commits; its error ends the transaction. So a

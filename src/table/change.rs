@@ -24,7 +24,7 @@ use super::narrow;
 use super::rerun::rerun;
 use super::target::{Edit, Encoding, Rows, Target, change_file};
 use super::vectors::{self, Marked};
-use super::{check_changeable, now_ms};
+use super::{auto_compact, check_changeable, now_ms};
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
 use crate::error::{Error, Result};
@@ -213,7 +213,7 @@ impl<'a> Work<'a> {
             outcome.actions.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
         transaction.read_files(removed)?;
         transaction.extend(outcome.actions);
-        let done = command::commit(transaction, operation, self.choices, self.cancel);
+        let done = auto_compact::commit(transaction, operation, self.choices, self.cancel);
         if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
             orphans.keep();
         }

@@ -25,6 +25,8 @@ use crate::write::sorted::{Sorting, column_at};
 const SAMPLE: u64 = 200_000;
 /// Bytes of files whose rows are sorted at a time.
 const GATHERED: u64 = 16 << 20;
+/// Gatherings to a file, where files are counted: at each of their bounds it may end.
+const ENDS: u64 = 16;
 /// Gatherings at most.
 const MOST: u64 = 2048;
 
@@ -82,17 +84,18 @@ impl Curved {
         Ok(())
     }
 
-    /// Writes the rows of files of a partition anew.
-    pub(super) fn lay(&self, files: Vec<Add>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Written> {
+    /// Writes the rows of files of a partition anew; into so many files, if that is said.
+    pub(super) fn lay(&self, files: Vec<Add>, into: Option<usize>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Written> {
         let bytes: u64 = files.iter().map(|add| u64::try_from(add.size).unwrap_or(0)).sum();
         let records: u64 = files.iter().map(|add| add.num_records().and_then(|rows| u64::try_from(rows).ok()).unwrap_or(SAMPLE)).sum();
         let rows = Rows { files: files.into_iter().map(|add| add.path).collect(), ..Rows::default() };
         let sample = self.sample(rows.clone(), snapshot, usize::try_from(records / SAMPLE).unwrap_or(0) + 1, cancel)?;
         let curve = Curve::new(&sample, self.shape)?;
-        let gatherings = usize::try_from((bytes / GATHERED + 1).min(MOST)).unwrap_or(1);
+        let ends = into.map_or(0, |files| files as u64 * ENDS);
+        let gatherings = usize::try_from((bytes / GATHERED + 1).max(ends).min(MOST)).unwrap_or(1);
         let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
         let sorting = Sorting { curve, columns: self.paths.clone(), bounds, memory: memory_limit()? / 8 };
-        target.copy_sorted(snapshot, rows, sorting, cancel)
+        target.copy_sorted(snapshot, rows, sorting, into, cancel)
     }
 
     /// Every `step`th row of the curve's columns.

@@ -36,7 +36,7 @@ use super::spool::{Limits, Spool};
 use super::target::{Encoding, Rows, Target, change_file, changed};
 use super::vectors::{self, Marked};
 use super::write::{SchemaMode, WriteOptions, settled};
-use super::{check_changeable, check_writable, now_ms};
+use super::{auto_compact, check_changeable, check_writable, now_ms};
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
@@ -812,7 +812,7 @@ impl Joining {
         }
         transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
         transaction.extend(actions);
-        let done = command::commit(transaction, operation, &self.merge.options.choices, cancel);
+        let done = auto_compact::commit(transaction, operation, &self.merge.options.choices, cancel);
         if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
             orphans.keep();
         }

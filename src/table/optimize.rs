@@ -146,9 +146,21 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
     snapshot.check_upkeep(Upkeep::Optimize)?;
     let clustering = Clustering::of(snapshot)?;
     check(clustering.as_ref(), predicate, options)?;
-    let clustering = clustering.filter(|clustering| !clustering.paths.is_empty());
-    let size = Target::of(snapshot, options.encoding.clone()).request(Rules::default(), cancel)?.target_file_size;
     let files = chosen(snapshot, predicate, cancel)?;
+    of_files(snapshot, files, predicate.map(|demand| demand.sql.clone()), options, progress, cancel)
+}
+
+/// The same for files that were chosen.
+pub(super) fn of_files(
+    snapshot: &Snapshot,
+    files: Vec<Add>,
+    sql: Option<String>,
+    options: &OptimizeOptions,
+    progress: &Progress,
+    cancel: &Cancel,
+) -> Result<Optimized> {
+    let clustering = Clustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
+    let size = Target::of(snapshot, options.encoding.clone()).request(Rules::default(), cancel)?.target_file_size;
     let sized = |size: u64| Target::of(snapshot, Encoding { target_file_size: Some(size), ..options.encoding.clone() });
     // A bin becomes one file, even where it grows a little.
     let target = sized(size.saturating_mul(2));
@@ -171,7 +183,6 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
         }
         None => (Layout::Packed, bins(files, options.automatic.map_or(bytes(size), bytes), bytes(size))),
     };
-    let sql = predicate.map(|demand| demand.sql.clone());
     let mut run = Run { options, sql, cluster_by, now: snapshot.clone(), target: &target, bins: Vec::new(), started: Instant::now() };
     out.bins = bins.len();
     progress.expect(bins.len() as u64);
@@ -184,10 +195,10 @@ pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &Optim
         let bin = match &layout {
             Layout::Packed => Rewritten::of(bin, snapshot, &target, cancel)?,
             Layout::Purged => kept(Rewritten::of(bin, snapshot, &target, cancel)?),
-            Layout::Curved(curve) => Rewritten::new(bin.clone(), curve.lay(bin, snapshot, &sized(size), cancel)?, snapshot),
+            Layout::Curved(curve) => Rewritten::new(bin.clone(), curve.lay(bin, None, snapshot, &sized(size), cancel)?, snapshot),
             Layout::Clustered(curve, clustering) => {
-                let target = Target::of(snapshot, even(&bin, size, &options.encoding));
-                let mut bin = Rewritten::new(bin.clone(), curve.lay(bin, snapshot, &target, cancel)?, snapshot);
+                let into = Some(share(&bin, size));
+                let mut bin = Rewritten::new(bin.clone(), curve.lay(bin, into, snapshot, &sized(size), cancel)?, snapshot);
                 clustering.tag(&mut bin.added);
                 bin
             }
@@ -233,17 +244,10 @@ fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> R
     live(snapshot, cancel, |batch| lens.matching(batch))
 }
 
-/// How the new files of a cube are made: as many as delta-spark makes, with as many rows each.
-fn even(files: &[Add], size: u64, encoding: &Encoding) -> Encoding {
+/// How many files a cube becomes: as many as delta-spark makes.
+fn share(files: &[Add], size: u64) -> usize {
     let bytes = files.iter().map(|add| u64::try_from(add.size).unwrap_or(0)).sum::<u64>();
-    let count = (bytes / size.max(1)).max(1);
-    let live = |add: &Add| Some(add.num_records()? - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality));
-    let rows = files.iter().map(live).sum::<Option<i64>>().and_then(|rows| u64::try_from(rows).ok());
-    let rows_per_file = rows.and_then(|rows| usize::try_from(rows.div_ceil(count)).ok()).filter(|rows| *rows > 0);
-    // Where rows are counted their size says little: rows of some files may be larger than of others, and small files are
-    // mostly footer.
-    let target_file_size = Some(if rows_per_file.is_some() { size.max(bytes / count).saturating_mul(8).max(1 << 20) } else { size });
-    Encoding { target_file_size, rows_per_file, ..encoding.clone() }
+    usize::try_from(bytes / size.max(1)).unwrap_or(usize::MAX).max(1)
 }
 
 /// The new file of rows that stay in their order is as clustered as the old one.

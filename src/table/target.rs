@@ -39,9 +39,6 @@ use crate::write::{NewFile, WriteRequest, Written, write, write_with};
 pub struct Encoding {
     /// Bytes of a file after which a new one is begun.
     pub target_file_size: Option<u64>,
-    /// Rows of a file after which a new one is begun.
-    #[serde(skip)]
-    pub rows_per_file: Option<usize>,
     /// How files are encoded.
     pub writer_properties: WriterProperties,
     /// Files that are written at the same time at most.
@@ -85,6 +82,9 @@ pub(super) struct Rows {
 
 /// What becomes of rows on their way: a batch of the table's columns, behind which the columns of row tracking may stand.
 pub(super) type Edit = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
+
+/// Bytes of a file, however small files are asked for: small ones are mostly footer.
+const LEAST: u64 = 1 << 20;
 
 /// The column of a feed that says what happened to a row.
 const KIND: &str = "_change_type";
@@ -135,8 +135,8 @@ impl Target {
                 || on("delta.enableIcebergCompatV2"),
             writer_properties: self.encoding.writer_properties.clone(),
             target_file_size: self.encoding.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
-            rows_per_file: self.encoding.rows_per_file,
             max_open_files: self.encoding.max_open_files.unwrap_or(usual.max_open_files).max(1),
+            gather_partitions: on("delta.autoOptimize.optimizeWrite") || on("delta.autoOptimize"),
             memory: self.encoding.memory.unwrap_or(usual.memory),
             zone: self.encoding.zone()?,
             rules,
@@ -166,11 +166,16 @@ impl Target {
         write(snapshot.stores().root(), &request, batches.map(edited))
     }
 
-    /// Copies rows into new files in an order of their own.
-    pub(super) fn copy_sorted(&self, snapshot: &Snapshot, rows: Rows, sorting: Sorting, cancel: &Cancel) -> Result<Written> {
-        let (request, scanned) = self.copying(snapshot, rows, Rules::default(), cancel)?;
+    /// Copies rows into new files in an order of their own; into so many of about as many rows each, if that is said.
+    pub(super) fn copy_sorted(&self, snapshot: &Snapshot, rows: Rows, sorting: Sorting, files: Option<usize>, cancel: &Cancel) -> Result<Written> {
+        let (mut request, scanned) = self.copying(snapshot, rows, Rules::default(), cancel)?;
         let names = request.hidden.clone();
-        let sorted = sorting.sort(scan::scan(snapshot, &scanned)?.batches, cancel)?;
+        let (sorted, counts) = sorting.sort(scan::scan(snapshot, &scanned)?.batches, cancel)?;
+        if let Some(files) = files {
+            request.file_rows = Sorting::shares(&counts, files);
+            // How large rows are says little where they are counted: those of some files are larger than of others.
+            request.target_file_size = request.target_file_size.saturating_mul(8).max(LEAST);
+        }
         write(snapshot.stores().root(), &request, sorted.map(move |batch| rename_last(&batch?, &names)))
     }
 

@@ -17,6 +17,7 @@ use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::auto_compact::commit;
 use super::create::{CreateOptions, asks_for_values, made, said_of, spelled};
 use super::files::{Orphans, add_new};
 use super::keys::{Key, Keys};
@@ -25,7 +26,7 @@ use super::predicate::Partitions;
 use super::target::{Encoding, Target, change_file, changed};
 use super::vectors;
 use super::{Place, check_changeable, check_writable, now_ms, unique};
-use crate::command::{Choices, Done, commit, figure, listed};
+use crate::command::{Choices, Done, figure, listed};
 use crate::commit::adds::{all, live};
 use crate::commit::{Operation, Transaction};
 use crate::error::{Error, Result};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use arrow_array::ArrayRef;
 use rustc_hash::FxHashMap;
 
+use super::overflow::Overflow;
 use super::partition::{Partitions, directory};
 use super::{Prepared, Splice, WriteRequest, layout};
 use crate::error::Result;
@@ -29,6 +30,8 @@ struct Part {
     file: Option<FileEncoder>,
     /// Rows that the file has been given.
     in_file: usize,
+    /// Files that are full.
+    full: usize,
     /// When it was last given rows.
     used: u64,
 }
@@ -47,6 +50,8 @@ pub(super) struct Files<'a> {
     open: usize,
     /// Bytes of rows that wait.
     waiting: u64,
+    /// Rows of partitions that wait for others to end.
+    overflow: Option<Overflow>,
     clock: u64,
 }
 
@@ -63,6 +68,7 @@ impl<'a> Files<'a> {
             owners: FxHashMap::default(),
             open: 0,
             waiting: 0,
+            overflow: request.gather_partitions.then(Overflow::default),
             clock: 0,
         }
     }
@@ -73,11 +79,21 @@ impl<'a> Files<'a> {
         for run in &prepared.runs {
             let mut piece: Vec<ArrayRef> =
                 if whole { prepared.columns.clone() } else { prepared.columns.iter().map(|array| array.slice(run.start, run.length)).collect() };
+            if !self.parts.contains_key(&run.partition)
+                && self.parts.len() >= self.request.max_open_files.max(1)
+                && let Some(overflow) = &mut self.overflow
+            {
+                overflow.hold(run.partition, &piece, self.request)?;
+                continue;
+            }
             let mut length = run.length;
             while let Some(room) = self.room(run.partition).filter(|room| *room <= length) {
                 self.hold(run.partition, piece.iter().map(|array| array.slice(0, room)).collect(), room);
                 self.encode(run.partition)?;
                 self.close(run.partition)?;
+                if let Some(part) = self.parts.get_mut(&run.partition) {
+                    part.full += 1;
+                }
                 piece = piece.iter().map(|array| array.slice(room, length - room)).collect();
                 length -= room;
             }
@@ -95,8 +111,8 @@ impl<'a> Files<'a> {
 
     /// Rows that the partition's file can still take, where they are counted.
     fn room(&self, partition: usize) -> Option<usize> {
-        let held = self.parts.get(&partition).map_or(0, |part| part.rows + part.in_file);
-        Some(self.request.rows_per_file?.max(1).saturating_sub(held))
+        let (full, held) = self.parts.get(&partition).map_or((0, 0), |part| (part.full, part.rows + part.in_file));
+        Some(self.request.file_rows.get(full)?.saturating_sub(held))
     }
 
     /// Lets rows wait.
@@ -237,8 +253,8 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Encodes what is left and waits for all files; each with its partition.
-    pub(super) fn finish(mut self) -> Result<Vec<(EncodedFile, usize)>> {
+    /// Encodes what is left and ends all files.
+    fn end(&mut self) -> Result<()> {
         let mut left: Vec<(u64, usize)> = self.parts.iter().map(|(partition, part)| (part.used, *partition)).collect();
         left.sort_unstable();
         for (_, partition) in left {
@@ -246,6 +262,27 @@ impl<'a> Files<'a> {
                 self.encode(partition)?;
             }
             self.close(partition)?;
+        }
+        self.parts.clear();
+        Ok(())
+    }
+
+    /// Encodes what is left and waits for all files; each with its partition.
+    pub(super) fn finish(mut self) -> Result<Vec<(EncodedFile, usize)>> {
+        self.end()?;
+        if let Some(mut overflow) = self.overflow.take() {
+            while let Some(mut lot) = overflow.next() {
+                for place in std::mem::take(&mut lot.spilled) {
+                    self.request.cancel.check()?;
+                    for prepared in overflow.read(place)? {
+                        self.take(prepared)?;
+                    }
+                }
+                for prepared in lot.rest()? {
+                    self.take(prepared)?;
+                }
+                self.end()?;
+            }
         }
         let Self { encoders, owners, .. } = self;
         let files = encoders.finish()?;

@@ -16,6 +16,7 @@ pub mod cast;
 pub mod curve;
 mod files;
 mod layout;
+mod overflow;
 pub mod partition;
 pub mod rules;
 pub mod sorted;
@@ -61,10 +62,12 @@ pub struct WriteRequest {
     pub writer_properties: WriterProperties,
     /// Bytes of a file after which a new one is begun.
     pub target_file_size: u64,
-    /// Rows of a file after which a new one is begun, whatever its size; of each partition.
-    pub rows_per_file: Option<usize>,
+    /// Rows of a partition's files after which the next one is begun, whatever their size; none where only that counts.
+    pub file_rows: Vec<usize>,
     /// Files that are written at the same time at most.
     pub max_open_files: usize,
+    /// Whether rows of more partitions than that wait rather than make more files.
+    pub gather_partitions: bool,
     /// Bytes of memory for rows that are not written yet.
     pub memory: u64,
     /// Where timestamps without a zone are read when the column is an instant; `None` refuses them.
@@ -100,8 +103,9 @@ impl WriteRequest {
             materialize_partition_columns: false,
             writer_properties: WriterProperties::default(),
             target_file_size: TARGET_FILE_SIZE,
-            rows_per_file: None,
+            file_rows: Vec::new(),
             max_open_files: OPEN_FILES,
+            gather_partitions: false,
             memory: MEMORY,
             zone: Some(Zone::UTC),
             change_data: false,

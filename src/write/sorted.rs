@@ -48,11 +48,11 @@ impl Sorting {
         out
     }
 
-    /// The rows in their order.
+    /// The rows in their order, and how many lie between the bounds.
     ///
     /// # Errors
     /// What `source` gives; [`Error::Storage`] where they cannot be put on disk.
-    pub fn sort(self, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<Lanes<RecordBatch>> {
+    pub fn sort(self, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<(Lanes<RecordBatch>, Vec<usize>)> {
         let this = Arc::new(self);
         let of_cut = Arc::clone(&this);
         let cuts = source.map(move |batch| {
@@ -76,6 +76,7 @@ impl Sorting {
                 held = 0;
             }
         }
+        let counts = gathered.iter().map(|gathering| gathering.rows).collect();
         let sorted = gathered.into_iter().filter(|gathering| !gathering.is_empty()).map(move |gathering| {
             let (this, spill) = (Arc::clone(&this), Arc::clone(&spill));
             let mut parts: Option<std::vec::IntoIter<RecordBatch>> = None;
@@ -91,7 +92,33 @@ impl Sorting {
             })) as Source<RecordBatch>
         });
         // One is sorted while the one before is taken.
-        Ok(lanes(sorted, 2, 4, cancel))
+        Ok((lanes(sorted, 2, 4, cancel), counts))
+    }
+
+    /// Rows of each of `files` files for rows that lie between bounds like `counts`. Files end at bounds, so that rows that
+    /// are alike stay together, but where more of them are alike than make a good file.
+    #[must_use]
+    pub fn shares(counts: &[usize], files: usize) -> Vec<usize> {
+        let all: usize = counts.iter().sum();
+        let share = all / files.max(1);
+        let ends: Vec<usize> = counts
+            .iter()
+            .scan(0, |end, count| {
+                *end += count;
+                Some(*end)
+            })
+            .collect();
+        let (mut out, mut from) = (Vec::new(), 0);
+        for n in 1..=files {
+            let wanted = usize::try_from(all as u128 * n as u128 / files as u128).unwrap_or(all);
+            let near = ends.iter().copied().min_by_key(|end| end.abs_diff(wanted)).filter(|end| end.abs_diff(wanted) <= share / 2);
+            let end = if n == files { all } else { near.unwrap_or(wanted) };
+            if end > from {
+                out.push(end - from);
+                from = end;
+            }
+        }
+        out
     }
 
     /// The places of a batch's rows on the curve.
@@ -158,6 +185,7 @@ pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
 struct Gathering {
     pieces: Vec<RecordBatch>,
     spilled: Vec<(u64, u64)>,
+    rows: usize,
 }
 
 impl Gathering {
@@ -168,6 +196,7 @@ impl Gathering {
     /// Takes rows in; gives their bytes.
     fn push(&mut self, piece: RecordBatch) -> u64 {
         let bytes = piece.columns().iter().map(size_of).sum();
+        self.rows += piece.num_rows();
         self.pieces.push(piece);
         bytes
     }
@@ -182,13 +211,14 @@ impl Gathering {
 
 /// A file without a name, made when it is needed.
 #[derive(Default)]
-struct Spill {
+pub(super) struct Spill {
     file: Option<File>,
     end: u64,
 }
 
 impl Spill {
-    fn write(&mut self, batches: &[RecordBatch]) -> Result<(u64, u64)> {
+    /// Writes batches of one form; gives where they are.
+    pub(super) fn write(&mut self, batches: &[RecordBatch]) -> Result<(u64, u64)> {
         let Some(first) = batches.first() else { return Ok((self.end, 0)) };
         let mut writer = StreamWriter::try_new(Vec::new(), &first.schema())?;
         writer.write(&concat_batches(&first.schema(), batches)?)?;
@@ -203,7 +233,8 @@ impl Spill {
         Ok(place)
     }
 
-    fn read(&mut self, (start, length): (u64, u64)) -> Result<Vec<RecordBatch>> {
+    /// Reads what was written there.
+    pub(super) fn read(&mut self, (start, length): (u64, u64)) -> Result<Vec<RecordBatch>> {
         let Some(file) = &mut self.file else { return Ok(Vec::new()) };
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| Error::internal("a part on disk is larger than memory"))?];
         file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut bytes)).map_err(|e| failed(&e))?;
@@ -243,7 +274,20 @@ mod tests {
         let places = curve.places(&[Arc::clone(sample.column(0))]).unwrap();
         let sorting = Sorting { curve, columns: vec![vec![0]], bounds: Sorting::bounds_of(places, bounds), memory };
         let source = (0..20).map(|n| Ok(batch(n * 31)));
-        sorting.sort(source, &Cancel::default()).unwrap().collect::<Result<_>>().unwrap()
+        let (rows, counts) = sorting.sort(source, &Cancel::default()).unwrap();
+        assert_eq!(counts.iter().sum::<usize>(), 20_000);
+        rows.collect::<Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn files_end_between_rows_that_differ() {
+        assert_eq!(Sorting::shares(&[10, 9, 11, 10], 2), [19, 21]);
+        assert_eq!(Sorting::shares(&[10; 40], 4), [100; 4]);
+        assert_eq!(Sorting::shares(&[0, 95, 5], 2), [50, 50], "too many are alike");
+        assert_eq!(Sorting::shares(&[30, 70], 2), [30, 70]);
+        assert_eq!(Sorting::shares(&[1, 1, 1], 7).iter().sum::<usize>(), 3);
+        assert_eq!(Sorting::shares(&[], 3), Vec::<usize>::new());
+        assert_eq!(Sorting::shares(&[7], 0), Vec::<usize>::new());
     }
 
     #[test]

@@ -374,6 +374,40 @@ fn files_end_at_the_target_size() {
 }
 
 #[test]
+fn gathered_partitions_have_one_file_each() {
+    let fields = r#"{"name":"p","type":"integer"},{"name":"v","type":"long"},{"name":"s","type":"string"}"#;
+    for (gather, memory) in [(false, 1 << 30), (true, 1 << 30), (true, 100_000)] {
+        let folder = Folder::new();
+        let mut request = WriteRequest::new(table(fields));
+        request.partition_columns = vec!["p".to_owned()];
+        (request.max_open_files, request.gather_partitions, request.memory) = (4, gather, memory);
+        let batch = |from: i64| {
+            let values = || (0..1000).map(move |n| from + n);
+            let columns: Vec<(&str, ArrayRef)> = vec![
+                ("v", Arc::new(values().collect::<Int64Array>())),
+                ("p", Arc::new(values().map(|v| Some(v as i32 * 7 % 25)).collect::<Int32Array>())),
+                ("s", Arc::new(values().map(|v| (v % 3 > 0).then(|| format!("text {v}"))).collect::<StringViewArray>())),
+            ];
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true))).unwrap()
+        };
+        let written = put(&folder, &request, (0..20).map(|n| batch(n * 1000)).collect()).unwrap();
+        assert_eq!(written.rows, 20_000);
+        assert_eq!(written.files.len() == 25, gather, "{} files", written.files.len());
+        let mut all = 0;
+        for file in &written.files {
+            let read = rows(&folder, &request, file);
+            let values = read.column(0).as_primitive::<Int64Type>().values().to_vec();
+            assert!(!gather || values.is_sorted(), "rows of a partition keep their order");
+            assert!(values.iter().all(|v| Some((v * 7 % 25).to_string()) == file.partition_values[0].1));
+            let texts = read.column(1).as_string::<i32>();
+            assert!(values.iter().zip(texts).all(|(v, text)| text == (v % 3 > 0).then(|| format!("text {v}")).as_deref()));
+            all += values.len();
+        }
+        assert_eq!(all, 20_000);
+    }
+}
+
+#[test]
 fn partitions_of_every_type_get_their_rows() {
     let folder = Folder::new();
     let fields = r#"{"name":"p","type":"integer"},{"name":"s","type":"string"},{"name":"t","type":"timestamp"},{"name":"v","type":"long"}"#;

@@ -100,6 +100,21 @@ class TestCommands:
         assert run("optimize", place, "-w", "p = 'x'")[1] == "nothing to pack\n"
         assert answer(run, "optimize", place)["numFilesAdded"] == 0
         assert answer(run, "optimize", place, "--z-order", "id, s")["numFilesAdded"] == 2
+        DeltaTable(place).delete("id = 3")
+        assert answer(run, "optimize", place, "--purge")["numFilesRemoved"] == 1
+        code, _, err = run("optimize", place, "--full")
+        assert code == 2
+        assert "alter.cluster_by" in err
+        code, _, err = run("optimize", place, "--full", "--purge")
+        assert code == 2
+        assert "exclude each other" in err
+
+    def test_optimize_clusters(self, run, tmp_path):
+        write_deltalake(tmp_path, pa.table({"id": [3, 1], "n": [1, 2]}), cluster_by=["id"])
+        assert answer(run, "optimize", tmp_path)["clusteringStats"]["numOutputZCubes"] == 1
+        DeltaTable(tmp_path).alter.cluster_by(["n"])
+        assert answer(run, "optimize", tmp_path)["numFilesRemoved"] == 0
+        assert answer(run, "optimize", tmp_path, "--full")["numFilesRemoved"] == 1
 
     def test_vacuum(self, run, place):
         run("optimize", place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import random
@@ -121,7 +122,7 @@ def test_one_column_is_sorted(tmp_path):
         for add in adds(table)
     )
     assert len(spans) > 3
-    assert all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(spans))
     ids = pq.read_table(tmp_path / adds(table)[0]["path"])["id"].to_pylist()
     assert ids == sorted(ids)
 
@@ -326,7 +327,10 @@ class TestPurge:
     def test_deleted_rows_go(self, tmp_path):
         for n in range(3):
             write_deltalake(
-                str(tmp_path), grid(n, n * 100, 100), mode="append", configuration={"delta.enableDeletionVectors": "true"}
+                str(tmp_path),
+                grid(n, n * 100, 100),
+                mode="append",
+                configuration={"delta.enableDeletionVectors": "true"},
             ) if n == 0 else write_deltalake(str(tmp_path), grid(n, n * 100, 100), mode="append")
         table = DeltaTable(str(tmp_path))
         table.delete("id = 7")
@@ -369,9 +373,7 @@ class TestPurge:
 
     def test_partitions_are_chosen_by_statement(self, tmp_path):
         data = pa.table({"id": list(range(40)), "p": [i % 2 for i in range(40)]})
-        write_deltalake(
-            str(tmp_path), data, partition_by=["p"], configuration={"delta.enableDeletionVectors": "true"}
-        )
+        write_deltalake(str(tmp_path), data, partition_by=["p"], configuration={"delta.enableDeletionVectors": "true"})
         table = DeltaTable(str(tmp_path))
         table.delete("id < 10")
         (row,) = deltafast.sql("REORG TABLE t WHERE p = 1 APPLY (PURGE)", t=table).read_all().to_pylist()

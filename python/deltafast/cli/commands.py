@@ -272,6 +272,8 @@ def _table(found: pa.Table, as_json: bool, more: int = 0) -> None:
 @_about_a_table
 @click.option("--where", "-w", help="Only partitions for which this holds (Spark SQL).")
 @click.option("--z-order", "columns", metavar="COLUMNS", help="Lay all rows along a curve; names with commas between.")
+@click.option("--full", is_flag=True, help="Cluster anew what other columns or writers clustered, too.")
+@click.option("--purge", is_flag=True, help="Only rewrite files that hold deleted rows or dropped columns.")
 @click.option("--target-size", type=click.IntRange(1), help="Bytes of a file; the table's setting, else 100 MiB.")
 def optimize(
     table: str,
@@ -279,11 +281,20 @@ def optimize(
     as_json: bool,
     where: str | None,
     columns: str | None,
+    full: bool,
+    purge: bool,
     target_size: int | None,
 ) -> None:
-    """Pack small files into large ones, or lay all rows along a Z-order curve."""
+    """Pack small files into large ones, cluster a clustered table, or lay all rows along a Z-order curve."""
+    if (columns is not None) + full + purge > 1 or (full and where is not None):
+        message = "--z-order, --full and --purge exclude each other, --full and --where too"
+        raise click.UsageError(message)
     opened = _open(table, storage)
-    if columns is None:
+    if full:
+        figures = opened.optimize.cluster(full=True, target_size=target_size)
+    elif purge:
+        figures = opened.optimize.purge(where, target_size=target_size)
+    elif columns is None:
         figures = opened.optimize.compact(where, target_size)
     else:
         figures = opened.optimize.z_order(_names(columns) or [], where, target_size)

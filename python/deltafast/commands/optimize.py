@@ -106,11 +106,11 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Lay rows of a table with clustering columns out by these, incrementally (liquid clustering).
 
-        New files, and groups of files clustered together (ZCubes) that are still small, are put together and written
-        along Hilbert's curve through the columns; a column alone is sorted. Large groups stay, and so do files that were
-        clustered by other columns or by another provider. Where all files are one group nothing is done. Memory and
-        disk are used as by `z_order`; appends go on beside it. Which files are taken is delta-spark's choice, and it can
-        go on where this ends.
+        New files, and groups of files clustered together (ZCubes) that are still small, are put together and
+        written along Hilbert's curve through the columns; a column alone is sorted. Large groups stay, and so do files
+        that were clustered by other columns or by another provider. Where all files are one group nothing is done.
+        Memory and disk are used as by `z_order`; appends go on beside it. Which files are taken is delta-spark's
+        choice, and it can go on where this ends.
 
         Protocol: "Clustered Table", "Requirements for Writers" (`dataChange` is false).
 
@@ -160,9 +160,9 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Rewrite the files that hold more than their rows: `REORG TABLE .. APPLY (PURGE)`.
 
-        These are the files with deletion vectors, and those with columns that the table has not any more. The old files
-        stay until `vacuum` deletes them; only then the rows and columns are gone for good. A file that was clustered
-        stays so. The footer of every file without deletion vector is read.
+        These are the files with deletion vectors, and those with columns that the table has not any more. The old
+        files stay until `vacuum` deletes them; only then the rows and columns are gone for good. A file that was
+        clustered stays so. The footer of every file without deletion vector is read.
 
         Protocol: "Deletion Vectors", "Column Mapping", "Requirements for Writers" (`dataChange` is false).
 
@@ -235,8 +235,8 @@ class TableOptimizer:
             As `compact`.
 
         Raises:
-            InvalidArgumentError: A column is not there, has no order or is a partition column; the table is clustered; or
-                as `compact`.
+            InvalidArgumentError: A column is not there, has no order or is a partition column; the table is clustered;
+                or as `compact`.
             CommitFailedError: As `compact`.
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed, or there is no room for rows on disk.

@@ -150,8 +150,8 @@ def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(reorg.target)
     if reorg.upgrade is not None:
         message = (
-            "REORG .. APPLY (UPGRADE UNIFORM) is not supported: it promises Iceberg's metadata, which deltafast does not "
-            f"write; for data files that Iceberg can read set the property delta.enableIcebergCompatV{reorg.upgrade}"
+            "REORG .. APPLY (UPGRADE UNIFORM) is not supported: it promises Iceberg's metadata, which deltafast does "
+            f"not write; for files that Iceberg can read set the property delta.enableIcebergCompatV{reorg.upgrade}"
         )
         raise UnsupportedExpressionError(message)
     return _optimized(table, table.optimize.purge(_where(table, reorg.where), **_options(table, tables)))
