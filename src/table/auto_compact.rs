@@ -13,9 +13,8 @@ use arrow_array::Array;
 
 use super::optimize::{OptimizeOptions, Optimized, of_files};
 use super::target::Encoding;
-use crate::command::{self, Choices, Done};
+use crate::command::{Choices, Done};
 use crate::commit::adds::live;
-use crate::commit::{Operation, Transaction};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress};
 use crate::log::Upkeep;
@@ -32,15 +31,10 @@ const PARTITIONS: usize = 128;
 /// Bytes of a new file.
 const SIZE: u64 = 128 << 20;
 
-/// Commits a transaction that adds rows, and packs small files where that is due.
-///
-/// # Errors
-/// As [`command::commit`]; none of the packing.
-pub(super) fn commit(transaction: Transaction, operation: Operation, choices: &Choices, cancel: &Cancel) -> Result<Done> {
-    let touched = transaction.partitions();
-    let mut done = command::commit(transaction, operation, choices, cancel)?;
-    let Some(snapshot) = done.snapshot.clone().filter(|snapshot| !touched.is_empty() && is_on(snapshot.metadata())) else { return Ok(done) };
-    match compact(&snapshot, &touched, choices, cancel) {
+/// Packs small files where that is due after a version that added files to some partitions.
+pub(super) fn follow(mut done: Done, touched: &BTreeSet<PartitionValues>, choices: &Choices, cancel: &Cancel) -> Done {
+    let Some(snapshot) = done.snapshot.clone().filter(|snapshot| !touched.is_empty() && is_on(snapshot.metadata())) else { return done };
+    match compact(&snapshot, touched, choices, cancel) {
         Ok(Some(packed)) => {
             done.warnings.extend(packed.warnings);
             done.snapshot = packed.snapshot.or(done.snapshot);
@@ -49,7 +43,7 @@ pub(super) fn commit(transaction: Transaction, operation: Operation, choices: &C
         Ok(None) | Err(Error::Cancelled | Error::CommitFailed { .. }) => {}
         Err(error) => done.warnings.push(format!("version {} is committed, but its small files could not be packed: {error}", snapshot.version())),
     }
-    Ok(done)
+    done
 }
 
 /// Whether the table asks for it.

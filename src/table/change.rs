@@ -213,11 +213,12 @@ impl<'a> Work<'a> {
             outcome.actions.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
         transaction.read_files(removed)?;
         transaction.extend(outcome.actions);
-        let done = auto_compact::commit(transaction, operation, self.choices, self.cancel);
+        let touched = transaction.partitions();
+        let done = command::commit(transaction, operation, self.choices, self.cancel);
         if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
             orphans.keep();
         }
-        done
+        done.map(|done| auto_compact::follow(done, &touched, self.choices, self.cancel))
     }
 }
 

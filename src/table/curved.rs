@@ -91,7 +91,7 @@ impl Curved {
         let rows = Rows { files: files.into_iter().map(|add| add.path).collect(), ..Rows::default() };
         let sample = self.sample(rows.clone(), snapshot, usize::try_from(records / SAMPLE).unwrap_or(0) + 1, cancel)?;
         let curve = Curve::new(&sample, self.shape)?;
-        let ends = into.map_or(0, |files| files as u64 * ENDS);
+        let ends = into.filter(|files| *files > 1).map_or(0, |files| files as u64 * ENDS);
         let gatherings = usize::try_from((bytes / GATHERED + 1).max(ends).min(MOST)).unwrap_or(1);
         let bounds = Sorting::bounds_of(curve.places(&sample)?, gatherings);
         let sorting = Sorting { curve, columns: self.paths.clone(), bounds, memory: memory_limit()? / 8 };

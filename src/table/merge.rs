@@ -812,11 +812,12 @@ impl Joining {
         }
         transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
         transaction.extend(actions);
-        let done = auto_compact::commit(transaction, operation, &self.merge.options.choices, cancel);
+        let grown = transaction.partitions();
+        let done = command::commit(transaction, operation, &self.merge.options.choices, cancel);
         if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
             orphans.keep();
         }
-        done
+        done.map(|done| auto_compact::follow(done, &grown, &self.merge.options.choices, cancel))
     }
 
     /// Writes the changes, told row by row.

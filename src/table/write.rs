@@ -17,7 +17,6 @@ use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::auto_compact::commit;
 use super::create::{CreateOptions, asks_for_values, made, said_of, spelled};
 use super::files::{Orphans, add_new};
 use super::keys::{Key, Keys};
@@ -25,8 +24,8 @@ use super::matched::Matched;
 use super::predicate::Partitions;
 use super::target::{Encoding, Target, change_file, changed};
 use super::vectors;
-use super::{Place, check_changeable, check_writable, now_ms, unique};
-use crate::command::{Choices, Done, figure, listed};
+use super::{Place, auto_compact, check_changeable, check_writable, now_ms, unique};
+use crate::command::{Choices, Done, commit, figure, listed};
 use crate::commit::adds::{all, live};
 use crate::commit::{Operation, Transaction};
 use crate::error::{Error, Result};
@@ -304,6 +303,7 @@ impl Write {
         let ends = !change.ended.files.is_empty() || marks;
         operation.row_ids_preserved = ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
         let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(add_new).collect();
+        let touched = adds.iter().map(|add| add.partition_values.clone()).collect();
         let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes)).and_then(|mut transaction| {
             let removed: Vec<&str> = marked.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
             transaction.read_files(removed)?;
@@ -325,7 +325,7 @@ impl Write {
             Ok(mut done) => {
                 orphans.keep();
                 done.warnings.splice(0..0, self.warnings.iter().cloned());
-                Ok(done)
+                Ok(auto_compact::follow(done, &touched, &self.options.choices, cancel))
             }
         }
     }
@@ -364,7 +364,11 @@ impl Write {
             transaction.extend(removed);
             commit(transaction, operation, &self.options.choices, cancel)
         });
-        committed.or_else(|error| self.place.overtaken(error, self.options.mode))
+        let touched = adds.iter().map(|add| add.partition_values.clone()).collect();
+        match committed {
+            Ok(done) => Ok(auto_compact::follow(done, &touched, &self.options.choices, cancel)),
+            Err(error) => self.place.overtaken(error, self.options.mode),
+        }
     }
 
     fn transaction(&self, change: &Change, adds: &[Add], metadata: Option<Metadata>, changes: Vec<Cdc>) -> Result<Transaction> {

@@ -5,8 +5,8 @@
 //! or Z-order), which jumps where high bits change; Hilbert's curve turns and mirrors each part so that it never jumps. A single
 //! column's curve is its order.
 //!
-//! Values are compared by 64 bits that keep their order: numbers exactly (decimals of more than 18 digits nearly), text and
-//! bytes by the first eight bytes behind what all of the sample begin with. Nulls come first.
+//! Numbers are compared by 64 bits that keep their order (decimals of more than 18 digits nearly), text and bytes with bounds of
+//! up to 256 bytes. Nulls come first.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -19,13 +19,14 @@ use crate::error::{Error, Result};
 /// Bits of a rank at most: more ranges than there are files of a table of a billion rows.
 const RANK_BITS: u32 = 12;
 
-/// How a column's values become ranks.
+/// Bytes of a bound between texts at most.
+const LONGEST: usize = 256;
+
+/// How a column's values become ranks: bounds between these, ascending.
 #[derive(Debug, Clone)]
-struct Ranks {
-    /// What all of the sample's texts begin with.
-    prefix: Vec<u8>,
-    /// Bounds between ranks, ascending.
-    bounds: Vec<u64>,
+enum Ranks {
+    Numbers(Vec<u64>),
+    Texts(Vec<Vec<u8>>),
 }
 
 /// How a curve goes through space.
@@ -55,7 +56,7 @@ impl Curve {
         let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
             return Err(Error::invalid(format!("a curve goes through one column at least and 64 at most, not through {count}")));
         };
-        let bits = bits.min(RANK_BITS);
+        let bits = if count == 1 { RANK_BITS + 4 } else { bits.min(RANK_BITS) };
         let ranks = sample.iter().map(|column| Ranks::new(column, bits)).collect::<Result<_>>()?;
         Ok(Self { ranks, bits, shape })
     }
@@ -66,15 +67,16 @@ impl Curve {
     /// Those of a cast.
     pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         if let ([ranks], [column]) = (self.ranks.as_slice(), columns) {
-            return values(column, &ranks.prefix);
+            // A column alone keeps its order, numbers without any bounds.
+            return if matches!(ranks, Ranks::Numbers(_)) { values(column) } else { ranks.of(column) };
         }
         let rows = columns.first().map_or(0, Array::len);
         let count = self.ranks.len();
         // Row after row, the rank in each column.
         let mut all = vec![0_u64; rows * count];
         for (n, (ranks, column)) in self.ranks.iter().zip(columns).enumerate() {
-            for (rank, value) in all.iter_mut().skip(n).step_by(count).zip(values(column, &ranks.prefix)?) {
-                *rank = ranks.of(value) << self.bits >> ranks.bits();
+            for (rank, value) in all.iter_mut().skip(n).step_by(count).zip(ranks.of(column)?) {
+                *rank = value << self.bits >> ranks.bits();
             }
         }
         let place = |row: &mut [u64]| {
@@ -131,37 +133,44 @@ fn untangle(row: &mut [u64], bits: u32) {
 
 impl Ranks {
     fn new(sample: &ArrayRef, bits: u32) -> Result<Self> {
-        let prefix = common_prefix(sample)?;
-        let mut all = values(sample, &prefix)?;
-        all.sort_unstable();
         let ranges = 1_usize << bits;
-        let mut bounds: Vec<u64> = (1..ranges).filter_map(|n| all.get(n * all.len() / ranges).copied()).filter(|bound| all.first() != Some(bound)).collect();
-        bounds.dedup();
-        Ok(Self { prefix, bounds })
+        if let Some(texts) = as_bytes(sample)? {
+            let mut all: Vec<Option<&[u8]>> = texts.as_binary::<i64>().iter().map(|text| text.map(|text| text.get(..LONGEST).unwrap_or(text))).collect();
+            all.sort_unstable();
+            return Ok(Self::Texts(bounds(&all, ranges).into_iter().flatten().map(<[u8]>::to_vec).collect()));
+        }
+        let mut all = values(sample)?;
+        all.sort_unstable();
+        Ok(Self::Numbers(bounds(&all, ranges)))
     }
 
-    fn of(&self, value: u64) -> u64 {
-        self.bounds.partition_point(|bound| *bound <= value) as u64
+    /// The ranks of values; 0 of a null.
+    fn of(&self, column: &ArrayRef) -> Result<Vec<u64>> {
+        match self {
+            Self::Numbers(bounds) => Ok(values(column)?.into_iter().map(|value| bounds.partition_point(|bound| *bound <= value) as u64).collect()),
+            Self::Texts(bounds) => {
+                let texts = as_bytes(column)?.ok_or_else(|| Error::internal("a column of texts has other values"))?;
+                let rank = |text: &[u8]| bounds.partition_point(|bound| bound.as_slice() <= text) as u64;
+                Ok(texts.as_binary::<i64>().iter().map(|text| text.map_or(0, rank)).collect())
+            }
+        }
     }
 
     /// Bits of the ranks. A column of few values has few; its ranks are spread, so that they count as much as others'.
     fn bits(&self) -> u32 {
-        usize::BITS - self.bounds.len().leading_zeros()
+        let count = match self {
+            Self::Numbers(bounds) => bounds.len(),
+            Self::Texts(bounds) => bounds.len(),
+        };
+        usize::BITS - count.leading_zeros()
     }
 }
 
-/// What all texts begin with.
-fn common_prefix(column: &ArrayRef) -> Result<Vec<u8>> {
-    let Some(bytes) = as_bytes(column)? else { return Ok(Vec::new()) };
-    let bytes = bytes.as_binary::<i64>();
-    let mut out: Option<&[u8]> = None;
-    for value in bytes.iter().flatten() {
-        out = Some(match out {
-            None => value,
-            Some(known) => known.get(..known.iter().zip(value).take_while(|(a, b)| a == b).count()).unwrap_or_default(),
-        });
-    }
-    Ok(out.unwrap_or_default().to_vec())
+/// Values between which lie about as many of `all`, which ascend.
+fn bounds<T: Copy + Eq>(all: &[T], ranges: usize) -> Vec<T> {
+    let mut out: Vec<T> = (1..ranges).filter_map(|n| all.get(n * all.len() / ranges).copied()).filter(|bound| all.first() != Some(bound)).collect();
+    out.dedup();
+    out
 }
 
 fn as_bytes(column: &ArrayRef) -> Result<Option<ArrayRef>> {
@@ -172,18 +181,9 @@ fn as_bytes(column: &ArrayRef) -> Result<Option<ArrayRef>> {
     })
 }
 
-/// Each value as 64 bits in its order; 0 of a null.
-fn values(column: &ArrayRef, prefix: &[u8]) -> Result<Vec<u64>> {
+/// Each number as 64 bits in its order; 0 of a null.
+fn values(column: &ArrayRef) -> Result<Vec<u64>> {
     const SIGN: u64 = 1 << 63;
-    if let Some(bytes) = as_bytes(column)? {
-        let word = |value: &[u8]| {
-            let Some(rest) = value.strip_prefix(prefix) else { return if value < prefix { 0 } else { u64::MAX } };
-            let mut word = [0; 8];
-            word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            u64::from_be_bytes(word)
-        };
-        return Ok(bytes.as_binary::<i64>().iter().map(|value| value.map_or(0, |value| word(value).max(1))).collect());
-    }
     let longs = |array: &Int64Array| array.iter().map(|value| value.map_or(0, |value| (value as u64 ^ SIGN).max(1))).collect();
     let doubles = |array: &Float64Array| {
         let word = |value: f64| {
@@ -228,18 +228,27 @@ mod tests {
             ),
         ];
         for column in ascending {
-            let words = values(&column, &common_prefix(&column).unwrap()).unwrap();
+            let words = Curve::new(std::slice::from_ref(&column), Shape::Hilbert).unwrap().places(std::slice::from_ref(&column)).unwrap();
             assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{:?}: {words:?}", column.data_type());
             assert_eq!(words[0], 0);
         }
-        let zeros = values(&array(Float64Array::from(vec![-0.0, 0.0])), &[]).unwrap();
+        let zeros = values(&array(Float64Array::from(vec![-0.0, 0.0]))).unwrap();
         assert_eq!(zeros[0], zeros[1]);
         let none = array(StringArray::from(vec![None::<&str>]));
-        assert_eq!(values(&none, &common_prefix(&none).unwrap()).unwrap(), [0]);
-        assert_eq!(
-            values(&array(StringArray::from(vec!["a", "userz", "zz"])), b"user").unwrap().iter().map(|w| *w > 1).collect::<Vec<_>>(),
-            [false, true, true]
-        );
+        let curve = Curve::new(std::slice::from_ref(&none), Shape::Hilbert).unwrap();
+        assert_eq!(curve.places(&[none]).unwrap(), [0]);
+    }
+
+    #[test]
+    fn texts_are_told_apart_wherever_they_differ() {
+        let texts = || array((0..2000).map(|n| Some(format!("{}-{n:040}", ["north", "south"][n % 2]))).collect::<StringArray>());
+        let places = Curve::new(&[texts()], Shape::Hilbert).unwrap().places(&[texts()]).unwrap();
+        let distinct: std::collections::BTreeSet<u64> = places.iter().copied().collect();
+        assert_eq!(distinct.len(), 2000);
+        assert!(places.chunks(2).collect::<Vec<_>>().windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] < pair[1][1] && pair[0][0] < pair[0][1]));
+        let long = array(StringArray::from(vec!["x".repeat(1000), "x".repeat(300), "y".repeat(300)]));
+        let places = Curve::new(std::slice::from_ref(&long), Shape::Hilbert).unwrap().places(&[long]).unwrap();
+        assert!(places[0] == places[1] && places[1] < places[2]);
     }
 
     #[test]
