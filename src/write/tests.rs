@@ -376,7 +376,7 @@ fn files_end_at_the_target_size() {
 #[test]
 fn gathered_partitions_have_one_file_each() {
     let fields = r#"{"name":"p","type":"integer"},{"name":"v","type":"long"},{"name":"s","type":"string"}"#;
-    for (gather, memory) in [(false, 1 << 30), (true, 1 << 30), (true, 100_000)] {
+    for (gather, memory) in [(false, 100_000), (true, 1 << 30), (true, 100_000)] {
         let folder = Folder::new();
         let mut request = WriteRequest::new(table(fields));
         request.partition_columns = vec!["p".to_owned()];
