@@ -197,14 +197,59 @@ pub(super) struct Editor {
     pub hidden: Vec<String>,
     /// The columns of the source that [`Self::matched`] needs.
     pub needs: BTreeSet<String>,
+    /// Places of the table's columns that are not scanned: every row that comes gets new values of them.
+    pub unread: BTreeSet<usize>,
+}
+
+/// Places of columns that get a new value in each row that a clause updates, and that no such value is made of.
+pub(super) fn replaced_by_all(columns: &StructType, matched: &[Clause], by_source: &[Clause], generated: &[Computed]) -> BTreeSet<usize> {
+    let updates = |clauses| -> Vec<&Clause> { <[Clause]>::iter(clauses).filter(|clause| clause.deed == Deed::Update).collect() };
+    let (matched, by_source) = (updates(matched), updates(by_source));
+    let values = |clauses: &[&Clause]| clauses.iter().flat_map(|clause| clause.values.iter().map(|(_, expr)| expr)).cloned().collect::<Vec<Bound>>();
+    let mut used = needed(values(&matched).iter(), TARGET);
+    used.extend(values(&by_source).iter().flat_map(Bound::column_names).map(str::to_owned));
+    let gets = |clause: &Clause, name: &str| {
+        let is_assigned = |path: &[String]| path.first().is_some_and(|first| first == name);
+        let is_whole = clause.values.iter().any(|(path, _)| path.len() == 1 && is_assigned(path));
+        is_whole || generated.iter().any(|rule| rule.column == name) && !clause.values.iter().any(|(path, _)| is_assigned(path))
+    };
+    let is_replaced = |name: &str| !used.contains(name) && matched.iter().chain(&by_source).all(|clause| gets(clause, name));
+    (0..).zip(&columns.fields).filter(|(_, field)| is_replaced(&field.name)).map(|(n, _)| n).collect()
 }
 
 /// New values of some rows: which, and the columns that change.
 type Part = (Vec<u32>, Vec<Option<ArrayRef>>);
 
 impl Editor {
+    /// A batch of a scan with nulls for the columns that were not scanned.
+    fn widened(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        if self.unread.is_empty() {
+            return Ok(batch.clone());
+        }
+        let (schema, mut scanned) = (batch.schema(), (0..).zip(batch.columns()));
+        let mut fields: Vec<Arc<Field>> = Vec::new();
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for (n, field) in self.before.fields.iter().enumerate() {
+            if self.unread.contains(&n) {
+                let field = field.to_arrow(TextLayout::Plain).with_nullable(true);
+                arrays.push(new_null_array(field.data_type(), batch.num_rows()));
+                fields.push(Arc::new(field));
+            } else if let Some((n, array)) = scanned.next() {
+                fields.push(Arc::new(schema.field(n).clone()));
+                arrays.push(Arc::clone(array));
+            }
+        }
+        for (n, array) in scanned {
+            fields.push(Arc::new(schema.field(n).clone()));
+            arrays.push(Arc::clone(array));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
+    }
+
     /// Rows of a scan, behind whose columns the number of the file and the position in it stand, as they are to be written.
     pub(super) fn edit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let batch = &self.widened(batch)?;
         let rows = batch.num_rows();
         let table = self.before.fields.len();
         let lacking = || Error::internal("a scan lacks a column of the table");
@@ -278,14 +323,19 @@ impl Editor {
 
     fn part(&self, old: &RecordBatch, base: &[ArrayRef], action: u8, positions: Vec<u32>, sources: &[u32]) -> Result<Part> {
         let indices = UInt32Array::from(positions.clone());
-        let old = take_record_batch(old, &indices)?;
         let (clause, rows) = if action >= BY_SOURCE {
-            (self.by_source.get(usize::from(action - BY_SOURCE)), old)
+            (self.by_source.get(usize::from(action - BY_SOURCE)), take_record_batch(old, &indices)?)
         } else {
             let places = self.needs.iter().filter_map(|name| self.source.fields.iter().position(|field| field.name == *name)).collect::<Vec<_>>();
             let clause = self.matched.get(usize::from(action).wrapping_sub(1));
             let of_target = needed(exprs(clause.map_or(&[][..], std::slice::from_ref), true), TARGET);
-            (clause, combined(&projected(&old, &of_target)?, &self.spool.take(sources, &places)?)?)
+            let target = if of_target.is_empty() {
+                let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
+                RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
+            } else {
+                take_record_batch(&projected(old, &of_target)?, &indices)?
+            };
+            (clause, combined(&target, &self.spool.take(sources, &places)?)?)
         };
         let clause = clause.ok_or_else(|| Error::internal("a row is for a clause that there is not"))?;
         let mut columns: Vec<Option<ArrayRef>> = vec![None; base.len()];

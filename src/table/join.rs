@@ -11,6 +11,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as Arrow;
@@ -174,11 +175,11 @@ impl Filter {
 
     fn test(&self, key: &ArrayRef, usable: &BooleanArray) -> Result<BooleanArray> {
         let hashes = hashes(key)?;
-        let found = hashes.iter().zip(usable.values().iter()).map(|(hash, usable)| {
-            let (word, bits) = self.place(*hash);
-            usable && self.words.get(word).is_some_and(|word| word & bits == bits)
+        let found = BooleanBuffer::collect_bool(hashes.len().min(usable.len()), |row| {
+            let (word, bits) = self.place(hashes.get(row).copied().unwrap_or(0));
+            (self.words.get(word).copied().unwrap_or(0) & bits == bits) & usable.value(row)
         });
-        Ok(mask(found.collect()))
+        Ok(BooleanArray::new(found, None))
     }
 }
 

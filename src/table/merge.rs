@@ -27,7 +27,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::change::millis;
-use super::clauses::{BY_SOURCE, Clause, ClausePlan, Deed, Editor, Entry, Inserter, NO_ROW, SOURCE, TARGET, combined, decide, exprs, needed, projected};
+use super::clauses::{
+    BY_SOURCE, Clause, ClausePlan, Deed, Editor, Entry, Inserter, NO_ROW, SOURCE, TARGET, combined, decide, exprs, needed, projected, replaced_by_all,
+};
 use super::files::{Orphans, add_new};
 use super::join::{Equality, KeyColumn, Known};
 use super::predicate::joined;
@@ -732,11 +734,18 @@ impl Joining {
         let mut actions: Vec<Action> = Vec::new();
         let inserter = Arc::new(Inserter::new(Arc::clone(&self.spool), self.clauses.not_matched.clone(), matched));
         let mut request = target.request(self.rules.clone(), cancel)?;
-        let mut scanning = self.scan(snapshot.schema().fields.iter().map(|field| field.name.clone()).collect(), None, cancel);
+        // With vectors all rows that come change; copied files also have others.
+        let unread = if target.has_vectors() {
+            replaced_by_all(snapshot.schema(), &self.clauses.matched, &self.clauses.by_source, &self.rules.generated)
+        } else {
+            BTreeSet::new()
+        };
+        let read_columns = snapshot.schema().fields.iter().enumerate().filter(|(n, _)| !unread.contains(n)).map(|(_, field)| field.name.clone());
+        let mut scanning = self.scan(read_columns.collect(), None, cancel);
         let of_place = std::mem::take(&mut scanning.metadata);
         target.keep_ids(snapshot, &mut request, &mut scanning)?;
         scanning.metadata.extend(of_place.iter().copied());
-        let editor = |updates: Vec<Vec<Entry>>, hidden: Vec<String>| Editor {
+        let editor = |updates: Vec<Vec<Entry>>, hidden: Vec<String>, unread: BTreeSet<usize>| Editor {
             spool: Arc::clone(&self.spool),
             source: self.merge.source.clone(),
             before: snapshot.schema().clone(),
@@ -748,10 +757,11 @@ impl Joining {
             updates,
             hidden,
             needs: needed(exprs(&self.clauses.matched, true), SOURCE),
+            unread,
         };
         let with_feed = target.has_feed() && !touched.is_empty();
         // Without updates an editor only drops the columns that say where a row was, and adds those that are new.
-        let of_feed = with_feed.then(|| (editor(Vec::new(), Vec::new()), editor(Vec::clone(&updates), Vec::new())));
+        let of_feed = with_feed.then(|| (editor(Vec::new(), Vec::new(), BTreeSet::new()), editor(Vec::clone(&updates), Vec::new(), BTreeSet::new())));
         // The rows that are written: of files that are copied all that stay, else those that change.
         let (mut marked, updates) = if target.has_vectors() {
             scanning.chosen = Some(Chosen::Only(Arc::clone(&updated)));
@@ -773,7 +783,7 @@ impl Joining {
             };
             (marked, updates)
         };
-        let edited = editor(updates, request.hidden.clone());
+        let edited = editor(updates, request.hidden.clone(), unread);
         actions.extend(std::mem::take(&mut marked.actions));
         let inserted = Arc::new(AtomicU64::new(0));
         let kept = if touched.is_empty() { None } else { Some(on_pool(scan::scan(snapshot, &scanning)?.batches, move |batch| edited.edit(&batch), cancel)) };

@@ -790,6 +790,33 @@ def test_fields_of_structs_are_set(tmp_path: pathlib.Path) -> None:
 # --- commits -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_columns_that_all_updates_replace_are_told_from_those_that_make_values(
+    name: str, tmp_path: pathlib.Path
+) -> None:
+    """`b` is in the values of one clause only, `c` in none, `s` loses one of its fields, `twice` follows `a`."""
+    both = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    schema = pa.schema([("id", pa.int64()), *((c, pa.int64()) for c in "abc"), ("s", both), ("twice", pa.int64())])
+    twice = Field("twice", "long", metadata={"delta.generationExpression": "a * 2"})
+    old = Schema.from_arrow(pa.schema([field for field in schema if field.name != "twice"]))
+    DeltaTable.create(tmp_path, Schema([*old.fields, twice]), configuration=CONFIGURATIONS[name])
+    rows = [{"id": i, "a": i, "b": 10 * i, "c": 100 * i, "s": {"x": i, "y": f"y{i}"}, "twice": 2 * i} for i in range(8)]
+    write_deltalake(tmp_path, pa.Table.from_pylist(rows, schema), mode="append")
+    source = pa.table({"id": pa.array([1, 2, 3, 9], pa.int64()), "a": pa.array([-1, -2, -3, -9], pa.int64())})
+    merger = DeltaTable(tmp_path).merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+    merger.when_matched_update({"a": "s.a", "b": "s.a", "c": "7", "s.x": "s.a"}, predicate="s.a > -3")
+    merger.when_matched_update({"a": "s.a", "b": "t.b + 1", "c": "8"})
+    merger.when_not_matched_by_source_update({"a": "0", "b": "5", "c": "9"}, predicate="t.id > 5")
+    merger.execute()
+    expected = [dict(row, s=dict(row["s"])) for row in rows]
+    for i in (1, 2):
+        expected[i] |= {"a": -i, "b": -i, "c": 7, "s": {"x": -i, "y": f"y{i}"}, "twice": -2 * i}
+    expected[3] |= {"a": -3, "b": 31, "c": 8, "twice": -6}
+    for i in (6, 7):
+        expected[i] |= {"a": 0, "b": 5, "c": 9, "twice": 0}
+    assert found(DeltaTable(tmp_path)) == expected
+
+
 def test_the_commit_says_what_was_done(tmp_path: pathlib.Path) -> None:
     table = small(tmp_path, VECTORS)
     source = pa.table({"id": [1, 20], "v": ["x", "y"]})
