@@ -25,7 +25,7 @@ rust-test: $(VENV)/.made
 
 # Killed writers keep all cores busy: beside them others would run out of their time.
 python-test: $(VENV)/.test $(VENV)/.built
-	$(PY) -m pytest -n 2 --dist worksteal --ignore tests/crash
+	$(PY) -m pytest -n 2 --dist worksteal --durations 40 --ignore tests/crash
 	$(PY) -m pytest -n 2 --dist worksteal tests/crash
 
 check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests
