@@ -1,6 +1,6 @@
 //! COMMAND: how every command ends: one version, made as the caller chose, and the upkeep due after it.
 //!
-//! Once a version is made nothing can unmake it: what goes wrong in the upkeep (checksum, checkpoint, cleanup) is a warning.
+//! Once a version is made nothing can unmake it: what goes wrong in the upkeep (checksum, checkpoint, cleanup, compaction) is a warning.
 //! The snapshot of the version is handed back, so a caller goes on from there without reading the log again.
 //!
 //! Protocol: "Requirements for Writers", "Checkpoints", "Version Checksum File". Cost: one commit, and a checkpoint now and then.
@@ -34,6 +34,8 @@ pub struct Choices {
     pub create_checkpoint: Option<bool>,
     /// Whether the log is cleaned up after a checkpoint; if not said, the table's `delta.enableExpiredLogCleanup` decides.
     pub cleanup_expired_logs: Option<bool>,
+    /// After how many versions the commits since are compacted into one file, where no checkpoint was made; never, unless said.
+    pub log_compaction_interval: Option<u32>,
     /// The turn among this machine's writers, where the command has it already.
     #[serde(skip)]
     pub turn: Option<Arc<Turn>>,
@@ -127,9 +129,17 @@ fn upkeep(committed: Committed, metrics: Map<String, Value>, choices: &Choices, 
                 Ok(_) => _ = clean(snapshot, choices, cancel).map_err(|e| note("its log could not be cleaned up", &e)),
                 Err(error) => note("its checkpoint could not be written", &error),
             }
+        } else if let Some(first) = choices.log_compaction_interval.and_then(|interval| compacted_from(version, interval)) {
+            _ = checkpoint::compact(snapshot, first, version, cancel).map_err(|e| note("its log could not be compacted", &e));
         }
     }
     Done { version: Some(version), snapshot: committed.snapshot, warnings, metrics, attempts: committed.attempts }
+}
+
+/// The first version of the compaction that is due after `version`.
+fn compacted_from(version: i64, interval: u32) -> Option<i64> {
+    let interval = i64::from(interval);
+    (interval > 1 && (version + 1) % interval == 0).then(|| version + 1 - interval)
 }
 
 /// Whether making the checksum costs little: there is one of the version before, or not much of a table.

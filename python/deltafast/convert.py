@@ -156,6 +156,12 @@ def choices(commit: CommitProperties | None, hooks: PostCommitHookProperties | N
     if hooks is not None:
         out["create_checkpoint"] = hooks.create_checkpoint
         out["cleanup_expired_logs"] = hooks.cleanup_expired_logs
+        # Not all that is given for hooks has it: `deltalake`'s do not.
+        interval = getattr(hooks, "log_compaction_interval", None)
+        if interval is not None and interval <= 1:
+            message = f"log_compaction_interval must be at least 2 versions, it is {interval}"
+            raise InvalidArgumentError(message)
+        out["log_compaction_interval"] = interval
     return out
 
 

@@ -64,6 +64,9 @@ class PostCommitHookProperties:
     #: Whether to delete what has expired of the log after a checkpoint; the table's
     #: `delta.enableExpiredLogCleanup` decides if None.
     cleanup_expired_logs: bool | None = None
+    #: After how many versions the commits since the last of them are compacted into one file beside them, at least 2;
+    #: a version with a checkpoint needs none. None for never.
+    log_compaction_interval: int | None = None
 
 
 @dataclass

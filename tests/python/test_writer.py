@@ -790,6 +790,33 @@ def test_checkpoints_checksums_and_cleanup_follow_commits(tmp_path):
     assert theirs(tmp_path) == rows(tmp_path)
 
 
+def test_the_log_is_compacted_every_so_many_versions(tmp_path):
+    hooks = PostCommitHookProperties(log_compaction_interval=3)
+    for version in range(8):
+        write_deltalake(
+            tmp_path,
+            ROWS,
+            mode="append",
+            configuration={"delta.checkpointInterval": "5"} if version == 0 else None,
+            post_commithook_properties=hooks,
+        )
+    log = tmp_path / "_delta_log"
+    assert sorted(file.name for file in log.glob("*.checkpoint.parquet")) == [f"{5:020}.checkpoint.parquet"]
+    # Version 5 has a checkpoint.
+    assert sorted(file.name for file in log.glob("*.compacted.json")) == [f"{0:020}.{2:020}.compacted.json"]
+    lines = (log / f"{0:020}.{2:020}.compacted.json").read_text().splitlines()
+    assert sorted(next(iter(json.loads(line))) for line in lines) == ["add"] * 3 + ["metaData", "protocol"]
+    assert DeltaTable(tmp_path, version=3).count() == 4 * ROWS.num_rows
+    DeltaTable(tmp_path).create_checkpoint()
+    (log / f"{6:020}.json").unlink()
+    with pytest.warns(DeltaWarning, match="version 8 is committed, but its log could not be compacted: .*version 6"):
+        write_deltalake(tmp_path, ROWS, mode="append", post_commithook_properties=hooks)
+    assert DeltaTable(tmp_path).count() == 9 * ROWS.num_rows
+    hooks = PostCommitHookProperties(log_compaction_interval=1)
+    with pytest.raises(InvalidArgumentError, match="at least 2 versions"):
+        write_deltalake(tmp_path, ROWS, mode="append", post_commithook_properties=hooks)
+
+
 def test_a_hook_that_fails_is_a_warning(tmp_path):
     write_deltalake(tmp_path, ROWS, configuration={"delta.checkpointInterval": "1"})
     # A folder where the hint should be cannot be replaced by a file.
