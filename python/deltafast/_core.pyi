@@ -218,14 +218,14 @@ class TableMerge:
         `evolving` are columns of the source that may add to the schema, `lacking` columns of the table that new rows
         may lack; options are those of `MergeOptions` in `src/table/merge.rs`.
         """
-    def read(self, plan: str) -> tuple[bool, int]:
-        """Read the source for a `MergePlan`: whether keys are to be joined, and how many files are looked at."""
+    def read(self, plan: str) -> None:
+        """Read the source for a `MergePlan`."""
     def source_keys(self) -> ArrowStream:
         """The keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
     def target_keys(self) -> ArrowStream:
         """The keys of rows of the table that may match: `key`, `file` (int32) and `row` (int64)."""
     def outlook(self) -> tuple[bool, int]:
-        """What `read` gave, for the version that it is run on now."""
+        """Whether keys are to be joined, and how many files are looked at, of the version that it is run on now."""
     def run(self, pairs: ArrowStreamExportable | None = None) -> tuple[Snapshot | None, str] | None:
         """Write and commit. `pairs` has `file`, `row` and `source_row` of each pair of equal keys.
 

@@ -136,6 +136,16 @@ impl Transaction {
         Ok(())
     }
 
+    /// Appends actions, and notes that the files that they end were read.
+    ///
+    /// # Errors
+    /// As [`Self::read_files`].
+    pub fn replace(&mut self, actions: Vec<Action>) -> Result<()> {
+        self.read_files(actions.iter().filter_map(|action| if let Action::Remove(remove) = action { Some(remove.path.as_str()) } else { None }))?;
+        self.extend(actions);
+        Ok(())
+    }
+
     /// The last transaction of an application, and notes that it was read.
     ///
     /// # Errors

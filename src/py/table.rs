@@ -216,7 +216,6 @@ pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, cou
         "partitions": found.partitions,
         "considered": found.considered,
         "largest_bin": found.largest_bin,
-        "bins": found.bins,
         "layout": found.layout,
         "clustering": found.clustering.map(|clustering| json!({
             "inputZCubeFiles": figures(clustering.input_cube_files),
@@ -387,8 +386,8 @@ impl TableMerge {
         Ok((schema, demands))
     }
 
-    /// Reads the source: whether the keys are to be joined, and how many files are looked at. `plan` is JSON of `MergePlan`.
-    fn read(&self, py: Python<'_>, plan: String) -> PyResult<(bool, usize)> {
+    /// Reads the source. `plan` is JSON of `MergePlan`.
+    fn read(&self, py: Python<'_>, plan: String) -> PyResult<()> {
         let MergeState::Settled(merge, stream) = self.take(py)? else {
             return Err(to_python(py, &Error::invalid("the source of a merge can be read once")));
         };
@@ -396,9 +395,8 @@ impl TableMerge {
             let rows = stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}"))));
             merge.read(&parsed("plan", &plan)?, rows, cancel)
         })?;
-        let found = (joining.needs_join(), joining.files());
         self.put(MergeState::Joining(Box::new(joining)));
-        Ok(found)
+        Ok(())
     }
 
     /// The source's keys: `key` and `source_row`.

@@ -209,10 +209,7 @@ impl<'a> Work<'a> {
             Some(predicate) => transaction.read_rows(predicate),
             None => transaction.read_whole_table(),
         }
-        let removed: Vec<&str> =
-            outcome.actions.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
-        transaction.read_files(removed)?;
-        transaction.extend(outcome.actions);
+        transaction.replace(outcome.actions)?;
         let touched = transaction.partitions();
         let done = command::commit(transaction, operation, self.choices, self.cancel);
         if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {

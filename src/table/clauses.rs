@@ -201,19 +201,23 @@ pub(super) struct Editor {
     pub unread: BTreeSet<usize>,
 }
 
+fn updates(clauses: &[Clause]) -> impl Iterator<Item = &Clause> {
+    clauses.iter().filter(|clause| clause.deed == Deed::Update)
+}
+
 /// Places of columns that get a new value in each row that a clause updates, and that no such value is made of.
 pub(super) fn replaced_by_all(columns: &StructType, matched: &[Clause], by_source: &[Clause], generated: &[Computed]) -> BTreeSet<usize> {
-    let updates = |clauses| -> Vec<&Clause> { <[Clause]>::iter(clauses).filter(|clause| clause.deed == Deed::Update).collect() };
-    let (matched, by_source) = (updates(matched), updates(by_source));
-    let values = |clauses: &[&Clause]| clauses.iter().flat_map(|clause| clause.values.iter().map(|(_, expr)| expr)).cloned().collect::<Vec<Bound>>();
-    let mut used = needed(values(&matched).iter(), TARGET);
-    used.extend(values(&by_source).iter().flat_map(Bound::column_names).map(str::to_owned));
+    fn values(clauses: &[Clause]) -> impl Iterator<Item = &Bound> {
+        updates(clauses).flat_map(|clause| clause.values.iter().map(|(_, expr)| expr))
+    }
+    let mut used = needed(values(matched), TARGET);
+    used.extend(values(by_source).flat_map(Bound::column_names).map(str::to_owned));
     let gets = |clause: &Clause, name: &str| {
         let is_assigned = |path: &[String]| path.first().is_some_and(|first| first == name);
         let is_whole = clause.values.iter().any(|(path, _)| path.len() == 1 && is_assigned(path));
         is_whole || generated.iter().any(|rule| rule.column == name) && !clause.values.iter().any(|(path, _)| is_assigned(path))
     };
-    let is_replaced = |name: &str| !used.contains(name) && matched.iter().chain(&by_source).all(|clause| gets(clause, name));
+    let is_replaced = |name: &str| !used.contains(name) && updates(matched).chain(updates(by_source)).all(|clause| gets(clause, name));
     (0..).zip(&columns.fields).filter(|(_, field)| is_replaced(&field.name)).map(|(n, _)| n).collect()
 }
 

@@ -109,8 +109,6 @@ pub struct Optimized {
     pub considered: usize,
     /// Files that became one, or were laid along one curve, at most.
     pub largest_bin: usize,
-    /// Sets of files that were read together.
-    pub bins: usize,
     /// How rows lie now: `packed`, `zOrder`, `clustered`.
     pub layout: &'static str,
     /// What clustering met and made; `None` where nothing is clustered.
@@ -184,7 +182,6 @@ pub(super) fn of_files(
         None => (Layout::Packed, bins(files, options.automatic.map_or(bytes(size), bytes), bytes(size))),
     };
     let mut run = Run { options, sql, cluster_by, now: snapshot.clone(), target: &target, bins: Vec::new(), started: Instant::now() };
-    out.bins = bins.len();
     progress.expect(bins.len() as u64);
     let mut partitions: Vec<PartitionValues> = Vec::new();
     for bin in bins {

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use super::target::TRACKED;
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, map_all};
 use crate::pq::survey;
@@ -12,13 +13,11 @@ use crate::protocol::data_path;
 use crate::protocol::schema::{DataType, StructType};
 use crate::snapshot::Snapshot;
 
-/// Columns of row tracking, by the properties that name them.
-const TRACKED: [&str; 2] = ["delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName"];
-
 /// Those of some files that hold more than their rows.
 pub(super) fn worn(snapshot: &Snapshot, files: Vec<Add>, cancel: &Cancel) -> Result<Vec<Add>> {
     let (marked, others): (Vec<Add>, Vec<Add>) = files.into_iter().partition(|add| add.deletion_vector.is_some());
-    let tracked: HashSet<String> = TRACKED.iter().filter_map(|key| snapshot.metadata().configuration.get(*key)).map(|name| name.to_lowercase()).collect();
+    let tracked: HashSet<String> =
+        TRACKED.iter().filter_map(|(_, property)| snapshot.metadata().configuration.get(*property)).map(|name| name.to_lowercase()).collect();
     let (looked, cancel) = (snapshot.clone(), cancel.clone());
     let found = map_all(others, move |add: Add| {
         cancel.check()?;

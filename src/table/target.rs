@@ -90,7 +90,7 @@ const LEAST: u64 = 1 << 20;
 const KIND: &str = "_change_type";
 
 /// The columns of row tracking and the properties that name them in files, in the order in which copies have them.
-const TRACKED: [(MetadataColumn, &str); 2] = [
+pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
     (MetadataColumn::RowId, "delta.rowTracking.materializedRowIdColumnName"),
     (MetadataColumn::RowCommitVersion, "delta.rowTracking.materializedRowCommitVersionColumnName"),
 ];

@@ -305,9 +305,7 @@ impl Write {
         let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(add_new).collect();
         let touched = adds.iter().map(|add| add.partition_values.clone()).collect();
         let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes)).and_then(|mut transaction| {
-            let removed: Vec<&str> = marked.iter().filter_map(|a| if let Action::Remove(remove) = a { Some(remove.path.as_str()) } else { None }).collect();
-            transaction.read_files(removed)?;
-            transaction.extend(marked);
+            transaction.replace(marked)?;
             Ok(transaction)
         });
         let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
