@@ -13,6 +13,8 @@ __all__ = [
     "ArrowBatch",
     "ArrowSchemaExport",
     "ArrowStream",
+    "CommitFiles",
+    "Commits",
     "Counter",
     "FileUpload",
     "Files",
@@ -77,6 +79,34 @@ class ArrowStream:
         """Files done and files in all, as far as known."""
     def check(self) -> None:
         """Raise the typed error with which the exported stream ended, if it did."""
+
+@final
+class CommitFiles:
+    """What one commit added and took away; files that are only laid out anew do not count."""
+
+    @property
+    def adds(self) -> list[tuple[str, int]]:
+        """Path and bytes of each file whose rows are new."""
+    @property
+    def removes(self) -> bool:
+        """Rows that were there ended."""
+    @property
+    def table_id(self) -> str | None:
+        """The table's id, where the commit says what the table is."""
+    @property
+    def feed_files(self) -> int:
+        """Files that the change data feed is read from."""
+    @property
+    def feed_bytes(self) -> int:
+        """Their bytes."""
+
+@final
+class Commits:
+    """The commits of a table from a version on."""
+
+    @staticmethod
+    def list(snapshot: Snapshot, start: int) -> Commits: ...
+    def read(self, version: int) -> CommitFiles: ...
 
 @final
 class ArrowSchemaExport:

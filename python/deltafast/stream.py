@@ -7,20 +7,14 @@ then goes on commit by commit; it ends at the newest version, and goes on later 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
 from deltafast import _core
-from deltafast.convert import moment, text_options
-from deltafast.exceptions import (
-    DataFileNotFoundError,
-    DeltaProtocolError,
-    InvalidArgumentError,
-    VersionNotFoundError,
-)
+from deltafast.convert import moment
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.reader import RecordBatchReader
 
 if TYPE_CHECKING:
@@ -63,18 +57,6 @@ class _File:
     bytes: int
 
 
-@dataclass(frozen=True)
-class _Commit:
-    """What of a commit matters here."""
-
-    adds: list[_File]
-    #: Rows that were there ended.
-    removes: bool
-    changes_metadata: bool
-    #: Files that the change feed is read from, and their bytes.
-    feed: tuple[int, int]
-
-
 class _Piece(NamedTuple):
     """Files of one version, or with `files` None the change feed of that version."""
 
@@ -102,9 +84,6 @@ def stream_changes(
         if limit is not None and limit < 1:
             message = f"{name} must be at least 1, not {limit}"
             raise InvalidArgumentError(message)
-    if table._store is not None or table._extras.get("committer") is not None or table._log_tail is not None:
-        message = "stream_changes reads commits from the table's own store: it has no store=, committer= and log_tail="
-        raise DeltaProtocolError(message)
     stream = _Stream(table._pinned(), feed, max_files, max_bytes, on_change, columns, predicate)
     place, batch = stream.begin(cursor, starting_version)
     return stream.run(place, batch)
@@ -128,7 +107,6 @@ class _Stream:
         self.columns = columns
         self.predicate = predicate
         self.id = table.metadata().id
-        self.log = _core.Files.open(table._given_uri, text_options(table._storage_options))
 
     # --- where to begin --------------------------------------------------------------------------
 
@@ -202,17 +180,20 @@ class _Stream:
         files = size = 0
         if place.snapshot:
             return self.admitted_of_snapshot(place)
-        newest = self.table._snapshot.update().version
-        while place.version <= newest:
-            commit = self.commit(place.version)
-            if commit.changes_metadata and pieces:
+        newest = self.table._snapshot.update()
+        if place.version > newest.version:
+            return pieces, place
+        commits = _core.Commits.list(newest, place.version)
+        while place.version <= newest.version:
+            commit = self.commit(commits, place.version)
+            if commit.table_id is not None and pieces:
                 break
             if self.feed:
-                if pieces and not self.fits(files + commit.feed[0], size + commit.feed[1]):
+                if pieces and not self.fits(files + commit.feed_files, size + commit.feed_bytes):
                     break
-                if commit.feed[0]:
+                if commit.feed_files:
                     pieces.append(_Piece(place, None))
-                files, size = files + commit.feed[0], size + commit.feed[1]
+                files, size = files + commit.feed_files, size + commit.feed_bytes
             else:
                 rest = self.new_files(commit, place)[place.index :]
                 count = self.fitting(rest, files, size)
@@ -250,10 +231,10 @@ class _Stream:
             count += 1
         return count
 
-    def new_files(self, commit: _Commit, place: _Place) -> list[_File]:
+    def new_files(self, commit: _core.CommitFiles, place: _Place) -> list[_File]:
         """The files of a commit whose rows are new."""
         if not commit.removes or self.on_change == "rows":
-            return commit.adds
+            return [_File(*add) for add in commit.adds]
         if self.on_change == "skip":
             return []
         message = (
@@ -272,25 +253,13 @@ class _Stream:
         values = zip(ordered.column("path").to_pylist(), ordered.column("size_bytes").to_pylist(), strict=True)
         return [_File(path, size) for path, size in values]
 
-    def commit(self, version: int) -> _Commit:
-        """A commit as far as it matters."""
-        path = f"_delta_log/{version:020}.json"
-        try:
-            text = self.log.read(path, 0, self.log.head(path)[0])
-        except (FileNotFoundError, DataFileNotFoundError, VersionNotFoundError) as error:
-            message = f"the commit of version {version} is gone from the log: begin anew without a cursor"
-            raise VersionNotFoundError(message, version=version, path=self.table.table_uri) from error
-        actions: list[dict[str, Any]] = [json.loads(line) for line in text.decode().splitlines() if line.strip()]
-        adds = [action["add"] for action in actions if "add" in action and action["add"]["dataChange"]]
-        removes = [action["remove"] for action in actions if "remove" in action and action["remove"]["dataChange"]]
-        changes = [action["cdc"] for action in actions if "cdc" in action] or adds + removes
-        metadata = [action["metaData"] for action in actions if "metaData" in action]
-        if any(entry["id"] != self.id for entry in metadata):
+    def commit(self, commits: _core.Commits, version: int) -> _core.CommitFiles:
+        """A commit of this table."""
+        commit = commits.read(version)
+        if commit.table_id not in (None, self.id):
             message = f"version {version} is the beginning of another table: begin anew without a cursor"
             raise InvalidArgumentError(message)
-        sizes = sum(entry.get("size") or 0 for entry in changes)
-        files = [_File(add["path"], add["size"]) for add in adds]
-        return _Commit(files, bool(removes), bool(metadata), (len(changes), sizes))
+        return commit
 
     def at(self, version: int) -> DeltaTable:
         """The table at a version."""

@@ -5,6 +5,7 @@
 mod arrow;
 mod catalog;
 mod checkpoint;
+mod commits;
 mod error;
 mod files;
 mod maintain;
@@ -27,6 +28,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Snapshot>()?;
+    module.add_class::<commits::Commits>()?;
+    module.add_class::<commits::CommitFiles>()?;
     module.add_class::<ArrowStream>()?;
     module.add_class::<ArrowBatch>()?;
     module.add_class::<ArrowSchemaExport>()?;

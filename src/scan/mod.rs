@@ -1,10 +1,12 @@
 //! SCAN: a snapshot -> its files as Arrow, the files that a predicate leaves, their rows, its changes.
 //!
-//! `actions` exports the file list, `plan` prunes it, `read` reads the rows of what is left, `changes` the change data feed.
+//! `actions` exports the file list, `plan` prunes it, `read` reads the rows of what is left, `changes` the change data
+//! feed; `commits` tells followers what single commits added.
 
 mod actions;
 mod changes;
 mod columns;
+mod commits;
 mod lens;
 mod plan;
 mod read;
@@ -13,6 +15,7 @@ mod vectors;
 pub use actions::{ActionColumns, actions, partitions, tombstones};
 pub use changes::{ChangeRequest, changes};
 pub use columns::{Leaves, leaves};
+pub use commits::{CommitFiles, Commits};
 pub use lens::Lens;
 pub use plan::{Plan, PlanBatch, plan};
 pub use read::{Chosen, MetadataColumn, ScanRequest, at_positions, count, scan, vector_file};

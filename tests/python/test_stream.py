@@ -6,6 +6,7 @@ import re
 from itertools import chain
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pytest
 
@@ -17,6 +18,7 @@ from deltafast import (
     VersionNotFoundError,
     write_deltalake,
 )
+from deltafast.catalog import FolderCommitter
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -269,3 +271,60 @@ def test_the_recipe_copies_each_row_once_whenever_it_dies(path, tmp_path, monkey
     assert died > 2
     found = sorted(DeltaTable(sink).to_pyarrow_table()["id"].to_pylist())
     assert found == [*range(8), *range(100, 104)]
+
+
+@pytest.mark.parametrize("feed", [False, True], ids=["rows", "feed"])
+def test_a_table_in_a_store_made_in_python(path, feed):
+    memory = fsspec.filesystem("memory")
+    memory.put(str(path), f"/{path.parent.name}", recursive=True)
+    uri = f"memory://{path.parent.name}"
+    table = DeltaTable(uri, store=memory)
+    batches, cursor = drained(table, feed=feed)
+    assert list(chain(*batches)) == list(range(8))
+    write_deltalake(table, pa.table({"id": pa.array([8, 9], pa.int64())}), mode="append")
+    DeltaTable(uri, store=memory).optimize.compact()
+    assert drained(DeltaTable(uri, store=memory), cursor, feed=feed)[0] == [[8, 9]]
+    assert drained(DeltaTable(uri, store=memory), starting_version=1, max_files=1)[0] == [
+        [2, 3],
+        [4, 5],
+        [6, 7],
+        [8, 9],
+    ]
+
+
+class Keeping(FolderCommitter):
+    """A catalog that publishes nothing, so that commits are staged for ever."""
+
+    def published(self, version):
+        pass
+
+
+def test_a_table_that_a_catalog_manages(tmp_path):
+    committer = Keeping(tmp_path / "catalog")
+    for number in range(3):
+        append(tmp_path / "t", number, committer=committer)
+    table = DeltaTable(tmp_path / "t", committer=committer)
+    batches, cursor = drained(table)
+    assert batches == [[0, 1, 2]]
+    append(tmp_path / "t", 3, committer=committer)
+    append(tmp_path / "t", 4, committer=committer)
+    DeltaTable(tmp_path / "t", committer=committer).delete("id = 4")
+    assert drained(table, cursor, on_change="skip")[0] == [[3, 4]]
+    with pytest.raises(DeltaProtocolError, match="version 5 deletes"):
+        drained(table, cursor)
+    # The same table, its newest commits known by a log tail alone.
+    tail = [(commit.path, commit.version, commit.size) for commit in committer.log_tail().commits]
+    for file in (tmp_path / "t" / "_delta_log").glob("*.json"):
+        assert int(file.stem) == 0 or file.unlink() is None
+    pinned = DeltaTable(tmp_path / "t", log_tail=tail)
+    assert drained(pinned, starting_version=1, on_change="skip", max_files=1)[0] == [[1], [2], [3], [4]]
+
+
+def test_a_commit_that_lays_files_out_anew_counts_no_files(path):
+    _, cursor = drained(DeltaTable(path), feed=True)
+    DeltaTable(path).optimize.compact()
+    DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "true"})
+    append(path, 8)
+    batches = list(DeltaTable(path).stream_changes(cursor, feed=True, max_files=1))
+    assert [batch.rows.read_all()["id"].to_pylist() for batch in batches] == [[8]]
+    assert batches[-1].cursor["version"] == 7

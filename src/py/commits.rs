@@ -1,0 +1,41 @@
+//! Single commits, for a stream that follows a table (`deltafast.stream`).
+
+use pyo3::prelude::*;
+
+use super::runtime::wait;
+use super::snapshot::Snapshot;
+use crate::scan;
+
+/// The commits of a table from a version on.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct Commits {
+    core: scan::Commits,
+}
+
+/// What one commit added and took away.
+#[pyclass(frozen, get_all, module = "deltafast._core")]
+pub(super) struct CommitFiles {
+    adds: Vec<(String, i64)>,
+    removes: bool,
+    table_id: Option<String>,
+    feed_files: u64,
+    feed_bytes: i64,
+}
+
+#[pymethods]
+impl Commits {
+    /// Lists the commits from a version on, as the snapshot's table knows them.
+    #[staticmethod]
+    fn list(py: Python<'_>, snapshot: &Snapshot, start: i64) -> PyResult<Self> {
+        let snapshot = snapshot.core().clone();
+        let core = wait(py, move |_| scan::Commits::list(&snapshot, start))?;
+        Ok(Self { core })
+    }
+
+    /// Reads one commit.
+    fn read(&self, py: Python<'_>, version: i64) -> PyResult<CommitFiles> {
+        let core = self.core.clone();
+        let scan::CommitFiles { adds, removes, table_id, feed_files, feed_bytes } = wait(py, move |_| core.read(version))?;
+        Ok(CommitFiles { adds, removes, table_id, feed_files, feed_bytes })
+    }
+}
