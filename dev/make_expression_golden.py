@@ -55,35 +55,56 @@ COLUMNS = {
     "bin": "binary",
 }
 # Written as Spark literals; every timestamp names its zone, so that the rows are the same instants in every mode.
+# A blank line ends a row.
 ROWS = r"""
-1 | 1 | 2 | 3 | 4 | 5 | 1.5 | 2.5 | 1.0 | 12.34 | 1.5 | 'abc' | 'a%' | '12' | '2024-02-29' | '2024-03-10
-12:34:56.789012Z' | '2024-03-10 02:30:00' | true | array(1, 2, 3) | map('a', 1) | named_struct('x', 1, 'y', 'x') |
-X'0102' 2 | null | null | null | null | null | null | null | null | null | null | null | null | null | null | null |
-null | null | null | null | null | null 3 | 2147483647 | 0 | 9223372036854775807 | 127 | 32767 | 3.4028235e38 |
-1.7976931348623157e308 | 0.0 | 99999999.99 | 9999999999999999999999999999.9999999999 | 'straße' | '%ß%' | '2147483648' |
-'9999-12-31' | '9999-12-31 23:59:59.999999Z' | '9999-12-31 23:59:59.999999' | false | array() | map() |
-named_struct('x', null, 'y', null) | X'' 4 | -2147483648 | -1 | -9223372036854775808 | -128 | -32768 | -3.4028235e38 |
--1.7976931348623157e308 | -0.0 | -99999999.99 | -9999999999999999999999999999.9999999999 | '' | '' | '-2147483648' |
-'0001-01-01' | '0001-01-01 00:00:00Z' | '0001-01-01 00:00:00' | false | array(null) | map('b', null) | named_struct('x',
--1, 'y', '') | X'FF' 5 | 0 | 0 | 0 | 0 | 0 | 'NaN' | 'NaN' | 'NaN' | 0.00 | 0 | ' abc ' | '_bc' | ' 42 ' | '1582-10-04'
-| '1582-10-04 00:00:00Z' | '1582-10-15 00:00:00' | true | array(1, null, 2) | map('a', null) | named_struct('x', 0, 'y',
-null) | X'00' 6 | -7 | 3 | -7 | -7 | -7 | '-0.0' | '-0.0' | 0.0 | -0.05 | -0.0000000001 | 'a.b.c' | 'a.b%' | '1e3' |
-'1969-12-31' | '1969-12-31 23:59:59.5Z' | '1969-12-31 23:59:59.999999' | null | array(5) | map('x', 9) |
-named_struct('x', 7, 'y', 'a.b') | X'616263' 7 | 7 | -3 | 4294967296 | 7 | 300 | 'Infinity' | 'Infinity' | '-Infinity' |
-2.50 | 2.5 | 'ABC' | 'abc' | 'NaN' | '2024-11-03' | '2024-11-03 05:30:00Z' | '2024-11-03 01:30:00' | true | array(2, 2)
-| map('a', 5, 'b', 6) | named_struct('x', 2, 'y', 'ABC') | X'414243' 8 | 42 | 5 | 1700000000 | 10 | -1 | 0.1 | 0.1 |
-0.30000000000000004 | 0.01 | 123456789.0123456789 | '日本語 text' | '%text' | '2024-02-30' | '1970-01-01' | '1970-01-01
-00:00:00Z' | '1970-01-01 00:00:00' | false | array(42) | map('日', 1) | named_struct('x', 42, 'y', 'y') | X'E697A5' 9 |
-100 | 100 | -1 | -1 | 100 | -2.5 | -2.5 | 2.5 | -2.50 | -2.5 | 'a\tb\n' | 'a_b%' | 'true' | '1900-01-01' | '1883-11-18
-17:00:00Z' | '1883-11-18 12:00:00' | true | array(100, 100) | map('true', 1) | named_struct('x', 100, 'y', 'true') |
-X'6109620A' 10 | 3 | 2 | 86400 | 3 | 2 | 3.5 | 3.5 | 1e-10 | 3.14 | 3.1415926536 | '2024-03-10' | '2024%' | '2024-03-10
-02:30:00' | '2024-03-10' | '2024-03-10 07:00:00Z' | '2024-03-10 03:00:00' | true | array(3, 1, 2) | map('k', 3) |
-named_struct('x', 3, 'y', '2024') | X'32303234' 11 | 12 | 4 | -86401 | -3 | 12 | 1e10 | 1e20 | 1e-3 | 1.00 | 1e10 |
-"It's 100% _done_\\" | '%\\%%' | '12.5' | '2000-02-29' | '2038-01-19 03:14:07.000001Z' | '2038-01-19 03:14:07.000001' |
-false | array(-1, 0) | map('', 0) | named_struct('x', 12, 'y', 'It') | X'C3' 12 | -1 | 31 | 9007199254740993 | 64 | 31 |
-16777217 | 9007199254740992 | 1e-320 | 7.77 | 0.5 | 't' | 'T' | '2024-03-10T10:00:00Z' | '12345-06-07' | '12345-06-07
-08:09:10Z' | '-0044-03-15 12:00:00' | null | array(null, null) | map('n', null) | named_struct('x', 31, 'y', 't') |
-X'74'
+1 | 1 | 2 | 3 | 4 | 5 | 1.5 | 2.5 | 1.0 | 12.34 | 1.5 | 'abc' | 'a%' | '12' | '2024-02-29' |
+'2024-03-10 12:34:56.789012Z' | '2024-03-10 02:30:00' | true | array(1, 2, 3) | map('a', 1) |
+named_struct('x', 1, 'y', 'x') | X'0102'
+
+2 | null | null | null | null | null | null | null | null | null | null | null | null | null | null | null | null |
+null | null | null | null | null
+
+3 | 2147483647 | 0 | 9223372036854775807 | 127 | 32767 | 3.4028235e38 | 1.7976931348623157e308 | 0.0 | 99999999.99 |
+9999999999999999999999999999.9999999999 | 'straße' | '%ß%' | '2147483648' | '9999-12-31' |
+'9999-12-31 23:59:59.999999Z' | '9999-12-31 23:59:59.999999' | false | array() | map() |
+named_struct('x', null, 'y', null) | X''
+
+4 | -2147483648 | -1 | -9223372036854775808 | -128 | -32768 | -3.4028235e38 | -1.7976931348623157e308 | -0.0 |
+-99999999.99 | -9999999999999999999999999999.9999999999 | '' | '' | '-2147483648' | '0001-01-01' |
+'0001-01-01 00:00:00Z' | '0001-01-01 00:00:00' | false | array(null) | map('b', null) |
+named_struct('x', -1, 'y', '') | X'FF'
+
+5 | 0 | 0 | 0 | 0 | 0 | 'NaN' | 'NaN' | 'NaN' | 0.00 | 0 | ' abc ' | '_bc' | ' 42 ' | '1582-10-04' |
+'1582-10-04 00:00:00Z' | '1582-10-15 00:00:00' | true | array(1, null, 2) | map('a', null) |
+named_struct('x', 0, 'y', null) | X'00'
+
+6 | -7 | 3 | -7 | -7 | -7 | '-0.0' | '-0.0' | 0.0 | -0.05 | -0.0000000001 | 'a.b.c' | 'a.b%' | '1e3' | '1969-12-31' |
+'1969-12-31 23:59:59.5Z' | '1969-12-31 23:59:59.999999' | null | array(5) | map('x', 9) |
+named_struct('x', 7, 'y', 'a.b') | X'616263'
+
+7 | 7 | -3 | 4294967296 | 7 | 300 | 'Infinity' | 'Infinity' | '-Infinity' | 2.50 | 2.5 | 'ABC' | 'abc' | 'NaN' |
+'2024-11-03' | '2024-11-03 05:30:00Z' | '2024-11-03 01:30:00' | true | array(2, 2) | map('a', 5, 'b', 6) |
+named_struct('x', 2, 'y', 'ABC') | X'414243'
+
+8 | 42 | 5 | 1700000000 | 10 | -1 | 0.1 | 0.1 | 0.30000000000000004 | 0.01 | 123456789.0123456789 | '日本語 text' |
+'%text' | '2024-02-30' | '1970-01-01' | '1970-01-01 00:00:00Z' | '1970-01-01 00:00:00' | false | array(42) |
+map('日', 1) | named_struct('x', 42, 'y', 'y') | X'E697A5'
+
+9 | 100 | 100 | -1 | -1 | 100 | -2.5 | -2.5 | 2.5 | -2.50 | -2.5 | 'a\tb\n' | 'a_b%' | 'true' | '1900-01-01' |
+'1883-11-18 17:00:00Z' | '1883-11-18 12:00:00' | true | array(100, 100) | map('true', 1) |
+named_struct('x', 100, 'y', 'true') | X'6109620A'
+
+10 | 3 | 2 | 86400 | 3 | 2 | 3.5 | 3.5 | 1e-10 | 3.14 | 3.1415926536 | '2024-03-10' | '2024%' |
+'2024-03-10 02:30:00' | '2024-03-10' | '2024-03-10 07:00:00Z' | '2024-03-10 03:00:00' | true | array(3, 1, 2) |
+map('k', 3) | named_struct('x', 3, 'y', '2024') | X'32303234'
+
+11 | 12 | 4 | -86401 | -3 | 12 | 1e10 | 1e20 | 1e-3 | 1.00 | 1e10 | "It's 100% _done_\\" | '%\\%%' | '12.5' |
+'2000-02-29' | '2038-01-19 03:14:07.000001Z' | '2038-01-19 03:14:07.000001' | false | array(-1, 0) | map('', 0) |
+named_struct('x', 12, 'y', 'It') | X'C3'
+
+12 | -1 | 31 | 9007199254740993 | 64 | 31 | 16777217 | 9007199254740992 | 1e-320 | 7.77 | 0.5 | 't' | 'T' |
+'2024-03-10T10:00:00Z' | '12345-06-07' | '12345-06-07 08:09:10Z' | '-0044-03-15 12:00:00' | null | array(null, null) |
+map('n', null) | named_struct('x', 31, 'y', 't') | X'74'
 """
 
 NUMBERS = ["i", "l", "by", "sh", "f", "d", "dec", "dec2"]
@@ -869,6 +890,60 @@ elt(2, s, p)
 find_in_set('a', 'b,a')
 try_add(i, 1)
 try_divide(i, j)
+array(1, 2.5, null)
+array(i, 'x')
+array(i, null)
+array()
+array(null)
+array(s, p)
+array(d, i)
+array(arr, array(1))
+array(st, named_struct('X', 1L, 'Y', 'n'))
+array(1, true)
+size(array(i, j, 1))
+size(array())
+array(i, j)[0]
+array(i, j)[2]
+array_contains(array(i, j), 1)
+cast(array(i, j) as array<string>)
+array(i, j) = array(j, i)
+concat(arr, array(i))
+map('a', i)
+map('a', i, 'b', null)
+map(i, s, j, p)
+map(s, 1, 'ABC', 2)
+map(d, 1, 0.0D, 2)
+map(null, 1)
+map()
+map('a', 1, 'b')
+map('a', 1, 2, 'x')
+map(m, 1)
+size(map(arr, 1))
+map('a', 1)['a']
+map('a', i, 'b', j).b
+element_at(map('a', i, 'b', j), 'c')
+map_keys(map(1, s, 2, p))
+map_values(map(1, s, 2, p))
+size(map('a', 1, 'b', 2))
+struct(i, s, 1)
+struct(st.x, st.y, i + 1, null)
+struct()
+struct(m['a'], arr)
+struct(i, s).s
+named_struct('a', i, 'b', null)
+named_struct('a', array(i), 'b', map('k', s))
+named_struct('a', i).a
+named_struct('a', i).A
+named_struct('a')
+named_struct(s, i)
+named_struct('x', 1, 'y', 'x') = st
+st <=> named_struct('x', i, 'y', s)
+coalesce(st, named_struct('x', 0, 'y', 'none'))
+if(b, arr, array(i))
+case when b then m else map('z', 26) end
+cast(named_struct('a', i, 'b', s) as struct<c: bigint, d: string>)
+named_struct('a', 1 / i)
+array(1 / i, d)
 """
 
 
@@ -893,7 +968,8 @@ def values_clause() -> list[tuple[str, ...]]:
     """The rows as Spark literals of the columns' types."""
     out: list[tuple[str, ...]] = []
     kinds = list(COLUMNS.values())
-    for line in ROWS.strip().splitlines():
+    for row in ROWS.strip().split("\n\n"):
+        line = row.replace("\n", " ")
         cells = [c.strip() for c in line.split(" | ")]
         assert len(cells) == len(kinds), line
         out.append(tuple(_literal(c, k) for c, k in zip(cells, kinds, strict=True)))

@@ -3,7 +3,7 @@
 //! A tree whose types do not match this table is refused while it is read. The table is closed on purpose: the same name means
 //! different things in different engines, so what is not here is refused by name.
 
-use crate::protocol::schema::DataType;
+use crate::protocol::schema::{DataType, MapType, StructType};
 
 macro_rules! functions {
     ($($variant:ident = $name:literal),* $(,)?) => {
@@ -59,6 +59,7 @@ functions! {
     TimestampSeconds = "timestamp_seconds", UnixTimestamp = "unix_timestamp", FromUnixtime = "from_unixtime", TimestampAddMonths = "timestamp_add_months",
     TimestampAddMicros = "timestamp_add_micros",
     Size = "size", ArrayContains = "array_contains", ElementAt = "element_at", Get = "get", GetItem = "getitem", GetField = "getfield", MapKeys = "map_keys", MapValues = "map_values",
+    MakeArray = "array", MakeMap = "map", NamedStruct = "named_struct",
     BitAnd = "bitand", BitOr = "bitor", BitXor = "bitxor", BitNot = "bitnot", ShiftLeft = "shiftleft", ShiftRight = "shiftright",
 }
 
@@ -182,6 +183,16 @@ impl Function {
             (F::ElementAt | F::Get | F::GetItem, [T::Array(a), T::Integer]) => same(&a.element, result),
             (F::ElementAt | F::Get | F::GetItem, [T::Map(m), key]) => same(&m.key, key) && is_ordered(key) && same(&m.value, result),
             (F::GetField, [T::Struct(_), T::String]) => true,
+            (F::MakeArray, _) => matches!(result, T::Array(a) if args.iter().all(|t| same(t, &a.element))),
+            (F::MakeMap, _) => {
+                let pairs = |m: &MapType| args.chunks(2).all(|pair| matches!(pair, [k, v] if same(k, &m.key) && same(v, &m.value)));
+                // Arrow has no keys of no type.
+                matches!(result, T::Map(m) if is_ordered(&m.key) && !matches!(m.key, T::Void) && pairs(m))
+            }
+            (F::NamedStruct, [_, _, ..]) => {
+                let pairs = |s: &StructType| args.chunks(2).zip(&s.fields).all(|(pair, f)| matches!(pair, [T::String, v] if same(v, &f.data_type)));
+                matches!(result, T::Struct(s) if args.len() == 2 * s.fields.len() && pairs(s))
+            }
             (F::MapKeys, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.key)),
             (F::MapValues, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.value)),
             (F::BitAnd | F::BitOr | F::BitXor, [a, b]) => a == b && is_integral(a) && result == *a,
@@ -202,6 +213,7 @@ impl Function {
             F::Floor | F::Ceil => ansi && is_decimal(result),
             F::Divide | F::IntegralDivide | F::Remainder | F::PositiveModulo | F::NextDay | F::MakeDate | F::GetItem => ansi,
             F::ElementAt
+            | F::MakeMap
             | F::AddMonths
             | F::DateTrunc
             | F::MonthsBetween

@@ -19,7 +19,7 @@ use crate::expr::function::{Function, same};
 use crate::expr::scalar::Scalar;
 use crate::expr::text::{datetime as datetime_text, number};
 use crate::protocol::calendar::Zone;
-use crate::protocol::schema::DataType;
+use crate::protocol::schema::{DataType, StructType};
 
 /// What a cast does with a value that has no counterpart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,6 +125,9 @@ impl Expr {
         }
         if let (Function::GetField, [arg, name]) = (function, args.as_slice()) {
             check_field(arg, name, &data_type)?;
+        }
+        if let (Function::NamedStruct, DataType::Struct(fields)) = (function, &data_type) {
+            check_names(&args, fields)?;
         }
         if matches!(function, Function::Round | Function::BankersRound) && args.get(1).is_some_and(|places| !matches!(places, Self::Literal { .. })) {
             return Err(Error::unsupported(format!("`{}` to places that are no literal is not supported by the core", function.name())));
@@ -264,6 +267,16 @@ fn check_field(arg: &Expr, name: &Expr, data_type: &DataType) -> Result<()> {
         Some(field) => Err(malformed(format!("the field `{}` is of type {}, not {data_type}", shown(name), field.data_type))),
         None => Err(malformed(format!("the struct has no field `{}`", shown(name)))),
     }
+}
+
+/// The names of a struct that is made are literals, those of its type.
+fn check_names(args: &[Expr], fields: &StructType) -> Result<()> {
+    for (pair, field) in args.chunks(2).zip(&fields.fields) {
+        if !matches!(pair.first(), Some(Expr::Literal { value: Scalar::Text(name), .. }) if **name == field.name) {
+            return Err(malformed(format!("`named_struct` does not name the field `{}` of its type by a literal", shown(&field.name))));
+        }
+    }
+    Ok(())
 }
 
 fn malformed(what: impl fmt::Display) -> Error {

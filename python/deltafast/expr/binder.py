@@ -617,6 +617,11 @@ class Binder:
             hint = f"did you mean {near[0]}()?" if near else "deltafast.expr.functions lists those that are"
             self.refuse(f"the function {name}() is not supported", node.pos, hint)
         args = [self.bind(a) for a in node.args]
+        if spec.rule == "struct":
+            if not args:
+                self.refuse("a struct without fields is not supported", node.pos, "give it one, or write NULL")
+            names = [Lit(_given_name(a, n), STRING) for n, a in enumerate(node.args, 1)]
+            args = [part for pair in zip(names, args, strict=True) for part in pair]
         if spec.rule:
             return self._by_rule(spec, name, args, node.pos)
         least = sum(p.default is None for p in spec.params)
@@ -661,6 +666,19 @@ def _interval(node: Syntax) -> IntervalLit | None:
     return None
 
 
+def _given_name(node: Syntax, place: int) -> str:
+    """The name that `struct()` gives a value: the last part of a column's, as written, or the value's place."""
+    match node:
+        case Name(parts=parts):
+            return parts[-1]
+        case FieldOf(name=name):
+            return name
+        case Item(at=Constant(lit=Lit(value=str() as name))):
+            return name
+        case _:
+            return f"col{place}"
+
+
 def _decimal_of(node: Node) -> Decimal:
     """The decimal of an integer operand; a literal counts with the digits it has."""
     if isinstance(node, Lit) and node.type in (SHORT, INTEGER, LONG) and isinstance(node.value, int):
@@ -676,6 +694,8 @@ def _collated(t: DataType) -> bool:
             return _collated(e)
         case Map(key=k, value=v):
             return _collated(k) or _collated(v)
+        case Struct(fields=fields):
+            return any(_collated(f.type) for f in fields)
         case _:
             return False
 

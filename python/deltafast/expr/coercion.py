@@ -6,7 +6,7 @@ Follows `AnsiTypeCoercion` (ANSI on) and `TypeCoercion` (off) of Spark 4.2, chec
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from deltafast.expr import types
 from deltafast.expr.types import (
@@ -27,6 +27,7 @@ from deltafast.expr.types import (
     Atomic,
     DataType,
     Decimal,
+    Field,
     Map,
     Struct,
     is_datetime,
@@ -34,6 +35,9 @@ from deltafast.expr.types import (
     is_numeric,
     is_string,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "arithmetic_decimal",
@@ -110,7 +114,7 @@ def arithmetic_decimal(op: str, a: Decimal, b: Decimal) -> Decimal:
     return adjusted(min(p1 - s1, p2 - s2) + scale, scale)
 
 
-def tightest(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:  # noqa: PLR0911 - one line a rule
+def tightest(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:
     """Spark's `findTightestCommonType`: no strings, no decimals of unlike precision."""
     if a == b:
         return a
@@ -125,10 +129,33 @@ def tightest(a: DataType, b: DataType, *, ansi: bool) -> DataType | None:  # noq
             return DOUBLE if ansi and widest == FLOAT else widest
         if is_datetime(a) and is_datetime(b):
             return TIMESTAMP if TIMESTAMP in (a, b) else TIMESTAMP_NTZ
-    if isinstance(a, Array) and isinstance(b, Array):
-        element = tightest(a.element, b.element, ansi=ansi)
-        return None if element is None else Array(element, a.contains_null or b.contains_null)
-    return None
+    return _nested(a, b, lambda x, y: tightest(x, y, ansi=ansi))
+
+
+def _nested(
+    a: DataType, b: DataType, meet: Callable[[DataType, DataType], DataType | None]
+) -> Array | Map | Struct | None:
+    """Where two arrays, maps, or structs of the same names meet, part by part."""
+    match a, b:
+        case Array(), Array():
+            element = meet(a.element, b.element)
+            return None if element is None else Array(element, a.contains_null or b.contains_null)
+        case Map(), Map():
+            key, value = meet(a.key, b.key), meet(a.value, b.value)
+            if key is None or value is None:
+                return None
+            return Map(key, value, a.value_contains_null or b.value_contains_null)
+        case Struct(), Struct() if [f.name.lower() for f in a.fields] == [f.name.lower() for f in b.fields]:
+            pairs = list(zip(a.fields, b.fields, strict=True))
+            kinds = [meet(f.type, g.type) for f, g in pairs]
+            fields = [
+                Field(f.name, kind, nullable=f.nullable or g.nullable)
+                for (f, g), kind in zip(pairs, kinds, strict=True)
+                if kind is not None
+            ]
+            return Struct(tuple(fields)) if len(fields) == len(pairs) else None
+        case _:
+            return None
 
 
 def _with_decimal(a: DataType, b: DataType) -> DataType | None:
@@ -159,10 +186,7 @@ def wider(a: DataType, b: DataType, *, ansi: bool, strings: bool = True) -> Data
     found = tightest(a, b, ansi=ansi) or _with_decimal(a, b)
     if found is None and strings:
         found = _with_string(a, b, ansi=ansi)
-    if found is None and isinstance(a, Array) and isinstance(b, Array):
-        element = wider(a.element, b.element, ansi=ansi, strings=strings)
-        found = None if element is None else Array(element, a.contains_null or b.contains_null)
-    return found
+    return found or _nested(a, b, lambda x, y: wider(x, y, ansi=ansi, strings=strings))
 
 
 def common(kinds: list[DataType], *, ansi: bool, strings: bool = True) -> DataType | None:

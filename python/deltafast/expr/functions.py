@@ -202,6 +202,9 @@ EMITTED: Final[dict[str, Emitted]] = {
     "getfield": Emitted("(struct, string lit) -> the field's type"),
     "map_keys": Emitted("(map<K, V>) -> array<K>"),
     "map_values": Emitted("(map<K, V>) -> array<V>"),
+    "array": Emitted("(T, ...) -> array<T>", "list_value({*, })"),
+    "map": Emitted("(K, V, K, V, ...) -> map<K, V>; raises for a null key, and for two equal ones"),
+    "named_struct": Emitted("(string lit, T1, string lit, T2, ...) -> struct of these names and types"),
 }
 
 
@@ -353,6 +356,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "map_keys": _rule("map_part", "map_keys"),
     "map_values": _rule("map_part", "map_values"),
     "map_contains_key": _rule("map_contains_key"),
+    "array": _rule("array"),
+    "map": _rule("map"),
+    "named_struct": _rule("named_struct"),
+    "struct": _rule("struct"),
 }
 
 CAST_FUNCTIONS: Final[dict[str, DataType]] = {

@@ -249,6 +249,8 @@ class _Duck:
     def call(self, node: Call) -> str:
         if node.f == "like":
             return self.like(node)
+        if node.f in ("map", "named_struct"):
+            return self.made(node)
         known = EMITTED.get(node.f)
         if known is None or known.duckdb is None:
             raise self.refuse(f"{node.f}()")
@@ -266,6 +268,23 @@ class _Duck:
         if node.f in _SCALAR_RESULT:
             return f"CAST({text} AS {self.type(node.type)})"
         return text
+
+    def made(self, node: Call) -> str:
+        """A map or a struct out of scalars."""
+        firsts, values = node.args[::2], node.args[1::2]
+        for value in node.args:
+            self.type(value.type)
+        rendered = [self.render(value) for value in values]
+        if node.f == "named_struct":
+            names = [str(name.value) for name in firsts if isinstance(name, Lit)]
+            if len({name.lower() for name in names}) < len(names) or "" in names:
+                raise self.refuse("a struct of such names")
+            pairs = zip(names, rendered, strict=True)
+            return f"struct_pack({', '.join(f'{_identifier(name)} := {value}' for name, value in pairs)})"
+        # Spark takes -0.0 for 0.0, which DuckDB keeps apart.
+        if not firsts or firsts[0].type in (types.FLOAT, types.DOUBLE):
+            raise self.refuse("a map of such keys")
+        return f"map([{', '.join(self.render(key) for key in firsts)}], [{', '.join(rendered)}])"
 
     def check_decimals(self, node: Call) -> None:
         """Decimal arithmetic only where both sides compute exactly and DuckDB has the digits for the result."""

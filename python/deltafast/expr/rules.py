@@ -31,6 +31,7 @@ from deltafast.expr.types import (
     DataType,
     Decimal,
     Map,
+    Struct,
     is_datetime,
     is_integral,
     is_numeric,
@@ -378,6 +379,45 @@ def _map_contains_key(b: Binder, emit: str, name: str, args: list[Node], pos: in
     return _array_contains(b, emit, name, [keys, args[1]], pos)
 
 
+def _array(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+    elements, kind = b.same(args, f"{name}()", pos)
+    return b.emit("array", elements, Array(kind, contains_null=bool(args)), pos)
+
+
+def _map(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+    if len(args) % 2:
+        b.wrong(f"{name}() takes keys and values in turn, not {len(args)} arguments", pos, "give each key a value")
+    keys, key = b.same(args[::2], f"a key of {name}()", pos)
+    values, value = b.same(args[1::2], f"a value of {name}()", pos)
+    if _holds_map(key):
+        b.mismatch(f"a key of {name}()", [key], pos)
+    pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
+    return b.emit("map", pairs, Map(key, value, value_contains_null=bool(args)), pos)
+
+
+def _holds_map(kind: DataType) -> bool:
+    match kind:
+        case Map():
+            return True
+        case Array(element=element):
+            return _holds_map(element)
+        case Struct(fields=fields):
+            return any(_holds_map(field.type) for field in fields)
+        case _:
+            return False
+
+
+def _named_struct(b: Binder, _emit: str, name: str, args: list[Node], pos: int | None) -> Node:
+    if len(args) % 2:
+        b.wrong(f"{name}() takes names and values in turn, not {len(args)} arguments", pos, "give each name a value")
+    fields: list[types.Field] = []
+    for given, value in zip(args[::2], args[1::2], strict=True):
+        if not isinstance(given, Lit) or not isinstance(given.value, str):
+            b.wrong(f"{name}() takes literal texts as names", pos, "write named_struct('a', 1, 'b', 2)")
+        fields.append(types.Field(given.value, value.type))
+    return b.emit("named_struct", args, Struct(tuple(fields)), pos)
+
+
 RULES: Final[dict[str, Rule]] = {
     "isnan": Rule(1, 1, _isnan),
     "equal_null": Rule(2, 2, _equal_null),
@@ -427,4 +467,9 @@ RULES: Final[dict[str, Rule]] = {
     "get": Rule(2, 2, _get),
     "map_part": Rule(1, 1, _map_part),
     "map_contains_key": Rule(2, 2, _map_contains_key),
+    "array": Rule(0, None, _array),
+    "map": Rule(0, None, _map),
+    "named_struct": Rule(2, None, _named_struct),
+    # The binder gives each value its name before.
+    "struct": Rule(2, None, _named_struct),
 }

@@ -41,6 +41,9 @@ def simplify(node: Node, zone: str) -> Node:  # noqa: PLR0911 - one line a kind 
         case Cast(arg=arg, type=kind, mode=mode):
             inner = simplify(arg, zone)
             folded = literals.fold_cast(inner, kind, zone) if isinstance(inner, Lit) else None
+            if isinstance(inner, Call) and inner.f in ("array", "map") and not inner.args:
+                # What holds nothing is of any type.
+                folded = Call(inner.f, (), kind) if isinstance(kind, (types.Array, types.Map)) else None
             return folded or Cast(inner, kind, mode)
         case In(arg=arg, values=values):
             return In(simplify(arg, zone), values)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from deltafast import _core
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr import syntax, types
+from deltafast.expr import types
 from deltafast.expr.binder import Binder
 from deltafast.expr.demands import bound_value
 from deltafast.expr.parser import parse
@@ -43,7 +43,7 @@ def moment(value: Expression, zone: str) -> datetime:
 
 def cell(text: str, kind: DataType, zone: str) -> Any:
     """One value of a type, as Python has it."""
-    return _value(parse(text, zone=zone), text, kind, zone)
+    return _cell(parse(text, zone=zone), text, kind, zone)
 
 
 def column(texts: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone: str) -> Any:
@@ -51,26 +51,7 @@ def column(texts: Sequence[str | None], kind: DataType, arrow: pa.DataType, zone
     return pa.array([None if text is None else cell(text, kind, zone) for text in texts], arrow)
 
 
-def _value(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
-    """Constructors of nested types are taken apart here; the core has scalars."""
-    match node, kind:
-        case syntax.Func("array", args), types.Array(element=element):
-            return [_value(arg, text, element, zone) for arg in args]
-        case syntax.Func("map", args), types.Map(key=key, value=value) if len(args) % 2 == 0:
-            pairs = zip(args[::2], args[1::2], strict=True)
-            return [(_value(k, text, key, zone), _value(v, text, value, zone)) for k, v in pairs]
-        case syntax.Func("struct", args), types.Struct(fields=fields) if len(args) == len(fields):
-            named = zip(fields, args, strict=True)
-            return {field.name: _value(arg, text, field.type, zone) for field, arg in named}
-        case syntax.Func("named_struct", args), types.Struct(fields=fields) if len(args) == 2 * len(fields):
-            # Stored by place, whatever the names.
-            named = zip(fields, args[1::2], strict=True)
-            return {field.name: _value(arg, text, field.type, zone) for field, arg in named}
-        case _:
-            return _scalar(node, text, kind, zone)
-
-
-def _scalar(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
+def _cell(node: Syntax, text: str, kind: DataType, zone: str) -> Any:
     bound = bound_value(Binder(_NOTHING, text, zone=zone), node, text, kind)
     if isinstance(bound.expr, Lit):
         try:

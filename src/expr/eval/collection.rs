@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int32Builder, UInt64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, ListArray, UInt64Array};
+use arrow_array::types::{Float32Type, Float64Type, Int32Type};
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray, UInt64Array};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
@@ -176,9 +177,79 @@ pub(crate) fn rearrange(call: &Call<'_>) -> Outcome {
         offsets.push(i32::try_from(places.len()).map_err(|_| crate::expr::eval::value::too_large())?);
     }
     let arrays: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
-    let joined = arrow_select::interleave::interleave(&arrays, &places)?;
-    let Arrow::List(field) = call.result.to_arrow(TextLayout::Plain) else { return Err(unexpected(&Arrow::Null)) };
+    list_of(offsets, arrow_select::interleave::interleave(&arrays, &places)?, nulls.finish(), call.result)
+}
+
+/// A list array of a type, out of its elements.
+fn list_of(offsets: Vec<i32>, elements: ArrayRef, nulls: Option<NullBuffer>, result: &DataType) -> Outcome {
+    let Arrow::List(field) = result.to_arrow(TextLayout::Plain) else { return Err(unexpected(&Arrow::Null)) };
     let field = Arc::new(field.as_ref().clone().with_nullable(true));
-    let list = ListArray::try_new(field, arrow_buffer::OffsetBuffer::new(offsets.into()), joined, nulls.finish())?;
-    plain(&(Arc::new(list) as ArrayRef), call.result)
+    let list = ListArray::try_new(field, OffsetBuffer::new(offsets.into()), elements, nulls)?;
+    plain(&(Arc::new(list) as ArrayRef), result)
+}
+
+/// The values of some arguments, those of a row side by side.
+fn woven<'a>(call: &Call<'a>, arguments: impl Iterator<Item = &'a Operand>, data_type: &DataType) -> Outcome {
+    let operands: Vec<&Operand> = arguments.collect();
+    if operands.is_empty() {
+        return Ok(arrow_array::new_empty_array(&data_type.to_arrow(TextLayout::Plain)));
+    }
+    let columns = operands.iter().map(|operand| plain(&operand.array, data_type)).collect::<Outcome<Vec<_>>>()?;
+    let places: Vec<(usize, usize)> = (0..call.rows).flat_map(|row| operands.iter().enumerate().map(move |(n, operand)| (n, operand.row(row)))).collect();
+    let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();
+    Ok(arrow_select::interleave::interleave(&columns, &places)?)
+}
+
+/// Offsets of rows that all have so many entries.
+fn even_offsets(rows: usize, entries: usize) -> Outcome<Vec<i32>> {
+    (0..=rows).map(|row| i32::try_from(row * entries).map_err(|_| crate::expr::eval::value::too_large())).collect()
+}
+
+/// ARRAY.
+pub(crate) fn make_array(call: &Call<'_>) -> Outcome {
+    let DataType::Array(array) = call.result else { return Err(unexpected(&Arrow::Null)) };
+    let offsets = even_offsets(call.rows, call.operands.len())?;
+    list_of(offsets, woven(call, call.operands.iter(), &array.element)?, None, call.result)
+}
+
+/// MAP: keys and values in turn. Keys are never null and never twice there; -0.0 is 0.0.
+pub(crate) fn make_map(call: &Call<'_>) -> Outcome {
+    let (DataType::Map(map), Arrow::Map(entries, sorted)) = (call.result, call.result.to_arrow(TextLayout::Plain)) else {
+        return Err(unexpected(&Arrow::Null));
+    };
+    let Arrow::Struct(fields) = entries.data_type() else { return Err(unexpected(entries.data_type())) };
+    let count = call.operands.len() / 2;
+    let offsets = even_offsets(call.rows, count)?;
+    let keys = unsigned_zeros(woven(call, call.operands.iter().step_by(2), &map.key)?);
+    let values = woven(call, call.operands.iter().skip(1).step_by(2), &map.value)?;
+    if keys.null_count() > 0 {
+        return Err(Fault::Value("[NULL_MAP_KEY] a key of a map is null".to_owned()));
+    }
+    let order = comparator(&keys, &keys)?;
+    for start in (0..call.rows * count).step_by(count.max(1)) {
+        let twice = |key: usize| (start..key).any(|other| order(other, key).is_eq());
+        if (start..start + count).any(twice) {
+            return Err(Fault::Value("[DUPLICATED_MAP_KEY] a map has the same key twice".to_owned()));
+        }
+    }
+    let parts = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
+    Ok(Arc::new(MapArray::try_new(entries, OffsetBuffer::new(offsets.into()), parts, None, sorted)?))
+}
+
+fn unsigned_zeros(keys: ArrayRef) -> ArrayRef {
+    match keys.data_type() {
+        Arrow::Float32 => Arc::new(keys.as_primitive::<Float32Type>().unary::<_, Float32Type>(|key| key + 0.0)),
+        Arrow::Float64 => Arc::new(keys.as_primitive::<Float64Type>().unary::<_, Float64Type>(|key| key + 0.0)),
+        _ => keys,
+    }
+}
+
+/// `NAMED_STRUCT`: names and values in turn; the names are the type's.
+pub(crate) fn make_struct(call: &Call<'_>) -> Outcome {
+    let (DataType::Struct(made), Arrow::Struct(fields)) = (call.result, call.result.to_arrow(TextLayout::Plain)) else {
+        return Err(unexpected(&Arrow::Null));
+    };
+    let values = call.operands.iter().skip(1).step_by(2).zip(&made.fields);
+    let columns = values.map(|(operand, field)| plain(&operand.clone().into_array(call.rows)?, &field.data_type)).collect::<Outcome<Vec<_>>>()?;
+    Ok(Arc::new(StructArray::try_new(fields, columns, None)?))
 }

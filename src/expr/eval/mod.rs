@@ -376,7 +376,10 @@ fn behind(before: &[Operand], arg: &Expr, rows: &Rows) -> Outcome<Operand> {
 /// a start is 0).
 pub(crate) fn is_null_intolerant(function: Function) -> bool {
     use Function as F;
-    !matches!(function, F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs)
+    !matches!(
+        function,
+        F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs | F::MakeArray | F::MakeMap | F::NamedStruct
+    )
 }
 
 /// A function's call with its arguments evaluated. Where all arguments are constant, `rows` is 1.
@@ -455,6 +458,9 @@ impl Call<'_> {
             F::ElementAt | F::Get | F::GetItem => collection::element(self),
             F::GetField => collection::field(self),
             F::MapKeys | F::MapValues => collection::map_part(self),
+            F::MakeArray => collection::make_array(self),
+            F::MakeMap => collection::make_map(self),
+            F::NamedStruct => collection::make_struct(self),
             // Evaluated lazily, before their arguments.
             F::And | F::Or | F::If | F::Case | F::Coalesce | F::Nvl2 => {
                 Err(Error::internal(format!("`{}` is not evaluated by column", self.function.name())).into())

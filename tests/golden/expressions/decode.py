@@ -166,4 +166,19 @@ def comparable(values: pa.Array | pa.ChunkedArray) -> list[Any]:
         return values.cast(pa.int32()).to_pylist()
     if pa.types.is_floating(kind):
         return [None if v is None else repr(v) for v in values.to_pylist()]
+    if pa.types.is_nested(kind):
+        return [nested(v, kind) for v in values.to_pylist()]
     return values.to_pylist()
+
+
+def nested(value: Any, kind: pa.DataType) -> Any:
+    """The same for what is inside a value. Maps have no order: the golden file lost Spark's."""
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        return [nested(v, kind.value_type) for v in value]
+    if pa.types.is_map(kind):
+        return sorted(([nested(k, kind.key_type), nested(v, kind.item_type)] for k, v in value), key=repr)
+    if pa.types.is_struct(kind):
+        return {field.name: nested(value[field.name], field.type) for field in kind}
+    return repr(value) if pa.types.is_floating(kind) else value
