@@ -93,7 +93,8 @@ $(VENV)/.dev: $(VENV)/.test pyproject.toml
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.made pyproject.toml
-	$(PIP) --group bench
+	dev/java
+	$(PIP) --group bench --group spark
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.made pyproject.toml

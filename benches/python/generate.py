@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import returns
 from actions import (
     DAY_ONE,
     DAYS,
@@ -369,6 +370,40 @@ def _write_data(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[s
     return _log_facts(count, size, total)
 
 
+def _write_returns(table: Path, parameters: dict[str, Any], _cache: Path) -> dict[str, Any]:
+    """The target of Delta's merge benchmark, and beside it every source."""
+    total = parameters["rows"]
+    bounds = [(total * n // returns.FILES, total * (n + 1) // returns.FILES) for n in range(returns.FILES)]
+    files = [returns.target_rows(n, start, stop, total) for n, (start, stop) in enumerate(bounds)]
+    size = _write_plain(table / "target", files)
+    for source in {case.source: case for case in returns.CASES}.values():
+        _write_plain(table / source.source, [returns.source_rows(source, files, total)])
+    return _log_facts(returns.FILES, size, total)
+
+
+def _write_plain(table: Path, files: Sequence[pa.Table]) -> int:
+    """Write a table of `web_returns`, a file each; the bytes of its files."""
+    log = make_log_folder(table)
+    lines: list[str] = []
+    sizes: list[int] = []
+    for number, rows in enumerate(files):
+        name = f"part-{number:05}-{make_uuid(table.name, number)}-c000.snappy.parquet"
+        pq.write_table(rows, table / name, compression="snappy", store_schema=False, store_decimal_as_integer=True)
+        sizes.append((table / name).stat().st_size)
+        statistics: dict[str, Any] = {"numRecords": len(rows), "minValues": {}, "maxValues": {}, "nullCount": {}}
+        for column in rows.column_names[:14]:
+            found = pc.min_max(rows[column]).as_py()
+            if found["min"] is not None:
+                statistics["minValues"][column], statistics["maxValues"][column] = found["min"], found["max"]
+            statistics["nullCount"][column] = rows[column].null_count
+        add = {"path": name, "partitionValues": {}, "size": sizes[-1], "modificationTime": WRITTEN, "dataChange": True}
+        lines.append(to_line({"add": add | {"stats": json.dumps(statistics, separators=(",", ":"))}}))
+    head = commit_info(0, "WRITE", {"numFiles": len(files)})
+    head += to_line({"metaData": make_metadata(returns.FIELDS, [])}) + to_line({"protocol": make_protocol()})
+    (log / log_name(0)).write_text(head + "".join(lines))
+    return sum(sizes)
+
+
 def _feed_file(table: Path, rows: pa.Table, folder: str, number: int) -> tuple[str, int]:
     """Write a data or change file; its path and bytes."""
     path = f"{folder}part-{number:05}-{make_uuid('feed' + folder, number)}-c000.snappy.parquet"
@@ -587,6 +622,7 @@ def _recipe(name: str, scale: float) -> tuple[Any, dict[str, Any]]:
             },
         ),
         "vectors-quarters": (_write_quarters, {"scale": scale}),
+        "returns": (_write_returns, {"rows": _scaled(3_000_000, scale, 2000)}),
         "feed": (_write_feed, {"versions": 100, "rows_per_version": _scaled(50_000, scale, 100) // 2 * 2}),
     }
     return recipes[name]
@@ -608,6 +644,7 @@ TABLES = (
     "vectors",
     "vectors-quarters",
     "feed",
+    "returns",
 )
 
 

@@ -605,6 +605,52 @@ def _(clock: Clock, job: Job) -> Facts:
         return _state(copy, "quantity")
 
 
+def _row_sums(folder: Path) -> Facts:
+    """How many rows a table holds, and a sum over all of them that does not depend on their order."""
+    import duckdb
+
+    import deltafast
+
+    table = deltafast.DeltaTable(str(folder)).to_pyarrow_table()
+    with duckdb.connect() as connection:
+        connection.register("held", table)
+        rows, total = connection.execute("SELECT count(*), sum(hash(held)) FROM held").fetchall()[0]
+    return {"written": rows, "sum": str(total)}
+
+
+@does("returns", "deltafast")
+def _(clock: Clock, job: Job) -> Facts:
+    """Merge as a case of Delta's benchmark does."""
+    import deltafast
+    import returns
+
+    case = returns.Case(*job["case"])
+    importlib.import_module("deltafast.statements.run")
+    importlib.import_module("deltafast.commands.merge")
+    source = f"{job['table']}/{case.source}"
+    with _copied(job | {"table": f"{job['table']}/target"}) as copy:
+        with clock.phase("change"):
+            deltafast.sql(case.statement(str(copy), source))
+        return _row_sums(copy)
+
+
+@does("returns", "delta-spark")
+def _(clock: Clock, job: Job) -> Facts:
+    """Merge as a case of Delta's benchmark does, the second time in a running Spark."""
+    import returns
+    import sparks
+
+    case = returns.Case(*job["case"])
+    source = f"{job['table']}/{case.source}"
+    target = f"{job['table']}/target"
+    with sparks.running() as spark:
+        with _copied(job | {"table": target}) as copy:
+            spark.sql(case.statement(str(copy), source))
+        with _copied(job | {"table": target, "copy": job["copy"] + "-timed"}) as copy:
+            clock.phases["change"] = spark.timed(case.statement(str(copy), source))
+            return _row_sums(copy)
+
+
 @does("compact", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
     """Lay files out anew, from the handle to the commit. A folder without a log becomes a table before."""

@@ -23,6 +23,7 @@ import datetime as dt
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import report
-from scenarios import SCENARIOS, SUBJECT, Contender, Scenario, options_for
+from scenarios import SCENARIOS, SPARK, SUBJECT, Contender, Scenario, options_for
 from tables import Table, known
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 DUCKDB = ("duckdb==1.5.5", "duckdb-extension-delta==1.5.5", "pyarrow")
-PACKAGES = ("deltafast", "deltalake", "polars", "duckdb", "duckdb-extension-delta", "pyarrow", "numpy")
+PACKAGES = ("deltafast", "deltalake", "polars", "duckdb", "duckdb-extension-delta", "pyarrow", "numpy", "pyspark")
 _POLL_S = 0.2
 _LOUD = 0.7  # load per core above which the machine is called not quiet
 
@@ -77,6 +78,8 @@ class Runner:
         """
         if contender.environment == "floor":
             return None if self.floor else "no floor binary; see --floor-binary"
+        if contender.peer == SPARK and not (_can_import(sys.executable, "pyspark") and shutil.which("java")):
+            return "no PySpark or no Java"
         if contender.environment not in self.pythons:
             return "no environment for DuckDB 1.5.5"
         return self.missing.get(SUBJECT) if contender.peer.startswith(SUBJECT) else None

@@ -11,11 +11,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import returns
+
 if TYPE_CHECKING:
     from tables import Table
 
 SUBJECT = "deltafast"
 BASELINE = "deltalake"
+SPARK = "delta-spark"
 DAYS = 365
 IDS_PER_FILE = 1000
 #: Of the table of data.
@@ -262,6 +265,22 @@ def _compact(
     return Scenario(name, title, table, "compact", _both(), {"compact": ""}, goals, options, samples=3)
 
 
+def _returns(case: returns.Case) -> Scenario:
+    """A case of Delta's merge benchmark, against delta-spark."""
+    contenders = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK, samples=1))
+    goals = (faster(1, of=SPARK),)
+    note = (
+        "Of Delta's own merge benchmark, on 3 M made-up rows of TPC-DS' `web_returns` (24 columns, 20 files, keys "
+        "scattered); the same statement on both sides, by copying; all rows of the result are compared. delta-spark "
+        "4.4.0 has the same cores, 4 GB and 8 shuffle partitions, and has run the statement once before, on a copy."
+    )
+    job = {"case": list(case)}
+    title = f"MERGE, {case.title}"
+    return Scenario(
+        case.name, title, "returns", "returns", contenders, {"change": ""}, goals, job, samples=3, note=note
+    )
+
+
 _PLAN_PHASES = {"cold": "open and plan", "again": "again, another predicate"}
 
 SCENARIOS = (
@@ -491,6 +510,7 @@ SCENARIOS = (
     _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
     _change("update-vectors", "The same UPDATE, by deletion vectors", (faster(5), faster(10, aim=True)), vectors=True),
     *(_merge(share, n, vectors=v) for share, n in (("0.01", 10_000), ("1", 100), ("20", 5)) for v in (True, False)),
+    *(_returns(case) for case in returns.CASES),
     _compact("compact", "OPTIMIZE 50 files of 15 MB into 2", (faster(5), faster(9, aim=True)), "data", "id", 420),
     _compact(
         "z-order",
