@@ -29,7 +29,8 @@ Every answer is checked against what was generated. To run it: `make bench`, or 
 _TABLES = """\
 The tables are made by `benches/python/generate.py`: logs with one partition column and statistics over six columns
 (long, double, string, timestamp, date, decimal), about 700 bytes of JSON a file; data of 20 M rows in 50 Snappy Parquet
-files of one row group each (long, int, double, two strings, timestamp, date, decimal)."""
+files of one row group each (long, int, double, two strings, timestamp, date, decimal); for the cases of Delta's own
+merge benchmark (`benches/python/returns.py`) 3 M rows of TPC-DS' `web_returns`, and sources drawn from them."""
 
 
 def _measure(scenario: Results, contender: str, phase: str, measure: str) -> float | None:

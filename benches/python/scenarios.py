@@ -272,7 +272,7 @@ def _returns(case: returns.Case) -> Scenario:
     note = (
         "Of Delta's own merge benchmark, on 3 M made-up rows of TPC-DS' `web_returns` (24 columns, 20 files, keys "
         "scattered); the same statement on both sides, by copying; all rows of the result are compared. delta-spark "
-        "4.4.0 has the same cores, 4 GB and 8 shuffle partitions, and has run the statement once before, on a copy."
+        "4.4.0 has the same cores, 4 GB and 8 shuffle partitions, and has run the statement five times before."
     )
     job = {"case": list(case)}
     title = f"MERGE, {case.title}"

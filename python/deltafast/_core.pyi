@@ -23,6 +23,7 @@ __all__ = [
     "TableWrite",
     "alter",
     "build_profile",
+    "check_retention",
     "check_store",
     "cleanup_metadata",
     "clone_table",
@@ -295,6 +296,9 @@ def optimize(
     snapshot: Snapshot, options: str, counter: Counter, predicate: str | None = None
 ) -> tuple[Snapshot | None, str]:
     """Lay files out anew; `options` is JSON of `OptimizeOptions` in `src/table/optimize.rs`. Gives counts and sizes."""
+
+def check_retention(properties: dict[str, str]) -> None:
+    """Refuse properties, set by a statement of SQL, that keep commits for a shorter time than removed files."""
 
 def alter(snapshot: Snapshot, change: str, bound: str, choices: str) -> tuple[Snapshot | None, str]:
     """Change what a table is; `change` is one of `Change` in `src/table/alter.rs`, `bound` its demands with trees."""

@@ -270,6 +270,29 @@ pub fn columns(text: &str) -> Option<Vec<Vec<String>>> {
     }
 }
 
+/// Refuses properties set together that keep commits for a shorter time than removed files, as delta-spark does: what one of
+/// the two is not set to is its default, whatever the table has.
+///
+/// # Errors
+/// [`Error::Invalid`] names both.
+pub fn check_retention(changes: &BTreeMap<String, String>) -> Result<()> {
+    const LOG: &str = "delta.logRetentionDuration";
+    const FILES: &str = "delta.deletedFileRetentionDuration";
+    let given = |wanted: &str| changes.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted)).map(|(_, text)| text.as_str());
+    let text = |key: &str| given(key).or_else(|| property(key).and_then(|p| p.default)).unwrap_or_default();
+    let (log, files) = (text(LOG), text(FILES));
+    match (duration_ms(log), duration_ms(files)) {
+        (Some(log_ms), Some(files_ms)) if log_ms < files_ms => {}
+        _ => return Ok(()),
+    }
+    let hint = "; set both at once";
+    Err(Error::invalid(if given(LOG).is_some() {
+        format!("the table property {LOG} ({log}) needs to be greater than or equal to {FILES} ({files}){hint}")
+    } else {
+        format!("the table property {FILES} ({files}) needs to be less than or equal to {LOG} ({log}){hint}")
+    }))
+}
+
 /// Milliseconds of a calendar interval such as `interval 1 week` or `INTERVAL 2 days 12 hours`; `None` for months and
 /// years, which have no fixed length, and for text that is no interval.
 #[must_use]
@@ -297,6 +320,20 @@ pub fn duration_ms(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commits_are_kept_as_long_as_removed_files() {
+        let check = |given: &[(&str, &str)]| check_retention(&given.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        let (log, files) = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration");
+        check(&[]).unwrap();
+        check(&[(log, "interval 7 days")]).unwrap();
+        check(&[(log, "interval 3 days"), ("DELTA.deletedFileRetentionDuration", "interval 72 hours")]).unwrap();
+        check(&[(log, "nonsense"), (files, "interval 40 days")]).unwrap();
+        let message = check(&[(log, "interval 3 days")]).unwrap_err().to_string();
+        assert!(message.contains("delta.logRetentionDuration (interval 3 days) needs to be greater than or equal to"), "{message}");
+        let message = check(&[(files, "interval 40 days")]).unwrap_err().to_string();
+        assert!(message.contains("(interval 40 days) needs to be less than or equal to delta.logRetentionDuration (interval 30 days)"), "{message}");
+    }
 
     #[test]
     fn every_property_takes_its_own_default_and_is_found_without_case() {

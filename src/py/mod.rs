@@ -55,6 +55,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(table::demands, module)?)?;
     module.add_function(wrap_pyfunction!(table::demands_of, module)?)?;
     module.add_function(wrap_pyfunction!(table::alter, module)?)?;
+    module.add_function(wrap_pyfunction!(table::check_retention, module)?)?;
     module.add_function(wrap_pyfunction!(table::drop_feature, module)?)?;
     module.add_function(wrap_pyfunction!(table::delete, module)?)?;
     module.add_function(wrap_pyfunction!(table::update, module)?)?;

@@ -1,6 +1,6 @@
 //! Operations on tables, as Python calls them: options, demands and answers are JSON text.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatchReader;
@@ -20,7 +20,7 @@ use crate::command::{Choices, Done};
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress};
 use crate::protocol::commit_line::Action;
-use crate::protocol::evolution;
+use crate::protocol::{evolution, properties};
 use crate::protocol::schema::StructType;
 use crate::store::Store;
 use crate::table::{self, Change, CreateOptions, FileFigures, Place, Sizes, Write, WriteOptions};
@@ -129,6 +129,12 @@ pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String
     let core = snapshot.core();
     let found = Demands::of(core.protocol(), core.metadata(), core.schema(), |_| false).and_then(|demands| text(&demands));
     found.map_err(|e| to_python(py, &e))
+}
+
+/// Refuses properties, set by a statement of SQL, that do not go together.
+#[pyfunction]
+pub(super) fn check_retention(py: Python<'_>, properties: BTreeMap<String, String>) -> PyResult<()> {
+    properties::check_retention(&properties).map_err(|e| to_python(py, &e))
 }
 
 /// Changes what a table is; `bound` are its demands, each with a tree.

@@ -669,14 +669,28 @@ class TestAlter:
 
     def test_properties_and_comment(self, table):
         sql(
-            "ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'x', delta.logRetentionDuration = 'interval 3 days', n = 5)",
+            "ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'x', delta.logRetentionDuration = 'interval 8 days', n = 5)",
             t=table,
         )
         sql("ALTER TABLE t UNSET TBLPROPERTIES ('n')", t=table)
         sql("ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS (zzz)", t=table)
         sql("COMMENT ON TABLE t IS 'all of it'", t=table)
-        assert table.metadata().configuration == FEED | {"a.b": "x", "delta.logRetentionDuration": "interval 3 days"}
+        assert table.metadata().configuration == FEED | {"a.b": "x", "delta.logRetentionDuration": "interval 8 days"}
         assert table.metadata().description == "all of it"
+
+    def test_commits_are_kept_as_long_as_removed_files(self, table, tmp_path):
+        log, files = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
+        with pytest.raises(InvalidArgumentError, match=r"needs to be greater than or equal to delta\.deletedFile"):
+            sql(f"ALTER TABLE t SET TBLPROPERTIES ({log} = 'interval 3 days')", t=table)
+        with pytest.raises(InvalidArgumentError, match=r"needs to be less than or equal to delta\.logRetention"):
+            sql(f"ALTER TABLE t SET TBLPROPERTIES ({files} = 'interval 40 days')", t=table)
+        with pytest.raises(InvalidArgumentError, match="needs to be greater"):
+            sql(f"CREATE TABLE delta.`{tmp_path}/n` (a INT) TBLPROPERTIES ({log} = '1 day')")
+        assert not DeltaTable.is_deltatable(str(tmp_path / "n"))
+        sql(f"ALTER TABLE t SET TBLPROPERTIES ({log} = 'interval 3 days', {files} = 'interval 2 days')", t=table)
+        # As in delta-spark, a statement is looked at by itself.
+        with pytest.raises(InvalidArgumentError, match="needs to be greater"):
+            sql(f"ALTER TABLE t SET TBLPROPERTIES ({log} = 'interval 3 days')", t=table)
 
     def test_constraints(self, table):
         sql('ALTER TABLE t ADD CONSTRAINT c CHECK (id > 0 AND (name IS NULL OR name <> "z"))', t=table)

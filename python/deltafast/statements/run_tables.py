@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from deltafast import _core
 from deltafast.conversion import convert_to_deltalake
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.expr.errors import UnsupportedExpressionError
@@ -55,6 +56,7 @@ def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
         raise TableNotFoundError(message, path=place)
     if there is not None and create.mode == "if_not_exists":
         return nothing()
+    _core.check_retention(dict(create.properties))
     if create.query is not None:
         _create_from_rows(create, place, there, tables)
     elif not create.columns:
@@ -156,6 +158,7 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
         case AlterColumn():
             _alter_column(table, change, commit)
         case SetProperties(properties):
+            _core.check_retention(dict(properties))
             do.set_table_properties(properties, **commit)
         case UnsetProperties(keys, if_exists):
             do.unset_table_properties(list(keys), raise_if_not_exists=not if_exists, **commit)
