@@ -24,6 +24,10 @@ use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, MapType, StructField, StructType, TextLayout};
 use crate::snapshot::Snapshot;
 
+/// Rows of the last checkpoint that are decoded at once: fewer than where files are listed, because here all columns are
+/// wanted, and a batch is held beside what is made of the one before.
+const BATCH_ROWS: usize = 1 << 10;
+
 /// The actions that a file of a checkpoint may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kinds {
@@ -207,7 +211,8 @@ impl Layout {
 
     /// What must be read of tombstones.
     pub(super) fn wanted_of_removes(&self) -> Wanted {
-        Wanted { partition: self.partition.iter().map(|(name, _)| name.clone()).collect(), time: true, row_ids: true, ..Wanted::default() }
+        let partition = self.partition.iter().map(|(name, _)| name.clone()).collect();
+        Wanted { partition, time: true, row_ids: true, batch_rows: Some(BATCH_ROWS), ..Wanted::default() }
     }
 
     /// Live files as rows of the checkpoint.

@@ -26,7 +26,7 @@ use crate::store::{Role, Store, make};
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 64 * 1024;
 /// Rows that are made of file actions at once, for one file: as rows they take up to a kilobyte each.
-const SLICE_ROWS: usize = 2 * 1024;
+const SLICE_ROWS: usize = 1024;
 /// Text of a row group at most.
 const GROUP_BYTES: u64 = 24 << 20;
 /// File actions in a sidecar, unless the caller says otherwise.
@@ -246,11 +246,12 @@ impl Maker {
     }
 
     /// Encodes pieces, for one file slice after slice: each is gone before the next is made rows.
-    fn encode(&self, pieces: Vec<Piece>) -> Result<Encoded> {
+    fn encode(&self, pieces: impl Iterator<Item = Result<Piece>>) -> Result<Encoded> {
         let mut out = Encoded { groups: Vec::new(), adds: 0, removes: 0, rows: 0 };
         let mut only = self.encoder.group()?;
         let mut batches: Vec<Vec<RecordBatch>> = (0..self.parts).map(|_| Vec::new()).collect();
         for piece in pieces {
+            let piece = piece?;
             let rows = piece.rows() as u64;
             out.rows += rows;
             match &piece {
@@ -347,14 +348,19 @@ impl Task<'_> {
         Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
     }
 
-    /// Row groups of `pieces`, made on all cores, in order.
+    /// Row groups of `pieces`, in order. The first is encoded as its pieces come, so that a process which writes the
+    /// checkpoints of a growing table holds a slice of its files and not all; the next ones are gathered, then made on all
+    /// cores.
     fn encoded(&self, maker: &Arc<Maker>, pieces: Pieces) -> impl Iterator<Item = Result<Encoded>> + use<> {
-        let maker = Arc::clone(maker);
-        let jobs = grouped(pieces).map(move |group| {
+        let (maker, cancel, mut pieces) = (Arc::clone(maker), self.cancel.clone(), Group::new(pieces));
+        let first = pieces.begin().then(|| maker.encode(&mut pieces));
+        let rest = std::iter::from_fn(move || pieces.begin().then(|| pieces.by_ref().collect::<Result<Vec<Piece>>>()));
+        let jobs = rest.map(move |group| {
             let maker = Arc::clone(&maker);
-            Box::new(std::iter::once_with(move || maker.encode(group?))) as Source<Encoded>
+            Box::new(std::iter::once_with(move || maker.encode(group?.into_iter().map(Ok)))) as Source<Encoded>
         });
-        lanes(jobs, parallelism() + 1, 1, self.cancel)
+        let is_whole = !matches!(first, Some(Err(_)));
+        first.into_iter().chain(is_whole.then(|| lanes(jobs, parallelism() + 1, 1, &cancel)).into_iter().flatten())
     }
 
     fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value)> {
@@ -555,25 +561,42 @@ fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// Joins pieces until they are worth a row group.
-fn grouped(mut pieces: Pieces) -> impl Iterator<Item = Result<Vec<Piece>>> + Send {
-    let mut held: Option<Piece> = None;
-    std::iter::from_fn(move || {
-        let (mut group, mut rows, mut bytes) = (Vec::new(), 0, 0);
-        while let Some(piece) = held.take().map(Ok).or_else(|| pieces.next()) {
-            let piece = match piece {
-                Ok(piece) => piece,
-                Err(error) => return Some(Err(error)),
-            };
-            (rows, bytes) = (rows + piece.rows(), bytes + piece.bytes());
-            if !group.is_empty() && (rows > GROUP_ROWS || bytes > GROUP_BYTES) {
-                held = Some(piece);
-                break;
-            }
-            group.push(piece);
+/// The pieces of a stream, as many as are worth a row group after each [`Group::begin`].
+struct Group {
+    pieces: Pieces,
+    /// The first of the next group.
+    held: Option<Result<Piece>>,
+    rows: usize,
+    bytes: u64,
+}
+
+impl Group {
+    fn new(pieces: Pieces) -> Self {
+        Self { pieces, held: None, rows: 0, bytes: 0 }
+    }
+
+    /// Begins the next group; false where nothing is left.
+    fn begin(&mut self) -> bool {
+        (self.rows, self.bytes) = (0, 0);
+        self.held = self.held.take().or_else(|| self.pieces.next());
+        self.held.is_some()
+    }
+}
+
+impl Iterator for Group {
+    type Item = Result<Piece>;
+
+    fn next(&mut self) -> Option<Result<Piece>> {
+        let piece = self.held.take().or_else(|| self.pieces.next())?;
+        let (rows, bytes) = piece.as_ref().map_or((0, 0), |piece| (piece.rows(), piece.bytes()));
+        let is_full = self.rows > 0 && (self.rows + rows > GROUP_ROWS || self.bytes + bytes > GROUP_BYTES);
+        if is_full {
+            self.held = Some(piece);
+            return None;
         }
-        (!group.is_empty()).then_some(Ok(group))
-    })
+        (self.rows, self.bytes) = (self.rows + rows, self.bytes + bytes);
+        Some(piece)
+    }
 }
 
 /// Gives the checkpoint of `version`, if it is a V2 one named by UUID and has no twin, a copy under the name of a V1 one:

@@ -28,6 +28,8 @@ pub struct Wanted {
     pub data_change: bool,
     /// `clusteringProvider`.
     pub clustering: bool,
+    /// Rows of a checkpoint that are decoded at once; unless said, as many as are read fastest.
+    pub batch_rows: Option<usize>,
 }
 
 /// Deletion vector descriptors; null where a file has none.

@@ -383,7 +383,8 @@ fn group_batches(
     wanted: &Arc<Wanted>,
     parsed_stats: bool,
 ) -> Result<impl Iterator<Item = Result<FileBatch>> + use<>> {
-    let batches = as_log(raw.read(&[group], |path| wants(wanted, kind, parsed_stats, path), TextLayout::View, BATCH_ROWS, BATCH_BYTES))?;
+    let rows = wanted.batch_rows.unwrap_or(BATCH_ROWS);
+    let batches = as_log(raw.read(&[group], |path| wants(wanted, kind, parsed_stats, path), TextLayout::View, rows, BATCH_BYTES))?;
     let (wanted, path) = (Arc::clone(wanted), raw.path().to_owned());
     Ok(batches.map(move |batch| file_batch(&as_log(batch)?, kind, &wanted).at_file(&path)).filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
 }

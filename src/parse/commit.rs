@@ -500,6 +500,7 @@ mod tests {
             row_ids: true,
             data_change: true,
             clustering: true,
+            batch_rows: None,
         });
         Take { adds: files.clone(), removes: files.clone(), cdc: files, table: true, sets: true, info: true, sidecars: true }
     }

@@ -34,7 +34,7 @@ pub enum SinkCodec {
 }
 
 /// Bytes of a page, about: each column holds one while a row group is encoded, and its reader the pages of a batch.
-const PAGE_BYTES: usize = 256 << 10;
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Encodes row groups of one schema. Clones share everything.
 #[derive(Debug, Clone)]

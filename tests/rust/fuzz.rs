@@ -172,6 +172,7 @@ fn wanted() -> Wanted {
         row_ids: true,
         data_change: true,
         clustering: true,
+        batch_rows: None,
     }
 }
 
