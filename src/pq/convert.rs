@@ -16,6 +16,7 @@ use parquet::variant::{VariantArray, unshred_variant};
 
 use super::calendar::Legacy;
 use super::columns::{Column, Leaf, Plan};
+use super::plain::plain;
 use crate::error::{Error, Result};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -121,6 +122,9 @@ fn variant(array: &ArrayRef, fields: &Fields) -> Result<ArrayRef> {
 fn cast(array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
     if array.data_type() == to {
         return Ok(Arc::clone(array));
+    }
+    if let Some(plain) = plain(array, to) {
+        return Ok(plain);
     }
     cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
         .map_err(|error| Error::corrupt_data(format!("a value of a data file does not fit the table's type: {error}")))

@@ -25,6 +25,7 @@ mod flat;
 pub mod footer;
 mod hybrid;
 mod options;
+mod plain;
 mod raw;
 mod read;
 #[cfg(test)]

@@ -294,6 +294,7 @@ impl Snapshot {
                 chosen: None,
                 filter_rows,
                 cancel: cancel.clone(),
+                ..ScanRequest::default()
             };
             scan::scan(&core, &request)
         })

@@ -15,7 +15,7 @@ use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
 use super::Batches;
 use super::columns::Leaves;
 use super::plan::PlanBatch;
-use super::read::{FileTask, Reading, Rows, ScanRequest, load_vector, read_tasks};
+use super::read::{AHEAD, FileTask, Reading, Rows, ScanRequest, load_vector, read_tasks};
 use crate::dv::Positions;
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{Cancel, map_all};
@@ -253,7 +253,7 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> 
             version_tasks(&at_end, version, time, [&plain, &only, &from_files], &mut tasks)?;
         }
     }
-    let all = read_tasks(Arc::clone(&plain.schema), tasks, &request.cancel);
+    let all = read_tasks(Arc::clone(&plain.schema), tasks, AHEAD, &request.cancel);
     projected(all, &wanted, request.predicate.clone())
 }
 

@@ -16,6 +16,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordB
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 
 use super::Batches;
 use super::columns::find;
@@ -108,6 +109,8 @@ pub struct ScanRequest {
     pub chosen: Option<Chosen>,
     /// Whether the predicate is applied to rows, or only prunes files and row groups.
     pub filter_rows: bool,
+    /// Batches of a file that may wait for their turn.
+    pub ahead: usize,
     /// Stops the work.
     pub cancel: Cancel,
 }
@@ -124,6 +127,7 @@ impl Default for ScanRequest {
             files: None,
             chosen: None,
             filter_rows: true,
+            ahead: AHEAD,
             cancel: Cancel::default(),
         }
     }
@@ -191,6 +195,9 @@ pub(super) enum Rows {
     /// All, whatever the log's deletion vector says: change data files have none.
     All,
 }
+
+/// Batches that may wait: lanes are drained in order, and one that waits for its turn can go on for about a file.
+pub(super) const AHEAD: usize = 16;
 
 /// Bytes of footers kept for the pieces of one scan's files.
 const FOOTERS: usize = 16 << 20;
@@ -329,6 +336,12 @@ impl Reading {
         }
         self.raw.push((name.to_owned(), data_type));
         self
+    }
+
+    /// How many rows of small files may be one batch; `None` where a column tells of a batch's file.
+    fn joined_rows(&self) -> Option<usize> {
+        const ROWS: usize = 8 << 10;
+        self.columns.iter().all(|column| matches!(column, From::File(_) | From::Partition(_))).then(|| self.batch_rows.min(ROWS))
     }
 
     fn deletion_vector(&self, task: &FileTask) -> Result<Option<Arc<DeletionVector>>> {
@@ -602,34 +615,103 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
 }
 
 /// Reads the files of tasks, in order. All readings give `schema`.
-pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>, cancel: &Cancel) -> Batches {
+pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>, ahead: usize, cancel: &Cancel) -> Batches {
     let progress = Progress::default();
     progress.expect(tasks.len() as u64);
     let done = progress.clone();
     let window = window(&tasks);
-    let sources = tasks.into_iter().map(move |(reading, task)| {
-        let done = done.clone();
-        let mut state: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
-        let mut started = false;
-        Box::new(std::iter::from_fn(move || {
-            if !started {
-                started = true;
-                match reading.file(&task) {
-                    Ok(batches) => state = Some(Box::new(batches)),
-                    Err(error) => return Some(Err(error)),
+    let sources = runs(tasks).into_iter().map(move |run| {
+        let joined = run.first().filter(|_| run.len() > 1).and_then(|(reading, _)| reading.joined_rows());
+        let batches = one_after_the_other(run, done.clone());
+        match joined {
+            Some(rows) => Box::new(join(batches, rows)) as Source<RecordBatch>,
+            None => Box::new(batches),
+        }
+    });
+    let batches = lanes(sources, window, ahead, cancel).weighed(RecordBatch::get_array_memory_size);
+    Batches { schema, batches: Box::new(batches), progress }
+}
+
+/// Tasks, small local files in runs: what a lane costs is more than what such a file does.
+fn runs(tasks: Vec<(Arc<Reading>, FileTask)>) -> Vec<Vec<(Arc<Reading>, FileTask)>> {
+    const BYTES: u64 = 2 << 20;
+    const FILES: usize = 64;
+    // Every thread gets some runs, however few files there are.
+    let most = (tasks.len() / (8 * parallelism())).min(FILES);
+    if most < 2 || tasks.iter().any(|(reading, _)| reading.snapshot.stores().root().is_remote()) {
+        return tasks.into_iter().map(|task| vec![task]).collect();
+    }
+    let mut out: Vec<Vec<_>> = Vec::new();
+    let mut bytes = u64::MAX;
+    for task in tasks {
+        let size = size(&task.1);
+        bytes = bytes.saturating_add(size);
+        match out.last_mut().filter(|run| bytes <= BYTES && run.len() < most) {
+            Some(run) => run.push(task),
+            None => {
+                bytes = size;
+                out.push(vec![task]);
+            }
+        }
+    }
+    out
+}
+
+/// The bytes of a task, about; `u64::MAX` where nobody says.
+fn size(task: &FileTask) -> u64 {
+    let of_file = || task.batch.files.size.values().get(task.row).and_then(|size| u64::try_from(*size).ok()).filter(|size| *size > 0);
+    if task.range.is_some() { PIECE } else { of_file().unwrap_or(u64::MAX) }
+}
+
+/// The rows of some files, read in turn.
+fn one_after_the_other(run: Vec<(Arc<Reading>, FileTask)>, done: Progress) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+    let mut files = run.into_iter();
+    let mut open: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(batches) = &mut open {
+                match batches.next() {
+                    Some(batch) => return Some(batch),
+                    None => {
+                        open = None;
+                        done.advance(1);
+                    }
                 }
             }
-            let next = state.as_mut()?.next();
-            if next.is_none() {
-                state = None;
-                done.advance(1);
+            let (reading, task) = files.next()?;
+            match reading.file(&task) {
+                Ok(batches) => open = Some(Box::new(batches)),
+                Err(error) => return Some(Err(error)),
             }
-            next
-        })) as Source<RecordBatch>
-    });
-    // Lanes are drained in order: one that waits for its turn must be able to go on for about a file.
-    let batches = lanes(sources, window, 16, cancel).weighed(RecordBatch::get_array_memory_size);
-    Batches { schema, batches: Box::new(batches), progress }
+        }
+    })
+}
+
+/// The same rows, those of small batches in batches of `rows` and few bytes.
+fn join(mut batches: impl Iterator<Item = Result<RecordBatch>> + Send, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+    const BYTES: usize = 16 << 20;
+    let mut next: Option<RecordBatch> = None;
+    std::iter::from_fn(move || {
+        let (mut held, mut count, mut bytes) = (Vec::new(), 0, 0);
+        loop {
+            let batch = match next.take().map(Ok).or_else(|| batches.next()) {
+                Some(Ok(batch)) => batch,
+                Some(Err(error)) => return Some(Err(error)),
+                None => break,
+            };
+            (count, bytes) = (count + batch.num_rows(), bytes + batch.get_array_memory_size());
+            if (count > rows || bytes > BYTES) && !held.is_empty() {
+                next = Some(batch);
+                break;
+            }
+            held.push(batch);
+        }
+        match held.as_slice() {
+            [] => None,
+            [only] => Some(Ok(only.clone())),
+            [first, ..] => Some(concat_batches(first.schema_ref(), &held).map_err(Error::from)),
+        }
+    })
 }
 
 /// How many files are read at once: one more than processors, and from remote stores as many more as make up for waiting,
@@ -640,11 +722,7 @@ fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
     if tasks.len() <= busy || !tasks.iter().any(|(reading, _)| reading.snapshot.stores().root().is_remote()) {
         return busy;
     }
-    let size = |task: &FileTask| match &task.range {
-        Some(_) => PIECE,
-        None => task.batch.files.size.values().get(task.row).map_or(0, |size| u64::try_from(*size).unwrap_or(0)),
-    };
-    let bytes = tasks.iter().fold(0_u64, |sum, (_, task)| sum.saturating_add(size(task)));
+    let bytes = tasks.iter().fold(0_u64, |sum, (_, task)| sum.saturating_add(Some(size(task)).filter(|size| *size < u64::MAX).unwrap_or(0)));
     let fit = BYTES.saturating_mul(tasks.len() as u64) / bytes.max(1);
     usize::try_from(fit).unwrap_or(IN_FLIGHT).clamp(busy, IN_FLIGHT.max(busy))
 }
@@ -658,7 +736,7 @@ pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<Batches> {
     let reading = Arc::new(if matches!(request.chosen, Some(Chosen::Only(_))) { reading.with_row_index() } else { reading });
     let plan = plan(snapshot, request.predicate.as_ref(), &request.cancel)?;
     let tasks = tasks(&plan, request).into_iter().map(|task| (Arc::clone(&reading), task)).collect();
-    let out = read_tasks(Arc::clone(&reading.schema), tasks, &request.cancel);
+    let out = read_tasks(Arc::clone(&reading.schema), tasks, request.ahead, &request.cancel);
     Ok(match request.limit {
         None => out,
         Some(limit) => Batches { batches: Box::new(limited(out.batches, limit)), ..out },

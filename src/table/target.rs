@@ -83,6 +83,9 @@ pub(super) struct Rows {
 /// What becomes of rows on their way: a batch of the table's columns, behind which the columns of row tracking may stand.
 pub(super) type Edit = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
+/// Batches of a file that wait to be encoded: encoding takes longer than decoding, so that more would only be memory.
+const AHEAD: usize = 4;
+
 /// Bytes of a file, however small files are asked for: small ones are mostly footer.
 const LEAST: u64 = 1 << 20;
 
@@ -230,8 +233,15 @@ impl Target {
 
 impl Rows {
     pub(super) fn scan(self, cancel: &Cancel) -> ScanRequest {
-        let layout = TextLayout::Plain;
-        ScanRequest { predicate: self.predicate, files: Some(self.files), chosen: self.chosen, layout, cancel: cancel.clone(), ..ScanRequest::default() }
+        ScanRequest {
+            predicate: self.predicate,
+            files: Some(self.files),
+            chosen: self.chosen,
+            layout: TextLayout::Plain,
+            ahead: AHEAD,
+            cancel: cancel.clone(),
+            ..ScanRequest::default()
+        }
     }
 
     /// Where they are: positions by path, of the files that have any.

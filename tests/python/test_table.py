@@ -7,13 +7,15 @@ import json
 import multiprocessing
 import pathlib
 import pickle
+import shutil
 import threading
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from deltafast import DeltaTable, Schema, exceptions
+from deltafast import DeltaTable, Schema, convert_to_deltalake, exceptions
 from support import same_rows
 
 
@@ -378,3 +380,59 @@ def test_a_filter_on_the_base_of_a_generated_partition_column_prunes_partitions(
     plan = DeltaTable(str(tmp_path)).plan("ts >= TIMESTAMP'2026-01-20 00:00:00Z'")
     assert plan["files_total"] == 28
     assert plan["files_after_partition"] <= 11
+
+
+SMALL_FILES = 150
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    for n in range(SMALL_FILES):
+        rows = {
+            "id": [n * 10 + k for k in range(n % 7)],
+            "text": [None if k == 2 else f"{n}-{'x' * k * 9}" for k in range(n % 7)],
+        }
+        pq.write_table(pa.table(rows, pa.schema({"id": pa.int64(), "text": pa.string()})), folder / f"{n:03}.parquet")
+    convert_to_deltalake(folder)
+    return DeltaTable(folder)
+
+
+class TestSmallFiles:
+    """Small files of a local table are read together."""
+
+    @pytest.mark.parametrize("views", [False, True])
+    def test_their_rows_come_in_few_batches(self, small, views):
+        batches = list(small.scan(string_view=views))
+        assert 1 < len(batches) < SMALL_FILES / 5
+        rows = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
+        ids = [n * 10 + k for n in range(SMALL_FILES) for k in range(n % 7)]
+        assert sorted(row["id"] for row in rows) == ids
+        texts = {row["id"]: row["text"] for row in rows}
+        assert [texts[i] for i in ids] == [None if i % 10 == 2 else f"{i // 10}-{'x' * (i % 10) * 9}" for i in ids]
+
+    def test_batches_that_name_their_file_are_of_one(self, small):
+        batches = [pa.record_batch(batch) for batch in small.scan(["id"], metadata_columns=["file_path", "row_index"])]
+        paths = [set(batch["file_path"].to_pylist()) for batch in batches]
+        assert all(len(path) == 1 for path in paths)
+        assert len(set.union(*paths)) == sum(n % 7 > 0 for n in range(SMALL_FILES))
+        for batch in batches:
+            assert batch["row_index"].to_pylist() == list(range(len(batch)))
+
+    def test_a_batch_is_no_larger_than_asked(self, small):
+        sizes = [len(batch) for batch in small.scan(batch_size=5)]
+        assert max(sizes) == 5
+        assert sum(sizes) == sum(n % 7 for n in range(SMALL_FILES))
+
+    def test_progress_counts_files(self, small):
+        seen = []
+        for _ in small.scan(progress=lambda done, total: seen.append((done, total))):
+            pass
+        assert seen[-1] == (SMALL_FILES, SMALL_FILES)
+
+    def test_one_that_is_missing_is_named(self, small, tmp_path):
+        copy = tmp_path / "t"
+        shutil.copytree(small.table_uri.removeprefix("file://"), copy)
+        (copy / "077.parquet").unlink()
+        with pytest.raises(exceptions.DataFileNotFoundError, match=r"077\.parquet"):
+            list(DeltaTable(copy).scan())
