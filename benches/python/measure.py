@@ -679,6 +679,34 @@ def _(clock: Clock, job: Job) -> Facts:
         return state
 
 
+@does("cluster", "deltafast")
+def _(clock: Clock, job: Job) -> Facts:
+    """Cluster a table by some columns for the first time."""
+    import deltafast
+
+    importlib.import_module("deltafast.statements.run")
+    with _copied(job) as copy:
+        deltafast.sql(f"ALTER TABLE delta.`{copy}` CLUSTER BY ({', '.join(job['by'])})")
+        with clock.phase("cluster"):
+            deltafast.DeltaTable(str(copy)).optimize.cluster(target_size=job["target_mb"] << 20)
+        return _state(copy, job["column"])
+
+
+@does("cluster", "delta-spark")
+def _(clock: Clock, job: Job) -> Facts:
+    """The same in a Spark that has done so before on another copy."""
+    import sparks
+
+    with sparks.running() as spark:
+        spark.sql(f"SET spark.databricks.delta.optimize.maxFileSize = {job['target_mb'] << 20}")
+        for copies in ("-warming", "-timed"):
+            with _copied(job | {"copy": job["copy"] + copies}) as copy:
+                spark.sql(f"ALTER TABLE delta.`{copy}` CLUSTER BY ({', '.join(job['by'])})")
+                clock.phases["cluster"] = spark.timed(f"OPTIMIZE delta.`{copy}`")
+                state = _state(copy, job["column"])
+        return state
+
+
 def main() -> None:
     """Do the job given on the command line."""
     job = json.loads(sys.argv[1])
