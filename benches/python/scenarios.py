@@ -531,8 +531,8 @@ SCENARIOS = (
         (faster(2, of=SPARK), Goal("half of delta-spark's peak memory", "peak_mb", 0.5, of=SPARK)),
         {"by": ["price", "event_time"], "column": "id", "target_mb": 100},
         samples=3,
-        note="`OPTIMIZE` of a table with liquid clustering; delta-spark 4.4.0 has the same cores and 4 GB, and has done "
-        "it once before.",
+        note="`OPTIMIZE` of a table with liquid clustering; delta-spark 4.4.0 has the same cores and 4 GB, and has "
+        "done it once before.",
     ),
     _compact("compact-small", "OPTIMIZE 10,000 small files into 1", (faster(2),), "parquet", "id", 420),
 )
