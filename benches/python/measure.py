@@ -372,7 +372,7 @@ def _(clock: Clock, job: Job) -> Facts:
     import pyarrow.compute  # noqa: F401  what batches are given as; not timed
 
     with clock.phase("feed"):
-        rows = _drain(table_class(job["table"]).load_cdf(starting_version=1))
+        rows = _drain(table_class(job["table"]).load_cdf(starting_version=1, **job.get("options", {})))
     return {"rows": rows}
 
 

@@ -201,6 +201,7 @@ class Snapshot:
         columns: list[str] | None = None,
         predicate: str | None = None,
         allow_out_of_range: bool = False,
+        string_view: bool = False,
     ) -> ArrowStream: ...
     def plan_json(self, predicate: str | None = None) -> str: ...
 

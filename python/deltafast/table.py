@@ -690,6 +690,8 @@ class DeltaTable:
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
         allow_out_of_range: bool = False,
+        *,
+        string_view: bool = False,
     ) -> RecordBatchReader:
         """Read the change data feed as a stream.
 
@@ -705,6 +707,7 @@ class DeltaTable:
             predicate: Only changes for which it is true; the three columns may be used in it.
             allow_out_of_range: Give no rows, instead of an error, where the range starts after the newest
                 version.
+            string_view: Give strings and binaries as Arrow views, as `deltalake` does: see `scan`.
 
         Raises:
             ChangeDataNotRecordedError: The feed was off in one of the versions.
@@ -720,6 +723,7 @@ class DeltaTable:
             None if columns is None else list(columns),
             self._bound(predicate, change_data=True),
             allow_out_of_range,
+            string_view,
         )
         return RecordBatchReader(stream)
 

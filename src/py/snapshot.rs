@@ -343,7 +343,7 @@ impl Snapshot {
         self.stream(py, |core, cancel| scan::deletion_vectors(&core, cancel))
     }
 
-    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, columns=None, predicate=None, allow_out_of_range=false))]
+    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, columns=None, predicate=None, allow_out_of_range=false, string_view=false))]
     #[allow(clippy::too_many_arguments)]
     fn cdf(
         &self,
@@ -355,6 +355,7 @@ impl Snapshot {
         columns: Option<Vec<String>>,
         predicate: Option<String>,
         allow_out_of_range: bool,
+        string_view: bool,
     ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             let request = ChangeRequest {
@@ -365,7 +366,7 @@ impl Snapshot {
                 columns,
                 predicate: bound(predicate)?,
                 allow_out_of_range,
-                layout: TextLayout::Plain,
+                layout: layout(string_view),
                 cancel: cancel.clone(),
             };
             scan::changes(&core, &request)

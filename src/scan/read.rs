@@ -11,8 +11,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
+use arrow_array::types::{ArrowPrimitiveType, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, downcast_primitive_array,
+    new_null_array,
+};
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
@@ -414,9 +417,9 @@ impl Reading {
         for (column, field) in self.columns.iter().zip(self.schema.fields()) {
             let array = match column {
                 From::File(at) => nth(batch, *at)?,
-                From::Partition(at) => repeat(constants.partition.get(*at).ok_or_else(|| Error::internal("a partition column is missing"))?, rows)?,
+                From::Partition(at) => repeat(constants.partition.get(*at).ok_or_else(|| Error::internal("a partition column is missing"))?, field, rows)?,
                 From::Raw(at) => required(field.name(), nth(batch, self.read.len() + usize::from(self.row_index) + at)?)?,
-                From::Constant(at) => repeat(constants.task.get(*at).ok_or_else(|| Error::internal("a constant column is missing"))?, rows)?,
+                From::Constant(at) => repeat(constants.task.get(*at).ok_or_else(|| Error::internal("a constant column is missing"))?, field, rows)?,
                 From::Metadata(column) => self.metadata(*column, batch, constants)?,
             };
             arrays.push(if array.data_type() == field.data_type() { array } else { cast(&array, field.data_type())? });
@@ -529,10 +532,20 @@ fn required(name: &str, array: ArrayRef) -> Result<ArrayRef> {
     Ok(array)
 }
 
-/// `value` (of length one), `rows` times.
-fn repeat(value: &ArrayRef, rows: usize) -> Result<ArrayRef> {
-    let indices = UInt32Array::from_value(0, rows);
-    Ok(arrow_select::take::take(value, &indices, None)?)
+/// `value` (of length one), `rows` times, as values of a field.
+fn repeat(value: &ArrayRef, field: &Field, rows: usize) -> Result<ArrayRef> {
+    let value = if value.data_type() == field.data_type() { Arc::clone(value) } else { cast(value, field.data_type())? };
+    if value.is_null(0) {
+        return Ok(new_null_array(field.data_type(), rows));
+    }
+    Ok(downcast_primitive_array!(
+        value => repeated(value, rows),
+        _ => arrow_select::take::take(&value, &UInt32Array::from_value(0, rows), None)?
+    ))
+}
+
+fn repeated<T: ArrowPrimitiveType>(value: &PrimitiveArray<T>, rows: usize) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::from_value(value.value(0), rows).with_data_type(value.data_type().clone()))
 }
 
 fn missing_file(error: Error, path: &str, version: i64) -> Error {

@@ -222,6 +222,9 @@ def test_the_change_feed_reads_as_in_deltalake(history: dict[str, Any]) -> None:
             theirs.column("_commit_version").cast(pa.int64()),
         )
         assert _texts(ours, fields) == _texts(theirs, fields)
+        views = pa.table(deltafast.DeltaTable(folder).load_cdf(starting_version=0, string_view=True))
+        assert pa.types.is_string_view(views.schema.field("_change_type").type)
+        assert _texts(_plain(views), fields) == _texts(ours, fields)
     finally:
         shutil.rmtree(folder)
 
