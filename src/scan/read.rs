@@ -538,9 +538,10 @@ fn repeat(value: &ArrayRef, field: &Field, rows: usize) -> Result<ArrayRef> {
     if value.is_null(0) {
         return Ok(new_null_array(field.data_type(), rows));
     }
+    let value = value.as_ref();
     Ok(downcast_primitive_array!(
         value => repeated(value, rows),
-        _ => arrow_select::take::take(&value, &UInt32Array::from_value(0, rows), None)?
+        _ => arrow_select::take::take(value, &UInt32Array::from_value(0, rows), None)?
     ))
 }
 

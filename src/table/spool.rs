@@ -3,22 +3,17 @@
 //! Cost: nothing for rows that stay in memory, as they are shared with whoever made them; the others are written once, and a
 //! batch of them is read whenever rows of it are asked for.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Cursor, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow_ipc::reader::StreamReader;
-use arrow_ipc::writer::StreamWriter;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 
 use crate::error::{Error, Result};
-use crate::exec;
 use crate::pq::encode::size_of;
+use crate::write::spill::{Place, Spill};
 
 /// Where batches may be kept.
 #[derive(Debug, Clone, Copy)]
@@ -39,52 +34,18 @@ pub(super) struct Spool {
     rows: u32,
     limits: Limits,
     held: u64,
-    file: Option<TempFile>,
+    spill: Spill,
 }
 
 #[derive(Debug)]
 enum Slot {
     Held(RecordBatch),
-    Spilled { offset: u64, length: usize },
-}
-
-/// A file that is gone when this is.
-#[derive(Debug)]
-struct TempFile {
-    file: Mutex<Option<File>>,
-    path: PathBuf,
-    end: u64,
-}
-
-impl Drop for TempFile {
-    fn drop(&mut self) {
-        // Closed before it is deleted, as some systems want it.
-        drop(self.file.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn storage(path: &std::path::Path, what: &str, error: &std::io::Error) -> Error {
-    Error::invalid(format!("the temporary file {} cannot be {what}: {error}; give room there or another directory in TMPDIR", path.display()))
-}
-
-impl TempFile {
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("deltafast-{}.arrow", exec::uuid()));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(|e| storage(&path, "made", &e))?;
-        Ok(Self { file: Mutex::new(Some(file)), path, end: 0 })
-    }
-
-    fn with<T>(&self, what: &str, work: impl FnOnce(&mut File) -> std::io::Result<T>) -> Result<T> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = file.as_mut().ok_or_else(|| Error::internal("a temporary file is closed"))?;
-        work(file).map_err(|e| storage(&self.path, what, &e))
-    }
+    Spilled(Place),
 }
 
 impl Spool {
     pub(super) fn new(schema: SchemaRef, limits: Limits) -> Self {
-        Self { schema, slots: Vec::new(), starts: Vec::new(), rows: 0, limits, held: 0, file: None }
+        Self { schema, slots: Vec::new(), starts: Vec::new(), rows: 0, limits, held: 0, spill: Spill::default() }
     }
 
     /// How many rows there are.
@@ -111,7 +72,11 @@ impl Spool {
             self.held += bytes;
             Slot::Held(batch)
         } else {
-            self.spill(&batch)?
+            let place = self.spill.write(&[batch])?;
+            if let Some(most) = self.limits.file.filter(|most| self.spill.size() > *most) {
+                return Err(Error::invalid(format!("the source needs more than the {most} bytes of temporary files that `max_temp_directory_size` allows")));
+            }
+            Slot::Spilled(place)
         };
         self.slots.push(slot);
         self.starts.push(self.rows);
@@ -119,47 +84,12 @@ impl Spool {
         Ok(())
     }
 
-    fn spill(&mut self, batch: &RecordBatch) -> Result<Slot> {
-        let mut bytes = Vec::new();
-        let mut writer = StreamWriter::try_new(&mut bytes, &batch.schema())?;
-        writer.write(batch)?;
-        writer.finish()?;
-        drop(writer);
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(TempFile::new()?),
-        };
-        let offset = file.end;
-        let end = offset + bytes.len() as u64;
-        if self.limits.file.is_some_and(|most| end > most) {
-            return Err(Error::invalid(format!(
-                "the source needs more than the {} bytes of temporary files that `max_temp_directory_size` allows",
-                self.limits.file.unwrap_or(0)
-            )));
-        }
-        file.with("written", |file| {
-            file.seek(SeekFrom::Start(offset))?;
-            file.write_all(&bytes)
-        })?;
-        file.end = end;
-        Ok(Slot::Spilled { offset, length: bytes.len() })
-    }
-
     /// One batch of some columns, all if `None`.
     pub(super) fn batch(&self, n: usize, columns: Option<&[usize]>) -> Result<RecordBatch> {
         let batch = match self.slots.get(n) {
             None => return Err(Error::internal("there is no such batch")),
             Some(Slot::Held(batch)) => batch.clone(),
-            Some(Slot::Spilled { offset, length }) => {
-                let file = self.file.as_ref().ok_or_else(|| Error::internal("a spilled batch has no file"))?;
-                let mut bytes = vec![0; *length];
-                file.with("read", |file| {
-                    file.seek(SeekFrom::Start(*offset))?;
-                    file.read_exact(&mut bytes)
-                })?;
-                let mut reader = StreamReader::try_new(Cursor::new(bytes), None)?;
-                reader.next().ok_or_else(|| Error::internal("a spilled batch is empty"))??
-            }
+            Some(Slot::Spilled(place)) => self.spill.read(*place)?,
         };
         match columns {
             Some(columns) => Ok(batch.project(columns)?),
@@ -176,7 +106,7 @@ impl Spool {
             return Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?);
         }
         let place = |row: u32| self.starts.partition_point(|start| *start <= row).saturating_sub(1);
-        if self.file.is_none() {
+        if self.spill.size() == 0 {
             let mut used: Vec<Option<usize>> = vec![None; self.slots.len()];
             let mut batches: Vec<RecordBatch> = Vec::new();
             let mut indices = Vec::with_capacity(rows.len());
@@ -267,12 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_ends_with_the_spool_and_has_a_limit() {
-        let kept = spool(0);
-        let path = kept.file.as_ref().unwrap().path.clone();
-        assert!(path.exists());
-        drop(kept);
-        assert!(!path.exists());
+    fn the_file_has_a_limit() {
         let mut small = Spool::new(batch(0, 0).schema(), Limits { memory: 0, file: Some(10) });
         assert!(small.push(batch(0, 100)).unwrap_err().to_string().contains("max_temp_directory_size"));
     }

@@ -274,9 +274,7 @@ impl<'a> Files<'a> {
             while let Some(mut lot) = overflow.next() {
                 for place in std::mem::take(&mut lot.spilled) {
                     self.request.cancel.check()?;
-                    for prepared in overflow.read(place)? {
-                        self.take(prepared)?;
-                    }
+                    self.take(overflow.read(place)?)?;
                 }
                 for prepared in lot.rest()? {
                     self.take(prepared)?;

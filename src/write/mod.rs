@@ -20,6 +20,7 @@ mod overflow;
 pub mod partition;
 pub mod rules;
 pub mod sorted;
+pub mod spill;
 mod splice;
 pub mod stats;
 #[cfg(test)]

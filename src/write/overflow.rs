@@ -15,7 +15,7 @@ use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 
 use super::partition::Run;
-use super::sorted::Spill;
+use super::spill::{Place, Spill};
 use super::{Prepared, WriteRequest};
 use crate::error::{Error, Result};
 use crate::pq::encode::size_of;
@@ -33,7 +33,7 @@ pub(super) struct Overflow {
 #[derive(Default)]
 pub(super) struct Lot {
     /// Where they are on disk.
-    pub(super) spilled: Vec<(u64, u64)>,
+    pub(super) spilled: Vec<Place>,
     pieces: Vec<RecordBatch>,
 }
 
@@ -64,8 +64,8 @@ impl Overflow {
     }
 
     /// Rows that were put on disk.
-    pub(super) fn read(&mut self, place: (u64, u64)) -> Result<Vec<Prepared>> {
-        self.spill.read(place)?.iter().map(unmarked).collect()
+    pub(super) fn read(&self, place: Place) -> Result<Prepared> {
+        unmarked(&self.spill.read(place)?)
     }
 }
 

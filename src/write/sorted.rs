@@ -5,21 +5,18 @@
 //!
 //! Cost: two copies of every row, and one to disk and back where it does not fit.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
-use arrow_ipc::reader::StreamReader;
-use arrow_ipc::writer::StreamWriter;
 use arrow_select::concat::concat_batches;
 use arrow_select::nullif::nullif;
 use arrow_select::take::take_record_batch;
 
 use super::curve::Curve;
+use super::spill::{Place, Spill};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Lanes, Source, lanes, parallelism, uuid};
+use crate::exec::{Cancel, Lanes, Source, lanes, parallelism};
 use crate::pq::encode::size_of;
 
 /// Rows of a batch that is given on.
@@ -61,7 +58,7 @@ impl Sorting {
         });
         let mut gathered: Vec<Gathering> = (0..=this.bounds.len()).map(|_| Gathering::default()).collect();
         let mut held = 0_u64;
-        let spill = Arc::new(Mutex::new(Spill::default()));
+        let spill = Arc::new(Spill::default());
         for cut in lanes(cuts, parallelism() + 1, 1, cancel) {
             for (n, piece) in cut? {
                 let Some(gathering) = gathered.get_mut(n) else { return Err(Error::internal("a row lies behind the last bound")) };
@@ -69,9 +66,8 @@ impl Sorting {
             }
             if held > this.memory {
                 cancel.check()?;
-                let mut spill = spill.lock().unwrap_or_else(PoisonError::into_inner);
                 for gathering in &mut gathered {
-                    gathering.spill(&mut spill)?;
+                    gathering.spill(&spill)?;
                 }
                 held = 0;
             }
@@ -144,10 +140,10 @@ impl Sorting {
     }
 
     /// The rows of a gathering in their order, in batches.
-    fn sorted(&self, gathering: Gathering, spill: &Mutex<Spill>) -> Result<Vec<RecordBatch>> {
+    fn sorted(&self, gathering: Gathering, spill: &Spill) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();
         for place in gathering.spilled {
-            batches.extend(spill.lock().unwrap_or_else(PoisonError::into_inner).read(place)?);
+            batches.push(spill.read(place)?);
         }
         batches.extend(gathering.pieces);
         let Some(first) = batches.first() else { return Ok(Vec::new()) };
@@ -184,7 +180,7 @@ pub fn column_at(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef> {
 #[derive(Default)]
 struct Gathering {
     pieces: Vec<RecordBatch>,
-    spilled: Vec<(u64, u64)>,
+    spilled: Vec<Place>,
     rows: usize,
 }
 
@@ -201,57 +197,12 @@ impl Gathering {
         bytes
     }
 
-    fn spill(&mut self, spill: &mut Spill) -> Result<()> {
+    fn spill(&mut self, spill: &Spill) -> Result<()> {
         if !self.pieces.is_empty() {
             self.spilled.push(spill.write(&std::mem::take(&mut self.pieces))?);
         }
         Ok(())
     }
-}
-
-/// A file without a name, made when it is needed.
-#[derive(Default)]
-pub(super) struct Spill {
-    file: Option<File>,
-    end: u64,
-}
-
-impl Spill {
-    /// Writes batches of one form; gives where they are.
-    pub(super) fn write(&mut self, batches: &[RecordBatch]) -> Result<(u64, u64)> {
-        let Some(first) = batches.first() else { return Ok((self.end, 0)) };
-        let mut writer = StreamWriter::try_new(Vec::new(), &first.schema())?;
-        writer.write(&concat_batches(&first.schema(), batches)?)?;
-        let bytes = writer.into_inner()?;
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(unnamed().map_err(|e| failed(&e))?),
-        };
-        file.seek(SeekFrom::Start(self.end)).and_then(|_| file.write_all(&bytes)).map_err(|e| failed(&e))?;
-        let place = (self.end, bytes.len() as u64);
-        self.end += place.1;
-        Ok(place)
-    }
-
-    /// Reads what was written there.
-    pub(super) fn read(&mut self, (start, length): (u64, u64)) -> Result<Vec<RecordBatch>> {
-        let Some(file) = &mut self.file else { return Ok(Vec::new()) };
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| Error::internal("a part on disk is larger than memory"))?];
-        file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut bytes)).map_err(|e| failed(&e))?;
-        Ok(StreamReader::try_new(bytes.as_slice(), None)?.collect::<std::result::Result<_, _>>()?)
-    }
-}
-
-/// A new file in the folder for such files that has no name any more, where the system allows it: it goes with the process.
-fn unnamed() -> std::io::Result<File> {
-    let path = std::env::temp_dir().join(format!("deltafast-{}", uuid()));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    let _ = std::fs::remove_file(&path);
-    Ok(file)
-}
-
-fn failed(error: &std::io::Error) -> Error {
-    Error::storage(format!("rows that do not fit into memory cannot be put into {}: {error}", std::env::temp_dir().display()), false)
 }
 
 #[cfg(test)]
