@@ -394,8 +394,7 @@ class _Drawer:
 
     def _optimize(self) -> str:
         if self.cluster_by:
-            # How a table is clustered is compared elsewhere.
-            return self._delete()
+            return "OPTIMIZE {t} FULL" if self.chance(3) else "OPTIMIZE {t}"
         if self.partition_by and self.chance(2):
             name = self.one(*self.partition_by)
             return f"OPTIMIZE {{t}} WHERE {quoted(name)} = {self.literal(self.columns[name])}"
