@@ -173,7 +173,8 @@ class Snapshot:
         flatten: bool = False,
         partition_filter_only: bool = False,
     ) -> ArrowStream: ...
-    def file_uris(self, predicate: str | None = None) -> ArrowStream: ...
+    def file_uris(self, predicate: str | None = None, as_in_log: bool = False) -> ArrowStream:
+        """The files as `uri`: where they are, or as the log has their paths, refused where they lead out of the stores."""
     def partitions(self, predicate: str | None = None) -> ArrowStream: ...
     def scan(
         self,
@@ -191,7 +192,10 @@ class Snapshot:
     def transactions_json(self) -> str: ...
     def domain_metadata_json(self) -> str: ...
     def tombstones(self) -> ArrowStream: ...
-    def deletion_vectors(self) -> ArrowStream: ...
+    def deletion_vectors(self, as_bitmaps: bool = False) -> ArrowStream:
+        """Deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` of set bits."""
+    def ids_agree(self) -> bool:
+        """Whether physical names find the same columns as field ids do, in every file; costs a footer each."""
     def cdf(
         self,
         starting_version: int | None = None,
@@ -203,6 +207,14 @@ class Snapshot:
         allow_out_of_range: bool = False,
         string_view: bool = False,
     ) -> ArrowStream: ...
+    def cdf_range(
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp_ms: int | None = None,
+        ending_timestamp_ms: int | None = None,
+    ) -> tuple[int, int] | None:
+        """The versions that `cdf` would read, both ends included, after its checks."""
     def plan_json(self, predicate: str | None = None) -> str: ...
 
 @final
@@ -232,8 +244,15 @@ class TableWrite:
     @property
     def schema(self) -> str:
         """The table's schema after the write, against which it is bound."""
+    @property
+    def target(self) -> str:
+        """JSON of the table's `protocol` and `metadata` after the write."""
     def run(self, bound: str) -> tuple[Snapshot | None, str]:
         """Write and commit: the demands with a `tree` at each. Gives the new version, and a report as JSON."""
+    def run_folder(self, bound: str, folder: str) -> tuple[Snapshot | None, str]:
+        """The same for files that another engine wrote into a folder of the table; on an error they are deleted."""
+    def abandon(self, folder: str) -> None:
+        """Delete such files, instead of a commit."""
 
 @final
 class TableMerge:

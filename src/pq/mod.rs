@@ -53,7 +53,7 @@ pub use raw::{LeafBound, LeafStatistics, RawBatches, RawFile, RawGroup, open_raw
 pub use read::{BATCH_ROWS, FileBatches, FileSpec, ROW_INDEX, read};
 pub use sink::{EncodedGroup, Encoder, GroupEncoder, Sink, SinkCodec};
 pub use splice::Spliceable;
-pub use survey::{Survey, survey};
+pub use survey::{Survey, names_have_ids, survey};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::panic_text;

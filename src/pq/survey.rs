@@ -12,6 +12,7 @@ use arrow_schema::{DataType as Arrow, Field, TimeUnit};
 use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
+use parquet::schema::types::{BasicTypeInfo, Type, TypePtr};
 
 use super::calendar::Legacy;
 use super::facts::{Kind, LeafFacts, Wanted, bounds};
@@ -49,6 +50,55 @@ pub fn survey(file: &File) -> Result<Survey> {
     .at_file(&file.path)?;
     let legacy = Legacy::of(&footer, Zone::UTC);
     Ok(Survey { schema, legacy: legacy.datetime || legacy.int96, footer })
+}
+
+/// Whether the file has each of `fields` by its physical name where it has it by its id: both ways of looking find the same
+/// column, or none, at every level of structs.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a file that is no Parquet.
+pub fn names_have_ids(file: &File, fields: &[StructField]) -> Result<bool> {
+    let footer = read_footer(file)?;
+    guarded(&file.path, || Ok(level_agrees(footer.metadata.file_metadata().schema_descr().root_schema(), fields)))
+}
+
+fn level_agrees(group: &Type, fields: &[StructField]) -> bool {
+    let children = group.get_fields();
+    let id = |node: &TypePtr| Some(node.get_basic_info()).filter(|info| info.has_id()).map(BasicTypeInfo::id);
+    fields.iter().all(|field| {
+        let by_name = children.iter().find(|child| child.name() == field.physical_name());
+        let by_id = children.iter().find(|child| field.field_id().is_some() && id(child) == field.field_id());
+        match (by_name, by_id) {
+            (None, None) => true,
+            (Some(name), Some(id)) => Arc::ptr_eq(name, id) && type_agrees(name, &field.data_type),
+            _ => false,
+        }
+    })
+}
+
+/// The same for what is in a column; lists and maps of another shape than usual count as disagreeing.
+fn type_agrees(node: &Type, of: &DataType) -> bool {
+    let child = |node: &Type, n: usize| if node.is_group() { node.get_fields().get(n).cloned() } else { None };
+    match of {
+        DataType::Struct(inner) => node.is_group() && level_agrees(node, &inner.fields),
+        DataType::Array(array) if !is_plain(&array.element) => {
+            child(node, 0).and_then(|list| child(&list, 0)).is_some_and(|element| type_agrees(&element, &array.element))
+        }
+        DataType::Map(map) if !is_plain(&map.key) || !is_plain(&map.value) => child(node, 0)
+            .and_then(|entries| Some((child(&entries, 0)?, child(&entries, 1)?)))
+            .is_some_and(|(key, value)| type_agrees(&key, &map.key) && type_agrees(&value, &map.value)),
+        _ => true,
+    }
+}
+
+/// Whether no struct is in it.
+fn is_plain(of: &DataType) -> bool {
+    match of {
+        DataType::Struct(_) => false,
+        DataType::Array(array) => is_plain(&array.element),
+        DataType::Map(map) => is_plain(&map.key) && is_plain(&map.value),
+        _ => true,
+    }
 }
 
 fn column(field: &Field, leaves: &mut dyn Iterator<Item = Physical>) -> Result<StructField> {

@@ -238,8 +238,8 @@ impl Snapshot {
         })
     }
 
-    #[pyo3(signature = (predicate=None))]
-    fn file_uris(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<ArrowStream> {
+    #[pyo3(signature = (predicate=None, as_in_log=false))]
+    fn file_uris(&self, py: Python<'_>, predicate: Option<String>, as_in_log: bool) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
             let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("uri", Arrow::Utf8, false)]));
@@ -247,7 +247,9 @@ impl Snapshot {
             let mut batches = Vec::with_capacity(plan.batches.len());
             for (batch, keep) in &plan.batches {
                 let rows = (0..keep.len()).filter(|row| keep.value(*row));
-                let uris = rows.map(|row| scan::uri(&root, batch.files.path.value(row)).map(Some)).collect::<Result<StringArray>>()?;
+                let path = |row| batch.files.path.value(row);
+                let uri = |row| if as_in_log { scan::checked(&core, path(row)).map(str::to_owned) } else { scan::uri(&root, path(row)) };
+                let uris = rows.map(|row| uri(row).map(Some)).collect::<Result<StringArray>>()?;
                 batches.push(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(uris)])?);
             }
             Ok(Batches { schema, batches: Box::new(batches.into_iter().map(Ok)), progress: Progress::default() })
@@ -339,8 +341,13 @@ impl Snapshot {
         self.stream(py, |core, cancel| scan::tombstones(&core, cancel))
     }
 
-    fn deletion_vectors(&self, py: Python<'_>) -> PyResult<ArrowStream> {
-        self.stream(py, |core, cancel| scan::deletion_vectors(&core, cancel))
+    #[pyo3(signature = (as_bitmaps=false))]
+    fn deletion_vectors(&self, py: Python<'_>, as_bitmaps: bool) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| if as_bitmaps { scan::deletion_bitmaps(&core, cancel) } else { scan::deletion_vectors(&core, cancel) })
+    }
+
+    fn ids_agree(&self, py: Python<'_>) -> PyResult<bool> {
+        self.run(py, |core, cancel| scan::ids_agree(&core, cancel))
     }
 
     #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, columns=None, predicate=None, allow_out_of_range=false, string_view=false))]
@@ -370,6 +377,21 @@ impl Snapshot {
                 cancel: cancel.clone(),
             };
             scan::changes(&core, &request)
+        })
+    }
+
+    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None))]
+    fn cdf_range(
+        &self,
+        py: Python<'_>,
+        starting_version: Option<i64>,
+        ending_version: Option<i64>,
+        starting_timestamp_ms: Option<i64>,
+        ending_timestamp_ms: Option<i64>,
+    ) -> PyResult<Option<(i64, i64)>> {
+        self.run(py, move |core, _| {
+            let request = ChangeRequest { starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, ..ChangeRequest::default() };
+            scan::change_range(&core, &request)
         })
     }
 

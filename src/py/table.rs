@@ -247,8 +247,16 @@ pub(super) struct TableWrite {
     parts: Mutex<Option<(Write, Input)>>,
     demands: String,
     schema: String,
+    target: String,
     uri: String,
     python_store: bool,
+}
+
+impl TableWrite {
+    fn take(&self, py: Python<'_>) -> PyResult<(Write, Input)> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        parts.ok_or_else(|| to_python(py, &Error::invalid("a write can be run once")))
+    }
 }
 
 #[pymethods]
@@ -283,11 +291,15 @@ impl TableWrite {
             };
             let write = Write::plan(Target::open(place, &name)?, &schema, options)?;
             let actions = actions.as_deref().map(Action::from_lines).transpose()?.unwrap_or_default();
-            write.map(|write| Ok((text(write.demands())?, write.schema().to_json().to_string(), write, actions))).transpose()
+            let target = |write: &Write| {
+                let (protocol, metadata) = write.target();
+                text(&json!({"protocol": protocol, "metadata": metadata}))
+            };
+            write.map(|write| Ok((text(write.demands())?, write.schema().to_json().to_string(), target(&write)?, write, actions))).transpose()
         })?;
-        Ok(planned.map(|(demands, schema, write, actions)| {
+        Ok(planned.map(|(demands, schema, target, write, actions)| {
             let input = stream.map_or(Input::Files(actions), Input::Rows);
-            Self { parts: Mutex::new(Some((write, input))), demands, schema, uri, python_store }
+            Self { parts: Mutex::new(Some((write, input))), demands, schema, target, uri, python_store }
         }))
     }
 
@@ -303,10 +315,28 @@ impl TableWrite {
         &self.schema
     }
 
+    /// JSON of the table's `protocol` and `metadata` after the write.
+    #[getter]
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Commits what another engine wrote into a folder of the table.
+    fn run_folder(&self, py: Python<'_>, bound: String, folder: String) -> PyResult<Answer> {
+        let (write, _) = self.take(py)?;
+        let done = wait_settled(py, move |cancel| write.run_folder(&parsed("demands", &bound)?, &folder, cancel))?;
+        answer(py, done, &self.uri, self.python_store)
+    }
+
+    /// Deletes what another engine left in a folder of the table, instead of a commit.
+    fn abandon(&self, py: Python<'_>, folder: String) -> PyResult<()> {
+        let (write, _) = self.take(py)?;
+        wait(py, move |cancel| write.abandon(&folder, cancel))
+    }
+
     /// Writes and commits. `bound` is `demands` with a tree at each expression.
     fn run(&self, py: Python<'_>, bound: String) -> PyResult<Answer> {
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (write, input) = parts.ok_or_else(|| to_python(py, &Error::invalid("a write can be run once")))?;
+        let (write, input) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             let bound: Demands = parsed("demands", &bound)?;
             match input {

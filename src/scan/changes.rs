@@ -110,6 +110,16 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
     Ok(Some((start, end)))
 }
 
+/// The versions that a request asks for, the last included; `None` when there are none by the caller's leave.
+///
+/// # Errors
+/// As [`changes`].
+pub fn change_range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i64)>> {
+    let Some((start, end)) = range(snapshot, request)? else { return Ok(None) };
+    check_recorded(snapshot, start, end, &read_versions(snapshot, start, end)?)?;
+    Ok(Some((start, end)))
+}
+
 /// One version's actions.
 struct Version {
     commit: CommitFile,

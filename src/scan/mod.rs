@@ -13,13 +13,13 @@ mod read;
 mod vectors;
 
 pub use actions::{ActionColumns, actions, partitions, tombstones};
-pub use changes::{ChangeRequest, changes};
+pub use changes::{ChangeRequest, change_range, changes};
 pub use columns::{Leaves, leaves};
 pub use commits::{CommitFiles, Commits};
 pub use lens::Lens;
 pub use plan::{Plan, PlanBatch, plan};
 pub use read::{Chosen, MetadataColumn, ScanRequest, at_positions, count, scan, vector_file};
-pub use vectors::{deletion_vectors, uri};
+pub use vectors::{checked, deletion_bitmaps, deletion_vectors, ids_agree, uri};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;

@@ -1,19 +1,20 @@
-//! Deletion vectors as selection vectors, for readers of their own.
+//! Deletion vectors as selection vectors or as bitmaps, for readers of their own.
 
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBufferBuilder, StringBuilder};
-use arrow_array::{Array, BooleanArray, ListArray, RecordBatch};
+use arrow_array::{Array, BooleanArray, Int64Array, ListArray, RecordBatch};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType as Arrow, Field, Schema};
+use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
 
 use super::Batches;
-use super::plan::{PlanBatch, wanted};
+use super::plan::{PlanBatch, plan, wanted};
 use super::read::vector_file;
 use crate::dv;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, parallelism};
+use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, map_all, parallelism};
 use crate::parse::checkpoint::FileKind;
+use crate::pq::names_have_ids;
 use crate::snapshot::Snapshot;
 
 /// Vectors loaded together, so that those of one file are read at once.
@@ -21,6 +22,41 @@ const TOGETHER: usize = 32;
 
 /// A file's own word on its number of rows is believed up to here: what lies beyond its last deleted row is only courtesy.
 const MOST_ROWS: i64 = 1 << 28;
+
+/// Streams (`path` utf8 as in the log, `words` list<int64>: a bit for each deleted row, the lowest first, up to the last that is
+/// deleted) for every file that has a deletion vector.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a damaged vector.
+pub fn deletion_bitmaps(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
+    let item = Arc::new(Field::new("item", Arrow::Int64, false));
+    let schema = Arc::new(Schema::new(vec![Field::new("path", Arrow::Utf8, false), Field::new("words", Arrow::List(Arc::clone(&item)), false)]));
+    let found = with_vectors(snapshot, cancel)?;
+    Ok(by_chunk(snapshot, &schema, found, cancel, move |_, schema, chunk, vectors| {
+        let mut paths = StringBuilder::new();
+        let mut words: Vec<i64> = Vec::new();
+        let mut offsets: Vec<i32> = vec![0];
+        for ((path, _, _), vector) in chunk.iter().zip(vectors) {
+            paths.append_value(path);
+            let start = words.len();
+            for position in vector.positions().iter() {
+                let word = start + usize::try_from(position / 64).unwrap_or(usize::MAX);
+                if word >= words.len() {
+                    words.resize(word + 1, 0);
+                }
+                if let Some(word) = words.get_mut(word) {
+                    *word |= 1 << (position % 64);
+                }
+            }
+            offsets.push(i32::try_from(words.len()).map_err(|_| Error::corrupt_data(format!("the deletion vector of `{path}` is too large")))?);
+        }
+        let lists = ListArray::try_new(Arc::clone(&item), OffsetBuffer::new(ScalarBuffer::from(offsets)), Arc::new(Int64Array::from(words)), None)?;
+        Ok(RecordBatch::try_new(schema, vec![Arc::new(paths.finish()), Arc::new(lists)])?)
+    }))
+}
+
+/// A file with a vector: its path in the log, its vector, its rows as far as the log tells.
+type WithVector = (String, dv::Descriptor, u64);
 
 /// Streams (`filepath` utf8, `selection_vector` list<bool>: true keeps the row, rows beyond its end are kept) for every
 /// file that has a deletion vector. It is as long as the file where the log tells how many rows that has.
@@ -30,8 +66,35 @@ const MOST_ROWS: i64 = 1 << 28;
 pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
     let item = Arc::new(Field::new("item", Arrow::Boolean, false));
     let schema = Arc::new(Schema::new(vec![Field::new("filepath", Arrow::Utf8, false), Field::new("selection_vector", Arrow::List(Arc::clone(&item)), false)]));
+    let found = with_vectors(snapshot, cancel)?;
+    Ok(by_chunk(snapshot, &schema, found, cancel, move |snapshot, schema, chunk, vectors| {
+        let root = snapshot.stores().root().url();
+        let mut paths = StringBuilder::new();
+        let mut bits = BooleanBufferBuilder::new(0);
+        let mut offsets: Vec<i32> = vec![0];
+        for ((path, _, records), vector) in chunk.iter().zip(vectors) {
+            paths.append_value(uri(root, path)?);
+            let least = vector.positions().last().map_or(0, |last| last + 1);
+            let fits = |length: u64| i32::try_from(bits.len() as u64 + length).ok().map(|end| (length, end));
+            let (length, end) = fits(least.max(*records))
+                .or_else(|| fits(least))
+                .ok_or_else(|| Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {least}, too far for a selection vector")))?;
+            match vector.keep(0..length) {
+                Some(keep) => bits.append_buffer(&keep),
+                None => bits.append_n(usize::try_from(length).unwrap_or_default(), true),
+            }
+            offsets.push(end);
+        }
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let lists = ListArray::try_new(Arc::clone(&item), offsets, Arc::new(BooleanArray::new(bits.finish(), None)), None)?;
+        Ok(RecordBatch::try_new(schema, vec![Arc::new(paths.finish()), Arc::new(lists)])?)
+    }))
+}
+
+/// The live files that have a deletion vector.
+fn with_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Vec<WithVector>> {
     let leaves = super::Leaves::default();
-    let with_vectors = snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, true), cancel, {
+    let found = snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, true), cancel, {
         let snapshot = snapshot.clone();
         move |files| {
             if files.dv.is_none() {
@@ -47,40 +110,65 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
             Ok(rows.collect())
         }
     })?;
-    let found = with_vectors.collect::<Result<Vec<_>>>()?.concat();
+    Ok(found.collect::<Result<Vec<_>>>()?.concat())
+}
+
+/// Loads vectors on the pool, those of some files at a time, and makes a batch of each lot.
+fn by_chunk(
+    snapshot: &Snapshot,
+    schema: &SchemaRef,
+    found: Vec<WithVector>,
+    cancel: &Cancel,
+    batch: impl Fn(&Snapshot, SchemaRef, &[WithVector], Vec<Arc<dv::DeletionVector>>) -> Result<RecordBatch> + Send + Sync + 'static,
+) -> Batches {
     let progress = Progress::default();
     progress.expect(found.len() as u64);
     let chunks: Vec<Vec<_>> = found.chunks(TOGETHER).map(<[_]>::to_vec).collect();
-    let (context, out, done) = (snapshot.clone(), Arc::clone(&schema), progress.clone());
+    let (context, out, done, batch) = (snapshot.clone(), Arc::clone(schema), progress.clone(), Arc::new(batch));
     let jobs = chunks.into_iter().map(move |chunk| {
-        let (snapshot, schema, item, done) = (context.clone(), Arc::clone(&out), Arc::clone(&item), done.clone());
+        let (snapshot, schema, done, batch) = (context.clone(), Arc::clone(&out), done.clone(), Arc::clone(&batch));
         Box::new(std::iter::once_with(move || {
             let descriptors: Vec<_> = chunk.iter().map(|(_, descriptor, _)| descriptor.clone()).collect();
             let vectors = dv::load_all(&descriptors, |path| vector_file(snapshot.stores(), path))?;
-            let root = snapshot.stores().root().url();
-            let mut paths = StringBuilder::new();
-            let mut bits = BooleanBufferBuilder::new(0);
-            let mut offsets: Vec<i32> = vec![0];
-            for ((path, _, records), vector) in chunk.iter().zip(vectors) {
-                paths.append_value(uri(root, path)?);
-                let least = vector.positions().last().map_or(0, |last| last + 1);
-                let fits = |length: u64| i32::try_from(bits.len() as u64 + length).ok().map(|end| (length, end));
-                let (length, end) = fits(least.max(*records))
-                    .or_else(|| fits(least))
-                    .ok_or_else(|| Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {least}, too far for a selection vector")))?;
-                match vector.keep(0..length) {
-                    Some(keep) => bits.append_buffer(&keep),
-                    None => bits.append_n(usize::try_from(length).unwrap_or_default(), true),
-                }
-                offsets.push(end);
-            }
+            let made = batch(&snapshot, schema, &chunk, vectors);
             done.advance(chunk.len() as u64);
-            let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-            let lists = ListArray::try_new(item, offsets, Arc::new(BooleanArray::new(bits.finish(), None)), None)?;
-            Ok(RecordBatch::try_new(schema, vec![Arc::new(paths.finish()), Arc::new(lists)])?)
+            made
         })) as Source<RecordBatch>
     });
-    Ok(Batches { schema, batches: Box::new(lanes(jobs, IN_FLIGHT.max(parallelism() + 1), 1, cancel)), progress })
+    Batches { schema: Arc::clone(schema), batches: Box::new(lanes(jobs, IN_FLIGHT.max(parallelism() + 1), 1, cancel)), progress }
+}
+
+/// A path of the log, for readers that open files themselves: refused where it leads out of the table's stores.
+///
+/// # Errors
+/// As the core's own reader when it opens the file.
+pub fn checked<'a>(snapshot: &Snapshot, path: &'a str) -> Result<&'a str> {
+    snapshot.stores().file(&crate::protocol::data_path::canonical(path)?, None)?;
+    Ok(path)
+}
+
+/// Whether every live file has the columns' physical names at the very ids by which column mapping mode `id` finds them, so
+/// that a reader which only knows names finds the same. Costs one footer a file.
+///
+/// # Errors
+/// What reading the log and the files meets.
+pub fn ids_agree(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+    let plan = plan(snapshot, None, cancel)?;
+    let partition = &snapshot.metadata().partition_columns;
+    let fields: Arc<Vec<_>> = Arc::new(snapshot.schema().fields.iter().filter(|field| !partition.contains(&field.name)).cloned().collect());
+    let mut files = Vec::new();
+    for (batch, _) in &plan.batches {
+        for row in 0..batch.files.len() {
+            let size = batch.files.size.is_valid(row).then(|| u64::try_from(batch.files.size.value(row)).ok()).flatten();
+            files.push(snapshot.stores().file(&crate::protocol::data_path::canonical(batch.files.path.value(row))?, size)?);
+        }
+    }
+    let stop = cancel.clone();
+    let agree = map_all(files, move |file| {
+        stop.check()?;
+        names_have_ids(&file, &fields)
+    })?;
+    Ok(agree.into_iter().all(|agrees| agrees))
 }
 
 /// The URL, or for a local file the path, of a path in the log.

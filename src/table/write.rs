@@ -39,6 +39,7 @@ use crate::protocol::properties;
 use crate::protocol::schema::{StructField, StructType, TextLayout};
 use crate::protocol::table::{self, Context};
 use crate::snapshot::Snapshot;
+use crate::write::adopt;
 use crate::write::bindings::{self, Demands};
 use crate::write::cast::Columns;
 use crate::write::rules::Rules;
@@ -258,7 +259,7 @@ impl Write {
     /// was committed.
     pub fn run(self, bound: &Demands, rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<Done> {
         let rules = bound.rules(&self.demands, bindings::identities(&self.target.protocol, &self.target.schema)?)?;
-        let mut change = self.replaced(bound, cancel)?;
+        let change = self.replaced(bound, cancel)?;
         let mut orphans = Orphans::new(self.place.store());
         let request = self.target.request(rules, cancel)?;
         // The feed of vectors and of whole files follows from the log.
@@ -272,6 +273,72 @@ impl Write {
             orphans.add(&written.files);
             (written, Written::default())
         };
+        self.finish(bound, change, written, inserted, has_feed, orphans, cancel)
+    }
+
+    /// Commits what lies in a folder of the table, as the rows of the write, which another engine has cast, checked and written
+    /// there. What the folder holds beside is deleted; on an error all that it holds, unless nobody knows whether it was
+    /// committed.
+    ///
+    /// # Errors
+    /// As [`Write::run`] and [`adopt`](adopt::adopt); [`Error::Unsupported`] where the rows themselves are needed.
+    pub fn run_folder(self, bound: &Demands, folder: &str, cancel: &Cancel) -> Result<Done> {
+        let store = Arc::clone(self.place.store());
+        let mut orphans = Orphans::new(&store);
+        for object in adopt::everything(&store, folder, cancel)? {
+            orphans.add_path(&object.path);
+        }
+        let refused = |what: &str| Error::unsupported(format!("{what}, which needs its rows; write them through the core"));
+        if self.keys.is_some() {
+            return Err(refused("files of another engine cannot replace rows by keys"));
+        }
+        if !bindings::identities(&self.target.protocol, &self.target.schema)?.is_empty() {
+            return Err(refused("files of another engine cannot be given values of identity columns"));
+        }
+        let request = self.target.request(Rules::default(), cancel)?;
+        if request.materialize_partition_columns && !request.partition_columns.is_empty() {
+            return Err(refused("the table's files hold the partition columns, too"));
+        }
+        let change = self.replaced(bound, cancel)?;
+        if self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change) {
+            return Err(refused("the write replaces some rows of files of a table with a change data feed"));
+        }
+        let adopted = adopt::adopt(&store, &request, folder, cancel)?;
+        let written = Written { rows: adopted.files.iter().map(|file| file.num_records).sum(), files: adopted.files, identities: Vec::new() };
+        let done = self.finish(bound, change, written, Written::default(), false, orphans, cancel)?;
+        // What cannot be deleted is what vacuum is for.
+        let _ = store.delete_batch(&adopted.rest);
+        Ok(done)
+    }
+
+    /// Deletes all that a write left in a folder that no version names.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn abandon(&self, folder: &str, cancel: &Cancel) -> Result<()> {
+        let store = self.place.store();
+        let paths: Vec<String> = adopt::everything(store, folder, cancel)?.into_iter().map(|object| object.path).collect();
+        store.delete_batch(&paths)?.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Protocol and metadata of the table after the write.
+    #[must_use]
+    pub fn target(&self) -> (&Protocol, &Metadata) {
+        (&self.target.protocol, &self.target.metadata)
+    }
+
+    /// Ends what is replaced, once the new files are there, and commits.
+    #[allow(clippy::too_many_arguments)]
+    fn finish(
+        self,
+        bound: &Demands,
+        mut change: Change,
+        written: Written,
+        inserted: Written,
+        has_feed: bool,
+        mut orphans: Orphans,
+        cancel: &Cancel,
+    ) -> Result<Done> {
         if self.options.dynamic_partitions {
             self.end_partitions(&mut change, &written.files, cancel)?;
         }
@@ -282,6 +349,7 @@ impl Write {
             orphans.add(&deleted.files);
             changes.extend(deleted.files.into_iter().chain(inserted.files).map(change_file));
         }
+        let marks = self.marks(&change);
         let (mut kept, mut marked) = (Written::default(), Vec::new());
         match &self.place {
             Place::Table(snapshot) if marks => {

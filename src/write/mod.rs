@@ -11,6 +11,7 @@
 //! Protocol: "Add File and Remove File", "Data Files", "Per-file Statistics", "Partition Value Serialization".
 //! Cost: one pass; memory is [`WriteRequest::memory`] and what the slices in flight take.
 
+pub mod adopt;
 pub mod bindings;
 pub mod cast;
 pub mod curve;

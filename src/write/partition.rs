@@ -17,7 +17,8 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::expr::text::{datetime, number};
-use crate::protocol::partition_value::HIVE_NULL;
+use crate::protocol::calendar::Zone;
+use crate::protocol::partition_value::{self, HIVE_NULL};
 use crate::protocol::schema::{DataType, StructField, TextLayout};
 
 /// The values of a partition, in the order of the partition columns; `None` is null.
@@ -136,6 +137,16 @@ impl Partitions {
         }
         Ok((Some(UInt32Array::from(order)), runs))
     }
+}
+
+/// The text of a value, as the log has it; null where the log has no other way to say it. `zone` is where timestamps without an
+/// offset are read.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a text that the type cannot hold.
+pub fn canonical(text: Option<&str>, data_type: &DataType, zone: Zone) -> Result<Option<String>> {
+    let parsed = partition_value::parse(&std::iter::once(text).collect(), data_type, zone)?;
+    value(&cast(&parsed, &data_type.to_arrow(TextLayout::Plain))?, data_type, 0)
 }
 
 /// One value as the log has it.

@@ -1,0 +1,161 @@
+"""The first way of reading: a list of files compiled into the driver, over which Spark's own Parquet reader runs.
+
+`index.java` is compiled by Spark's own compiler, Janino, so nothing is installed. Files are neither listed nor looked
+at;
+their partition values come from the log. When Spark has pushed the user's filters down it asks the index, which asks
+the
+core. The classes are internal to Spark; where they are not as expected, the second way reads the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import DeltaError
+from deltafast.spark.columns import array_of, field_of, spark_schema
+from deltafast.spark.session import spill
+from deltafast.spark.snapshot import VECTOR
+
+if TYPE_CHECKING:
+    from deltafast.spark.session import Session
+    from deltafast.spark.snapshot import Listing, Version
+
+__all__ = ["IndexUnavailableError", "scan"]
+
+#: The compiled class, by the Java it was compiled in.
+_COMPILED: dict[int, Any] = {}
+
+
+class IndexUnavailableError(DeltaError):
+    """This Spark cannot take the index."""
+
+
+class _Prune:
+    """What Spark's planner calls."""
+
+    def __init__(self, version: Version, paths: Any) -> None:
+        self._version, self._paths = version, paths
+
+    def apply(self, filters: str) -> str:
+        """Say which files matter; whatever goes wrong, all of them do."""
+        try:
+            return self._version.verdict(self._paths, filters)
+        except Exception:  # noqa: BLE001 - an error in Java's thread would end the user's query for nothing
+            return ""
+
+    class Java:
+        """The interface, as py4j wants to be told."""
+
+        implements = ["java.util.function.Function"]  # noqa: RUF012
+
+
+def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
+    """A frame of physical columns and constants, deleted rows left out.
+
+    Args:
+        version: The version.
+        listing: Its files.
+        data: The columns of its files, in Delta's JSON.
+
+    Raises:
+        IndexUnavailableError: This Spark has not the classes that are needed.
+    """
+    from pyspark.sql import DataFrame
+
+    session = version.session
+    spark, jvm = session.spark, session.jvm
+    java = spark._jsparkSession
+
+    def schema(fields: list[dict[str, Any]]) -> Any:
+        return java.parseDataType(spark_schema(fields).json())
+
+    try:
+        kind = _compiled(session)
+        names = ["path", "size", "time", "ended", *(field["name"] for field in listing.constants)]
+        constants = schema(listing.constants)
+        with spill(listing.files.select(names)) as file:
+            arguments = spark._sc._gateway.new_array(jvm.java.lang.Object, 5)
+            arguments[0] = version.place.hadoop
+            arguments[1] = str(version.number)
+            arguments[2] = constants
+            arguments[3] = file
+            arguments[4] = java.sessionState().newHadoopConf()
+            index = kind.getConstructors()[0].newInstance(arguments)
+        if len(listing.files):
+            from pyspark import java_gateway
+
+            cast("Any", java_gateway).ensure_callback_server_started(spark._sc._gateway)
+            index.setPrune(_Prune(version, listing.files.column("path").combine_chunks()))
+        formats = jvm.org.apache.spark.sql.execution.datasources
+        relation = formats.HadoopFsRelation(
+            index,
+            constants,
+            schema(data),
+            jvm.scala.Option.empty(),
+            formats.parquet.ParquetFileFormat(),
+            jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()),
+            java,
+        )
+        frame = DataFrame(java.baseRelationToDataFrame(relation), spark)
+    except IndexUnavailableError:
+        raise
+    except Exception as error:
+        message = f"this Spark does not take deltafast's list of files ({_short(error)})"
+        raise IndexUnavailableError(message) from error
+    if listing.vectors is None:
+        return frame
+    return without_deleted(frame, _small(session, kind, listing.vectors))
+
+
+def without_deleted(frame: Any, vectors: Any) -> Any:
+    """The rows that the bitmaps of `vectors` (`vector`, `words`) do not have, by their place in the file."""
+    from pyspark.sql import functions
+
+    joined = frame.join(functions.broadcast(vectors), functions.col(VECTOR) == functions.col("vector"), "left")
+    return joined.where(kept("_metadata.row_index", "words"))
+
+
+def kept(row: str, words: str) -> Any:
+    """Whether a row's bit is not set; beyond the last word, or without words, nothing is deleted."""
+    from pyspark.sql import functions
+
+    # `get` gives null where an index would be an error under ANSI.
+    word = f"get({words}, cast(shiftright({row}, 6) as int))"
+    return functions.expr(f"coalesce(getbit({word}, cast({row} & 63 as int)), 0) = 0")
+
+
+def _compiled(session: Session) -> Any:
+    key = id(session.spark._sc._gateway)
+    if key not in _COMPILED:
+        jvm = session.jvm
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+        try:
+            compiler.cook(Path(__file__).with_name("index.java").read_text(encoding="utf-8"))
+        except Exception as error:
+            message = f"this Spark cannot compile deltafast's list of files ({_short(error)})"
+            raise IndexUnavailableError(message) from error
+        _COMPILED[key] = compiler.getClassLoader().loadClass("deltafast.DeltafastFileIndex")
+    return _COMPILED[key]
+
+
+def _small(session: Session, kind: Any, table: Any) -> Any:
+    """A table as a frame whose rows are in the plan, so that no job is needed to look at it."""
+    from pyspark.sql import DataFrame
+
+    fields = [field_of("vector", "integer"), field_of("words", array_of("long"))]
+    jvm, java = session.jvm, session.spark._jsparkSession
+    frame = next(method for method in kind.getMethods() if method.getName() == "frame")
+    with spill(table) as file:
+        arguments = session.spark._sc._gateway.new_array(jvm.java.lang.Object, 3)
+        arguments[0], arguments[2] = java, file
+        arguments[1] = java.parseDataType(spark_schema(fields).json())
+        return DataFrame(frame.invoke(None, arguments), session.spark)
+
+
+def _short(error: Exception) -> str:
+    """The first line of an error of Java."""
+    cause: Any = getattr(error, "java_exception", None)
+    text = str(cause.toString()) if cause is not None else str(error)
+    return text.strip().splitlines()[0][:300] if text.strip() else type(error).__name__

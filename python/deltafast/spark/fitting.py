@@ -1,0 +1,233 @@
+"""Rows of a frame -> rows as the table's files have them: found by name, cast, filled, computed, checked, named.
+
+Everything is an expression of Spark's, so its optimiser and its executors do the work. A row that breaks a rule raises
+where
+it is written, and nothing is committed then.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError
+from deltafast.expr.lexer import spark_text
+from deltafast.spark.columns import Columns, field_of, plain_type, quoted, spark_schema, spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast.spark.session import Session
+
+__all__ = ["BROKEN", "fitted"]
+
+#: Begins what a broken rule says, so that it is known again in Spark's error.
+BROKEN = "deltafast: the rows break"
+
+_FIELD_ID = "delta.columnMapping.id"
+
+
+def fitted(
+    session: Session, frame: Any, target: dict[str, Any], demands: dict[str, Any], predicate: str | None
+) -> tuple[Any, list[str]]:
+    """Rows as files of the table have them.
+
+    Args:
+        session: The session.
+        frame: The rows.
+        target: The table's `schema` (parsed), `partition` columns and whether it is `mapped`.
+        demands: Checks, generated columns and defaults, as the core says them.
+        predicate: What rows must match that replace others.
+
+    Returns:
+        The frame, and the names of the partition columns in it, which hold text as the log has it.
+
+    Raises:
+        SchemaMismatchError: A column is of a type that the table's has no room for.
+        DeltaProtocolError: A column's values can only be made by the core.
+    """
+    from pyspark.sql import functions
+
+    columns = Columns(target["schema"], target["partition"], is_mapped=target["mapped"])
+    known = {field["name"] for field in columns.fields}
+    given = _by_name(frame)
+    made = {value["name"]: spark_text(value["sql"], known) for value in demands["generated"]}
+    defaults = {value["name"]: value["sql"] for value in demands["defaults"]}
+    first: list[Any] = []
+    for field in columns.fields:
+        name, of = field["name"], plain_type(field["type"])
+        if "delta.identity.start" in field.get("metadata", {}):
+            message = f"the values of the identity column {name!r} are made by the core: write with writer='driver'"
+            raise DeltaProtocolError(message, feature="identityColumns", column=name)
+        if (source := given.get(name.lower())) is not None:
+            column = _cast(
+                session, functions.col(quoted(source["name"])), plain_type(source["type"]), of, name, functions
+            )
+        elif name in defaults:
+            column = functions.expr(defaults[name]).cast(spark_type(of))
+        else:
+            column = functions.lit(None).cast(spark_type(of)) if of != "void" else functions.lit(None)
+        first.append(column.alias(name))
+    rows = frame.select(*first)
+    checks = [(check["name"], spark_text(check["sql"], known)) for check in demands["checks"]]
+    for name, sql in made.items():
+        of = next(plain_type(field["type"]) for field in columns.fields if field["name"] == name)
+        if name.lower() in given:
+            value = f"cast(({sql}) as {spark_type(of).simpleString()})"
+            checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {value}"))
+        else:
+            rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(of)))
+    checks += [(f"NOT NULL {'.'.join(path)}", _not_null(path)) for path in _required(columns.fields, [])]
+    if predicate is not None:
+        checks.append(("replaceWhere", predicate))
+    return _physical(_checked(rows, checks, columns, functions), columns, functions)
+
+
+def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
+    fields = json.loads(frame.schema.json())["fields"]
+    found: dict[str, dict[str, Any]] = {}
+    for field in fields:
+        if field["name"].lower() in found:
+            message = f"the data has two columns called {field['name']!r}, which differ in case at most"
+            raise InvalidArgumentError(message)
+        found[field["name"].lower()] = field
+    return found
+
+
+def _cast(  # noqa: C901 - a case a kind of type
+    session: Session, column: Any, source: Any, target: Any, name: str, functions: Any
+) -> Any:
+    """A column as one of another type; fields of structs are found by name, numbers that do not fit are errors."""
+    if source == target:
+        return column
+    match source, target:
+        case {"type": "struct"}, {"type": "struct"}:
+            inner = {field["name"].lower(): field for field in source["fields"]}
+            parts: list[Any] = []
+            for field in target["fields"]:
+                found, path = inner.get(field["name"].lower()), f"{name}.{field['name']}"
+                if found is None:
+                    part = functions.lit(None).cast(spark_type(field["type"]))
+                else:
+                    value = column.getField(found["name"])
+                    part = _cast(session, value, found["type"], field["type"], path, functions)
+                parts.append(part.alias(field["name"]))
+            return functions.when(column.isNotNull(), functions.struct(*parts))
+        case {"type": "array"}, {"type": "array"}:
+
+            def item(value: Any) -> Any:
+                return _cast(session, value, source["elementType"], target["elementType"], name, functions)
+
+            return functions.transform(column, item)
+        case {"type": "map"}, {"type": "map"}:
+
+            def key(value: Any, _: Any) -> Any:
+                return _cast(session, value, source["keyType"], target["keyType"], name, functions)
+
+            def value(_: Any, value: Any) -> Any:
+                return _cast(session, value, source["valueType"], target["valueType"], name, functions)
+
+            return functions.transform_values(functions.transform_keys(column, key), value)
+        case (str(), str()) if source == "void" or session.is_ansi:
+            return column.cast(spark_type(target))
+        case (str(), str()):
+            # Without ANSI a cast makes nulls of what does not fit, or other numbers.
+            message = f"the column {name!r} is {source} in the data and {target} in the table: cast it, or set "
+            message += "spark.sql.ansi.enabled"
+            raise SchemaMismatchError(message, column=name)
+        case _:
+            message = f"the column {name!r} is of another kind in the data than in the table"
+            raise SchemaMismatchError(message, column=name)
+
+
+def _required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[str]]:
+    """Paths of the fields that are NOT NULL, within structs too."""
+    out: list[list[str]] = []
+    for field in fields:
+        path = [*above, field["name"]]
+        if not field.get("nullable", True):
+            out.append(path)
+        if isinstance(field["type"], dict) and cast("Any", field["type"]).get("type") == "struct":
+            out += _required(cast("Any", field["type"])["fields"], path)
+    return out
+
+
+def _not_null(path: list[str]) -> str:
+    """A field must be there wherever the struct that holds it is."""
+    names = [".".join(quoted(part) for part in path[:length]) for length in range(1, len(path) + 1)]
+    return " or ".join([*(f"{name} is null" for name in names[:-1]), f"{names[-1]} is not null"])
+
+
+def _checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, functions: Any) -> Any:
+    """The same rows, of which one that breaks a check raises: null is as bad as false."""
+    if not checks:
+        return rows
+    first = columns.fields[0]["name"]
+    guarded: Any = None
+    for name, sql in checks:
+        text = functions.lit(f"{BROKEN} {name}: {sql}")
+        broken = ~functions.coalesce(functions.expr(sql), functions.lit(False))
+        error = functions.raise_error(text)
+        guarded = functions.when(broken, error) if guarded is None else guarded.when(broken, error)
+    # A column that is written cannot be left out by the optimiser, as a filter could be moved.
+    return rows.withColumn(first, guarded.otherwise(functions.col(quoted(first))))
+
+
+def _physical(rows: Any, columns: Columns, functions: Any) -> tuple[Any, list[str]]:
+    """Names and ids of files, and partition columns as text."""
+    out: list[Any] = []
+    for field in columns.fields:
+        if field["type"] == "void":
+            continue
+        column = functions.col(quoted(field["name"]))
+        if field in columns.partition:
+            out.append(_as_text(column, field, functions).alias(columns.name(field)))
+        else:
+            physical = columns.physical([field])[0]
+            out.append(column.cast(spark_type(physical["type"])).alias(columns.name(field)))
+    frame = rows.select(*out)
+    names = [columns.name(field) for field in columns.partition]
+    if columns.is_mapped:
+        fields = [
+            field_of(columns.name(field), "string") if field in columns.partition else _with_ids(field, columns)
+            for field in columns.fields
+            if field["type"] != "void"
+        ]
+        frame = frame.to(spark_schema(fields))
+    return frame, names
+
+
+def _with_ids(field: dict[str, Any], columns: Columns) -> dict[str, Any]:
+    number = field.get("metadata", {}).get(_FIELD_ID)
+    metadata = {} if number is None else {"parquet.field.id": number}
+    return field_of(columns.name(field), _type_with_ids(field["type"], columns), metadata)
+
+
+def _type_with_ids(of: Any, columns: Columns) -> Any:
+    match of:
+        case {"type": "struct"}:
+            return {"type": "struct", "fields": [_with_ids(f, columns) for f in of["fields"] if f["type"] != "void"]}
+        case {"type": "array"}:
+            return of | {"elementType": _type_with_ids(of["elementType"], columns), "containsNull": True}
+        case {"type": "map"}:
+            parts = {key: _type_with_ids(of[key], columns) for key in ("keyType", "valueType")}
+            return of | parts | {"valueContainsNull": True}
+        case _:
+            return of
+
+
+def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
+    """A partition value as text that its type can be read from again, whatever the session's zone."""
+    of = field["type"]
+    if of == "binary":
+        message = (
+            f"a binary partition column ({field['name']}) can only be written by the core: write with writer='driver'"
+        )
+        raise DeltaProtocolError(message, column=field["name"])
+    if of != "timestamp":
+        return column.cast("string")
+    seconds = functions.unix_micros(column).cast("decimal(20,0)") / functions.lit(1_000_000).cast("decimal(7,0)")
+    zero = functions.lit(0)
+    epoch = functions.expr("timestamp_ntz'1970-01-01 00:00:00'")
+    moment = epoch + functions.make_dt_interval(zero, zero, zero, seconds.cast("decimal(18,6)"))
+    return functions.concat(moment.cast("string"), functions.lit("Z"))

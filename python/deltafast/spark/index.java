@@ -1,0 +1,261 @@
+package deltafast;
+
+import java.io.FileInputStream;
+import java.io.InputStream;
+import java.net.URI;
+import java.net.URLDecoder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.arrow.memory.RootAllocator;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BasePredicate;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The files of one version of a table, as Spark's planner asks for them. It lives in the driver only.
+ *
+ * The files come as an Arrow stream: path in the log, size, time, whether the newest version has it no more, then the values
+ * of the partition columns, typed. Filters on these are evaluated here, exactly, since Spark drops them; other filters are
+ * sent to the core as SQL, which answers with one character a file.
+ */
+public class DeltafastFileIndex implements FileIndex {
+  private static final long BLOCK = 134217728L;
+  private final String root;
+  private final String version;
+  private final StructType partition;
+  private final FileStatus[] files;
+  private final boolean[] ended;
+  private final InternalRow[] values;
+  private final long size;
+  private final Configuration configuration;
+  private java.util.function.Function prune;
+
+  public DeltafastFileIndex(String root, String version, StructType partition, String stream, Configuration configuration) {
+    this.root = root;
+    this.version = version;
+    this.partition = partition;
+    this.configuration = configuration;
+    List rows = rows(stream);
+    files = new FileStatus[rows.size()];
+    ended = new boolean[files.length];
+    values = new InternalRow[files.length];
+    long total = 0;
+    for (int i = 0; i < files.length; i++) {
+      InternalRow row = (InternalRow) rows.get(i);
+      long length = row.getLong(1);
+      total += length;
+      files[i] = new FileStatus(length, false, 1, BLOCK, row.getLong(2), place(root, row.getUTF8String(0).toString()));
+      ended[i] = row.getBoolean(3);
+      Object[] of = new Object[partition.length()];
+      for (int j = 0; j < of.length; j++) {
+        of[j] = row.isNullAt(4 + j) ? null : row.get(4 + j, partition.fields()[j].dataType());
+      }
+      values[i] = new GenericInternalRow(of);
+    }
+    size = total;
+  }
+
+  /** Who tells by statistics which files matter. */
+  public void setPrune(java.util.function.Function prune) {
+    this.prune = prune;
+  }
+
+  /** Reads the rows of an Arrow stream out of a file. */
+  static List rows(String file) {
+    ArrayList out = new ArrayList();
+    try {
+      InputStream in = new FileInputStream(file);
+      RootAllocator allocator = new RootAllocator(Long.MAX_VALUE);
+      ArrowStreamReader reader = new ArrowStreamReader(in, allocator);
+      try {
+        VectorSchemaRoot batch = reader.getVectorSchemaRoot();
+        while (reader.loadNextBatch()) {
+          List vectors = batch.getFieldVectors();
+          ColumnVector[] columns = new ColumnVector[vectors.size()];
+          for (int i = 0; i < columns.length; i++) {
+            columns[i] = new ArrowColumnVector((FieldVector) vectors.get(i));
+          }
+          Iterator it = new ColumnarBatch(columns, batch.getRowCount()).rowIterator();
+          while (it.hasNext()) {
+            out.add(((InternalRow) it.next()).copy());
+          }
+        }
+      } finally {
+        reader.close();
+        allocator.close();
+        in.close();
+      }
+    } catch (java.io.IOException error) {
+      throw new RuntimeException("the list of files cannot be read: " + error.getMessage(), error);
+    }
+    return out;
+  }
+
+  /** A small table out of an Arrow stream in a file. */
+  public static Object frame(Object session, StructType schema, String file) {
+    scala.collection.immutable.Seq output = DataTypeUtils.toAttributes(schema);
+    scala.collection.immutable.Seq rows = CollectionConverters.asScala(rows(file)).toSeq();
+    LocalRelation plan = new LocalRelation(output, rows, false, scala.Option.empty());
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) session, plan);
+  }
+
+  /** Where a file is whose path in the log is `path`, which is URI-encoded. */
+  static Path place(String root, String path) {
+    try {
+      String decoded = URLDecoder.decode(path.replace("+", "%2B"), "UTF-8");
+      if (path.startsWith("/")) {
+        return new Path(decoded);
+      }
+      if (path.matches("[A-Za-z][A-Za-z0-9+.-]*:/.*")) {
+        return new Path(new URI(path));
+      }
+      return new Path(root + "/" + decoded);
+    } catch (Exception error) {
+      throw new RuntimeException("the log names a file by a path that is none: " + path, error);
+    }
+  }
+
+  /** Two, so that nothing is ever written below them: INSERT into a relation with one root writes files that no log names. */
+  public scala.collection.immutable.Seq rootPaths() {
+    ArrayList paths = new ArrayList();
+    paths.add(new Path(root));
+    paths.add(new Path(root + "/_delta_log"));
+    return CollectionConverters.asScala(paths).toSeq();
+  }
+
+  public String[] inputFiles() {
+    String[] out = new String[files.length];
+    for (int i = 0; i < out.length; i++) {
+      out[i] = files[i].getPath().toUri().toString();
+    }
+    return out;
+  }
+
+  public void refresh() {}
+
+  public long sizeInBytes() {
+    return size;
+  }
+
+  public StructType partitionSchema() {
+    return partition;
+  }
+
+  public boolean equals(Object other) {
+    return this == other;
+  }
+
+  public int hashCode() {
+    return System.identityHashCode(this);
+  }
+
+  public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+    boolean[] keep = new boolean[files.length];
+    Arrays.fill(keep, true);
+    Object[] exact = CollectionConverters.asJava(partitionFilters).toArray();
+    for (int k = 0; k < exact.length; k++) {
+      byPartition((Expression) exact[k], keep);
+    }
+    byStatistics(CollectionConverters.asJava(partitionFilters).toArray(), CollectionConverters.asJava(dataFilters).toArray(), keep);
+    LinkedHashMap groups = new LinkedHashMap();
+    for (int i = 0; i < files.length; i++) {
+      if (keep[i]) {
+        if (ended[i]) {
+          check(files[i].getPath());
+        }
+        ArrayList group = (ArrayList) groups.get(values[i]);
+        if (group == null) {
+          group = new ArrayList();
+          groups.put(values[i], group);
+        }
+        group.add(new FileStatusWithMetadata(files[i], scala.collection.immutable.Map$.MODULE$.empty()));
+      }
+    }
+    ArrayList out = new ArrayList();
+    for (Iterator it = groups.entrySet().iterator(); it.hasNext();) {
+      Map.Entry group = (Map.Entry) it.next();
+      out.add(new PartitionDirectory((InternalRow) group.getKey(), CollectionConverters.asScala((List) group.getValue()).toSeq()));
+    }
+    return CollectionConverters.asScala(out).toSeq();
+  }
+
+  private void byPartition(Expression filter, boolean[] keep) {
+    scala.collection.immutable.Seq references = filter.references().toSeq();
+    Object[] attributes = CollectionConverters.asJava(references).toArray();
+    int[] places = new int[attributes.length];
+    for (int j = 0; j < places.length; j++) {
+      places[j] = partition.fieldIndex(((Attribute) attributes[j]).name());
+    }
+    BasePredicate predicate = Predicate$.MODULE$.create(filter, references);
+    for (int i = 0; i < files.length; i++) {
+      if (keep[i]) {
+        Object[] row = new Object[places.length];
+        for (int j = 0; j < row.length; j++) {
+          row[j] = values[i].get(places[j], partition.fields()[places[j]].dataType());
+        }
+        keep[i] = predicate.eval(new GenericInternalRow(row));
+      }
+    }
+  }
+
+  private void byStatistics(Object[] partitionFilters, Object[] dataFilters, boolean[] keep) {
+    if (prune == null || dataFilters.length == 0) {
+      return;
+    }
+    StringBuilder text = new StringBuilder();
+    for (int k = 0; k < dataFilters.length; k++) {
+      try {
+        String sql = ((Expression) dataFilters[k]).sql();
+        text.append(sql.length()).append(':').append(sql);
+      } catch (RuntimeException error) {
+        // It has no SQL, so the core cannot judge it; files are kept.
+      }
+    }
+    String answer = (String) prune.apply(text.toString());
+    for (int i = 0; i < keep.length && answer.length() == keep.length; i++) {
+      keep[i] = keep[i] && answer.charAt(i) != '0';
+    }
+  }
+
+  /** Only files that newer versions have no more can be missing without anybody's fault. */
+  private void check(Path path) {
+    try {
+      if (path.getFileSystem(configuration).exists(path)) {
+        return;
+      }
+    } catch (java.io.IOException error) {
+      // Reading it will say what is wrong.
+      return;
+    }
+    throw new RuntimeException("version " + version + " of the Delta table at " + root + " cannot be read any more: its data file " + path
+        + " is gone, as a vacuum has it; read a newer version");
+  }
+
+  public String toString() {
+    return "deltafast[" + root + ", version " + version + "]";
+  }
+}

@@ -1,0 +1,131 @@
+"""The Spark session: what kind it is, what it is set to, and where it keeps its credentials.
+
+Nothing here imports PySpark before somebody hands over a session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    import pyarrow as pa
+
+__all__ = ["Session", "quiet", "spill"]
+
+_OLDEST = (4, 0)
+
+
+class Session:
+    """A session that was looked at.
+
+    Args:
+        spark: A `SparkSession`, classic or Connect.
+
+    Raises:
+        InvalidArgumentError: It is none, it was stopped, or its PySpark is too old.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        kind = cast("type[Any]", type(spark))
+        if kind.__name__ != "SparkSession" or not kind.__module__.startswith("pyspark.sql"):
+            message = f"spark must be a SparkSession of PySpark 4, not a {kind.__name__}"
+            raise InvalidArgumentError(message)
+        import pyspark
+
+        found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+        if found < _OLDEST:
+            message = f"deltafast needs PySpark 4.0 to 4.3, not {pyspark.__version__}: pip install 'pyspark>=4.0,<4.4'"
+            raise InvalidArgumentError(message)
+        self.spark = spark
+        #: Whether it is a client of Spark Connect, which has no Java objects.
+        self.is_connect = kind.__module__.startswith("pyspark.sql.connect")
+        if not self.is_connect and (spark._sc._jsc is None or spark._sc._jsc.sc().isStopped()):
+            message = "the Spark session was stopped; start another one"
+            raise InvalidArgumentError(message)
+
+    @property
+    def jvm(self) -> Any:
+        """The driver's Java."""
+        return self.spark._jvm
+
+    @property
+    def zone(self) -> str:
+        """The session's time zone."""
+        return str(self.conf("spark.sql.session.timeZone", "UTC"))
+
+    @property
+    def is_ansi(self) -> bool:
+        """Whether expressions follow ANSI SQL."""
+        return self.conf("spark.sql.ansi.enabled", "true") == "true"
+
+    def conf(self, key: str, default: str | None = None) -> str | None:
+        """A setting of the session."""
+        return self.spark.conf.get(key, default)
+
+    @contextmanager
+    def set(self, settings: dict[str, str]) -> Generator[None]:
+        """Set some of the session's settings for a while."""
+        before = {key: self.conf(key) for key in settings}
+        try:
+            for key, value in settings.items():
+                self.spark.conf.set(key, value)
+            yield
+        finally:
+            for key, value in before.items():
+                if value is None:
+                    self.spark.conf.unset(key)
+                else:
+                    self.spark.conf.set(key, value)
+
+    def hadoop(self, prefix: str) -> dict[str, str]:
+        """The settings of Hadoop's file systems that begin with `prefix`."""
+        found: dict[str, str] = {}
+        if not self.is_connect:
+            there = self.spark._jsc.hadoopConfiguration().getPropsWithPrefix(prefix)
+            found = {prefix + str(key): str(value) for key, value in dict(there).items()}
+        marked = f"spark.hadoop.{prefix}"
+        everything: Any = self.spark.conf.getAll
+        everything = everything() if callable(everything) else everything
+        found |= {key[len("spark.hadoop.") :]: value for key, value in everything.items() if key.startswith(marked)}
+        return found
+
+    def frame(self, table: pa.Table, schema: Any = None) -> Any:
+        """A small table as a data frame; without its schema timestamps without a zone would be taken for instants."""
+        with quiet():
+            return self.spark.createDataFrame(table, schema=schema)
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Do not hear what PySpark thinks of the version of pandas, which is not used here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+@contextmanager
+def spill(table: pa.Table) -> Generator[str]:
+    """A table as an Arrow stream in a file, which Java reads without a call for each of its rows.
+
+    Yields:
+        The file's path. The driver's Java runs on the machine of its Python.
+    """
+    import pyarrow as pa
+
+    handle, name = tempfile.mkstemp(prefix="deltafast-", suffix=".arrows")
+    try:
+        with os.fdopen(handle, "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        yield name
+    finally:
+        Path(name).unlink(missing_ok=True)

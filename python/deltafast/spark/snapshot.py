@@ -1,0 +1,206 @@
+"""One version of a table as the ways of reading need it: its columns, its files in one block, which of them matter."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError
+from deltafast.reader import RecordBatchReader
+from deltafast.spark.columns import Columns, field_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltafast.spark.session import Session
+    from deltafast.spark.storage import Place
+    from deltafast.table import DeltaTable
+
+__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version"]
+
+#: Columns that hold one value for all rows of a file, beside the partition columns.
+VECTOR = "__deltafast_vector"
+BASE_ROW_ID = "__deltafast_base_row_id"
+COMMIT_VERSION = "__deltafast_commit_version"
+
+_MATERIALIZED = {
+    "row_id": ("delta.rowTracking.materializedRowIdColumnName", BASE_ROW_ID),
+    "row_commit_version": ("delta.rowTracking.materializedRowCommitVersionColumnName", COMMIT_VERSION),
+}
+
+
+class Listing(NamedTuple):
+    """The files that are read."""
+
+    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, then the constants.
+    files: pa.Table
+    #: The constants: fields in Delta's JSON, by the names that they have in `files`.
+    constants: list[dict[str, Any]]
+    #: Deleted rows by file: `vector` (its number in the constants) and `words`; None where no file has any.
+    vectors: pa.Table | None
+
+
+class Version:
+    """One version of a table.
+
+    Args:
+        session: The session that reads it.
+        place: Where it is.
+        table: A handle on it.
+        is_past: Whether it was asked for by its number or time, so that newer versions may have ended its files.
+    """
+
+    def __init__(self, session: Session, place: Place, table: DeltaTable, *, is_past: bool = False) -> None:
+        self.session, self.place, self._is_past = session, place, is_past
+        self.snapshot = table._snapshot
+        metadata = table.metadata()
+        schema = json.loads(json.loads(self.snapshot.metadata_json())["schemaString"])
+        protocol = table.protocol()
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        mapping = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+        # A property counts only where the protocol has its feature.
+        reads_mapping = protocol.min_reader_version == 2 or "columnMapping" in features  # noqa: PLR2004
+        self.mapping = mapping if reads_mapping else "none"
+        self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
+        self.properties = metadata.configuration
+        self.tracks_rows = "rowTracking" in features
+        self._verdicts: dict[str, str] = {}
+
+    @property
+    def number(self) -> int:
+        """Its version number."""
+        return self.snapshot.version
+
+    def materialized(self, name: str) -> tuple[str | None, str]:
+        """The column of files that holds row ids or commit versions of rows that moved, and the constant behind it.
+
+        Raises:
+            InvalidArgumentError: There is no such column.
+            DeltaProtocolError: The table does not track rows.
+        """
+        if name not in _MATERIALIZED:
+            message = f"there is no metadata column {name!r}; there are {', '.join(_MATERIALIZED)}"
+            raise InvalidArgumentError(message)
+        if not self.tracks_rows:
+            message = f"{name} needs a table with the feature rowTracking; {self.place.uri} has it not"
+            raise DeltaProtocolError(message, feature="rowTracking")
+        key, constant = _MATERIALIZED[name]
+        return self.properties.get(key), constant
+
+    def listing(self, predicate: str | None, wanted: tuple[str, ...] = ()) -> Listing:
+        """The files, all that Java has to know of them in one block.
+
+        Args:
+            predicate: A bound tree; files that cannot match are left out.
+            wanted: Metadata columns that are asked for.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        # What leads out of the table's store is refused before Spark gets to open it.
+        RecordBatchReader(self.snapshot.file_uris(None, as_in_log=True)).read_all()
+        names = ["path", "size_bytes", "modification_time", "partition", "deletion_vector"]
+        names += ["base_row_id", "default_row_commit_version"] if wanted else []
+        found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate)).read_all()
+        paths = found.column("path").combine_chunks()
+        newest = self.snapshot.update() if self._is_past else self.snapshot
+        if newest.version == self.number:
+            is_ended = pa.repeat(pa.scalar(value=False), len(paths))
+        else:
+            live = RecordBatchReader(newest.file_uris(None, as_in_log=True)).read_all().column("uri").combine_chunks()
+            is_ended = compute.invert(compute.is_in(paths, live))
+        data: dict[str, Any] = {
+            "path": paths,
+            "size": compute.coalesce(found.column("size_bytes"), 0),
+            "time": compute.coalesce(found.column("modification_time"), 0),
+            "ended": is_ended,
+        }
+        constants: list[dict[str, Any]] = []
+        for field in self.columns.partition:
+            values = compute.struct_field(found.column("partition").combine_chunks(), field["name"])
+            data[self.columns.name(field)] = values
+            constants += self.columns.physical([field])
+        vectors = self._vectors(found, paths, data, constants)
+        for name, column in ((BASE_ROW_ID, "base_row_id"), (COMMIT_VERSION, "default_row_commit_version")):
+            if wanted:
+                data[name] = found.column(column)
+                constants.append(field_of(name, "long"))
+        return Listing(pa.table(data), constants, vectors)
+
+    def _vectors(
+        self, found: pa.Table, paths: Any, data: dict[str, Any], constants: list[dict[str, Any]]
+    ) -> pa.Table | None:
+        """Number the files that have deletion vectors, and say which rows these delete."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        marked = compute.is_valid(found.column("deletion_vector").combine_chunks())
+        if not compute.any(marked).as_py():
+            return None
+        words = RecordBatchReader(self.snapshot.deletion_vectors(as_bitmaps=True)).read_all()
+        number = compute.index_in(paths, words.column("path").combine_chunks())
+        if compute.any(compute.and_(marked, compute.is_null(number))).as_py():
+            message = f"some deletion vectors of {self.place.uri} at version {self.number} were not found"
+            raise DeltaError(message)
+        data[VECTOR] = compute.if_else(marked, number, None)
+        constants.append(field_of(VECTOR, "integer"))
+        columns: Any = {"vector": pa.array(range(len(words)), pa.int32()), "words": words.column("words")}
+        return pa.table(columns)
+
+    # --- pruning, called back by Spark's planner -------------------------------------------------
+
+    def verdict(self, paths: Any, filters: str) -> str:
+        """Which files may hold matching rows.
+
+        Args:
+            paths: The files, as in the log.
+            filters: Spark SQL over physical names, each with its length in front: `5:a = 1`. Those that the core cannot
+                judge keep every file.
+
+        Returns:
+            A character for each file, `0` where it need not be read; nothing where all must be.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if filters not in self._verdicts:
+            trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
+            answer = ""
+            if trees:
+                from deltafast.expr.tree import Bound, joined
+
+                tree = Bound(joined("and", trees), ansi=self.session.is_ansi, zone=self.session.zone).to_json()
+                stream = self.snapshot.file_uris(tree, as_in_log=True)
+                kept = RecordBatchReader(stream).read_all().column("uri").combine_chunks()
+                mask: Any = cast("Any", pc).is_in(paths, kept)
+                digits = mask.cast(pa.uint8()).to_numpy(zero_copy_only=False) + ord("0")
+                answer = digits.astype("uint8").tobytes().decode("ascii")
+            self._verdicts[filters] = answer
+        return self._verdicts[filters]
+
+    def _bound(self, sql: str) -> Any:
+        from deltafast.expr import bind_predicate
+        from deltafast.expr.tree import Bound
+
+        fields = self.columns.physical(self.columns.fields)
+        try:
+            schema = {"type": "struct", "fields": fields}
+            tree = bind_predicate(sql, schema, zone=self.session.zone, ansi=self.session.is_ansi)
+        except DeltaError:
+            return None
+        return self.columns.logical_paths(Bound.from_json(tree).expr)
+
+
+_LENGTH = re.compile(r"(\d+):")
+
+
+def _split(filters: str) -> list[str]:
+    out: list[str] = []
+    at = 0
+    while match := _LENGTH.match(filters, at):
+        at = match.end() + int(match[1])
+        out.append(filters[match.end() : at])
+    return out

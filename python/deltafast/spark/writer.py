@@ -1,0 +1,291 @@
+"""`write`: the rows of a data frame -> a version of a table.
+
+The core settles what the table will be. Spark's own Parquet writer then writes into a folder of the table that nobody
+else
+knows; its committer sees to it that only one attempt of each task counts. The core reads the footers of what lies
+there and
+commits it. Until then no reader sees anything, and what fails is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltafast import _core
+from deltafast.convert import choices, names
+from deltafast.exceptions import CommitUnknownError, ConstraintViolatedError, InvalidArgumentError, TableNotFoundError
+from deltafast.expr.demands import bind_rows
+from deltafast.expr.render import to_spark_sql
+from deltafast.spark.columns import field_of, plain_type
+from deltafast.spark.fitting import BROKEN, fitted
+from deltafast.spark.session import Session
+from deltafast.spark.storage import place_of
+from deltafast.table import DeltaTable, _core_options
+from deltafast.transaction import CommitProperties, Transaction
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from deltafast.filters import Predicate
+    from deltafast.spark.storage import Place
+
+__all__ = ["write"]
+
+_MODES = ("error", "append", "overwrite", "ignore")
+#: delta-spark's options, in small letters.
+_OPTIONS = (
+    "mergeschema",
+    "overwriteschema",
+    "replacewhere",
+    "partitionoverwritemode",
+    "txnappid",
+    "txnversion",
+    "usermetadata",
+    "maxrecordsperfile",
+    "compression",
+)
+_CONF = "spark.databricks.delta."
+
+
+def write(
+    frame: Any,
+    path: str | os.PathLike[str],
+    mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+    partition_by: Sequence[str] | str | None = None,
+    replace_where: Predicate | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    cluster_by: Sequence[str] | str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    writer: Literal["jvm", "driver"] = "jvm",
+    storage_options: Mapping[str, str] | None = None,
+) -> int | None:
+    """Write a data frame to a table, which is made where there is none.
+
+    Columns are found by name without case. Values are cast to the table's types where Spark's ANSI rules allow it;
+    columns
+    that the frame lacks get their default, are computed where they are generated, else are null. NOT NULL, CHECK
+    constraints
+    and generated columns are enforced; when a row breaks one, the table stays as it was.
+
+    Args:
+        frame: The rows, of a classic or Connect session.
+        path: A path or URL (`s3a://`, `abfss://`, `gs://`).
+        mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the write.
+        partition_by: Partition columns of a new table.
+        replace_where: With mode overwrite, only rows for which it is true are replaced, and the rows must match it.
+        options: delta-spark's options by name: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
+        `partitionOverwriteMode`,
+            `txnAppId` with `txnVersion`, `userMetadata`, `maxRecordsPerFile`, `compression`.
+        cluster_by: Columns by which a new table is clustered; files are not laid out by them before OPTIMIZE.
+        name: Name of a new table.
+        description: Description of a new table.
+        configuration: Properties of a new table.
+        writer: `jvm`: the executors write. `driver`: the rows are collected by the driver for the core, which can make
+        the
+            values of identity columns, and the change files of a replacement; for results that are not large.
+        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over them.
+
+    Returns:
+        The version that was made; None where there was nothing to do: mode ignore, or a `txnVersion` that was written.
+
+    Raises:
+        InvalidArgumentError: The mode forbids it, or an argument is wrong.
+        SchemaMismatchError: The frame does not fit the schema.
+        ConstraintViolatedError: A row breaks a constraint.
+        DeltaProtocolError: The table needs what this writer cannot do; the message names it.
+        CommitFailedError: Another writer's commit came in between.
+        CommitUnknownError: Whether the commit was made cannot be found out.
+    """
+    session = Session(frame.sparkSession)
+    if mode not in _MODES or writer not in ("jvm", "driver"):
+        message = f"mode must be one of {', '.join(_MODES)} and writer jvm or driver, not {mode!r} and {writer!r}"
+        raise InvalidArgumentError(message)
+    given = _given(session, options)
+    place = place_of(session, path, storage_options)
+    if "replacewhere" in given:
+        if replace_where is not None:
+            message = "the rows that are replaced are given twice, as replace_where and as an option"
+            raise InvalidArgumentError(message)
+        replace_where = given["replacewhere"]
+    transaction = _transaction(given)
+    if transaction is not None and _is_done(place, transaction):
+        return None
+    commit = CommitProperties(
+        custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
+        app_transactions=None if transaction is None else [transaction],
+    )
+    settings = {
+        "mode": mode,
+        "partition_by": names(partition_by),
+        "cluster_by": names(cluster_by) or [],
+        "name": name,
+        "description": description,
+        "configuration": _defaults(session) | dict(configuration or {}),
+        "schema_mode": _schema_mode(given),
+        "has_predicate": replace_where is not None,
+        "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
+        and mode == "overwrite",
+        "choices": choices(commit),
+    }
+    if writer == "driver":
+        return _through_driver(session, frame, place, settings, replace_where)
+    plan = _core.TableWrite.plan(
+        place.uri,
+        json.dumps(settings),
+        actions="",
+        schema=json.dumps(_schema(frame)),
+        storage_options=place.options or None,
+        open_options=_core_options(session.zone, None, allow_foreign_paths=False),
+    )
+    return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given)
+
+
+def _by_executors(
+    session: Session,
+    frame: Any,
+    place: Place,
+    plan: _core.TableWrite,
+    replace_where: Predicate | None,
+    given: dict[str, Any],
+) -> int | None:
+    """Have Spark write, then commit."""
+    target = json.loads(plan.target)
+    metadata: dict[str, Any] = target["metadata"]
+    properties: dict[str, Any] = metadata.get("configuration") or {}
+    table: dict[str, Any] = {
+        "schema": json.loads(plan.schema),
+        "partition": metadata.get("partitionColumns") or [],
+        "mapped": properties.get("delta.columnMapping.mode", "none").lower() != "none"
+        and (
+            target["protocol"]["minReaderVersion"] == 2  # noqa: PLR2004
+            or "columnMapping" in (target["protocol"].get("readerFeatures") or ())
+        ),
+    }
+    demand = None if replace_where is None else bind_rows(replace_where, plan.schema, zone=session.zone)
+    predicate = None if demand is None else to_spark_sql(json.dumps(json.loads(demand)["tree"]))
+    rows, partition = fitted(session, frame, table, json.loads(plan.demands), predicate)
+    bound = json.dumps({"predicate": None if demand is None else json.loads(demand)})
+    folder = f"spark-{uuid.uuid4()}"
+    codec = given.get("compression") or properties.get("delta.parquet.compression.codec")
+    options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+    options |= {"compression": str(codec)} if codec else {}
+    options |= {"maxRecordsPerFile": str(given["maxrecordsperfile"])} if "maxrecordsperfile" in given else {}
+    settings = {
+        # Others have no statistics in their footers, or count days as Julius Caesar did.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.writeLegacyFormat": "false",
+        "spark.sql.parquet.fieldId.write.enabled": "true",
+    }
+    try:
+        with session.set(settings):
+            rows.write.options(**options).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
+    except BaseException as error:
+        plan.abandon(folder)
+        _remove(place, folder)
+        if BROKEN in str(error):
+            text = str(error)
+            line = text[text.index(BROKEN) :].splitlines()[0]
+            raise ConstraintViolatedError(line.removeprefix("deltafast: ")) from error
+        raise
+    try:
+        return json.loads(plan.run_folder(bound, folder)[1])["version"]
+    except CommitUnknownError:
+        raise
+    except BaseException:
+        _remove(place, folder)
+        raise
+
+
+def _remove(place: Place, folder: str) -> None:
+    """Remove what is left of a local folder whose files are deleted."""
+    if place.hadoop.startswith("file:"):
+        shutil.rmtree(Path(place.uri) / folder, ignore_errors=True)
+
+
+def _through_driver(
+    session: Session, frame: Any, place: Place, settings: dict[str, Any], replace_where: Predicate | None
+) -> int | None:
+    """Give the rows to the core."""
+    from deltafast.writer import _run, encoding
+
+    settings |= {"encoding": encoding(None, session.zone), "keys": []}
+    _run(place.uri, frame.toArrow(), settings, replace_where, session.zone, place.options or None, None, None)
+    return DeltaTable(place.uri, storage_options=place.options or None).version()
+
+
+def _given(session: Session, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options by their names in small letters, with what the session says where they say nothing."""
+    found: dict[str, Any] = {}
+    for key, value in (options or {}).items():
+        if key.lower() not in _OPTIONS:
+            message = f"there is no option {key!r} for writing; there are {', '.join(_OPTIONS)}"
+            raise InvalidArgumentError(message)
+        found[key.lower()] = value
+    for key, conf in {
+        "mergeschema": "schema.autoMerge.enabled",
+        "usermetadata": "commitInfo.userMetadata",
+        "txnappid": "write.txnAppId",
+        "txnversion": "write.txnVersion",
+    }.items():
+        if key not in found and (value := session.conf(_CONF + conf)) is not None:
+            found[key] = value
+    mode = session.conf("spark.sql.sources.partitionOverwriteMode")
+    if mode is not None and "replacewhere" not in found:
+        found.setdefault("partitionoverwritemode", mode)
+    return found
+
+
+def _schema_mode(given: dict[str, Any]) -> str | None:
+    for key, mode in (("overwriteschema", "overwrite"), ("mergeschema", "merge")):
+        if str(given.get(key, "false")).lower() == "true":
+            return mode
+    return None
+
+
+def _defaults(session: Session) -> dict[str, str | None]:
+    """Properties that the session wants new tables to have."""
+    prefix = f"{_CONF}properties.defaults."
+    everything: Any = session.spark.conf.getAll
+    everything = everything() if callable(everything) else everything
+    return {f"delta.{key[len(prefix) :]}": value for key, value in everything.items() if key.startswith(prefix)}
+
+
+def _transaction(given: dict[str, Any]) -> Transaction | None:
+    if ("txnappid" in given) != ("txnversion" in given):
+        message = "txnAppId and txnVersion go together: give both"
+        raise InvalidArgumentError(message)
+    return Transaction(str(given["txnappid"]), int(given["txnversion"])) if "txnappid" in given else None
+
+
+def _is_done(place: Place, transaction: Transaction) -> bool:
+    """Whether the table has that version of the application, or a later one."""
+    try:
+        known = DeltaTable(place.uri, storage_options=place.options or None).transaction_version(transaction.app_id)
+    except TableNotFoundError:
+        return False
+    return known is not None and known >= transaction.version
+
+
+def _schema(frame: Any) -> dict[str, Any]:
+    """The frame's schema as a table would have it: anything may be null, of metadata only comments stay."""
+    fields = json.loads(frame.schema.json())["fields"]
+    return {
+        "type": "struct",
+        "fields": [
+            field_of(
+                field["name"],
+                plain_type(field["type"]),
+                {key: value for key, value in field["metadata"].items() if key == "comment"},
+            )
+            for field in fields
+        ],
+    }

@@ -1,0 +1,238 @@
+"""What Spark's own writer wrote and the core committed delta-spark reads; nothing is left of what failed."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pyarrow as pa
+import pytest
+
+import deltafast.spark
+from deltafast import DeltaTable, Schema, write_deltalake
+from deltafast.exceptions import (
+    ConstraintViolatedError,
+    DeltaError,
+    DeltaProtocolError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+)
+
+from .helpers import rows
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+EVERY_TYPE = """
+    cast(id as byte) b, cast(id as short) h, cast(id as int) i, id l, cast(id / 2 as float) f, id / 3D d,
+    cast(id / 7 as decimal(20, 3)) n, if(id = 2, null, concat('é/=% ', id)) s, cast(concat('x', id) as binary) y, id % 2 = 0 o,
+    date_add(date'1969-12-30', cast(id as int)) a, timestamp_micros(id * 86399999999 - 1) z,
+    timestamp_ntz'1900-01-01 00:00:00.000001' w, if(id = 1, null, named_struct('q', id, 'r', array(named_struct('t', id)))) t,
+    map('k', named_struct('v', id)) m
+"""
+PARTITIONS = ["b", "h", "f", "d", "n", "s", "o", "a", "z", "w"]
+
+
+def parquet_files(folder) -> set[str]:
+    return {str(file.relative_to(folder)) for file in pathlib.Path(folder).rglob("*.parquet")}
+
+
+def live(folder) -> set[str]:
+    return {str(pathlib.Path(uri).relative_to(folder)) for uri in DeltaTable(folder).file_uris()}
+
+
+@pytest.mark.parametrize("mapping", ["none", "name", "id"])
+@pytest.mark.parametrize("partition_by", [[], PARTITIONS])
+def test_every_type_is_read_back_by_the_reference(reference, spark, tmp_path, mapping, partition_by):
+    folder = str(tmp_path / "t")
+    frame = spark.range(0, 4, 1, 2).selectExpr(*_split(EVERY_TYPE))
+    configuration = {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
+    made = deltafast.spark.write(frame, folder, partition_by=partition_by, configuration=configuration)
+    assert made == 0
+    assert rows(reference._load(folder)) == rows(frame) == rows(deltafast.spark.read(spark, folder))
+    assert parquet_files(folder) == live(folder)
+    stats = [json.loads(text) for text in _stats(folder)]
+    assert sum(found["numRecords"] for found in stats) == 4
+    if not partition_by:
+        physical = DeltaTable(folder).schema().fields[3].metadata.get("delta.columnMapping.physicalName", "l")
+        assert (min(s["minValues"][physical] for s in stats), max(s["maxValues"][physical] for s in stats)) == (0, 3)
+    if mapping == "id":
+        assert DeltaTable(folder)._snapshot.ids_agree()
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside of brackets."""
+    out, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            out.append("")
+        else:
+            out[-1] += character
+    return [part.strip() for part in out]
+
+
+def _stats(folder) -> list[str]:
+    found = []
+    for commit in sorted(pathlib.Path(folder).glob("_delta_log/*.json")):
+        actions = map(json.loads, commit.read_text().splitlines())
+        found += [action["add"]["stats"] for action in actions if "add" in action]
+    return found
+
+
+def test_modes_replace_what_they_say(reference, spark, tmp_path):
+    folder = str(tmp_path / "t")
+    ids = spark.range(0, 10, 1, 1)
+    days = ids.selectExpr("id", "id % 2 p")
+    deltafast.spark.write(days, folder, partition_by="p", options={"userMetadata": "first"})
+    assert DeltaTable(folder).history(1)[0]["userMetadata"] == "first"
+    with pytest.raises(DeltaError, match="already"):
+        deltafast.spark.write(days, folder)
+    assert deltafast.spark.write(days, folder, "ignore") is None
+    assert deltafast.spark.write(days.where("id < 2"), folder, "append") == 1
+    some = ids.where("id = 3").selectExpr("id + 100 id", "1L p")
+    deltafast.spark.write(some, folder, "overwrite", replace_where="p = 1")
+    assert sorted(row[0] for row in reference._load(folder).collect()) == [0, 0, 2, 4, 6, 8, 103]
+    deltafast.spark.write(
+        some.selectExpr("id + 1 id", "p"), folder, "overwrite", options={"partitionOverwriteMode": "dynamic"}
+    )
+    assert sorted(row[0] for row in reference._load(folder).collect()) == [0, 0, 2, 4, 6, 8, 104]
+    # Some rows of a file.
+    deltafast.spark.write(
+        ids.selectExpr("50L id", "0L p").limit(1), folder, "overwrite", replace_where="id > 5 and id < 60"
+    )
+    assert sorted(row[0] for row in reference._load(folder).collect()) == [0, 0, 2, 4, 50, 104]
+    with pytest.raises(ConstraintViolatedError, match="replaceWhere"):
+        deltafast.spark.write(days, folder, "overwrite", replace_where="p = 1")
+    version = DeltaTable(folder).version()
+    deltafast.spark.write(days.where("id = 7"), folder, "overwrite")
+    assert [row[0] for row in reference._load(folder).collect()] == [7]
+    assert deltafast.spark.read(spark, folder, version).count() == 6
+    assert live(folder) <= parquet_files(folder)
+
+
+def test_schemas_grow_and_are_replaced(reference, spark, tmp_path):
+    folder = str(tmp_path / "t")
+    deltafast.spark.write(spark.range(2), folder)
+    wider = spark.range(1).selectExpr("cast(9 as int) ID", "'x' more", "named_struct('a', 1) s")
+    with pytest.raises(SchemaMismatchError, match="more"):
+        deltafast.spark.write(wider, folder, "append")
+    deltafast.spark.write(wider, folder, "append", options={"mergeSchema": "true"})
+    nested = spark.range(1).selectExpr("8L id", "named_struct('b', 2L) s")
+    deltafast.spark.write(nested, folder, "append", options={"mergeSchema": True})
+    frame = reference._load(folder)
+    assert frame.columns == ["id", "more", "s"]
+    assert rows(frame) == sorted(
+        map(
+            repr,
+            [
+                {"id": 0, "more": None, "s": None},
+                {"id": 1, "more": None, "s": None},
+                {"id": 9, "more": "x", "s": {"a": 1, "b": None}},
+                {"id": 8, "more": None, "s": {"a": None, "b": 2}},
+            ],
+        )
+    )
+    deltafast.spark.write(spark.sql("select 'new' other"), folder, "overwrite", options={"overwriteSchema": "true"})
+    assert rows(reference._load(folder)) == ["{'other': 'new'}"]
+    with pytest.raises(InvalidArgumentError, match="no option 'dataChange'"):
+        deltafast.spark.write(frame, folder, "append", options={"dataChange": "false"})
+
+
+def test_rules_hold_and_what_breaks_them_leaves_nothing(reference, spark, tmp_path):
+    folder = str(tmp_path / "t")
+    fields = [
+        {"name": "id", "type": "long", "nullable": False, "metadata": {}},
+        {"name": "twice", "type": "long", "nullable": True, "metadata": {"delta.generationExpression": "id * 2"}},
+        {"name": "word", "type": "string", "nullable": True, "metadata": {"CURRENT_DEFAULT": "concat('a', 'b')"}},
+        {
+            "name": "s",
+            "type": {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": False, "metadata": {}}]},
+            "nullable": True,
+            "metadata": {},
+        },
+    ]
+    schema = Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+    table = DeltaTable.create(folder, schema, configuration={"delta.feature.allowColumnDefaults": "supported"})
+    table.alter.add_constraint({"small": "id < 100"})
+    ids = spark.range(0, 3, 1, 2)
+    deltafast.spark.write(ids, folder, "append")
+    deltafast.spark.write(ids.selectExpr("id", "id * 2 twice", "'w' word", "named_struct('x', 5) s"), folder, "append")
+    found = [tuple(row) for row in reference._load(folder).orderBy("word", "id").collect()]
+    assert found[:3] == [(0, 0, "ab", None), (1, 2, "ab", None), (2, 4, "ab", None)]
+    assert [row[:3] for row in found[3:]] == [(0, 0, "w"), (1, 2, "w"), (2, 4, "w")]
+    before, version = parquet_files(folder), DeltaTable(folder).version()
+    for broken, rule in {
+        "id + 98 id": "small",
+        "if(id = 1, null, id) id": "NOT NULL id|id",
+        "id, id twice": "Generated Column twice",
+        "id, named_struct('x', if(id = 2, null, 1)) s": "NOT NULL s.x",
+    }.items():
+        with pytest.raises(ConstraintViolatedError, match=rule):
+            deltafast.spark.write(ids.selectExpr(*_split(broken)), folder, "append")
+    with pytest.raises(SchemaMismatchError):
+        deltafast.spark.write(spark.range(1).selectExpr("array(1) id"), folder, "append")
+    assert (parquet_files(folder), DeltaTable(folder).version()) == (before, version)
+    assert not [path for path in pathlib.Path(folder).iterdir() if path.is_dir() and not any(path.iterdir())]
+
+
+def test_a_transaction_is_written_once(spark, tmp_path):
+    folder = str(tmp_path / "t")
+    options = {"txnAppId": "job", "txnVersion": 3}
+    assert deltafast.spark.write(spark.range(2), folder, "append", options=options) == 0
+    assert deltafast.spark.write(spark.range(2), folder, "append", options=options) is None
+    assert deltafast.spark.write(spark.range(2), folder, "append", options={"txnAppId": "job", "txnVersion": 4}) == 1
+    assert DeltaTable(folder).count() == 4
+    with pytest.raises(InvalidArgumentError, match="go together"):
+        deltafast.spark.write(spark.range(2), folder, "append", options={"txnAppId": "job"})
+
+
+def test_features_follow_the_rows(reference, spark, tmp_path):
+    folder = str(tmp_path / "t")
+    properties = {
+        "delta.enableRowTracking": "true",
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableDeletionVectors": "true",
+    }
+    deltafast.spark.write(spark.range(0, 10, 1, 1), folder, configuration=properties)
+    deltafast.spark.write(spark.range(100, 101, 1, 1), folder, "overwrite", replace_where="id >= 7 and id < 200")
+    version = DeltaTable(folder).version()
+    assert DeltaTable(folder)._snapshot.num_files() == 2
+    assert sorted(reference.row_ids(folder, version).column("row_id").to_pylist()) == [0, 1, 2, 3, 4, 5, 6, 10]
+    feed = reference.changes(folder, 1, 1).to_pylist()
+    assert sorted((row["id"], row["_change_type"]) for row in feed) == [
+        (7, "delete"),
+        (8, "delete"),
+        (9, "delete"),
+        (100, "insert"),
+    ]
+
+
+def test_what_only_the_core_can_do_is_refused_by_name_and_done_by_the_driver(reference, spark, tmp_path):
+    folder = str(tmp_path / "identity")
+    metadata = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    fields = [
+        {"name": "n", "type": "long", "nullable": True, "metadata": metadata},
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+    ]
+    DeltaTable.create(folder, Schema.from_json(json.dumps({"type": "struct", "fields": fields})))
+    with pytest.raises(DeltaProtocolError, match="identity column 'n'"):
+        deltafast.spark.write(spark.range(3), folder, "append")
+    assert deltafast.spark.write(spark.range(3), folder, "append", writer="driver") == 1
+    assert sorted(row[0] for row in reference._load(folder).collect()) == [1, 2, 3]
+    folder = str(tmp_path / "feed")
+    write_deltalake(folder, pa.table({"id": range(10)}), configuration={"delta.enableChangeDataFeed": "true"})
+    before = parquet_files(folder)
+    with pytest.raises(DeltaProtocolError, match="change data feed"):
+        deltafast.spark.write(spark.range(5, 6), folder, "overwrite", replace_where="id > 4")
+    assert parquet_files(folder) == before
+    deltafast.spark.write(spark.range(5, 6), folder, "overwrite", replace_where="id > 4", writer="driver")
+    assert DeltaTable(folder).count() == 6
+
+
+def test_an_empty_frame_adds_no_file(reference, spark, tmp_path):
+    folder = str(tmp_path / "t")
+    assert deltafast.spark.write(spark.range(0), folder) == 0
+    assert (parquet_files(folder), reference._load(folder).count()) == (set(), 0)

@@ -1,0 +1,165 @@
+"""A program on Spark as anybody has it: no jar of Delta's, usual settings, executors whose Python lacks everything."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import warnings
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+import deltafast.spark
+from deltafast import DeltaTable
+from deltafast.exceptions import DeltaWarning, InvalidArgumentError
+from deltafast.spark import file_index
+
+warnings.filterwarnings("ignore", category=FutureWarning)
+
+
+def session() -> SparkSession:
+    """Start Spark; a task may fail twice."""
+    builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
+    return builder.config("spark.sql.session.timeZone", "America/St_Johns").getOrCreate()
+
+
+def ids(frame) -> list[int]:
+    """The first column, sorted."""
+    return sorted(row[0] for row in frame.collect())
+
+
+def files(folder: pathlib.Path) -> set[str]:
+    """Every Parquet file there is."""
+    return {str(file) for file in folder.rglob("*.parquet")}
+
+
+def without_python(spark, folder: pathlib.Path) -> None:
+    """Neither the default reader nor the default writer runs Python on an executor."""
+    working, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, "/nonexistent/python"
+    rows = "id", "id % 3 p", "timestamp_micros(id * 3600000000) at", "if(id = 5, null, named_struct('x', id)) s"
+    properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+    deltafast.spark.write(
+        spark.range(0, 100, 1, 4).selectExpr(*rows), str(folder), partition_by=["p", "at"], configuration=properties
+    )
+    deltafast.spark.write(spark.range(100, 104).selectExpr(*rows), str(folder), "append")
+    DeltaTable(folder).delete("id % 10 = 7 or id = 101")
+    expected = [n for n in range(104) if n % 10 != 7 and n != 101]
+    assert files(folder) == set(DeltaTable(folder).file_uris())
+    for way in ("index", "paths"):
+        frame = deltafast.spark.read(spark, str(folder), way=way)
+        assert ids(frame) == expected
+        assert ids(frame.where("s.x > 90 and p = 1")) == [91, 94, 100, 103]
+        assert ids(frame.where("s is null")) == [5]
+        assert ids(frame.where("at = timestamp_micros(42 * 3600000000)")) == [42]
+        assert frame.groupBy().count().collect()[0][0] == len(expected)
+    spark.sparkContext.pythonExec = working
+    assert ids(deltafast.spark.read(spark, str(folder), way="arrow")) == expected
+    moments = {row[0]: row[1] for row in deltafast.spark.read(spark, str(folder)).select("id", "at").collect()}
+    assert moments[42].timestamp() == 42 * 3600
+
+
+def failing_attempts(spark, folder: pathlib.Path) -> None:
+    """Rows of attempts that failed are in no version, and what fails altogether leaves no file."""
+
+    def fails(attempts: int):
+        def rows(batches):
+            yield from batches
+            context = TaskContext.get()
+            if context.partitionId() % 2 == 0 and context.attemptNumber() < attempts:
+                raise RuntimeError("this attempt fails after its rows were written")
+
+        return spark.range(0, 20_000, 1, 4).mapInArrow(rows, StructType([StructField("id", LongType())]))
+
+    assert deltafast.spark.write(fails(1), str(folder)) == 0
+    assert ids(deltafast.spark.read(spark, str(folder))) == list(range(20_000))
+    before = files(folder)
+    assert before == set(DeltaTable(folder).file_uris())
+    with pytest.raises(Exception, match="this attempt fails"):
+        deltafast.spark.write(fails(3), str(folder), "append")
+    assert files(folder) == before
+    assert DeltaTable(folder).version() == 0
+
+
+def many_versions_at_once(spark, folder: pathlib.Path) -> None:
+    """A table that is overwritten by what is read of it."""
+    deltafast.spark.write(spark.range(10), str(folder))
+    frame = deltafast.spark.read(spark, str(folder))
+    deltafast.spark.write(frame.where("id > 5"), str(folder), "overwrite")
+    assert ids(deltafast.spark.read(spark, str(folder))) == [6, 7, 8, 9]
+    assert ids(frame) == list(range(10))
+
+
+def without_index(spark, folder: pathlib.Path) -> None:
+    """Where Spark does not take the index the second way reads the same, and says so."""
+    whole = file_index._compiled
+
+    def broken(_: object) -> None:
+        raise file_index.IndexUnavailableError("no Janino here")
+
+    file_index._compiled = broken
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            assert ids(deltafast.spark.read(spark, str(folder))) == [6, 7, 8, 9]
+        assert any(
+            isinstance(warning.message, DeltaWarning) and "explicit paths" in str(warning.message) for warning in heard
+        )
+    finally:
+        file_index._compiled = whole
+
+
+def nothing_per_file(spark, folder: pathlib.Path) -> None:
+    """The files of a large table cross to Java as one block, and are pruned there by one more call."""
+    from deltafast.transaction import AddAction, create_table_with_add_actions
+
+    adds = [
+        AddAction(
+            f"f-{n}.parquet",
+            1,
+            {},
+            0,
+            data_change=True,
+            stats=f'{{"numRecords":1,"minValues":{{"id":{n}}},"maxValues":{{"id":{n}}},"nullCount":{{"id":0}}}}',
+        )
+        for n in range(20_000)
+    ]
+    create_table_with_add_actions(str(folder), pa.schema([("id", pa.int64())]), adds)
+    client = spark.sparkContext._gateway._gateway_client
+    calls, send = [], type(client).send_command
+
+    def counted(self, command, *args, **kwargs):
+        calls.append(command)
+        return send(self, command, *args, **kwargs)
+
+    type(client).send_command = counted
+    try:
+        frame = deltafast.spark.read(spark, str(folder)).where("id = 12345")
+        made = len(calls)
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+    finally:
+        type(client).send_command = send
+    assert "DeltafastFileIndex" in plan
+    assert made < 300, made
+
+
+def main(root: pathlib.Path) -> None:
+    """Run everything."""
+    spark = session()
+    without_python(spark, root / "a")
+    failing_attempts(spark, root / "b")
+    many_versions_at_once(spark, root / "c")
+    without_index(spark, root / "c")
+    nothing_per_file(spark, root / "d")
+    spark.stop()
+    with pytest.raises(InvalidArgumentError, match="was stopped"):
+        deltafast.spark.read(spark, str(root / "a"))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
+    sys.stdout.write("all is well\n")
