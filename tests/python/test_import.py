@@ -9,6 +9,7 @@ import deltafast
 
 HEAVY = (
     "pyarrow",
+    "pyspark",
     "duckdb",
     "click",
     "rich",
@@ -35,6 +36,7 @@ def modules_after(code: str) -> set[str]:
         "import deltafast",
         "from deltafast import DeltaTable, Schema, Field, DeltaError",
         "import deltafast.stores, deltafast.progress",
+        "import deltafast.spark",
     ],
 )
 def test_importing_loads_no_other_library(code):
