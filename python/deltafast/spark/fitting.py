@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError
 from deltafast.expr.lexer import spark_text
-from deltafast.spark.columns import Columns, field_of, plain_type, quoted, spark_schema, spark_type
+from deltafast.spark.columns import Columns, plain_type, quoted, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,38 +182,47 @@ def _physical(rows: Any, columns: Columns, functions: Any) -> tuple[Any, list[st
         column = functions.col(quoted(field["name"]))
         if field in columns.partition:
             out.append(_as_text(column, field, functions).alias(columns.name(field)))
+        elif columns.is_mapped:
+            out.append(_named(_in_file(column, field["type"], columns, functions), field, columns))
         else:
-            physical = columns.physical([field])[0]
-            out.append(column.cast(spark_type(physical["type"])).alias(columns.name(field)))
-    frame = rows.select(*out)
-    names = [columns.name(field) for field in columns.partition]
-    if columns.is_mapped:
-        fields = [
-            field_of(columns.name(field), "string") if field in columns.partition else _with_ids(field, columns)
-            for field in columns.fields
-            if field["type"] != "void"
-        ]
-        frame = frame.to(spark_schema(fields))
-    return frame, names
+            out.append(column)
+    return rows.select(*out), [columns.name(field) for field in columns.partition]
 
 
-def _with_ids(field: dict[str, Any], columns: Columns) -> dict[str, Any]:
+def _named(column: Any, field: dict[str, Any], columns: Columns) -> Any:
+    """A column with its name in files, and its id. The optimiser keeps an alias' metadata, not what `to` gives."""
     number = field.get("metadata", {}).get(_FIELD_ID)
-    metadata = {} if number is None else {"parquet.field.id": number}
-    return field_of(columns.name(field), _type_with_ids(field["type"], columns), metadata)
+    return column.alias(columns.name(field), metadata={} if number is None else {"parquet.field.id": number})
 
 
-def _type_with_ids(of: Any, columns: Columns) -> Any:
+def _in_file(column: Any, of: Any, columns: Columns, functions: Any) -> Any:
+    """A column whose structs have the names and ids of files; a null struct stays null."""
     match of:
         case {"type": "struct"}:
-            return {"type": "struct", "fields": [_with_ids(f, columns) for f in of["fields"] if f["type"] != "void"]}
+            inner: list[dict[str, Any]] = [field for field in of["fields"] if field["type"] != "void"]
+            parts = [
+                _named(_in_file(column.getField(f["name"]), f["type"], columns, functions), f, columns) for f in inner
+            ]
+            return functions.when(column.isNotNull(), functions.struct(*parts))
         case {"type": "array"}:
-            return of | {"elementType": _type_with_ids(of["elementType"], columns), "containsNull": True}
+
+            def item(value: Any) -> Any:
+                return _in_file(value, of["elementType"], columns, functions)
+
+            return functions.transform(column, item) if isinstance(of["elementType"], dict) else column
         case {"type": "map"}:
-            parts = {key: _type_with_ids(of[key], columns) for key in ("keyType", "valueType")}
-            return of | parts | {"valueContainsNull": True}
+
+            def key(value: Any, _: Any) -> Any:
+                return _in_file(value, of["keyType"], columns, functions)
+
+            def value(_: Any, value: Any) -> Any:
+                return _in_file(value, of["valueType"], columns, functions)
+
+            if isinstance(of["keyType"], dict):
+                column = functions.transform_keys(column, key)
+            return functions.transform_values(column, value) if isinstance(of["valueType"], dict) else column
         case _:
-            return of
+            return column
 
 
 def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
