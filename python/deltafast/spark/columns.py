@@ -1,8 +1,8 @@
-"""Columns of a table as its files have them, and as its readers know them: schemas in, Spark's schemas and projections
-out.
+"""Columns of a table as its files have them, and as its readers know them.
 
-A schema is the parsed JSON of the log's `schemaString`, which is also Spark's own form. With column mapping, files have
-physical names; everything else of a table speaks of logical ones.
+Schemas go in, Spark's schemas and projections come out. A schema is the parsed JSON of the log's `schemaString`,
+which is also Spark's own form. With column mapping, files have physical names; everything else of a table speaks of
+logical ones.
 """
 
 from __future__ import annotations

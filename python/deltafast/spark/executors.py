@@ -1,8 +1,8 @@
 """The third way of reading: executors read with the Rust reader and hand Arrow batches to Spark.
 
-For files that the JVM cannot read or would read wrongly (field ids that disagree with names, names that Spark hides),
-and
-for the change data feed. Executors need deltafast, and access to the store; a filter after it does not reach the files.
+For files that the JVM cannot read or would read wrongly (field ids that disagree with names, names that
+Spark hides), and for the change data feed. Executors need deltafast, and access to the store; a filter
+after it does not reach the files.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ def scan(version: Version, predicate: str | None, metadata_columns: tuple[str, .
 
 
 def changes(version: Version, first: int, last: int) -> Any:
-    """The change data feed of some versions: the table's columns, `_change_type`, `_commit_version`,
-    `_commit_timestamp`.
-    """
+    """The change data feed of some versions: the table's columns and the feed's three."""
     import pyarrow as pa
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]

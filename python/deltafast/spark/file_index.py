@@ -1,10 +1,9 @@
 """The first way of reading: a list of files compiled into the driver, over which Spark's own Parquet reader runs.
 
-`index.java` is compiled by Spark's own compiler, Janino, so nothing is installed. Files are neither listed nor looked
-at;
-their partition values come from the log. When Spark has pushed the user's filters down it asks the index, which asks
-the
-core. The classes are internal to Spark; where they are not as expected, the second way reads the same.
+`index.java` is compiled by Spark's own compiler, Janino, so nothing is installed. Files are neither listed
+nor looked at; their partition values come from the log. When Spark has pushed the user's filters down it
+asks the index, which asks the core. The classes are internal to Spark; where they are not as expected, the
+second way reads the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Rows of a frame -> rows as the table's files have them: found by name, cast, filled, computed, checked, named.
 
-Everything is an expression of Spark's, so its optimiser and its executors do the work. A row that breaks a rule raises
-where
-it is written, and nothing is committed then.
+Everything is an expression of Spark's, so its optimiser and its executors do the work. A row that breaks a
+rule raises where it is written, and nothing is committed then.
 """
 
 from __future__ import annotations

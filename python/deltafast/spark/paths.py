@@ -1,8 +1,8 @@
 """The second way of reading: Spark's public reader over explicit paths; works in Spark Connect and on any Spark.
 
-Values that the files do not hold (of partition columns, row ids) and deleted rows come by a broadcast join on the
-file's
-path, as Spark spells it. A row whose file the join does not know is an error, never a row with wrong values.
+Values that the files do not hold (of partition columns, row ids) and deleted rows come by a broadcast join
+on the file's path, as Spark spells it. A row whose file the join does not know is an error, never a row
+with wrong values.
 """
 
 from __future__ import annotations
@@ -144,9 +144,7 @@ def _keys(places: list[str]) -> Any:
 
 
 def spark_uri(place: str) -> str:
-    """A path as Spark's `_metadata.file_path` has it: encoded as Java's URIs are, which leave what is not ASCII as it
-    is.
-    """
+    """A path as Spark's `_metadata.file_path` has it: encoded as Java's URIs, but for what is not ASCII."""
     scheme, colon, rest = place.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         scheme, rest = "file", place

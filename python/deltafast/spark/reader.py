@@ -57,19 +57,19 @@ def read(
         path: A path, a URL (`s3a://`, `abfss://`, `gs://`), or a handle, which is read at its version.
         version: The version to read; the newest if None.
         timestamp: Read the version that was current at this moment: a datetime, or ISO 8601 text.
-        options: delta-spark's options by name: `versionAsOf`, `timestampAsOf`; `readChangeFeed` with `startingVersion`,
-            `endingVersion`, `startingTimestamp`, `endingTimestamp` for the change data feed.
-        filters: Only rows for which it is true: Spark SQL text or tuples in disjunctive normal form. Files are left
-        out when
-            the frame is made; filters on the frame do that too where the way is `index`.
-        way: How rows are read. `index`: Spark's Parquet reader over a list of files compiled into the driver, which
-        asks
-            the core which files the frame's filters need (classic only). `paths`: the same reader over explicit paths.
-            `arrow`: executors read with the Rust reader and need deltafast. `auto`: the first of them that can.
-        metadata_columns: `row_id`, `row_commit_version`: columns to add, of tables that track rows. `_metadata` is
-        there
-            as with any file source, but not with `arrow`.
-        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over them.
+        options: delta-spark's options by name: `versionAsOf`, `timestampAsOf`; `readChangeFeed` with
+            `startingVersion`, `endingVersion`, `startingTimestamp`, `endingTimestamp` for the change data
+            feed.
+        filters: Only rows for which it is true: Spark SQL text or tuples in disjunctive normal form. Files
+            are left out when the frame is made; filters on the frame do that too where the way is `index`.
+        way: How rows are read. `index`: Spark's Parquet reader over a list of files compiled into the
+            driver, which asks the core which files the frame's filters need (classic only). `paths`: the
+            same reader over explicit paths. `arrow`: executors read with the Rust reader and need
+            deltafast. `auto`: the first of them that can.
+        metadata_columns: `row_id`, `row_commit_version`: columns to add, of tables that track rows.
+            `_metadata` is there as with any file source, but not with `arrow`.
+        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
+            them.
         allow_foreign_paths: See `DeltaTable`.
 
     Returns:

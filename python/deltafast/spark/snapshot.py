@@ -48,7 +48,8 @@ class Version:
         session: The session that reads it.
         place: Where it is.
         table: A handle on it.
-        is_past: Whether it was asked for by its number or time, so that newer versions may have ended its files.
+        is_past: Whether it was asked for by its number or time, so that newer versions may have ended its
+            files.
     """
 
     def __init__(self, session: Session, place: Place, table: DeltaTable, *, is_past: bool = False) -> None:
@@ -157,8 +158,8 @@ class Version:
 
         Args:
             paths: The files, as in the log.
-            filters: Spark SQL over physical names, each with its length in front: `5:a = 1`. Those that the core cannot
-                judge keep every file.
+            filters: Spark SQL over physical names, each with its length in front: `5:a = 1`. Those that the
+                core cannot judge keep every file.
 
         Returns:
             A character for each file, `0` where it need not be read; nothing where all must be.

@@ -1,7 +1,7 @@
 """Where tables are and how stores are opened: Hadoop's schemes and settings -> those of the core.
 
-Spark reads and writes the data with its own settings; the core reads and commits the log with what is made of them
-here.
+Spark reads and writes the data with its own settings; the core reads and commits the log with what is made
+of them here.
 Options that the caller gives win.
 """
 

@@ -1,10 +1,9 @@
 """`write`: the rows of a data frame -> a version of a table.
 
-The core settles what the table will be. Spark's own Parquet writer then writes into a folder of the table that nobody
-else
-knows; its committer sees to it that only one attempt of each task counts. The core reads the footers of what lies
-there and
-commits it. Until then no reader sees anything, and what fails is deleted.
+The core settles what the table will be. Spark's own Parquet writer then writes into a folder of the table
+that nobody else knows; its committer sees to it that only one attempt of each task counts. The core reads
+the footers of what lies there and commits it. Until then no reader sees anything, and what fails is
+deleted.
 """
 
 from __future__ import annotations
@@ -69,32 +68,35 @@ def write(
 ) -> int | None:
     """Write a data frame to a table, which is made where there is none.
 
-    Columns are found by name without case. Values are cast to the table's types where Spark's ANSI rules allow it;
-    columns
-    that the frame lacks get their default, are computed where they are generated, else are null. NOT NULL, CHECK
-    constraints
-    and generated columns are enforced; when a row breaks one, the table stays as it was.
+    Columns are found by name without case. Values are cast to the table's types where Spark's ANSI rules
+    allow it; columns that the frame lacks get their default, are computed where they are generated, else
+    are null. NOT NULL, CHECK constraints and generated columns are enforced; when a row breaks one, the
+    table stays as it was.
 
     Args:
         frame: The rows, of a classic or Connect session.
         path: A path or URL (`s3a://`, `abfss://`, `gs://`).
-        mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the write.
+        mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the
+            write.
         partition_by: Partition columns of a new table.
-        replace_where: With mode overwrite, only rows for which it is true are replaced, and the rows must match it.
+        replace_where: With mode overwrite, only rows for which it is true are replaced, and the rows must
+            match it.
         options: delta-spark's options by name: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
-        `partitionOverwriteMode`,
-            `txnAppId` with `txnVersion`, `userMetadata`, `maxRecordsPerFile`, `compression`.
+            `partitionOverwriteMode`, `txnAppId` with `txnVersion`, `userMetadata`, `maxRecordsPerFile`,
+            `compression`.
         cluster_by: Columns by which a new table is clustered; files are not laid out by them before OPTIMIZE.
         name: Name of a new table.
         description: Description of a new table.
         configuration: Properties of a new table.
-        writer: `jvm`: the executors write. `driver`: the rows are collected by the driver for the core, which can make
-        the
-            values of identity columns, and the change files of a replacement; for results that are not large.
-        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over them.
+        writer: `jvm`: the executors write. `driver`: the rows are collected by the driver for the core,
+            which can make the values of identity columns, and the change files of a replacement; for
+            results that are not large.
+        storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
+            them.
 
     Returns:
-        The version that was made; None where there was nothing to do: mode ignore, or a `txnVersion` that was written.
+        The version that was made; None where there was nothing to do: mode ignore, or a `txnVersion` that
+        was written.
 
     Raises:
         InvalidArgumentError: The mode forbids it, or an argument is wrong.
