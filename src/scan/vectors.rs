@@ -23,6 +23,9 @@ const TOGETHER: usize = 32;
 /// A file's own word on its number of rows is believed up to here: what lies beyond its last deleted row is only courtesy.
 const MOST_ROWS: i64 = 1 << 28;
 
+/// A bitmap that reaches further would take more than half a gigabyte.
+const MOST_BITS: u64 = 1 << 32;
+
 /// Streams (`path` utf8 as in the log, `words` list<int64>: a bit for each deleted row, the lowest first, up to the last that is
 /// deleted) for every file that has a deletion vector.
 ///
@@ -39,6 +42,10 @@ pub fn deletion_bitmaps(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
         for ((path, _, _), vector) in chunk.iter().zip(vectors) {
             paths.append_value(path);
             let start = words.len();
+            let last = vector.positions().last().unwrap_or(0);
+            if last >= MOST_BITS {
+                return Err(Error::corrupt_data(format!("the deletion vector of `{path}` reaches to row {last}, too far for a bitmap")));
+            }
             for position in vector.positions().iter() {
                 let word = start + usize::try_from(position / 64).unwrap_or(usize::MAX);
                 if word >= words.len() {
