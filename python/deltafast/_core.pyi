@@ -174,7 +174,7 @@ class Snapshot:
         partition_filter_only: bool = False,
     ) -> ArrowStream: ...
     def file_uris(self, predicate: str | None = None, as_in_log: bool = False) -> ArrowStream:
-        """The files as `uri`: where they are, or as the log has their paths, refused where they lead out of the stores."""
+        """The files as `uri`: where they are, or as the log has them, refused where they lead out of the stores."""
     def partitions(self, predicate: str | None = None) -> ArrowStream: ...
     def scan(
         self,
@@ -193,7 +193,7 @@ class Snapshot:
     def domain_metadata_json(self) -> str: ...
     def tombstones(self) -> ArrowStream: ...
     def deletion_vectors(self, as_bitmaps: bool = False) -> ArrowStream:
-        """Deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` of set bits."""
+        """Deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` of bits."""
     def ids_agree(self) -> bool:
         """Whether physical names find the same columns as field ids do, in every file; costs a footer each."""
     def cdf(

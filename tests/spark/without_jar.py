@@ -41,7 +41,12 @@ def files(folder: pathlib.Path) -> set[str]:
 def without_python(spark, folder: pathlib.Path) -> None:
     """Neither the default reader nor the default writer runs Python on an executor."""
     working, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, "/nonexistent/python"
-    rows = "id", "id % 3 p", "timestamp_micros(cast(id / 50 as int) * 3600000000) at", "if(id = 5, null, named_struct('x', id)) s"
+    rows = (
+        "id",
+        "id % 3 p",
+        "timestamp_micros(cast(id / 50 as int) * 3600000000) at",
+        "if(id = 5, null, named_struct('x', id)) s",
+    )
     properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
     deltafast.spark.write(
         spark.range(0, 100, 1, 4).selectExpr(*rows), str(folder), partition_by=["p", "at"], configuration=properties
