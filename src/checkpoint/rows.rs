@@ -24,9 +24,10 @@ use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, MapType, StructField, StructType, TextLayout};
 use crate::snapshot::Snapshot;
 
-/// Rows of the last checkpoint that are decoded at once: fewer than where files are listed, because here all columns are
-/// wanted, and a batch is held beside what is made of the one before.
-const BATCH_ROWS: usize = 1 << 10;
+/// Rows of the last checkpoint that are decoded at once, and rows of the new one that are made at once: fewer than where files
+/// are listed, because here all columns are wanted, which take up to a kilobyte a row, and a batch is held beside what is made
+/// of the one before.
+pub(super) const BATCH_ROWS: usize = 1 << 10;
 
 /// The actions that a file of a checkpoint may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::hint;
 use super::parts::{part_of_singles, parts_of};
 use super::reuse::{self, Files, Reuse};
-use super::rows::{Kinds, Layout, repeats};
+use super::rows::{BATCH_ROWS, Kinds, Layout, repeats};
 use super::{DAY, check, duration, now_ms};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Source, lanes, parallelism, uuid};
@@ -25,8 +25,6 @@ use crate::store::{Role, Store, make};
 
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 64 * 1024;
-/// Rows that are made of file actions at once, for one file: as rows they take up to a kilobyte each.
-const SLICE_ROWS: usize = 1024;
 /// Text of a row group at most.
 const GROUP_BYTES: u64 = 24 << 20;
 /// File actions in a sidecar, unless the caller says otherwise.
@@ -172,7 +170,7 @@ impl Piece {
 
     /// The same in slices of few rows.
     fn slices(self) -> Vec<Self> {
-        let cut = |files: &FileBatch| (0..files.len()).step_by(SLICE_ROWS).map(|start| files.slice(start, SLICE_ROWS)).collect::<Vec<_>>();
+        let cut = |files: &FileBatch| (0..files.len()).step_by(BATCH_ROWS).map(|start| files.slice(start, BATCH_ROWS)).collect::<Vec<_>>();
         match self {
             Self::Singles(_) => vec![self],
             Self::Adds(files) => cut(&files).into_iter().map(Self::Adds).collect(),

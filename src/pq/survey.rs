@@ -59,6 +59,10 @@ pub fn survey(file: &File) -> Result<Survey> {
 /// [`Error::Corrupt`] for a file that is no Parquet.
 pub fn names_have_ids(file: &File, fields: &[StructField]) -> Result<bool> {
     let footer = read_footer(file)?;
+    names_agree(file, &footer, fields)
+}
+
+fn names_agree(file: &File, footer: &Footer, fields: &[StructField]) -> Result<bool> {
     guarded(&file.path, || Ok(level_agrees(footer.metadata.file_metadata().schema_descr().root_schema(), fields)))
 }
 
@@ -141,6 +145,14 @@ impl Survey {
     #[must_use]
     pub fn num_rows(&self) -> u64 {
         self.footer.num_rows()
+    }
+
+    /// As [`names_have_ids`], of the file that was looked at.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn names_have_ids(&self, file: &File, fields: &[StructField]) -> Result<bool> {
+        names_agree(file, &self.footer, fields)
     }
 
     /// What is known of each leaf of `columns` that has statistics, in order; `wanted` says what of. Columns that the file

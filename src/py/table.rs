@@ -247,7 +247,6 @@ pub(super) struct TableWrite {
     parts: Mutex<Option<(Write, Input)>>,
     demands: String,
     schema: String,
-    target: String,
     uri: String,
     python_store: bool,
 }
@@ -255,8 +254,12 @@ pub(super) struct TableWrite {
 impl TableWrite {
     fn take(&self, py: Python<'_>) -> PyResult<(Write, Input)> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
-        parts.ok_or_else(|| to_python(py, &Error::invalid("a write can be run once")))
+        parts.ok_or_else(|| run_once(py))
     }
+}
+
+fn run_once(py: Python<'_>) -> PyErr {
+    to_python(py, &Error::invalid("a write can be run once"))
 }
 
 #[pymethods]
@@ -291,15 +294,11 @@ impl TableWrite {
             };
             let write = Write::plan(Target::open(place, &name)?, &schema, options)?;
             let actions = actions.as_deref().map(Action::from_lines).transpose()?.unwrap_or_default();
-            let target = |write: &Write| {
-                let (protocol, metadata) = write.target();
-                text(&json!({"protocol": protocol, "metadata": metadata}))
-            };
-            write.map(|write| Ok((text(write.demands())?, write.schema().to_json().to_string(), target(&write)?, write, actions))).transpose()
+            write.map(|write| Ok((text(write.demands())?, write.schema().to_json().to_string(), write, actions))).transpose()
         })?;
-        Ok(planned.map(|(demands, schema, target, write, actions)| {
+        Ok(planned.map(|(demands, schema, write, actions)| {
             let input = stream.map_or(Input::Files(actions), Input::Rows);
-            Self { parts: Mutex::new(Some((write, input))), demands, schema, target, uri, python_store }
+            Self { parts: Mutex::new(Some((write, input))), demands, schema, uri, python_store }
         }))
     }
 
@@ -317,8 +316,11 @@ impl TableWrite {
 
     /// JSON of the table's `protocol` and `metadata` after the write.
     #[getter]
-    fn target(&self) -> &str {
-        &self.target
+    fn target(&self, py: Python<'_>) -> PyResult<String> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (write, _) = parts.as_ref().ok_or_else(|| run_once(py))?;
+        let (protocol, metadata) = write.target();
+        text(&json!({"protocol": protocol, "metadata": metadata})).map_err(|e| to_python(py, &e))
     }
 
     /// Commits what another engine wrote into a folder of the table.

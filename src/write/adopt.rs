@@ -17,7 +17,7 @@ use super::stats::StatsPlan;
 use super::{NewFile, WriteRequest};
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{Cancel, map_all};
-use crate::pq::{Mapping, names_have_ids, survey};
+use crate::pq::{Mapping, survey};
 use crate::protocol::calendar::Zone;
 use crate::protocol::partition_value::HIVE_NULL;
 use crate::protocol::schema::{DataType, StructField, StructType};
@@ -83,7 +83,7 @@ pub fn adopt(store: &Arc<dyn Store>, request: &WriteRequest, folder: &str, cance
         stop.check()?;
         let file = File { store: Arc::clone(&root), path: object.path.clone(), size: Some(object.size) };
         let found = survey(&file)?;
-        if by_id && !names_have_ids(&file, &own)? {
+        if by_id && !found.names_have_ids(&file, &own)? {
             let what = "the file lacks field ids, by which the table's column mapping finds columns";
             return Err(Error::schema_mismatch(what, "an id at each column", "columns without")).at_file(&object.path);
         }

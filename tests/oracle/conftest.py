@@ -1,4 +1,4 @@
-"""One Spark for all tests against the reference; failed comparisons in the helpers show both sides."""
+"""Tests against the reference call it `spark`; failed comparisons in the helpers show both sides."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from oracle.reference import Reference
 
-    from .reference import Reference
-
-pytest.register_assert_rewrite("conformance.compare", "conformance.corpus", "oracle.reference")
+pytest.register_assert_rewrite("conformance.corpus")
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Reference]:
+def spark(reference: Reference) -> Reference:
     """Give the running reference."""
-    from . import reference
-
-    with reference.running() as running:
-        yield running
+    return reference

@@ -11,20 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from oracle.reference import Reference
 
-pytest.register_assert_rewrite("conformance.compare", "oracle.reference", "spark.helpers")
-
-
-@pytest.fixture(scope="session")
-def reference() -> Iterator[Reference]:
-    """Give delta-spark."""
-    from oracle import reference
-
-    with reference.running() as running:
-        yield running
+pytest.register_assert_rewrite("spark.helpers")
 
 
 @pytest.fixture(scope="session")

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from deltafast.expr.tree import Node
 
-__all__ = ["Columns", "array_of", "field_of", "plain_type", "quoted", "spark_schema", "spark_type"]
+__all__ = ["Columns", "array_of", "field_of", "mapping_mode", "plain_type", "quoted", "spark_schema", "spark_type"]
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 
@@ -118,6 +118,12 @@ class Columns:
             out.append(field["name"])
             level = cast("list[dict[str, Any]]", field["type"]["fields"]) if len(out) < len(path) else []
         return out
+
+
+def mapping_mode(min_reader_version: int, features: Iterable[str] | None, properties: Mapping[str, Any]) -> str:
+    """How files name columns: `none`, `name` or `id`. The property counts only where the protocol has the feature."""
+    can = min_reader_version == 2 or "columnMapping" in (features or ())  # noqa: PLR2004
+    return properties.get("delta.columnMapping.mode", "none").lower() if can else "none"
 
 
 def plain_type(of: Any) -> Any:

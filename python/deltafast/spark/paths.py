@@ -27,6 +27,8 @@ _KEY, _ROW, _FILE, _KNOWN = "__deltafast_path", "__deltafast_row", "__deltafast_
 _PLAIN = r"^[A-Za-z0-9/._=:@&$,;~!*'()-]*$"
 #: What Java leaves as it is in the path of a URI, beside what is not ASCII.
 _LEGAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*,;:$&+=@/")
+#: A path of the log that is not below the table's root.
+_ABSOLUTE = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _HIDDEN = r"(?i)(?:^|/)(?:[._]|%5f|%2e)[^/]*$"
 
 
@@ -119,14 +121,14 @@ def file_paths(root: str, paths: Any) -> list[str]:
 
     compute: Any = pc
     if compute.all(compute.match_substring_regex(paths, _PLAIN)).as_py():
-        absolute = compute.match_substring_regex(paths, r"^/|^[A-Za-z][A-Za-z0-9+.-]*:/")
+        absolute = compute.match_substring_regex(paths, _ABSOLUTE)
         return compute.if_else(absolute, paths, compute.binary_join_element_wise(root, paths, "/")).to_pylist()
     return [_place(root, path) for path in paths.to_pylist()]
 
 
 def _place(root: str, path: str) -> str:
     decoded = unquote(path)
-    return decoded if path.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) else f"{root}/{decoded}"
+    return decoded if re.match(_ABSOLUTE, path) else f"{root}/{decoded}"
 
 
 def _keys(places: list[str]) -> Any:

@@ -93,11 +93,13 @@ class Session:
         if not self.is_connect:
             there = self.spark._jsc.hadoopConfiguration().getPropsWithPrefix(prefix)
             found = {prefix + str(key): str(value) for key, value in dict(there).items()}
-        marked = f"spark.hadoop.{prefix}"
+        return found | {prefix + key: value for key, value in self.settings(f"spark.hadoop.{prefix}").items()}
+
+    def settings(self, prefix: str) -> dict[str, str]:
+        """The session's settings that begin with `prefix`, without it."""
         everything: Any = self.spark.conf.getAll
         everything = everything() if callable(everything) else everything
-        found |= {key[len("spark.hadoop.") :]: value for key, value in everything.items() if key.startswith(marked)}
-        return found
+        return {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
 
     def frame(self, table: pa.Table, schema: Any = None) -> Any:
         """A small table as a data frame; without its schema timestamps without a zone would be taken for instants."""

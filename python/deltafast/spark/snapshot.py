@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError
 from deltafast.reader import RecordBatchReader
-from deltafast.spark.columns import Columns, field_of
+from deltafast.spark.columns import Columns, field_of, mapping_mode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,10 +59,7 @@ class Version:
         schema = json.loads(json.loads(self.snapshot.metadata_json())["schemaString"])
         protocol = table.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-        mapping = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
-        # A property counts only where the protocol has its feature.
-        reads_mapping = protocol.min_reader_version == 2 or "columnMapping" in features  # noqa: PLR2004
-        self.mapping = mapping if reads_mapping else "none"
+        self.mapping = mapping_mode(protocol.min_reader_version, features, metadata.configuration)
         self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
         self.properties = metadata.configuration
         self.tracks_rows = "rowTracking" in features

@@ -19,7 +19,7 @@ from deltafast.convert import choices, names
 from deltafast.exceptions import CommitUnknownError, ConstraintViolatedError, InvalidArgumentError, TableNotFoundError
 from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
-from deltafast.spark.columns import field_of, plain_type
+from deltafast.spark.columns import field_of, mapping_mode, plain_type
 from deltafast.spark.fitting import BROKEN, fitted
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
@@ -160,16 +160,13 @@ def _by_executors(
 ) -> int | None:
     """Have Spark write, then commit."""
     target = json.loads(plan.target)
+    protocol: dict[str, Any] = target["protocol"]
     metadata: dict[str, Any] = target["metadata"]
     properties: dict[str, Any] = metadata.get("configuration") or {}
     table: dict[str, Any] = {
         "schema": json.loads(plan.schema),
         "partition": metadata.get("partitionColumns") or [],
-        "mapped": properties.get("delta.columnMapping.mode", "none").lower() != "none"
-        and (
-            target["protocol"]["minReaderVersion"] == 2  # noqa: PLR2004
-            or "columnMapping" in (target["protocol"].get("readerFeatures") or ())
-        ),
+        "mapped": mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties) != "none",
     }
     demand = None if replace_where is None else bind_rows(replace_where, plan.schema, zone=session.zone)
     predicate = None if demand is None else to_spark_sql(json.dumps(json.loads(demand)["tree"]))
@@ -255,10 +252,8 @@ def _schema_mode(given: dict[str, Any]) -> str | None:
 
 def _defaults(session: Session) -> dict[str, str | None]:
     """Properties that the session wants new tables to have."""
-    prefix = f"{_CONF}properties.defaults."
-    everything: Any = session.spark.conf.getAll
-    everything = everything() if callable(everything) else everything
-    return {f"delta.{key[len(prefix) :]}": value for key, value in everything.items() if key.startswith(prefix)}
+    found = session.settings(f"{_CONF}properties.defaults.")
+    return {f"delta.{key}": value for key, value in found.items()}
 
 
 def _transaction(given: dict[str, Any]) -> Transaction | None:
