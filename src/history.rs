@@ -87,10 +87,11 @@ pub fn times(snapshot: &Snapshot, from: i64, to: i64) -> Result<Vec<(i64, i64)>>
     let times = file_times(&commits);
     let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
     let wanted: Vec<(CommitFile, i64)> = commits.into_iter().zip(times).filter(|(c, _)| (from..=to).contains(&c.version)).collect();
-    map_all(wanted, move |(commit, time)| {
-        let time = if commit.version >= since { in_commit_timestamp(&Texts::default(), &commit)? } else { time };
-        Ok((commit.version, time))
-    })
+    // Only those that say their time themselves are read.
+    let (told, by_file): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(commit, _)| commit.version >= since);
+    let mut out: Vec<(i64, i64)> = by_file.into_iter().map(|(commit, time)| (commit.version, time)).collect();
+    out.extend(map_all(told, |(commit, _)| Ok((commit.version, in_commit_timestamp(&Texts::default(), &commit)?)))?);
+    Ok(out)
 }
 
 /// What to do with a time outside of the table's.

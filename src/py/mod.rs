@@ -30,7 +30,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Milliseconds after which the allocator gives back memory that nobody uses. By itself it waits a second, and what a job
 /// leaves on one thread is held beside what the next one needs on another: a process of many commits grew by that. At
 /// once costs a scan two fifths more time.
-const PURGE_DELAY: c_long = 20;
+const PURGE_DELAY: c_long = 100;
 
 fn set_purge_delay() {
     /// Its number in the `mi_option_t` of mimalloc 3 and 2.

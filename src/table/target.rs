@@ -84,7 +84,7 @@ pub(super) struct Rows {
 pub(super) type Edit = Arc<dyn Fn(RecordBatch) -> Result<RecordBatch> + Send + Sync>;
 
 /// Batches of a file that wait to be encoded: encoding takes longer than decoding, so that more would only be memory.
-const AHEAD: usize = 4;
+const AHEAD: usize = 2;
 
 /// Bytes of a file, however small files are asked for: small ones are mostly footer.
 const LEAST: u64 = 1 << 20;
