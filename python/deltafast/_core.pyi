@@ -282,6 +282,18 @@ class TableMerge:
 
         None where another writer changed rows that it read: it is to be run again, with the keys joined anew.
         """
+    def job(self, plan: str, facts: str, keys: ArrowStreamExportable) -> str:
+        """Go on as a job of another engine, which reads the source: JSON of `MergeOutlook` in `src/table/merge_job.rs`.
+
+        `facts` is JSON of `SourceFacts`, `keys` has a column for each equality of the plan.
+        """
+    def find(self, files: str, read: list[str], marks: ArrowStreamExportable) -> list[str]:
+        """Take the places of rows: `file`, `word`, `bits`, `kind`. Paths of files that lose all their rows.
+
+        `files` is JSON of paths by number, `read` are paths of files that had rows which match.
+        """
+    def run_folders(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
+        """Commit what lies in these folders of the table."""
 
 def create_table(
     uri: str,
@@ -304,6 +316,23 @@ def update(
     snapshot: Snapshot, options: str, assignments: str, bound: str, predicate: str | None = None
 ) -> tuple[Snapshot | None, str]:
     """Give columns other values; as `delete`, `assignments` is a list of `ValuePlan`s, `bound` the table's demands."""
+
+@final
+class ChangeJob:
+    """A DELETE or an UPDATE whose rows another engine finds and writes; see `src/table/job.rs`."""
+
+    def __new__(cls, snapshot: Snapshot, verb: str, choices: str, predicate: str | None = None) -> ChangeJob: ...
+    def outlook(self) -> str:
+        """JSON of `JobOutlook`: what the engine has to know."""
+
+    def find(self, files: str, marks: ArrowStreamExportable | None = None) -> str:
+        """Take the places of rows: `file`, `word`, `bits`; `files` is JSON of paths by number. JSON of `JobFound`."""
+
+    def run(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
+        """Commit what lies in these folders of the table."""
+
+def abandon_folders(snapshot: Snapshot, folders: list[str]) -> None:
+    """Delete what another engine left in folders of the table that no version names."""
 
 @final
 class Counter:

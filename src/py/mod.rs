@@ -8,6 +8,7 @@ mod checkpoint;
 mod commits;
 mod error;
 mod files;
+mod job;
 mod maintain;
 mod runtime;
 mod snapshot;
@@ -68,6 +69,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
     module.add_class::<table::TableWrite>()?;
     module.add_class::<table::TableMerge>()?;
+    module.add_class::<job::ChangeJob>()?;
+    module.add_function(wrap_pyfunction!(job::abandon_folders, module)?)?;
     module.add_class::<files::Files>()?;
     module.add_class::<files::FileUpload>()?;
     module.add_function(wrap_pyfunction!(table::create_table, module)?)?;

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::arrow::{ArrowStream, import_stream};
 use super::catalog::PyCatalog;
 use super::error::to_python;
+use super::job::found;
 use super::runtime::{wait, wait_settled};
 use super::snapshot::{Newest, Snapshot, open_log, read_options};
 use super::store::PyStore;
@@ -26,11 +27,11 @@ use crate::store::Store;
 use crate::table::{self, Change, CreateOptions, FileFigures, Place, Sizes, Write, WriteOptions};
 use crate::write::bindings::Demands;
 
-fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+pub(super) fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|e| Error::invalid(format!("{what}: {e}")))
 }
 
-fn text(value: &impl Serialize) -> Result<String> {
+pub(super) fn text(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::internal(format!("an answer is no JSON: {e}")))
 }
 
@@ -74,7 +75,7 @@ impl Target {
 }
 
 /// (the table after the operation, what is to be said of it)
-type Answer = (Option<Snapshot>, String);
+pub(super) type Answer = (Option<Snapshot>, String);
 
 /// Tells Python what a command warns of; gives the table after it.
 pub(super) fn warned(py: Python<'_>, done: Option<Done>) -> PyResult<Option<crate::snapshot::Snapshot>> {
@@ -85,7 +86,7 @@ pub(super) fn warned(py: Python<'_>, done: Option<Done>) -> PyResult<Option<crat
     Ok(done.snapshot)
 }
 
-fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) -> PyResult<Answer> {
+pub(super) fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) -> PyResult<Answer> {
     let report = json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts}).to_string();
     Ok((warned(py, Some(done))?.map(|core| Snapshot::new(core, uri.to_owned(), python_store)), report))
 }
@@ -357,6 +358,7 @@ enum MergeState {
     Opened(crate::snapshot::Snapshot, StructType, RecordBatchStreamReader),
     Settled(Box<table::Merge>, RecordBatchStreamReader),
     Joining(Box<table::Joining>),
+    Job(Box<table::MergeJob>),
 }
 
 /// A merge that waits for its expressions, then for the rows that match.
@@ -435,6 +437,48 @@ impl TableMerge {
         })?;
         self.put(MergeState::Joining(Box::new(joining)));
         Ok(())
+    }
+
+    /// Goes on as a job of another engine, which reads the source itself: `facts` is JSON of `SourceFacts`, `keys` are what is
+    /// known of its keys. JSON of `MergeOutlook`.
+    fn job(&self, py: Python<'_>, plan: String, facts: String, keys: &Bound<'_, PyAny>) -> PyResult<String> {
+        let keys = import_stream(keys)?;
+        let MergeState::Settled(merge, _) = self.take(py)? else {
+            return Err(to_python(py, &Error::invalid("a merge can be run once")));
+        };
+        let (job, outlook) = wait(py, move |cancel| {
+            let job = merge.job(&parsed("plan", &plan)?, &parsed("facts", &facts)?, found(keys), cancel)?;
+            let outlook = text(&job.outlook(cancel)?)?;
+            Ok((job, outlook))
+        })?;
+        self.put(MergeState::Job(Box::new(job)));
+        Ok(outlook)
+    }
+
+    /// Takes the places of the rows that clauses take, `file`, `word`, `bits` and `kind`; `files` is a JSON object of paths by
+    /// their numbers, `read` are paths of files that had rows which match. Gives the paths of files that lose all their rows.
+    fn find(&self, py: Python<'_>, files: String, read: Vec<String>, marks: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+        let marks = import_stream(marks)?;
+        let MergeState::Job(mut job) = self.take(py)? else {
+            return Err(to_python(py, &Error::internal("a merge that is no job has no marks")));
+        };
+        let (job, whole) = wait(py, move |cancel| {
+            let files: BTreeMap<i32, String> = parsed("files", &files)?;
+            let whole = job.find(found(marks), &files, read, cancel)?;
+            Ok((job, whole))
+        })?;
+        self.put(MergeState::Job(job));
+        Ok(whole)
+    }
+
+    /// Commits what another engine wrote into these folders.
+    #[pyo3(signature = (rows=None, changes=None))]
+    fn run_folders(&self, py: Python<'_>, rows: Option<String>, changes: Option<String>) -> PyResult<Answer> {
+        let MergeState::Job(job) = self.take(py)? else {
+            return Err(to_python(py, &Error::internal("a merge that is no job has no folders")));
+        };
+        let done = wait_settled(py, move |cancel| job.run(rows.as_deref(), changes.as_deref(), cancel))?;
+        answer(py, done, &self.uri, self.python_store)
     }
 
     /// The source's keys: `key` and `source_row`.

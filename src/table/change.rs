@@ -158,29 +158,29 @@ pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What both commands do alike.
-struct Work<'a> {
+/// What both commands do alike, whoever moves the rows.
+pub(super) struct Work<'a> {
     snapshot: &'a Snapshot,
     predicate: Option<Bound>,
     sql: Option<&'a str>,
-    target: Target,
+    pub target: Target,
     choices: &'a Choices,
     cancel: &'a Cancel,
-    started: Instant,
+    pub started: Instant,
 }
 
 impl<'a> Work<'a> {
-    fn new(snapshot: &'a Snapshot, predicate: Option<&'a Demand>, encoding: &Encoding, choices: &'a Choices, cancel: &'a Cancel) -> Result<Self> {
+    pub(super) fn new(snapshot: &'a Snapshot, predicate: Option<&'a Demand>, encoding: &Encoding, choices: &'a Choices, cancel: &'a Cancel) -> Result<Self> {
         let target = Target::of(snapshot, encoding.clone());
         let bound = predicate.map(Demand::bound).transpose()?;
         Ok(Self { snapshot, predicate: bound, sql: predicate.map(|demand| demand.sql.as_str()), target, choices, cancel, started: Instant::now() })
     }
 
-    fn find(&self) -> Result<Matched> {
+    pub(super) fn find(&self) -> Result<Matched> {
         Matched::find(self.snapshot, self.predicate.as_ref(), None, self.cancel)
     }
 
-    fn commit(self, name: &str, rows: &str, outcome: Outcome, scanned: Duration, orphans: Orphans) -> Result<Done> {
+    pub(super) fn commit(self, name: &str, rows: &str, outcome: Outcome, scanned: Duration, orphans: Orphans) -> Result<Done> {
         let whole = self.started.elapsed();
         let metrics = json!({
             "numRemovedFiles": outcome.ended,
@@ -221,10 +221,10 @@ impl<'a> Work<'a> {
 
 /// What a command does to the table.
 #[derive(Default)]
-struct Outcome {
+pub(super) struct Outcome {
     actions: Vec<Action>,
-    rows: Option<u64>,
-    copied: u64,
+    pub rows: Option<u64>,
+    pub copied: u64,
     added: u64,
     added_bytes: u64,
     ended: u64,
@@ -233,11 +233,11 @@ struct Outcome {
     marked: Marked,
     /// Whether vectors of files that end as a whole are counted: in an UPDATE that looks at no row they are not, as
     /// delta-spark has it.
-    counts_vectors: bool,
+    pub counts_vectors: bool,
 }
 
 impl Outcome {
-    fn end(&mut self, files: &[Add]) {
+    pub(super) fn end(&mut self, files: &[Add]) {
         let now = now_ms();
         self.ended += files.len() as u64;
         self.ended_bytes += files.iter().map(|add| add.size).sum::<i64>();
@@ -247,20 +247,20 @@ impl Outcome {
         self.actions.extend(files.iter().map(|add| Action::Remove(add.to_remove(now, true))));
     }
 
-    fn add(&mut self, written: Written, orphans: &mut Orphans) {
+    pub(super) fn add(&mut self, written: Written, orphans: &mut Orphans) {
         orphans.add(&written.files);
         self.added += written.files.len() as u64;
         self.added_bytes += written.files.iter().map(|file| file.size).sum::<u64>();
         self.actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
     }
 
-    fn changes(&mut self, written: Written, orphans: &mut Orphans) {
+    pub(super) fn changes(&mut self, written: Written, orphans: &mut Orphans) {
         orphans.add(&written.files);
         self.change_files += written.files.len() as u64;
         self.actions.extend(written.files.into_iter().map(|file| Action::Cdc(change_file(file))));
     }
 
-    fn mark(&mut self, marked: Marked) {
+    pub(super) fn mark(&mut self, marked: Marked) {
         self.ended += marked.ended;
         self.ended_bytes += marked.ended_bytes;
         self.marked.added += marked.added;

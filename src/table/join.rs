@@ -79,13 +79,20 @@ impl KeyColumn {
 
     /// The keys of rows, and which of the rows can equal any.
     pub(super) fn make<'a>(&self, exprs: impl Iterator<Item = &'a Bound>, batch: &RecordBatch) -> Result<(Vec<ArrayRef>, ArrayRef, BooleanArray)> {
-        let columns = exprs.zip(&self.types).map(|(expr, data_type)| comparable(&expr.evaluate(batch)?, data_type)).collect::<Result<Vec<_>>>()?;
+        let columns = exprs.map(|expr| expr.evaluate(batch)).collect::<Result<Vec<_>>>()?;
+        let (columns, key) = self.of(&columns)?;
         let strict: Vec<_> = columns.iter().zip(&self.null_safe).filter(|(_, safe)| !**safe).filter_map(|(column, _)| column.logical_nulls()).collect();
         let usable = match strict.as_slice() {
             [] => mask(vec![true; batch.num_rows()]),
             [one] => BooleanArray::new(one.inner().clone(), None),
             many => mask((0..batch.num_rows()).map(|n| many.iter().all(|nulls| nulls.is_valid(n))).collect()),
         };
+        Ok((columns, key, usable))
+    }
+
+    /// The keys of rows of which there are the values of the equalities, and those as they are compared.
+    pub(super) fn of(&self, values: &[ArrayRef]) -> Result<(Vec<ArrayRef>, ArrayRef)> {
+        let columns = values.iter().zip(&self.types).map(|(values, data_type)| comparable(values, data_type)).collect::<Result<Vec<_>>>()?;
         let first = || columns.first().ok_or_else(|| Error::internal("a join has no key"));
         let key: ArrayRef = match &self.form {
             Form::Number => {
@@ -99,7 +106,7 @@ impl KeyColumn {
                 Arc::new(BinaryArray::from_iter_values(rows.iter()))
             }
         };
-        Ok((columns, key, usable))
+        Ok((columns, key))
     }
 }
 
@@ -126,6 +133,15 @@ impl Known {
             span.note(column, usable)?;
         }
         self.filter.add(key, usable)
+    }
+
+    /// Forgets single values of those keys of which not all were noted: there are others between the bounds.
+    pub(super) fn keep_bounds(&mut self, complete: &[bool]) {
+        for (n, span) in self.spans.iter_mut().enumerate() {
+            if complete.get(n) != Some(&true) {
+                span.keep_bounds();
+            }
+        }
     }
 
     /// True for every row of the table that can match.

@@ -171,6 +171,11 @@ impl Span {
         Ok(Self { converter, values: Some(Vec::new()), seen: HashSet::new(), least: None, greatest: None, has_null: false })
     }
 
+    /// Forgets single values: there are others between.
+    pub(super) fn keep_bounds(&mut self) {
+        self.values = None;
+    }
+
     /// Notes the values of usable rows of a column made by [`comparable`].
     pub(super) fn note(&mut self, column: &ArrayRef, usable: &BooleanArray) -> Result<()> {
         let rows = self.converter.convert_columns(std::slice::from_ref(column))?;

@@ -9,9 +9,10 @@ use super::keys::Keys;
 use super::target::Rows;
 use crate::commit::adds::{all, live};
 use crate::dv::Positions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::expr::Bound;
+use crate::parse::mask;
 use crate::protocol::commit_line::Add;
 use crate::prune;
 use crate::scan::{Chosen, Lens};
@@ -38,20 +39,43 @@ impl Matched {
         let Some(predicate) = predicate else { return Ok(Self::whole(all(snapshot, cancel)?)) };
         let lens = Lens::new(snapshot, vec![predicate.clone()]);
         let mut files = live(snapshot, cancel, |batch| lens.matching(batch))?;
-        let by_partition = keys.is_none() && prune::partition_only(predicate, &snapshot.metadata().partition_columns).1.is_none();
+        let by_partition = keys.is_none() && Self::is_decided(snapshot, Some(predicate));
         if by_partition || files.is_empty() {
             return Ok(Self::whole(files));
         }
         let rows = Rows { files: files.iter().map(|add| add.path.clone()).collect(), predicate: Some(predicate.clone()), chosen: None };
-        let mut partial = rows.positions(snapshot, keys, cancel)?;
-        let rows = partial.values().map(Positions::len).sum();
+        let partial = rows.positions(snapshot, keys, cancel)?;
         files.retain(|add| partial.contains_key(&add.path));
+        Ok(Self { predicate: Some(predicate.clone()), ..Self::at(files, partial) })
+    }
+
+    /// Rows that another engine found, by the paths of their files.
+    pub(super) fn found(snapshot: &Snapshot, rows: HashMap<String, Positions>, cancel: &Cancel) -> Result<Self> {
+        let files = if rows.is_empty() {
+            Vec::new()
+        } else {
+            live(snapshot, cancel, |batch| Ok(mask((0..batch.len()).map(|row| rows.contains_key(batch.path.value(row))).collect())))?
+        };
+        if files.len() != rows.len() {
+            return Err(Error::internal("rows were found in files that the version does not have"));
+        }
+        Ok(Self::at(files, rows))
+    }
+
+    /// Rows of files that all have some.
+    fn at(files: Vec<Add>, mut partial: HashMap<String, Positions>) -> Self {
+        let rows = partial.values().map(Positions::len).sum();
         for add in &files {
             if partial.get(&add.path).map(Positions::len) == present(add) {
                 partial.remove(&add.path);
             }
         }
-        Ok(Self { files, partial: Arc::new(partial), rows: Some(rows), looked: true, predicate: Some(predicate.clone()) })
+        Self { files, partial: Arc::new(partial), rows: Some(rows), looked: true, predicate: None }
+    }
+
+    /// Whether partition values alone say which rows a predicate chooses; without one all are.
+    pub(super) fn is_decided(snapshot: &Snapshot, predicate: Option<&Bound>) -> bool {
+        predicate.is_none_or(|predicate| prune::partition_only(predicate, &snapshot.metadata().partition_columns).1.is_none())
     }
 
     /// All rows of these files.
@@ -78,7 +102,7 @@ impl Matched {
 }
 
 /// Rows of a file that are not deleted, where its statistics tell.
-fn present(add: &Add) -> Option<u64> {
+pub(super) fn present(add: &Add) -> Option<u64> {
     let rows = add.num_records()? - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality);
     u64::try_from(rows).ok()
 }

@@ -40,13 +40,14 @@ use super::vectors::{self, Marked};
 use super::write::{SchemaMode, WriteOptions, settled};
 use super::{auto_compact, check_changeable, check_writable, now_ms};
 use crate::command::{self, Choices, Done, listed};
-use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
+use crate::commit::{Operation, Transaction};
 use crate::dv::Positions;
 use crate::error::{Error, Result};
 use crate::exec::{Cancel, Progress, Source, lanes, memory_limit, parallelism};
 use crate::expr::{Bound, Expr, Function};
 use crate::parse::mask;
+use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
 use crate::protocol::schema::{StructField, StructType, TextLayout};
 use crate::scan::{self, Batches, Chosen, Lens, MetadataColumn, ScanRequest};
@@ -107,17 +108,44 @@ pub struct EqualityPlan {
     pub null_safe: bool,
 }
 
+impl MergePlan {
+    pub(super) fn equalities(&self) -> Result<Vec<Equality>> {
+        let tree = |value: &Value| Bound::from_json(&value.to_string());
+        let equality = |plan: &EqualityPlan| Ok(Equality { target: tree(&plan.target)?, source: tree(&plan.source)?, null_safe: plan.null_safe });
+        self.equalities.iter().map(equality).collect()
+    }
+
+    /// As `commitInfo` has them.
+    pub(super) fn parameters(&self) -> Value {
+        let clauses = |plans: &[ClausePlan]| {
+            let one = |plan: &ClausePlan| {
+                let mut out = Map::new();
+                out.extend(plan.condition.as_ref().map(|condition| ("predicate".to_owned(), Value::from(condition.sql.as_str()))));
+                out.insert("actionType".to_owned(), plan.deed.name().into());
+                Value::Object(out)
+            };
+            Value::String(Value::Array(plans.iter().map(one).collect()).to_string())
+        };
+        json!({
+            "predicate": listed(std::slice::from_ref(&self.on)),
+            "matchedPredicates": clauses(&self.matched),
+            "notMatchedPredicates": clauses(&self.not_matched),
+            "notMatchedBySourcePredicates": clauses(&self.by_source),
+        })
+    }
+}
+
 /// A merge whose table is settled.
 #[derive(Debug, Clone)]
 pub struct Merge {
-    snapshot: Snapshot,
+    pub(super) snapshot: Snapshot,
     options: MergeOptions,
     source: StructType,
     /// The table after the merge.
-    target: Target,
+    pub(super) target: Target,
     is_changed: bool,
     demands: Demands,
-    started: Instant,
+    pub(super) started: Instant,
 }
 
 /// Rows of a batch of the source at most.
@@ -168,16 +196,13 @@ impl Merge {
             check_changeable(&self.snapshot)?;
         }
         let bound = |value: &Option<Value>| value.as_ref().map(|value| Bound::from_json(&value.to_string())).transpose();
-        let tree = |value: &Value| Bound::from_json(&value.to_string());
-        let equality = |plan: &EqualityPlan| Ok(Equality { target: tree(&plan.target)?, source: tree(&plan.source)?, null_safe: plan.null_safe });
-        let equalities = plan.equalities.iter().map(equality).collect::<Result<Vec<_>>>()?;
+        let equalities = plan.equalities()?;
         let (target_only, source_only, residual) = (bound(&plan.target_only)?, bound(&plan.source_only)?, bound(&plan.residual)?);
         self.check_identities(&clauses)?;
         let rules = plan.demands.rules(&self.demands, self.identities()?)?;
         let spool = Arc::new(self.spool(rows, cancel)?);
         let key = if equalities.is_empty() { None } else { Some(KeyColumn::new(&equalities)?) };
         let mut known = Known::new(&equalities, spool.len().into())?;
-        let mut reads = target_only.clone().map(|bound| bound.expr);
         if let Some(key) = &key {
             for n in 0..spool.batches() {
                 cancel.check()?;
@@ -185,19 +210,9 @@ impl Merge {
                 let (columns, key, usable) = key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
                 known.note(&columns, &key, &usable)?;
             }
-            if let Some(bounds) = known.predicate(&equalities)? {
-                reads = Some(match reads {
-                    Some(other) => joined(Function::And, vec![other, bounds])?,
-                    None => bounds,
-                });
-            }
         }
-        let zone = self.snapshot.options().zone;
-        let mut reads = reads.map(|expr| Bound { expr, ansi: true, zone });
         let can_match = spool.len() > 0 && (key.is_none() || known.rows > 0);
-        if !can_match {
-            reads = Some(Bound { expr: Expr::boolean(Some(false)), ansi: true, zone });
-        }
+        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
         let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
         let known = Arc::new(known);
@@ -220,6 +235,19 @@ impl Merge {
         })
     }
 
+    /// What the table is from now on, where that changes.
+    pub(super) fn changed_metadata(&self) -> Option<Metadata> {
+        self.is_changed.then(|| self.target.metadata.clone())
+    }
+
+    /// True for every row of the table that can match.
+    pub(super) fn reads(&self, target_only: Option<&Bound>, known: &Known, equalities: &[Equality], can_match: bool) -> Result<Option<Bound>> {
+        let bounds = if can_match { known.predicate(equalities)? } else { Some(Expr::boolean(Some(false))) };
+        let parts: Vec<Expr> = target_only.filter(|_| can_match).map(|bound| bound.expr.clone()).into_iter().chain(bounds).collect();
+        let zone = self.snapshot.options().zone;
+        Ok(if parts.is_empty() { None } else { Some(Bound { expr: joined(Function::And, parts)?, ansi: true, zone }) })
+    }
+
     /// Identity columns; rows that stay give their own values, so who may not give any was looked at before.
     fn identities(&self) -> Result<Vec<crate::write::rules::Identity>> {
         let mut all = bindings::identities(&self.target.protocol, &self.target.schema)?;
@@ -229,7 +257,7 @@ impl Merge {
         Ok(all)
     }
 
-    fn check_identities(&self, clauses: &Clauses) -> Result<()> {
+    pub(super) fn check_identities(&self, clauses: &Clauses) -> Result<()> {
         let identities = bindings::identities(&self.target.protocol, &self.target.schema)?;
         for clause in clauses.matched.iter().chain(&clauses.not_matched).chain(&clauses.by_source) {
             for name in clause.values.iter().filter_map(|(path, _)| path.first()) {
@@ -277,7 +305,7 @@ impl Merge {
 }
 
 /// The files of the table that a merge looks at.
-fn looked_at(snapshot: &Snapshot, clauses: &Clauses, reads: Option<&Bound>, can_match: bool, cancel: &Cancel) -> Result<Vec<Add>> {
+pub(super) fn looked_at(snapshot: &Snapshot, clauses: &Clauses, reads: Option<&Bound>, can_match: bool, cancel: &Cancel) -> Result<Vec<Add>> {
     match (reads, clauses.by_source.is_empty()) {
         (Some(_), true) if !can_match => Ok(Vec::new()),
         (Some(predicate), true) => {
@@ -297,14 +325,14 @@ fn chosen(batch: &RecordBatch, predicate: Option<&Bound>) -> Result<RecordBatch>
 }
 
 #[derive(Debug, Clone)]
-struct Clauses {
-    matched: Vec<Clause>,
-    not_matched: Vec<Clause>,
-    by_source: Vec<Clause>,
+pub(super) struct Clauses {
+    pub matched: Vec<Clause>,
+    pub not_matched: Vec<Clause>,
+    pub by_source: Vec<Clause>,
 }
 
 impl Clauses {
-    fn of(plan: &MergePlan) -> Result<Self> {
+    pub(super) fn of(plan: &MergePlan) -> Result<Self> {
         let out = Self { matched: Clause::of(&plan.matched)?, not_matched: Clause::of(&plan.not_matched)?, by_source: Clause::of(&plan.by_source)? };
         if out.matched.is_empty() && out.not_matched.is_empty() && out.by_source.is_empty() {
             return Err(Error::invalid("a MERGE needs at least one WHEN clause"));
@@ -313,12 +341,12 @@ impl Clauses {
     }
 
     /// Whether rows that are there may change.
-    fn changes(&self) -> bool {
+    pub(super) fn changes(&self) -> bool {
         !self.matched.is_empty() || !self.by_source.is_empty()
     }
 
     /// Whether it does not matter which of several rows matches a row of the table.
-    fn takes_many(&self) -> bool {
+    pub(super) fn takes_many(&self) -> bool {
         matches!(self.matched.as_slice(), [Clause { deed: Deed::Delete, condition: None, .. }]) || self.matched.is_empty()
     }
 }
@@ -796,9 +824,11 @@ impl Joining {
         };
         orphans.add(&changes.files);
         figures.inserted = inserted.load(Ordering::Relaxed);
-        let metrics = self.metrics(&figures, &written, &changes, &marked, scanned);
-        let mut operation = command::operation("MERGE", self.parameters(), metrics);
-        let mut metadata = self.merge.is_changed.then(|| target.metadata.clone());
+        figures.source = self.spool.len().into();
+        let times = [self.merge.started.elapsed(), scanned, self.read_time];
+        let metrics = figures.metrics(&written, changes.files.len(), &marked, times);
+        let mut operation = command::operation("MERGE", self.plan.parameters(), metrics);
+        let mut metadata = self.merge.changed_metadata();
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
             let mut moved = target.metadata.clone();
@@ -807,27 +837,17 @@ impl Joining {
         }
         actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
         actions.extend(changes.files.into_iter().map(|file| Action::Cdc(change_file(file))));
-        if actions.is_empty() && metadata.is_none() {
-            return Ok(Done { metrics: operation.metrics, ..Done::unchanged(snapshot) });
-        }
-        operation.row_ids_preserved = (!touched.is_empty()).then(|| target.tracks_rows());
-        let mut transaction = Transaction::new(snapshot);
-        match &self.reads {
-            Some(predicate) if self.clauses.by_source.is_empty() => transaction.read_rows(predicate.clone()),
-            _ => transaction.read_whole_table(),
-        }
-        transaction.read_files(read.iter().filter_map(|file| self.files.get(*file)).map(|add| add.path.as_str()))?;
-        if self.merge.is_changed {
-            transaction.push(Action::Protocol(target.protocol.clone()));
-        }
-        transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
-        transaction.extend(actions);
-        let grown = transaction.partitions();
-        let done = command::commit(transaction, operation, &self.merge.options.choices, cancel);
-        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
-            orphans.keep();
-        }
-        done.map(|done| auto_compact::follow(done, &grown, &self.merge.options.choices, cancel))
+        let ending = Ending {
+            merge: &self.merge,
+            clauses: &self.clauses,
+            reads: self.reads.as_ref(),
+            read: read.iter().filter_map(|file| self.files.get(*file)).map(|add| add.path.as_str()).collect(),
+            touches: !touched.is_empty(),
+            operation,
+            metadata,
+            actions,
+        };
+        ending.commit(orphans, cancel)
     }
 
     /// Writes the changes, told row by row.
@@ -858,53 +878,6 @@ impl Joining {
         let request = target.feed_request(self.rules.clone(), cancel)?;
         write(snapshot.stores().root(), &request, of_deleted.chain(before).chain(after).chain(added))
     }
-
-    fn parameters(&self) -> Value {
-        let clauses = |plans: &[ClausePlan]| {
-            let one = |plan: &ClausePlan| {
-                let mut out = Map::new();
-                out.extend(plan.condition.as_ref().map(|condition| ("predicate".to_owned(), Value::from(condition.sql.as_str()))));
-                out.insert("actionType".to_owned(), plan.deed.name().into());
-                Value::Object(out)
-            };
-            Value::String(Value::Array(plans.iter().map(one).collect()).to_string())
-        };
-        json!({
-            "predicate": listed(std::slice::from_ref(&self.plan.on)),
-            "matchedPredicates": clauses(&self.plan.matched),
-            "notMatchedPredicates": clauses(&self.plan.not_matched),
-            "notMatchedBySourcePredicates": clauses(&self.plan.by_source),
-        })
-    }
-
-    fn metrics(&self, figures: &Figures, written: &Written, changes: &Written, marked: &Marked, scanned: Duration) -> Value {
-        let whole = self.merge.started.elapsed();
-        let (updated, deleted) = (figures.updated + figures.updated_by_source, figures.deleted + figures.deleted_by_source);
-        json!({
-            "numSourceRows": self.spool.len(),
-            "numTargetRowsInserted": figures.inserted,
-            "numTargetRowsUpdated": updated,
-            "numTargetRowsDeleted": deleted,
-            "numTargetRowsMatchedUpdated": figures.updated,
-            "numTargetRowsMatchedDeleted": figures.deleted,
-            "numTargetRowsNotMatchedBySourceUpdated": figures.updated_by_source,
-            "numTargetRowsNotMatchedBySourceDeleted": figures.deleted_by_source,
-            "numTargetRowsCopied": written.rows.saturating_sub(figures.inserted + updated),
-            "numOutputRows": written.rows,
-            "numTargetFilesAdded": written.files.len(),
-            "numTargetFilesRemoved": marked.ended,
-            "numTargetBytesAdded": written.files.iter().map(|file| file.size).sum::<u64>(),
-            "numTargetBytesRemoved": marked.ended_bytes,
-            "numTargetChangeFilesAdded": changes.files.len(),
-            "numTargetDeletionVectorsAdded": marked.added,
-            "numTargetDeletionVectorsRemoved": marked.removed,
-            "numTargetDeletionVectorsUpdated": marked.updated,
-            "executionTimeMs": millis(whole),
-            "materializeSourceTimeMs": millis(self.read_time),
-            "scanTimeMs": millis(scanned.saturating_sub(self.read_time)),
-            "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
-        })
-    }
 }
 
 /// A pair for which the rest of the condition is not true.
@@ -912,12 +885,87 @@ const DROPPED: u8 = 255;
 
 /// Rows by what became of them.
 #[derive(Debug, Default)]
-struct Figures {
-    updated: u64,
-    updated_by_source: u64,
-    deleted: u64,
-    deleted_by_source: u64,
-    inserted: u64,
+pub(super) struct Figures {
+    /// Rows of the source.
+    pub source: u64,
+    pub updated: u64,
+    pub updated_by_source: u64,
+    pub deleted: u64,
+    pub deleted_by_source: u64,
+    pub inserted: u64,
+}
+
+impl Figures {
+    /// As `commitInfo` has them: so long it took, so long until rows were found, so long until the source was read.
+    pub(super) fn metrics(&self, written: &Written, changes: usize, marked: &Marked, [whole, scanned, read]: [Duration; 3]) -> Value {
+        let (updated, deleted) = (self.updated + self.updated_by_source, self.deleted + self.deleted_by_source);
+        json!({
+            "numSourceRows": self.source,
+            "numTargetRowsInserted": self.inserted,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsMatchedUpdated": self.updated,
+            "numTargetRowsMatchedDeleted": self.deleted,
+            "numTargetRowsNotMatchedBySourceUpdated": self.updated_by_source,
+            "numTargetRowsNotMatchedBySourceDeleted": self.deleted_by_source,
+            "numTargetRowsCopied": written.rows.saturating_sub(self.inserted + updated),
+            "numOutputRows": written.rows,
+            "numTargetFilesAdded": written.files.len(),
+            "numTargetFilesRemoved": marked.ended,
+            "numTargetBytesAdded": written.files.iter().map(|file| file.size).sum::<u64>(),
+            "numTargetBytesRemoved": marked.ended_bytes,
+            "numTargetChangeFilesAdded": changes,
+            "numTargetDeletionVectorsAdded": marked.added,
+            "numTargetDeletionVectorsRemoved": marked.removed,
+            "numTargetDeletionVectorsUpdated": marked.updated,
+            "executionTimeMs": millis(whole),
+            "materializeSourceTimeMs": millis(read),
+            "scanTimeMs": millis(scanned.saturating_sub(read)),
+            "rewriteTimeMs": millis(whole.saturating_sub(scanned)),
+        })
+    }
+}
+
+/// A merge that is done but for its commit.
+pub(super) struct Ending<'a> {
+    pub merge: &'a Merge,
+    pub clauses: &'a Clauses,
+    pub reads: Option<&'a Bound>,
+    /// Paths of the files that had rows which matched.
+    pub read: Vec<&'a str>,
+    /// Whether rows that were there changed.
+    pub touches: bool,
+    pub operation: Operation,
+    pub metadata: Option<Metadata>,
+    pub actions: Vec<Action>,
+}
+
+impl Ending<'_> {
+    /// Commits; where nothing changes there is nothing to do.
+    pub(super) fn commit(mut self, orphans: Orphans, cancel: &Cancel) -> Result<Done> {
+        let (merge, choices) = (self.merge, &self.merge.options.choices);
+        if self.actions.is_empty() && self.metadata.is_none() {
+            return Ok(Done { metrics: self.operation.metrics, ..Done::unchanged(&merge.snapshot) });
+        }
+        self.operation.row_ids_preserved = self.touches.then(|| merge.target.tracks_rows());
+        let mut transaction = Transaction::new(&merge.snapshot);
+        match self.reads {
+            Some(predicate) if self.clauses.by_source.is_empty() => transaction.read_rows(predicate.clone()),
+            _ => transaction.read_whole_table(),
+        }
+        transaction.read_files(self.read)?;
+        if merge.is_changed {
+            transaction.push(Action::Protocol(merge.target.protocol.clone()));
+        }
+        transaction.extend(self.metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
+        transaction.extend(self.actions);
+        let grown = transaction.partitions();
+        let done = command::commit(transaction, self.operation, choices, cancel);
+        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
+            orphans.keep();
+        }
+        done.map(|done| auto_compact::follow(done, &grown, choices, cancel))
+    }
 }
 
 /// The last columns of a batch: the number of its file, and positions in it.

@@ -29,6 +29,7 @@ use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
 use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
+use crate::write::adopt::{self, Adopted};
 use crate::write::rules::Rules;
 use crate::write::sorted::Sorting;
 use crate::write::{NewFile, WriteRequest, Written, write, write_with};
@@ -180,6 +181,18 @@ impl Target {
             request.target_file_size = request.target_file_size.saturating_mul(8).max(LEAST);
         }
         write(snapshot.stores().root(), &request, sorted.map(move |batch| rename_last(&batch?, &names)))
+    }
+
+    /// Takes over what another engine wrote into a folder of the table: rows, or changes.
+    pub(super) fn adopt(&self, folder: &str, is_feed: bool, snapshot: &Snapshot, cancel: &Cancel) -> Result<Adopted> {
+        let request = if is_feed {
+            self.feed_request(Rules::default(), cancel)?
+        } else {
+            let mut request = self.request(Rules::default(), cancel)?;
+            self.keep_ids(snapshot, &mut request, &mut ScanRequest::default())?;
+            request
+        };
+        adopt::adopt(snapshot.stores().root(), &request, folder, cancel)
     }
 
     /// How rows are copied: what is written, and what is read for it.

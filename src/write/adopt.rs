@@ -65,7 +65,7 @@ pub fn adopt(store: &Arc<dyn Store>, request: &WriteRequest, folder: &str, cance
         .iter()
         .map(|name| request.schema.field(name).ok_or_else(|| Error::invalid("a partition column is not in the schema").at_column(name)).cloned())
         .collect::<Result<Vec<_>>>()?;
-    let stats = StatsPlan::new(&written, &[], &request.properties, |field| file_name(field, request.mapping).to_owned())?;
+    let stats = StatsPlan::new(&written, &request.hidden, &request.properties, |field| file_name(field, request.mapping).to_owned())?;
     let (columns, wanted) = (Arc::new(in_files(&written, request.mapping)), Arc::new(stats.wanted()));
     let mut out = Adopted::default();
     let mut data = Vec::new();
@@ -78,7 +78,8 @@ pub fn adopt(store: &Arc<dyn Store>, request: &WriteRequest, folder: &str, cance
         }
     }
     let (root, stop) = (Arc::clone(store), cancel.clone());
-    let (by_id, own) = (request.mapping == Mapping::Id, Arc::new(written.fields.clone()));
+    let (by_id, own) =
+        (request.mapping == Mapping::Id, Arc::new(written.fields.iter().filter(|field| !request.hidden.contains(&field.name)).cloned().collect::<Vec<_>>()));
     let surveyed = map_all(data, move |object| {
         stop.check()?;
         let file = File { store: Arc::clone(&root), path: object.path.clone(), size: Some(object.size) };

@@ -90,6 +90,54 @@ def failing_attempts(spark, folder: pathlib.Path) -> None:
     assert DeltaTable(folder).version() == 0
 
 
+def failing_jobs(spark, folder: pathlib.Path) -> None:
+    """Commands whose tasks fail once change each row once; those that fail altogether leave no file."""
+    from deltafast.spark import jobs
+    from deltafast.spark.jobs import folders
+
+    properties = {"delta.enableChangeDataFeed": "true"}
+    deltafast.spark.write(spark.range(0, 1000, 1, 4).selectExpr("id", "id v"), str(folder), configuration=properties)
+    whole = folders.write_folder
+    attempts = 1
+
+    def fails(batches):
+        yield from batches
+        if TaskContext.get().attemptNumber() < attempts:
+            raise RuntimeError("this attempt fails after its rows were written")
+
+    def broken(session, rows, *arguments):
+        whole(session, rows.mapInArrow(fails, rows.schema), *arguments)
+
+    def merge(table):
+        source = spark.range(500, 1500, 1, 3).selectExpr("id", "-id v")
+        builder = table.merge(pa.table({"id": [1], "v": [1]}), "t.id = s.id", "s", "t")
+        return jobs.merge(spark, table, source, builder.when_matched_update_all().when_not_matched_insert_all())
+
+    folders.write_folder = broken
+    try:
+        assert jobs.update(spark, DeltaTable(folder), {"v": "v + 1"}, "id % 2 = 0")["num_updated_rows"] == 500
+        assert jobs.delete(spark, DeltaTable(folder), "id < 100 and id % 3 = 0")["num_deleted_rows"] == 34
+        assert merge(DeltaTable(folder))["num_target_rows_inserted"] == 500
+        attempts, before, version = 3, files(folder), DeltaTable(folder).version()
+        for command in (
+            lambda table: jobs.update(spark, table, {"v": "0"}, "id = 7"),
+            lambda table: jobs.delete(spark, table, "id = 7"),
+            merge,
+        ):
+            with pytest.raises(Exception, match="this attempt fails"):
+                command(DeltaTable(folder))
+        assert (files(folder), DeltaTable(folder).version()) == (before, version)
+    finally:
+        folders.write_folder = whole
+    found = {row[0]: row[1] for row in deltafast.spark.read(spark, str(folder)).collect()}
+    expected = {n: n + 1 - n % 2 for n in range(500) if n >= 100 or n % 3}
+    assert found == expected | {n: -n for n in range(500, 1500)}
+    told = DeltaTable(folder).load_cdf(starting_version=1).read_all()
+    kinds = told.group_by("_change_type").aggregate([("id", "count")]).to_pydict()
+    counted = dict(zip(kinds["_change_type"], kinds["id_count"], strict=True))
+    assert counted == {"update_preimage": 1000, "update_postimage": 1000, "delete": 34, "insert": 500}
+
+
 def many_versions_at_once(spark, folder: pathlib.Path) -> None:
     """A table that is overwritten by what is read of it."""
     deltafast.spark.write(spark.range(10), str(folder))
@@ -157,6 +205,7 @@ def main(root: pathlib.Path) -> None:
     spark = session()
     without_python(spark, root / "a")
     failing_attempts(spark, root / "b")
+    failing_jobs(spark, root / "e")
     many_versions_at_once(spark, root / "c")
     without_index(spark, root / "c")
     nothing_per_file(spark, root / "d")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
     from deltafast.writer import Data, WriterProperties
 
-__all__ = ["TableMerger"]
+__all__ = ["BoundMerge", "TableMerger", "merge_figures"]
 
 _KINDS: dict[str, tuple[str, ...]] = {"matched": BOTH, "not_matched": (SOURCE,), "by_source": (TARGET,)}
 
@@ -36,6 +36,17 @@ class _Clause(NamedTuple):
     predicate: str | None = None
     updates: Mapping[str, str] | None = None
     except_cols: Sequence[str] = ()
+
+
+class BoundMerge(NamedTuple):
+    """A MERGE whose table is settled."""
+
+    #: What the core takes: `MergePlan` in `src/table/merge.rs`.
+    plan: dict[str, Any]
+    #: The schema of the table after it.
+    schema: str
+    #: What the table demands of its rows.
+    demands: dict[str, Any]
 
 
 class TableMerger:
@@ -198,25 +209,11 @@ class TableMerger:
             CommitUnknownError: Whether the commit was made cannot be found out.
             StorageError: The store failed.
         """
-        if not self._clauses:
-            message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
-            raise InvalidArgumentError(message)
+        self.check()
         table = self._table
-        snapshot, zone = table._snapshot, table._time_zone
+        snapshot = table._snapshot
         merge = _core.TableMerge(snapshot, as_stream(self._source))
-        before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
-        sides = Sides(before, source, *self._aliases, zone=zone, mode=self._mode)
-        condition = sides.condition(self._predicate)
-        evolving, lacking = self._evolution(sides)
-        schema_json, demands = merge.settle(evolving, lacking, json.dumps(self._options))
-        after = read_schema(schema_json)
-        plan: dict[str, Any] = condition | {kind: [] for kind in _KINDS}
-        for clause in self._clauses:
-            allowed = _KINDS[clause.kind]
-            held = None if clause.predicate is None else sides.demand(clause.predicate, allowed)
-            values = list(self._values(sides, after, clause))
-            plan[clause.kind].append({"deed": clause.deed, "condition": held, "values": values})
-        plan["demands"] = json.loads(bind_demands(demands, schema_json, zone=zone))
+        plan = self.bind(table, merge, table._time_zone).plan
         merge.read(json.dumps(plan))
         while True:
             needs_join, files = merge.outlook()
@@ -230,7 +227,36 @@ class TableMerger:
         moved, report = done
         every = snapshot.num_files()
         table._move(moved)
-        return _figures(report, files, every)
+        return merge_figures(report, files, every)
+
+    def check(self) -> None:
+        """Refuse a MERGE that does nothing."""
+        if not self._clauses:
+            message = "a MERGE needs at least one WHEN clause; add one before `execute()`"
+            raise InvalidArgumentError(message)
+
+    def bind(self, table: DeltaTable, merge: _core.TableMerge, zone: str) -> BoundMerge:
+        """Settle what the table will be, and bind what is to be done.
+
+        Args:
+            table: The table.
+            merge: The merge, of which nothing is settled yet.
+            zone: How timestamps without a zone are read.
+        """
+        before, source = read_schema(table.schema().to_json()), read_schema(merge.source_schema)
+        sides = Sides(before, source, *self._aliases, zone=zone, mode=self._mode)
+        condition = sides.condition(self._predicate)
+        evolving, lacking = self._evolution(sides)
+        schema_json, demands = merge.settle(evolving, lacking, json.dumps(self._options))
+        after = read_schema(schema_json)
+        plan: dict[str, Any] = condition | {kind: [] for kind in _KINDS}
+        for clause in self._clauses:
+            allowed = _KINDS[clause.kind]
+            held = None if clause.predicate is None else sides.demand(clause.predicate, allowed)
+            values = list(self._values(sides, after, clause))
+            plan[clause.kind].append({"deed": clause.deed, "condition": held, "values": values})
+        plan["demands"] = json.loads(bind_demands(demands, schema_json, zone=zone))
+        return BoundMerge(plan, schema_json, json.loads(demands))
 
     def _joining(self) -> Engine:
         from deltafast.engine.duckdb import DuckDBEngine
@@ -328,7 +354,7 @@ def _unknown(column: str, schema: Struct) -> str:
     return f"the table has no column `{column}`; it has {names}; pass merge_schema=True to add a column of the source"
 
 
-def _figures(report: str, scanned: int, files: int) -> dict[str, Any]:
+def merge_figures(report: str, scanned: int, files: int) -> dict[str, Any]:
     """The figures of a commit under the names of `deltalake`, as numbers."""
     metrics = cast("dict[str, str]", json.loads(report)["metrics"])
     names = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.session import Session
 
-__all__ = ["BROKEN", "fitted"]
+__all__ = ["BROKEN", "cast_column", "checked", "fitted", "not_null", "physical", "required"]
 
 #: Begins what a broken rule says, so that it is known again in Spark's error.
 BROKEN = "deltafast: the rows break"
@@ -59,7 +59,7 @@ def fitted(
             message = f"the values of the identity column {name!r} are made by the core: write with writer='driver'"
             raise DeltaProtocolError(message, feature="identityColumns", column=name)
         if (source := given.get(name.lower())) is not None:
-            column = _cast(
+            column = cast_column(
                 session, functions.col(quoted(source["name"])), plain_type(source["type"]), of, name, functions
             )
         elif name in defaults:
@@ -76,10 +76,10 @@ def fitted(
             checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {value}"))
         else:
             rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(of)))
-    checks += [(f"NOT NULL {'.'.join(path)}", _not_null(path)) for path in _required(columns.fields, [])]
+    checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(columns.fields, [])]
     if predicate is not None:
         checks.append(("replaceWhere", predicate))
-    return _physical(_checked(rows, checks, columns, functions), columns, functions)
+    return physical(checked(rows, checks, columns, functions), columns, functions)
 
 
 def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
@@ -93,7 +93,7 @@ def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _cast(  # noqa: C901 - a case a kind of type
+def cast_column(  # noqa: C901 - a case a kind of type
     session: Session, column: Any, source: Any, target: Any, name: str, functions: Any
 ) -> Any:
     """A column as one of another type; fields of structs are found by name, numbers that do not fit are errors."""
@@ -109,22 +109,22 @@ def _cast(  # noqa: C901 - a case a kind of type
                     part = functions.lit(None).cast(spark_type(field["type"]))
                 else:
                     value = column.getField(found["name"])
-                    part = _cast(session, value, found["type"], field["type"], path, functions)
+                    part = cast_column(session, value, found["type"], field["type"], path, functions)
                 parts.append(part.alias(field["name"]))
             return functions.when(column.isNotNull(), functions.struct(*parts))
         case {"type": "array"}, {"type": "array"}:
 
             def item(value: Any) -> Any:
-                return _cast(session, value, source["elementType"], target["elementType"], name, functions)
+                return cast_column(session, value, source["elementType"], target["elementType"], name, functions)
 
             return functions.transform(column, item)
         case {"type": "map"}, {"type": "map"}:
 
             def key(value: Any, _: Any) -> Any:
-                return _cast(session, value, source["keyType"], target["keyType"], name, functions)
+                return cast_column(session, value, source["keyType"], target["keyType"], name, functions)
 
             def value(_: Any, value: Any) -> Any:
-                return _cast(session, value, source["valueType"], target["valueType"], name, functions)
+                return cast_column(session, value, source["valueType"], target["valueType"], name, functions)
 
             return functions.transform_values(functions.transform_keys(column, key), value)
         case (str(), str()) if source == "void" or session.is_ansi:
@@ -139,7 +139,7 @@ def _cast(  # noqa: C901 - a case a kind of type
             raise SchemaMismatchError(message, column=name)
 
 
-def _required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[str]]:
+def required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[str]]:
     """Paths of the fields that are NOT NULL, within structs too."""
     out: list[list[str]] = []
     for field in fields:
@@ -147,17 +147,17 @@ def _required(fields: Sequence[dict[str, Any]], above: list[str]) -> list[list[s
         if not field.get("nullable", True):
             out.append(path)
         if isinstance(field["type"], dict) and cast("Any", field["type"]).get("type") == "struct":
-            out += _required(cast("Any", field["type"])["fields"], path)
+            out += required(cast("Any", field["type"])["fields"], path)
     return out
 
 
-def _not_null(path: list[str]) -> str:
+def not_null(path: list[str]) -> str:
     """A field must be there wherever the struct that holds it is."""
     names = [".".join(quoted(part) for part in path[:length]) for length in range(1, len(path) + 1)]
     return " or ".join([*(f"{name} is null" for name in names[:-1]), f"{names[-1]} is not null"])
 
 
-def _checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, functions: Any) -> Any:
+def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, functions: Any) -> Any:
     """The same rows, of which one that breaks a check raises: null is as bad as false."""
     if not checks:
         return rows
@@ -172,8 +172,8 @@ def _checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, functio
     return rows.withColumn(first, guarded.otherwise(functions.col(quoted(first))))
 
 
-def _physical(rows: Any, columns: Columns, functions: Any) -> tuple[Any, list[str]]:
-    """Names and ids of files, and partition columns as text."""
+def physical(rows: Any, columns: Columns, functions: Any, more: Sequence[str] = ()) -> tuple[Any, list[str]]:
+    """Names and ids of files, and partition columns as text; `more` are columns that files have beside the table's."""
     out: list[Any] = []
     for field in columns.fields:
         if field["type"] == "void":
@@ -185,6 +185,7 @@ def _physical(rows: Any, columns: Columns, functions: Any) -> tuple[Any, list[st
             out.append(_named(_in_file(column, field["type"], columns, functions), field, columns))
         else:
             out.append(column)
+    out += [functions.col(quoted(name)) for name in more]
     return rows.select(*out), [columns.name(field) for field in columns.partition]
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from deltafast.filters import Predicate
+    from deltafast.spark.snapshot import Listing
 
-__all__ = ["Way", "read"]
+__all__ = ["Way", "physical_rows", "read", "row_tracking"]
 
 Way: TypeAlias = Literal["auto", "index", "paths", "arrow"]
 _WAYS = ("auto", "index", "paths", "arrow")
@@ -122,7 +123,6 @@ def read(
 
 def _frame(version: Version, tree: str | None, metadata: tuple[str, ...], way: Way) -> Any:
     """The table's columns by the first way that can."""
-    from deltafast.spark.file_index import IndexUnavailableError
     from deltafast.spark.paths import PathsUnavailableError
 
     if version.session.is_connect and way == "index":
@@ -134,23 +134,32 @@ def _frame(version: Version, tree: str | None, metadata: tuple[str, ...], way: W
     data = version.columns.physical(version.columns.data)
     materialized = [(name, *version.materialized(name)) for name in metadata]
     data += [field_of(column, "long") for _, column, _ in materialized if column]
-    frame = None
+    try:
+        frame = physical_rows(version, listing, data, way)
+    except PathsUnavailableError as error:
+        if way == "paths":
+            raise InvalidArgumentError(str(error)) from error
+        return executors.scan(version, tree, metadata)
+    added = [row_tracking(name, column, constant) for name, column, constant in materialized]
+    return frame.select(*version.columns.project(), *added)
+
+
+def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]], way: Way = "auto") -> Any:
+    """The rows of files by Spark's reader: physical columns and constants, deleted rows left out.
+
+    Raises:
+        PathsUnavailableError: Spark would not read these files.
+    """
+    from deltafast.spark.file_index import IndexUnavailableError
+
     if way != "paths" and not version.session.is_connect:
         try:
-            frame = file_index.scan(version, listing, data)
+            return file_index.scan(version, listing, data)
         except IndexUnavailableError as error:
             if way == "index":
                 raise
             warn(f"{error}; reading by explicit paths instead, which leaves out files only by `filters`")
-    if frame is None:
-        try:
-            frame = paths.scan(version, listing, data)
-        except PathsUnavailableError as error:
-            if way == "paths":
-                raise InvalidArgumentError(str(error)) from error
-            return executors.scan(version, tree, metadata)
-    added = [_row_tracking(name, column, constant) for name, column, constant in materialized]
-    return frame.select(*version.columns.project(), *added)
+    return paths.scan(version, listing, data)
 
 
 def _names_will_do(version: Version, way: Way) -> bool:
@@ -163,7 +172,7 @@ def _names_will_do(version: Version, way: Way) -> bool:
     return False
 
 
-def _row_tracking(name: str, column: str | None, constant: str) -> Any:
+def row_tracking(name: str, column: str | None, constant: str) -> Any:
     """A row's id or commit version: as its file says where it moved, else by its place."""
     from pyspark.sql import functions
 

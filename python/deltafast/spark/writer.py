@@ -9,18 +9,17 @@ deleted.
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
 from deltafast.convert import choices, names
-from deltafast.exceptions import CommitUnknownError, ConstraintViolatedError, InvalidArgumentError, TableNotFoundError
+from deltafast.exceptions import CommitUnknownError, InvalidArgumentError, TableNotFoundError
 from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
 from deltafast.spark.columns import field_of, mapping_mode, plain_type
-from deltafast.spark.fitting import BROKEN, fitted
+from deltafast.spark.fitting import fitted
+from deltafast.spark.folder import remove, write_folder
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
 from deltafast.table import DeltaTable, _core_options
@@ -174,40 +173,20 @@ def _by_executors(
     bound = json.dumps({"predicate": None if demand is None else json.loads(demand)})
     folder = f"spark-{uuid.uuid4()}"
     codec = given.get("compression") or properties.get("delta.parquet.compression.codec")
-    options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-    options |= {"compression": str(codec)} if codec else {}
-    options |= {"maxRecordsPerFile": str(given["maxrecordsperfile"])} if "maxrecordsperfile" in given else {}
-    settings = {
-        # Others have no statistics in their footers, or count days as Julius Caesar did.
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-        "spark.sql.parquet.writeLegacyFormat": "false",
-        "spark.sql.parquet.fieldId.write.enabled": "true",
-    }
+    options = {"maxRecordsPerFile": str(given["maxrecordsperfile"])} if "maxrecordsperfile" in given else {}
     try:
-        with session.set(settings):
-            rows.write.options(**options).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
-    except BaseException as error:
+        write_folder(session, rows, partition, place, folder, None if codec is None else str(codec), options)
+    except BaseException:
         plan.abandon(folder)
-        _remove(place, folder)
-        if BROKEN in str(error):
-            text = str(error)
-            line = text[text.index(BROKEN) :].splitlines()[0]
-            raise ConstraintViolatedError(line.removeprefix("deltafast: ")) from error
+        remove(place, folder)
         raise
     try:
         return json.loads(plan.run_folder(bound, folder)[1])["version"]
     except CommitUnknownError:
         raise
     except BaseException:
-        _remove(place, folder)
+        remove(place, folder)
         raise
-
-
-def _remove(place: Place, folder: str) -> None:
-    """Remove what is left of a local folder whose files are deleted."""
-    if place.hadoop.startswith("file:"):
-        shutil.rmtree(Path(place.uri) / folder, ignore_errors=True)
 
 
 def _through_driver(

@@ -1,0 +1,215 @@
+"""DELETE and UPDATE as Spark jobs.
+
+One job finds the rows by the condition's columns alone. With deletion vectors the core marks them, and a second job
+writes the new values of an UPDATE; without them a second job copies the files that have such rows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltafast import _core
+from deltafast.commands.change import _figures
+from deltafast.convert import choices
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr.demands import bind_rows, bind_updates
+from deltafast.spark.columns import quoted
+from deltafast.spark.jobs.folders import KIND, Folders
+from deltafast.spark.jobs.rows import Rows, marks
+from deltafast.spark.jobs.values import CHANGED, Demands, assigned, sql_of
+from deltafast.spark.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast.filters import Predicate
+    from deltafast.spark.snapshot import Listing
+    from deltafast.table import DeltaTable
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+
+__all__ = ["ANSI", "delete", "update"]
+
+#: The core's expressions are ANSI SQL, whatever the session is set to.
+ANSI = {"spark.sql.ansi.enabled": "true"}
+
+
+def delete(
+    spark: Any,
+    table: DeltaTable,
+    condition: Predicate | None = None,
+    *,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+) -> dict[str, Any]:
+    """Delete rows.
+
+    Args:
+        spark: The session, classic or Connect.
+        table: A handle, which is moved to the new version.
+        condition: Only rows for which it is true; all rows if None.
+        commit_properties: How it is committed.
+        post_commithook_properties: What follows the commit.
+
+    Returns:
+        The figures of `DeltaTable.delete`.
+
+    Raises:
+        InvalidArgumentError: The condition is wrong, or the table is append-only.
+        DeltaProtocolError: The table needs what only the core can do; the message names it.
+        CommitFailedError: Another writer changed the same rows meanwhile; nothing was committed.
+        CommitUnknownError: Whether the commit was made cannot be found out.
+    """
+    job = _Job(spark, table, "delete", condition, choices(commit_properties, post_commithook_properties))
+    with job.session.set(ANSI), job.folders as folders:
+        listing, found = job.find()
+        if listing is not None and not job.outlook["has_vectors"] and found["has_partial"]:
+            if job.outlook["has_feed"]:
+                folders.tell(job.told(job.chosen(listing), "delete"))
+            partial = job.rows.only(listing, found["whole"], others=True)
+            folders.write(job.rows.frame(partial).where(f"not coalesce({job.sql}, false)"))
+        return job.commit("num_deleted_rows", "rewrite_time_ms")
+
+
+def update(
+    spark: Any,
+    table: DeltaTable,
+    updates: Mapping[str, str],
+    condition: Predicate | None = None,
+    *,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+) -> dict[str, Any]:
+    """Give columns other values.
+
+    Args:
+        spark: The session, classic or Connect.
+        table: A handle, which is moved to the new version.
+        updates: Spark SQL over the table by column; fields of structs with dots.
+        condition: Only rows for which it is true; all rows if None.
+        commit_properties: How it is committed.
+        post_commithook_properties: What follows the commit.
+
+    Returns:
+        The figures of `DeltaTable.update`.
+
+    Raises:
+        InvalidArgumentError: An expression is wrong, or the table is append-only.
+        ConstraintViolatedError: A new row breaks a constraint.
+        DeltaProtocolError: The table needs what only the core can do; the message names it.
+        CommitFailedError: Another writer changed the same rows meanwhile; nothing was committed.
+        CommitUnknownError: Whether the commit was made cannot be found out.
+    """
+    if not updates:
+        message = "there is nothing to update: no column is given a value"
+        raise InvalidArgumentError(message)
+    job = _Job(spark, table, "update", condition, choices(commit_properties, post_commithook_properties))
+    new = _NewValues(job, updates)
+    with job.session.set(ANSI), job.folders as folders:
+        listing, _ = job.find()
+        if listing is not None and len(listing.files):
+            if job.outlook["has_feed"]:
+                before, after = job.chosen(listing), new.of(job.chosen(listing), None)
+                told = job.told(before, "update_preimage").unionByName(job.told(after, "update_postimage"))
+                folders.tell(told)
+            if job.outlook["has_vectors"]:
+                folders.write(new.of(job.chosen(listing), None))
+            else:
+                folders.write(new.of(job.rows.frame(listing), job.sql))
+        return job.commit("num_updated_rows")
+
+
+class _Job:
+    """What both commands do alike."""
+
+    def __init__(
+        self, spark: Any, table: DeltaTable, verb: str, condition: Predicate | None, chosen: dict[str, Any]
+    ) -> None:
+        self.session, self.table = Session(spark), table
+        self.schema = table.schema().to_json()
+        demand = None if condition is None else bind_rows(condition, self.schema, zone=self.session.zone)
+        self._tree = None if demand is None else json.loads(demand)["tree"]
+        #: The condition as Spark SQL.
+        self.sql = None if self._tree is None else sql_of(self._tree)
+        self._core = _core.ChangeJob(table._snapshot, verb, json.dumps(chosen), demand)
+        self.outlook: dict[str, Any] = json.loads(self._core.outlook())
+        self.rows = Rows(self.session, table, self.outlook["tracked"])
+        self.folders = Folders(self.rows, self.rows.columns, self.outlook)
+        self._verb = verb
+
+    def find(self) -> tuple[Listing | None, dict[str, Any]]:
+        """The files that have rows to change, or None where none is read, and what the core says of them."""
+        if self.outlook["is_decided"]:
+            found = json.loads(self._core.find("{}"))
+            return (None if self._verb == "delete" else self._candidates()), found
+        listing = self._candidates()
+        found, paths = marks(self.chosen(listing), listing) if len(listing.files) else _nothing()
+        answer = json.loads(self._core.find(json.dumps(paths), found))
+        return self.rows.only(listing, list(paths.values())), answer
+
+    def _candidates(self) -> Listing:
+        return self.rows.listing(None if self._tree is None else json.dumps(self._tree))
+
+    def chosen(self, listing: Listing) -> Any:
+        """The rows of these files for which the condition is true."""
+        frame = self.rows.frame(listing)
+        return frame if self.sql is None else frame.where(self.sql)
+
+    def told(self, frame: Any, kind: str) -> Any:
+        """Rows as changes of a kind."""
+        from pyspark.sql import functions
+
+        return frame.select(*self.rows.names(), functions.lit(kind).alias(KIND))
+
+    def commit(self, *figures: str) -> dict[str, Any]:
+        """Commit what lies in the folders, and say what was done."""
+        moved, report = self._core.run(self.folders.rows, self.folders.changes)
+        self.table._move(moved)
+        return _figures(report, *figures)
+
+
+def _nothing() -> tuple[Any, dict[int, str]]:
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([], pa.int64()) for name in ("file", "word", "bits")}), {}
+
+
+class _NewValues:
+    """The values that an UPDATE gives."""
+
+    def __init__(self, job: _Job, updates: Mapping[str, str]) -> None:
+        columns = job.rows.columns
+        self._columns, self._tracked = columns, job.rows.tracked
+        values: list[dict[str, Any]] = json.loads(bind_updates(updates, job.schema, zone=job.session.zone))
+        self._given = {value["path"][0] for value in values}
+        for field in columns.fields:
+            if field["name"] in self._given and "delta.identity.start" in field.get("metadata", {}):
+                message = "an identity column cannot be updated: its values are the table's to give"
+                raise InvalidArgumentError(f"{message} (column {field['name']})")
+        self._values = values
+        self._demands = Demands(json.loads(_core.demands_of(job.table._snapshot)), columns)
+
+    def of(self, frame: Any, sql: str | None) -> Any:
+        """The rows with new values where the condition is true; with them in all rows without one."""
+        from pyspark.sql import functions
+
+        frame = frame.withColumn(CHANGED, functions.expr("true" if sql is None else f"coalesce({sql}, false)"))
+        rows = self._changed(frame, assigned(self._columns, self._values))
+        follows = {name: self._demands.computed(name) for name in self._demands.generated if name not in self._given}
+        if follows:
+            rows = self._changed(rows, follows)
+        # A row that changes loses its commit version and so gets that of the commit.
+        if self._tracked:
+            rows = self._changed(rows, {self._tracked[1]: functions.lit(None).cast("bigint")})
+        return self._demands.checked(rows, tuple(self._given))
+
+    def _changed(self, frame: Any, new: dict[str, Any]) -> Any:
+        from pyspark.sql import functions
+
+        def column(name: str) -> Any:
+            old = functions.col(quoted(name))
+            if name not in new:
+                return old
+            return functions.when(functions.col(CHANGED), new[name]).otherwise(old).alias(name)
+
+        return frame.select(*(column(name) for name in frame.columns))

@@ -1,0 +1,77 @@
+"""The folders that a job writes into: rows and changes, deleted where no version comes to name them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Self
+
+from deltafast import _core
+from deltafast.exceptions import CommitUnknownError
+from deltafast.spark.fitting import physical
+from deltafast.spark.folder import remove, write_folder
+from deltafast.spark.jobs.rows import refuse
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from deltafast.spark.columns import Columns
+    from deltafast.spark.jobs.rows import Rows
+
+__all__ = ["KIND", "Folders"]
+
+#: The column of a feed that says what happened to a row.
+KIND = "_change_type"
+
+
+class Folders:
+    """What a job writes; to be left with an error where nothing was committed.
+
+    Args:
+        rows: The version that the job reads.
+        columns: The table's columns after the job.
+        outlook: What the core says of the table.
+    """
+
+    def __init__(self, rows: Rows, columns: Columns, outlook: dict[str, Any]) -> None:
+        self._rows, self._columns, self._outlook = rows, columns, outlook
+        #: The folder with rows, below the table's; None where there is none.
+        self.rows: str | None = None
+        #: The folder with changes.
+        self.changes: str | None = None
+
+    def write(self, frame: Any) -> None:
+        """Write new rows: the table's columns, and where rows keep them their id and commit version."""
+        self.rows = f"spark-{uuid.uuid4()}"
+        self._write(frame, self.rows, self._rows.tracked)
+
+    def tell(self, frame: Any) -> None:
+        """Write changes: the table's columns and `_change_type`."""
+        self.changes = f"_change_data/spark-{uuid.uuid4()}"
+        self._write(frame, self.changes, (KIND,))
+
+    def _write(self, frame: Any, folder: str, more: tuple[str, ...]) -> None:
+        from pyspark.sql import functions
+
+        if self._outlook["has_partitions_in_files"]:
+            refuse("the table's files hold the partition columns, too")
+        for field in self._columns.partition:
+            if field["type"] == "binary":
+                refuse(f"{field['name']!r} is a binary partition column")
+        codec = self._rows.version.properties.get("delta.parquet.compression.codec")
+        frame, partition = physical(frame, self._columns, functions, more)
+        write_folder(self._rows.session, frame, partition, self._rows.place, folder, codec)
+
+    def __enter__(self) -> Self:
+        """Nothing is written yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Delete what was written, unless somebody may need it."""
+        if error is None or isinstance(error, CommitUnknownError):
+            return
+        for folder in (self.rows, self.changes):
+            if folder is not None:
+                _core.abandon_folders(self._rows.version.snapshot, [folder])
+                remove(self._rows.place, folder)

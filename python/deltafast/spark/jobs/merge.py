@@ -1,0 +1,365 @@
+"""MERGE as Spark jobs.
+
+One job joins what conditions need of the source and of the files that can match, and decides which clause takes a row;
+executors keep these pairs. The core marks rows or ends files. Another job reads the files that have such rows, and
+writes new values, copies and new rows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltafast import _core
+from deltafast.commands.merge import merge_figures
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.columns import Columns, plain_type, quoted, spark_type
+from deltafast.spark.fitting import cast_column
+from deltafast.spark.jobs.change import ANSI
+from deltafast.spark.jobs.folders import KIND, Folders
+from deltafast.spark.jobs.rows import FILE, ROW, Rows, marks_by_kind, refuse
+from deltafast.spark.jobs.sides import (
+    BY_SOURCE,
+    MATCHED,
+    NOT_MATCHED,
+    SOURCE,
+    TARGET,
+    Clause,
+    clauses_of,
+    condition_of,
+    named,
+)
+from deltafast.spark.jobs.source import SOURCE_ROW, Source
+from deltafast.spark.jobs.values import Demands, with_field
+from deltafast.spark.session import Session, quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast.commands.merge import TableMerger
+    from deltafast.spark.snapshot import Listing
+    from deltafast.table import DeltaTable
+
+__all__ = ["merge"]
+
+#: The number of the clause that takes a row; 0 for none.
+ACTION = "__deltafast_action"
+
+
+def merge(spark: Any, table: DeltaTable, source: Any, plan: TableMerger) -> dict[str, Any]:
+    """Merge rows of a data frame into a table.
+
+    Args:
+        spark: The session, classic or Connect.
+        table: A handle, which is moved to the new version.
+        source: The rows, a frame of the session.
+        plan: The condition and the clauses, as `DeltaTable.merge` makes them; its own source is not read.
+
+    Returns:
+        The figures of `TableMerger.execute`.
+
+    Raises:
+        InvalidArgumentError: There is no clause, a name or an expression is wrong, several rows of the source would
+            change one row of the table, or the table is append-only.
+        SchemaMismatchError: The source has columns that the table does not have.
+        ConstraintViolatedError: A new row breaks a constraint.
+        DeltaProtocolError: The table needs what only the core can do; the message names it.
+        CommitFailedError: Another writer changed the same rows meanwhile; nothing was committed.
+        CommitUnknownError: Whether the commit was made cannot be found out.
+    """
+    plan.check()
+    session = Session(spark)
+    with session.set(ANSI):
+        kept: list[Any] = []
+        try:
+            return _Merge(session, table, source, plan, kept).run()
+        finally:
+            for frame in kept:
+                frame.unpersist()
+
+
+class _Merge:
+    """A merge on its way; what executors keep for it is put into `kept`."""
+
+    def __init__(self, session: Session, table: DeltaTable, frame: Any, merger: TableMerger, kept: list[Any]) -> None:
+        self._table, self._kept = table, kept
+        with quiet():
+            self._core = _core.TableMerge(table._snapshot, frame.limit(0).toArrow())
+        bound = merger.bind(table, self._core, session.zone)
+        self._plan = plan = bound.plan
+        self._matched = clauses_of(plan["matched"], MATCHED, None)
+        self._by_source = clauses_of(plan["by_source"], BY_SOURCE, TARGET)
+        self._inserts = clauses_of(plan["not_matched"], NOT_MATCHED, SOURCE)
+        fields = json.loads(bound.schema)["fields"]
+        if self._inserts and any("delta.identity.start" in field.get("metadata", {}) for field in fields):
+            refuse("new rows need values of an identity column", "identityColumns")
+        source = Source(frame)
+        self._source = source.frame
+        kept.append(source.frame)
+        facts, keys = source.facts(plan)
+        self._outlook: dict[str, Any] = json.loads(self._core.job(json.dumps(plan), json.dumps(facts), keys))
+        self._session = session
+        self._rows = Rows(session, table, self._outlook["tracked"])
+        partition = [field["name"] for field in self._rows.columns.partition]
+        self._after = Columns(json.loads(bound.schema), partition, is_mapped=self._rows.columns.is_mapped)
+        self._demands = Demands(bound.demands, self._after)
+
+    def run(self) -> dict[str, Any]:
+        listing = self._rows.only(self._rows.listing(None), self._outlook["files"])
+        pairs = self._pairs(listing) if len(listing.files) else None
+        act = None if pairs is None else pairs.where(f"{ACTION} <> 0")
+        touched, whole, act = self._found(pairs, act, listing)
+        with Folders(self._rows, self._after, self._outlook) as folders:
+            if self._outlook["has_feed"] and len(touched.files):
+                folders.tell(self._told(touched, act, pairs))
+            written = self._written(touched, whole, act)
+            if self._inserts:
+                new = self._inserted(pairs)
+                written = new if written is None else written.unionByName(new)
+            if written is not None:
+                folders.write(self._spread(written))
+            moved, report = self._core.run_folders(folders.rows, folders.changes)
+        every = self._table._snapshot.num_files()
+        self._table._move(moved)
+        return merge_figures(report, len(self._outlook["files"]), every)
+
+    # --- which rows
+
+    def _pairs(self, listing: Listing) -> Any:
+        """Rows that match, and rows that none matches and a clause takes, by their places alone."""
+        from pyspark.sql import functions
+
+        target = self._of_target(listing)
+        on = functions.expr(condition_of(self._plan))
+        action = _decided(self._matched)
+        if self._by_source:
+            pairs = target.join(self._source, on, "left")
+            is_matched = functions.col(SOURCE_ROW).isNotNull()
+            action = functions.when(is_matched, action).otherwise(_decided(self._by_source))
+        else:
+            pairs = target.join(self._source, on)
+        names = (FILE, ROW, SOURCE_ROW)
+        pairs = pairs.select(*(functions.col(name).alias(name) for name in names), action.alias(ACTION))
+        pairs = pairs.where(f"{SOURCE_ROW} is not null or {ACTION} <> 0").persist()
+        self._kept.append(pairs)
+        return pairs
+
+    def _of_target(self, listing: Listing) -> Any:
+        names = [field["name"] for field in self._rows.columns.fields]
+        return named(self._rows.frame(listing), TARGET, names, (FILE, ROW, *self._rows.tracked))
+
+    def _found(self, pairs: Any, act: Any, listing: Listing) -> tuple[Listing, list[str], Any]:
+        """Tell the core which rows clauses take. Their files, the paths of those that lose all, and they, each once."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        if act is None:
+            nothing = pa.table({name: pa.array([], pa.int64()) for name in ("file", "word", "bits", "kind")})
+            return listing, self._core.find("{}", [], nothing), None
+        found, paths, several = marks_by_kind(act, listing, ACTION, self._kinds())
+        with quiet():
+            read = pairs.select(FILE).distinct().toArrow().column(0)
+        if several:
+            if not self._outlook["takes_many"]:
+                self._refuse_several(act, paths)
+            act = act.dropDuplicates([FILE, ROW])
+        numbers = listing.files.column(FILE)
+        seen: Any = listing.files.column("path").filter(compute.is_in(numbers, read.combine_chunks())).to_pylist()
+        whole = self._core.find(json.dumps(paths), seen, found)
+        return self._rows.only(listing, list(paths.values())), whole, act
+
+    def _kinds(self) -> dict[int, list[int]]:
+        """Numbers of the clauses by what becomes of a row, as the core counts that."""
+        kinds: dict[int, list[int]] = {}
+        for first, clauses in ((1, self._matched), (3, self._by_source)):
+            for clause in clauses:
+                kinds.setdefault(first + (clause.deed == "delete"), []).append(clause.number)
+        return kinds
+
+    def _refuse_several(self, act: Any, paths: dict[int, str]) -> None:
+        row = act.groupBy(FILE, ROW).count().where("count > 1").limit(1).collect()[0]
+        message = f"several rows of the source match row {row[1]} of `{paths[row[0]]}`, and a clause takes more than "
+        message += (
+            "one of them (duplicate relevant WHEN MATCHED rows): which one counts is not said; make the source's "
+        )
+        message += "keys unique, or the clauses' conditions narrower"
+        raise InvalidArgumentError(message)
+
+    # --- rows that are written
+
+    @property
+    def _updates(self) -> list[Clause]:
+        return [clause for clause in (*self._matched, *self._by_source) if clause.deed == "update"]
+
+    def _written(self, touched: Listing, whole: list[str], act: Any) -> Any:
+        """Rows that change, and without deletion vectors those that stay beside them; None where there are none."""
+        if act is None or not len(touched.files):
+            return None
+        if self._outlook["has_vectors"]:
+            return self._edited(self._joined(touched, act, "inner", self._updates)) if self._updates else None
+        left = self._rows.only(touched, whole, others=True)
+        if not len(left.files):
+            return None
+        joined = self._joined(left, act, "left")
+        deleted = [str(clause.number) for clause in (*self._matched, *self._by_source) if clause.deed == "delete"]
+        return self._edited(joined.where(f"{ACTION} not in ({', '.join(deleted)})") if deleted else joined)
+
+    def _joined(self, listing: Listing, act: Any, how: str, clauses: Sequence[Clause] | None = None) -> Any:
+        """Rows of the table beside those of the source that change them; `ACTION` is 0 where nothing does."""
+        from pyspark.sql import functions
+
+        if clauses is not None:
+            act = act.where(functions.col(ACTION).isin([clause.number for clause in clauses]))
+        act = act.select(FILE, ROW, functions.col(SOURCE_ROW), functions.col(ACTION))
+        frame = self._of_target(listing).join(act, [FILE, ROW], how).join(self._source, SOURCE_ROW, "left")
+        return frame.withColumn(ACTION, functions.coalesce(functions.col(ACTION), functions.lit(0)))
+
+    def _edited(self, frame: Any) -> Any:
+        """Rows of the table with the values that their clauses give."""
+        from pyspark.sql import functions
+
+        base = self._base()
+        new = {clause.number: self._given(clause, base) for clause in self._updates}
+        columns = [_by_clause(field["name"], new, base[field["name"]]) for field in self._after.fields]
+        rows = frame.select(*columns, *self._rows.tracked, ACTION)
+        # A row that changes loses its commit version and so gets that of the commit.
+        for name in self._rows.tracked[1:]:
+            kept = functions.when(functions.col(ACTION) == 0, functions.col(quoted(name)))
+            rows = rows.withColumn(name, kept)
+        return self._finished(rows, self._updates)
+
+    def _inserted(self, pairs: Any) -> Any:
+        """Rows of the source that match none, as rows of the table."""
+        from pyspark.sql import functions
+
+        rows = self._source
+        if pairs is not None:
+            known = pairs.where(f"{SOURCE_ROW} is not null").select(functions.col(SOURCE_ROW))
+            rows = rows.join(known, SOURCE_ROW, "left_anti")
+        rows = rows.withColumn(ACTION, _decided(self._inserts)).where(f"{ACTION} <> 0")
+        nothing: dict[str, Any] = {}
+        for field in self._after.fields:
+            of = spark_type(plain_type(field["type"])) if field["type"] != "void" else None
+            null = functions.lit(None)
+            nothing[field["name"]] = null if of is None else null.cast(of)
+        new: dict[int, dict[str, Any]] = {}
+        for clause in self._inserts:
+            given = self._given(clause, nothing)
+            for field in self._after.fields:
+                name = field["name"]
+                if name not in given and name in self._demands.defaults:
+                    value = functions.expr(self._demands.defaults[name]).cast(spark_type(plain_type(field["type"])))
+                    given[name] = value
+            new[clause.number] = given
+        columns = [_by_clause(field["name"], new, nothing[field["name"]]) for field in self._after.fields]
+        tracked = [functions.lit(None).cast("bigint").alias(name) for name in self._rows.tracked]
+        return self._finished(rows.select(*columns, *tracked, ACTION), self._inserts)
+
+    def _base(self) -> dict[str, Any]:
+        """The columns of rows that are there, as the table has them from now on."""
+        from pyspark.sql import functions
+
+        before = {field["name"]: plain_type(field["type"]) for field in self._rows.columns.fields}
+        out: dict[str, Any] = {}
+        for field in self._after.fields:
+            name, of = field["name"], plain_type(field["type"])
+            if name in before:
+                column = functions.col(quoted(f"{TARGET}.{name}"))
+                out[name] = cast_column(self._session, column, before[name], of, name, functions)
+            else:
+                out[name] = functions.lit(None).cast(spark_type(of))
+        return out
+
+    def _given(self, clause: Clause, base: dict[str, Any]) -> dict[str, Any]:
+        """The values that a clause gives, by column."""
+        from pyspark.sql import functions
+
+        out: dict[str, Any] = {}
+        for path, sql, of in clause.values:
+            field = next(field for field in self._after.fields if field["name"] == path[0])
+            wanted: Any = plain_type(field["type"])
+            for part in path[1:]:
+                wanted = next(inner["type"] for inner in wanted["fields"] if inner["name"] == part)
+            value = cast_column(self._session, functions.expr(sql), of, wanted, ".".join(path), functions)
+            name, *rest = path
+            out[name] = with_field(out.get(name, base[name]), plain_type(field["type"]), rest, value) if rest else value
+        return out
+
+    def _finished(self, rows: Any, clauses: Sequence[Clause]) -> Any:
+        """Generated columns follow the others where no value was given, and rows are checked."""
+        from pyspark.sql import functions
+
+        given: set[str] = set()
+        for name in self._demands.generated:
+            follows = [clause.number for clause in clauses if name not in clause.given]
+            if len(follows) < len(clauses):
+                given.add(name)
+            if follows:
+                old = functions.col(quoted(name))
+                new = functions.when(functions.col(ACTION).isin(follows), self._demands.computed(name)).otherwise(old)
+                rows = rows.withColumn(name, new)
+        return self._demands.checked(rows, tuple(given))
+
+    def _spread(self, rows: Any) -> Any:
+        """Rows of one partition together, so that few files come of them."""
+        names = [quoted(field["name"]) for field in self._after.partition]
+        if not names or self._session.conf("spark.sql.adaptive.enabled", "true") != "true":
+            return rows
+        return rows.hint("rebalance", *names)
+
+    # --- changes
+
+    def _told(self, touched: Listing, act: Any, pairs: Any) -> Any:
+        """The feed's rows."""
+        joined = self._joined(touched, act, "inner").persist()
+        self._kept.append(joined)
+        from pyspark.sql import functions
+
+        names = [quoted(field["name"]) for field in self._after.fields]
+
+        def rows_of(frame: Any, kind: str) -> Any:
+            return frame.select(*names, functions.lit(kind).alias(KIND))
+
+        parts: list[Any] = []
+        updates = [clause.number for clause in self._updates]
+        old = joined.select(*(column.alias(name) for name, column in self._base().items()), ACTION)
+        is_update = functions.col(ACTION).isin(updates) if updates else functions.lit(False)
+        if len(updates) < len(self._matched) + len(self._by_source):
+            parts.append(rows_of(old.where(~is_update), "delete"))
+        if updates:
+            parts.append(rows_of(old.where(is_update), "update_preimage"))
+            parts.append(rows_of(self._edited(joined.where(is_update)), "update_postimage"))
+        if self._inserts:
+            parts.append(rows_of(self._inserted(pairs), "insert"))
+        out = parts[0]
+        for part in parts[1:]:
+            out = out.unionByName(part)
+        return out
+
+
+def _decided(clauses: Sequence[Clause]) -> Any:
+    """The number of the first clause whose condition is true."""
+    from pyspark.sql import functions
+
+    out = functions.lit(0)
+    for clause in reversed(clauses):
+        number = functions.lit(clause.number)
+        out = (
+            number
+            if clause.condition is None
+            else functions.when(functions.expr(clause.condition), number).otherwise(out)
+        )
+    return out
+
+
+def _by_clause(name: str, new: dict[int, dict[str, Any]], old: Any) -> Any:
+    """A column's value by the clause that takes the row."""
+    from pyspark.sql import functions
+
+    out: Any = None
+    for number, given in new.items():
+        if name in given:
+            held = functions.col(ACTION) == number
+            out = functions.when(held, given[name]) if out is None else out.when(held, given[name])
+    return (old if out is None else out.otherwise(old)).alias(name)

@@ -1,0 +1,102 @@
+"""The two sides of a MERGE in Spark: columns called `target.id` and `source.id`, and expressions over them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltafast.expr import types
+from deltafast.expr.render import to_spark_sql
+from deltafast.expr.tree import Bound, Call, Cast, Col, In, Node
+from deltafast.spark.columns import plain_type, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "BY_SOURCE",
+    "MATCHED",
+    "NOT_MATCHED",
+    "SOURCE",
+    "TARGET",
+    "Clause",
+    "clauses_of",
+    "condition_of",
+    "flat",
+    "named",
+]
+
+TARGET, SOURCE = "target", "source"
+
+#: Numbers of clauses by kind: the first of each kind has the next one.
+MATCHED, BY_SOURCE, NOT_MATCHED = 0, 1000, 2000
+
+
+class Clause(NamedTuple):
+    """A clause of a MERGE, as Spark has it."""
+
+    number: int
+    deed: str
+    #: Spark SQL; None for all rows.
+    condition: str | None
+    #: Path, Spark SQL and type of each new value.
+    values: list[tuple[list[str], str, Any]]
+
+    @property
+    def given(self) -> set[str]:
+        """The columns that it gives values to."""
+        return {path[0] for path, _, _ in self.values}
+
+
+def flat(tree: Any, side: str | None = None) -> str:
+    """A bound tree over both sides, or over the plain names of one, as Spark SQL."""
+    return to_spark_sql(_flat(Bound.from_json(json.dumps(tree)).expr, side))
+
+
+def _flat(node: Node, side: str | None) -> Node:
+    match node:
+        case Col(path=path, type=t):
+            first, name, *rest = path if side is None else (side, *path)
+            return Col((f"{first}.{name}", *rest), t)
+        case Call(f=f, args=args, type=t):
+            return Call(f, tuple(_flat(arg, side) for arg in args), t)
+        case Cast(arg=arg, type=t, mode=mode):
+            return Cast(_flat(arg, side), t, mode)
+        case In(arg=arg, values=values):
+            return In(_flat(arg, side), values)
+        case _:
+            return node
+
+
+def named(frame: Any, side: str, columns: Iterable[str], more: Iterable[str] = ()) -> Any:
+    """The frame with these columns called by their side, and others as they are."""
+    from pyspark.sql import functions
+
+    own = [functions.col(quoted(name)).alias(f"{side}.{name}") for name in columns]
+    return frame.select(*own, *(functions.col(quoted(name)) for name in more))
+
+
+def clauses_of(plans: list[dict[str, Any]], first: int, side: str | None) -> list[Clause]:
+    """The clauses of a kind; `side` is the only one that they see, None for both."""
+    out: list[Clause] = []
+    for number, plan in enumerate(plans, first + 1):
+        condition = None if plan["condition"] is None else flat(plan["condition"]["tree"], side)
+        values = [(value["path"], flat(value["tree"], side), _type(value["tree"])) for value in plan["values"]]
+        out.append(Clause(number, plan["deed"], condition, values))
+    return out
+
+
+def _type(tree: Any) -> Any:
+    return plain_type(types.to_json(Bound.from_json(json.dumps(tree)).expr.type))
+
+
+def condition_of(plan: dict[str, Any]) -> str:
+    """The whole condition, as Spark SQL over both sides."""
+    parts: list[str] = []
+    for equality in plan["equalities"]:
+        sign = "<=>" if equality["null_safe"] else "="
+        parts.append(f"({flat(equality['target'], TARGET)} {sign} {flat(equality['source'], SOURCE)})")
+    for key, side in (("target_only", TARGET), ("source_only", SOURCE), ("residual", None)):
+        if plan[key] is not None:
+            parts.append(f"({flat(plan[key], side)})")
+    return " AND ".join(parts) or "true"

@@ -1,0 +1,84 @@
+"""The source of a MERGE: read once, kept by the executors, and what of its keys tells which files can match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.spark.jobs.sides import SOURCE, flat, named
+from deltafast.spark.session import quiet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SOURCE_ROW", "Source"]
+
+#: A number of each row.
+SOURCE_ROW = "__deltafast_source_row"
+
+#: Values of a key that are told one by one, as the core does (`NAMED` in `src/table/predicate.rs`).
+_NAMED = 1000
+
+
+class Source:
+    """A source; executors keep its `frame` until that is forgotten (`unpersist`).
+
+    Args:
+        frame: Its rows.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        from pyspark.sql import functions
+
+        rows = named(frame, SOURCE, frame.columns)
+        self.frame = rows.withColumn(SOURCE_ROW, functions.monotonically_increasing_id()).persist()
+
+    def facts(self, plan: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
+        """What the core asks: `SourceFacts`, and the values or bounds of each key, in `src/table/merge_job.rs`."""
+        import pyarrow as pa
+        from pyspark.sql import functions
+
+        count = self.frame.count()
+        equalities: list[dict[str, Any]] = plan["equalities"]
+        usable = self.frame
+        if plan["source_only"] is not None:
+            usable = usable.where(flat(plan["source_only"], SOURCE))
+        keys = [functions.expr(flat(one["source"], SOURCE)).alias(f"k{n}") for n, one in enumerate(equalities)]
+        if not keys:
+            found = usable.count()
+            return {"rows": count, "usable": found, "complete": []}, pa.table({"none": pa.array([], pa.int64())})
+        usable = usable.select(*keys)
+        for n, one in enumerate(equalities):
+            usable = usable if one["null_safe"] else usable.where(f"k{n} is not null")
+        asked = [functions.count("*").alias("rows")]
+        for n in range(len(keys)):
+            asked += [functions.min(f"k{n}").alias(f"least{n}"), functions.max(f"k{n}").alias(f"most{n}")]
+            asked += [functions.count(f"k{n}").alias(f"there{n}")]
+            asked += [functions.approx_count_distinct(f"k{n}", 0.05).alias(f"distinct{n}")]
+        with quiet():
+            told = usable.agg(*asked).toArrow()
+        number = told.column("rows")[0].as_py()
+        columns: list[Any] = []
+        complete: list[bool] = []
+        for n in range(len(keys)):
+            values: Any = None
+            if told.column(f"distinct{n}")[0].as_py() <= 2 * _NAMED:
+                with quiet():
+                    values = usable.select(f"k{n}").distinct().limit(_NAMED + 1).toArrow().column(0).combine_chunks()
+            complete.append(values is not None and len(values) <= _NAMED)
+            if values is None or not complete[-1]:
+                chunks: list[Any] = [*told.column(f"least{n}").chunks, *told.column(f"most{n}").chunks]
+                values = cast("Any", pa).concat_arrays(chunks)
+                if told.column(f"there{n}")[0].as_py() < number:
+                    values = cast("Any", pa).concat_arrays([values, pa.nulls(1, values.type)])
+            columns.append(values)
+        longest = max(map(len, columns)) if number else 0
+        table = pa.table({f"k{n}": _stretched(values, longest) for n, values in enumerate(columns)})
+        return {"rows": count, "usable": number, "complete": complete}, table
+
+
+def _stretched(values: Any, length: int) -> Any:
+    """The values, of which the last is repeated up to a length."""
+    import pyarrow as pa
+
+    last = len(values) - 1
+    return values.take(pa.array([min(n, last) for n in range(length)], pa.int64()))

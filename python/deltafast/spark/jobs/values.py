@@ -1,0 +1,100 @@
+"""New values as expressions of Spark's: what is assigned, what follows from it, and what the table demands."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from deltafast.expr.lexer import spark_text
+from deltafast.expr.render import to_spark_sql
+from deltafast.spark.columns import plain_type, quoted, spark_type
+from deltafast.spark.fitting import checked, not_null, required
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltafast.spark.columns import Columns
+
+__all__ = ["CHANGED", "Demands", "assigned", "sql_of", "with_field"]
+
+#: Whether a row gets new values.
+CHANGED = "__deltafast_changed"
+
+
+def sql_of(tree: Any) -> str:
+    """A bound tree, as parsed JSON, as Spark SQL."""
+    return to_spark_sql(json.dumps(tree))
+
+
+def assigned(columns: Columns, values: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The columns that change, by name: Spark's expressions over the row as it was.
+
+    Args:
+        columns: The table's columns.
+        values: What is assigned: `path` and `tree` of each, of exactly the type of the column or field.
+    """
+    from pyspark.sql import functions
+
+    out: dict[str, Any] = {}
+    for value in values:
+        name, *rest = value["path"]
+        of = next(field["type"] for field in columns.fields if field["name"] == name)
+        new = functions.expr(sql_of(value["tree"]))
+        if rest:
+            now = out.get(name, functions.col(quoted(name)))
+            out[name] = with_field(now, of, rest, new)
+        else:
+            out[name] = new.cast(spark_type(plain_type(of)))
+    return out
+
+
+def with_field(column: Any, of: Any, path: Sequence[str], value: Any) -> Any:
+    """A struct in which one field has another value; where it was null it is there now, with nulls beside."""
+    from pyspark.sql import functions
+
+    name, *rest = path
+    parts: list[Any] = []
+    for field in of["fields"]:
+        part = column.getField(field["name"])
+        if field["name"] == name:
+            part = with_field(part, field["type"], rest, value) if rest else value
+            part = part.cast(spark_type(plain_type(field["type"])))
+        parts.append(part.alias(field["name"]))
+    return functions.struct(*parts)
+
+
+class Demands:
+    """What a table demands of its rows.
+
+    Args:
+        demands: `checks`, `generated` and `defaults`, as the core says them.
+        columns: The table's columns.
+    """
+
+    def __init__(self, demands: dict[str, Any], columns: Columns) -> None:
+        self._columns = columns
+        known = {field["name"] for field in columns.fields}
+        self.generated = {value["name"]: spark_text(value["sql"], known) for value in demands["generated"]}
+        self.defaults = {value["name"]: value["sql"] for value in demands["defaults"]}
+        self._checks = [(check["name"], spark_text(check["sql"], known)) for check in demands["checks"]]
+
+    def computed(self, name: str) -> Any:
+        """The value of a generated column, over the columns that it is made of."""
+        from pyspark.sql import functions
+
+        return functions.expr(self.generated[name]).cast(self._type(name))
+
+    def checked(self, rows: Any, given: Sequence[str] = ()) -> Any:
+        """The same rows, of which one that breaks a demand raises; `given` are columns that were not computed."""
+        from pyspark.sql import functions
+
+        checks = list(self._checks)
+        for name, sql in self.generated.items():
+            if name in given:
+                value = f"cast(({sql}) as {self._type(name).simpleString()})"
+                checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {value}"))
+        checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(self._columns.fields, [])]
+        return checked(rows, checks, self._columns, functions)
+
+    def _type(self, name: str) -> Any:
+        return spark_type(next(plain_type(field["type"]) for field in self._columns.fields if field["name"] == name))

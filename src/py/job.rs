@@ -1,0 +1,99 @@
+//! Commands whose rows another engine finds and writes, as Python calls them: options, demands and answers are JSON text.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_array::ffi_stream::RecordBatchStreamReader;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use super::arrow::import_stream;
+use super::error::to_python;
+use super::runtime::{wait, wait_settled};
+use super::snapshot::Snapshot;
+use super::table::{Answer, answer, parsed, text};
+use crate::error::{Error, Result};
+use crate::table;
+
+/// What an engine found, batch by batch.
+pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Result<RecordBatch>> {
+    stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the rows that were found cannot be read: {e}"))))
+}
+
+/// A DELETE or an UPDATE that another engine does.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct ChangeJob {
+    job: Mutex<Option<table::ChangeJob>>,
+    uri: String,
+    python_store: bool,
+}
+
+impl ChangeJob {
+    fn take(&self, py: Python<'_>) -> PyResult<table::ChangeJob> {
+        let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).take();
+        job.ok_or_else(|| to_python(py, &Error::invalid("a job can be run once")))
+    }
+
+    fn put(&self, job: table::ChangeJob) {
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
+    }
+}
+
+#[pymethods]
+impl ChangeJob {
+    /// `verb` is `delete` or `update`, `predicate` JSON of a `Demand`.
+    #[new]
+    #[pyo3(signature = (snapshot, verb, choices, predicate=None))]
+    fn new(py: Python<'_>, snapshot: &Snapshot, verb: &str, choices: &str, predicate: Option<&str>) -> PyResult<Self> {
+        let (uri, python_store) = snapshot.origin();
+        let made = || {
+            let verb = parsed("verb", &json!(verb).to_string())?;
+            let predicate = predicate.map(|json| parsed("predicate", json)).transpose()?;
+            table::ChangeJob::new(snapshot.core(), verb, predicate, parsed("choices", choices)?)
+        };
+        let job = made().map_err(|e| to_python(py, &e))?;
+        Ok(Self { job: Mutex::new(Some(job)), uri, python_store })
+    }
+
+    /// JSON of `JobOutlook`.
+    fn outlook(&self, py: Python<'_>) -> PyResult<String> {
+        let job = self.take(py)?;
+        let (job, found) = wait(py, move |cancel| {
+            let found = text(&job.outlook(cancel)?)?;
+            Ok((job, found))
+        })?;
+        self.put(job);
+        Ok(found)
+    }
+
+    /// Takes the places of rows, `file`, `word` and `bits`; `files` is a JSON object of paths by their numbers. JSON of
+    /// `JobFound`.
+    #[pyo3(signature = (files, marks=None))]
+    fn find(&self, py: Python<'_>, files: String, marks: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let marks = marks.map(import_stream).transpose()?;
+        let mut job = self.take(py)?;
+        let (job, found) = wait(py, move |cancel| {
+            let files: BTreeMap<i32, String> = parsed("files", &files)?;
+            let found = text(&job.find(marks.map(found), &files, cancel)?)?;
+            Ok((job, found))
+        })?;
+        self.put(job);
+        Ok(found)
+    }
+
+    /// Commits what lies in the folders.
+    #[pyo3(signature = (rows=None, changes=None))]
+    fn run(&self, py: Python<'_>, rows: Option<String>, changes: Option<String>) -> PyResult<Answer> {
+        let job = self.take(py)?;
+        let done = wait_settled(py, move |cancel| job.run(rows.as_deref(), changes.as_deref(), cancel))?;
+        answer(py, done, &self.uri, self.python_store)
+    }
+}
+
+/// Deletes what another engine left in folders of the table that no version names.
+#[pyfunction]
+pub(super) fn abandon_folders(py: Python<'_>, snapshot: &Snapshot, folders: Vec<String>) -> PyResult<()> {
+    let core = snapshot.core().clone();
+    wait(py, move |cancel| table::abandon(&core, &folders, cancel))
+}

@@ -1,0 +1,231 @@
+//! MERGE whose rows another engine joins and writes: bounds of the source's keys, marks of rows and folders of files -> one
+//! version.
+//!
+//! [`Merge::job`] takes what the engine knows of the source and says which files can match; [`MergeJob::find`] takes the
+//! places of the rows that clauses take; the engine writes; [`MergeJob::run`] commits. Which clause takes a row is the
+//! engine's to decide. Actions, figures and what the commit depends on are those of [`super::merge`].
+//!
+//! Protocol: as there. Cost: as that of [`super::job`].
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use serde::{Deserialize, Serialize};
+
+use super::check_changeable;
+use super::files::add_new;
+use super::job::{JobOutlook, Marks, left, rows_left};
+use super::join::{KeyColumn, Known};
+use super::matched::Matched;
+use super::merge::{Clauses, Ending, Figures, Merge, MergePlan, looked_at};
+use super::now_ms;
+use super::target::change_file;
+use super::vectors::{self, Marked};
+use crate::command::{self, Done};
+use crate::dv::Positions;
+use crate::error::{Error, Result};
+use crate::exec::Cancel;
+use crate::expr::Bound;
+use crate::parse::mask;
+use crate::protocol::commit_line::{Action, Add};
+use crate::write::Written;
+use crate::write::bindings;
+
+/// What an engine knows of a source.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceFacts {
+    /// Its rows.
+    pub rows: u64,
+    /// Those of them that can match any row of the table.
+    pub usable: u64,
+    /// Of each key whether the values that come are all that there are, not only their bounds.
+    pub complete: Vec<bool>,
+}
+
+/// What an engine has to know of a table that it merges into.
+#[derive(Debug, Clone, Serialize)]
+pub struct MergeOutlook {
+    #[serde(flatten)]
+    table: JobOutlook,
+    /// Whether it does not matter which of several rows matches a row of the table.
+    pub takes_many: bool,
+    /// Paths of the files that are to be read.
+    pub files: Vec<String>,
+}
+
+/// A merge that another engine does.
+#[derive(Debug)]
+pub struct MergeJob {
+    merge: Merge,
+    plan: MergePlan,
+    clauses: Clauses,
+    reads: Option<Bound>,
+    files: Vec<Add>,
+    source_rows: u64,
+    read_time: Duration,
+    found: Option<Found>,
+}
+
+/// Rows that clauses take.
+#[derive(Debug)]
+struct Found {
+    touched: Vec<Add>,
+    gone: HashMap<String, Positions>,
+    figures: Figures,
+    read: Vec<String>,
+    scanned: Duration,
+}
+
+/// Kinds of marks: what becomes of a row, and whether a row of the source matches it.
+const UPDATED: i64 = 1;
+const DELETED: i64 = 2;
+const UPDATED_BY_SOURCE: i64 = 3;
+const DELETED_BY_SOURCE: i64 = 4;
+
+impl Merge {
+    /// Goes on as a job of another engine. `keys` has a column for each equality of the plan: all values that the
+    /// source has there, or the least and the greatest and a null where there is any.
+    ///
+    /// # Errors
+    /// As [`Merge::read`]; [`Error::Unsupported`] for new rows of a table with identity columns.
+    pub fn job(self, plan: &MergePlan, facts: &SourceFacts, keys: impl Iterator<Item = Result<RecordBatch>>, cancel: &Cancel) -> Result<MergeJob> {
+        let clauses = Clauses::of(plan)?;
+        if clauses.changes() {
+            check_changeable(&self.snapshot)?;
+        }
+        self.check_identities(&clauses)?;
+        if !clauses.not_matched.is_empty() && !bindings::identities(&self.target.protocol, &self.target.schema)?.is_empty() {
+            return Err(Error::unsupported_feature("identityColumns", "new rows need values of an identity column, which the core makes itself"));
+        }
+        let equalities = plan.equalities()?;
+        let mut known = Known::new(&equalities, 0)?;
+        if !equalities.is_empty() {
+            let key = KeyColumn::new(&equalities)?;
+            for batch in keys {
+                let batch = batch?;
+                let (columns, key) = key.of(batch.columns())?;
+                known.note(&columns, &key, &mask(vec![true; batch.num_rows()]))?;
+            }
+        }
+        known.keep_bounds(&facts.complete);
+        let can_match = facts.rows > 0 && facts.usable > 0;
+        let target_only = plan.target_only.as_ref().map(|tree| Bound::from_json(&tree.to_string())).transpose()?;
+        let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
+        let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
+        let read_time = self.started.elapsed();
+        Ok(MergeJob { merge: self, plan: plan.clone(), clauses, reads, files, source_rows: facts.rows, read_time, found: None })
+    }
+}
+
+impl MergeJob {
+    /// What is to be done.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a table that contradicts itself.
+    pub fn outlook(&self, cancel: &Cancel) -> Result<MergeOutlook> {
+        let table = JobOutlook::of(&self.merge.target, &self.merge.snapshot, cancel)?;
+        Ok(MergeOutlook { table, takes_many: self.clauses.takes_many(), files: self.files.iter().map(|add| add.path.clone()).collect() })
+    }
+
+    /// Files that are looked at.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Takes the places of the rows that clauses take, by kind; `files` are the paths of their files, by their numbers in the
+    /// marks, `read` those of all files that had rows which match. Says which files lose all their rows.
+    ///
+    /// # Errors
+    /// As [`super::ChangeJob::find`].
+    pub fn find(
+        &mut self,
+        marks: impl Iterator<Item = Result<RecordBatch>>,
+        files: &BTreeMap<i32, String>,
+        read: Vec<String>,
+        cancel: &Cancel,
+    ) -> Result<Vec<String>> {
+        let marks = Marks::read(marks, files, cancel)?;
+        let gone = marks.of(|_| true)?;
+        let deleted = marks.of(|kind| matches!(kind, DELETED | DELETED_BY_SOURCE))?;
+        let counts = marks.counts();
+        let count = |kind: i64| counts.get(&kind).copied().unwrap_or(0);
+        let figures = Figures {
+            source: self.source_rows,
+            updated: count(UPDATED),
+            updated_by_source: count(UPDATED_BY_SOURCE),
+            deleted: count(DELETED),
+            deleted_by_source: count(DELETED_BY_SOURCE),
+            inserted: 0,
+        };
+        let touched = Matched::found(&self.merge.snapshot, gone.clone(), cancel)?.files;
+        let ended = Matched::found(&self.merge.snapshot, deleted, cancel)?.split().0;
+        let known: HashSet<&str> = read.iter().map(String::as_str).collect();
+        let more: Vec<String> = touched.iter().map(|add| &add.path).filter(|path| !known.contains(path.as_str())).cloned().collect();
+        let read = read.into_iter().chain(more).collect();
+        self.found = Some(Found { touched, gone, figures, read, scanned: self.merge.started.elapsed() });
+        Ok(ended.into_iter().map(|add| add.path).collect())
+    }
+
+    /// Commits. `rows` is the folder with new rows, and those that stay in copied files; `changes` that with the feed's. On an
+    /// error both are deleted, unless nobody knows whether it was committed.
+    ///
+    /// # Errors
+    /// As [`super::Joining::run`] and [`crate::write::adopt::adopt`].
+    pub fn run(mut self, rows: Option<&str>, changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
+        let snapshot = self.merge.snapshot.clone();
+        let mut orphans = left(&snapshot, rows.into_iter().chain(changes), cancel)?;
+        let Found { touched, gone, mut figures, read, scanned } =
+            self.found.take().ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
+        let target = &self.merge.target;
+        let mut rest = Vec::new();
+        let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<Written> {
+            let Some(folder) = folder else { return Ok(Written::default()) };
+            let found = target.adopt(folder, is_feed, &snapshot, cancel)?;
+            rest.extend(found.rest);
+            Ok(Written { rows: found.files.iter().map(|file| file.num_records).sum(), files: found.files, identities: Vec::new() })
+        };
+        let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
+        let touches = !touched.is_empty();
+        let (mut marked, copied) = if target.has_vectors() {
+            (vectors::mark(&snapshot, touched, &gone, &mut orphans, cancel)?, 0)
+        } else {
+            let mut stay = 0;
+            for add in &touched {
+                let gone = gone.get(&add.path).map_or(0, Positions::len);
+                stay += rows_left(&snapshot, add)?.saturating_sub(gone);
+            }
+            let now = now_ms();
+            let marked = Marked {
+                removed: touched.iter().filter(|add| add.deletion_vector.is_some()).count() as u64,
+                ended: touched.len() as u64,
+                ended_bytes: touched.iter().map(|add| add.size).sum(),
+                actions: touched.iter().map(|add| Action::Remove(add.to_remove(now, true))).collect(),
+                ..Marked::default()
+            };
+            (marked, stay)
+        };
+        figures.inserted = written.rows.saturating_sub(copied + figures.updated + figures.updated_by_source);
+        let mut actions = std::mem::take(&mut marked.actions);
+        let times = [self.merge.started.elapsed(), scanned, self.read_time];
+        let operation = command::operation("MERGE", self.plan.parameters(), figures.metrics(&written, told.files.len(), &marked, times));
+        actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
+        actions.extend(told.files.into_iter().map(|file| Action::Cdc(change_file(file))));
+        let ending = Ending {
+            merge: &self.merge,
+            clauses: &self.clauses,
+            reads: self.reads.as_ref(),
+            read: read.iter().map(String::as_str).collect(),
+            touches,
+            operation,
+            metadata: self.merge.changed_metadata(),
+            actions,
+        };
+        let done = ending.commit(orphans, cancel)?;
+        // What cannot be deleted is what vacuum is for.
+        let _ = snapshot.stores().root().delete_batch(&rest);
+        Ok(done)
+    }
+}
