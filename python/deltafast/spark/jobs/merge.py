@@ -93,9 +93,7 @@ class _Merge:
         fields = json.loads(bound.schema)["fields"]
         if self._inserts and any("delta.identity.start" in field.get("metadata", {}) for field in fields):
             refuse("new rows need values of an identity column", "identityColumns")
-        source = Source(frame)
-        self._source = source.frame
-        kept.append(source.frame)
+        self._source = source = Source(session, frame)
         facts, keys = source.facts(plan)
         self._outlook: dict[str, Any] = json.loads(self._core.job(json.dumps(plan), json.dumps(facts), keys))
         self._session = session
@@ -133,11 +131,11 @@ class _Merge:
         on = functions.expr(condition_of(self._plan))
         action = _decided(self._matched)
         if self._by_source:
-            pairs = target.join(self._source, on, "left")
+            pairs = target.join(self._source.joined(), on, "left")
             is_matched = functions.col(SOURCE_ROW).isNotNull()
             action = functions.when(is_matched, action).otherwise(_decided(self._by_source))
         else:
-            pairs = target.join(self._source, on)
+            pairs = target.join(self._source.joined(), on)
         names = (FILE, ROW, SOURCE_ROW)
         pairs = pairs.select(*(functions.col(name).alias(name) for name in names), action.alias(ACTION))
         pairs = pairs.where(f"{SOURCE_ROW} is not null or {ACTION} <> 0").persist()
@@ -212,7 +210,7 @@ class _Merge:
         if clauses is not None:
             act = act.where(functions.col(ACTION).isin([clause.number for clause in clauses]))
         act = act.select(FILE, ROW, functions.col(SOURCE_ROW), functions.col(ACTION))
-        frame = self._of_target(listing).join(act, [FILE, ROW], how).join(self._source, SOURCE_ROW, "left")
+        frame = self._of_target(listing).join(act, [FILE, ROW], how).join(self._source.joined(), SOURCE_ROW, "left")
         return frame.withColumn(ACTION, functions.coalesce(functions.col(ACTION), functions.lit(0)))
 
     def _edited(self, frame: Any) -> Any:
@@ -233,7 +231,7 @@ class _Merge:
         """Rows of the source that match none, as rows of the table."""
         from pyspark.sql import functions
 
-        rows = self._source
+        rows = self._source.frame
         if pairs is not None:
             known = pairs.where(f"{SOURCE_ROW} is not null").select(functions.col(SOURCE_ROW))
             rows = rows.join(known, SOURCE_ROW, "left_anti")

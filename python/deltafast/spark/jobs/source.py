@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.spark.jobs.sides import SOURCE, flat, named
@@ -10,34 +11,56 @@ from deltafast.spark.session import quiet
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deltafast.spark.session import Session
+
 __all__ = ["SOURCE_ROW", "Source"]
 
 #: A number of each row.
 SOURCE_ROW = "__deltafast_source_row"
+
+#: Bytes of a value, about; of other types more.
+_WIDTH = {"byte": 8, "short": 8, "integer": 8, "long": 8, "float": 8, "double": 8, "boolean": 8, "date": 8}
+_WIDTH |= {"timestamp": 8, "timestamp_ntz": 8, "decimal": 16, "string": 32}
 
 #: Values of a key that are told one by one, as the core does (`NAMED` in `src/table/predicate.rs`).
 _NAMED = 1000
 
 
 class Source:
-    """A source; executors keep its `frame` until that is forgotten (`unpersist`).
+    """A source, which executors keep.
+
+    Were its rows computed a second time, they could come in another order, and so with other numbers; therefore an
+    executor that is lost with rows of it fails the command.
 
     Args:
+        session: The session.
         frame: Its rows.
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, session: Session, frame: Any) -> None:
         from pyspark.sql import functions
 
         rows = named(frame, SOURCE, frame.columns)
-        self.frame = rows.withColumn(SOURCE_ROW, functions.monotonically_increasing_id()).persist()
+        self._session = session
+        #: Its columns, called `source.id`, and `SOURCE_ROW`.
+        self.frame = rows.withColumn(SOURCE_ROW, functions.monotonically_increasing_id()).localCheckpoint()
+        #: How many rows it has.
+        self.count = self.frame.count()
+
+    def joined(self) -> Any:
+        """The frame, to be joined with: sent to every executor where it is small."""
+        from pyspark.sql import functions
+
+        most = _bytes(self._session.conf("spark.sql.autoBroadcastJoinThreshold", "10485760") or "-1")
+        width = sum(_WIDTH.get(field.dataType.typeName(), 100) for field in self.frame.schema.fields)
+        return functions.broadcast(self.frame) if self.count * width <= most else self.frame
 
     def facts(self, plan: dict[str, Any]) -> tuple[dict[str, Any], pa.Table]:
         """What the core asks: `SourceFacts`, and the values or bounds of each key, in `src/table/merge_job.rs`."""
         import pyarrow as pa
         from pyspark.sql import functions
 
-        count = self.frame.count()
+        count = self.count
         equalities: list[dict[str, Any]] = plan["equalities"]
         usable = self.frame
         if plan["source_only"] is not None:
@@ -74,6 +97,12 @@ class Source:
         longest = max(map(len, columns)) if number else 0
         table = pa.table({f"k{n}": _stretched(values, longest) for n, values in enumerate(columns)})
         return {"rows": count, "usable": number, "complete": complete}, table
+
+
+def _bytes(text: str) -> int:
+    """A size as Spark's settings have it; -1 for none."""
+    found = re.fullmatch(r"(-?\d+)([kmgt]?)b?", text.strip().lower())
+    return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[found[2]] if found else -1
 
 
 def _stretched(values: Any, length: int) -> Any:
