@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_no_jar_is_needed(tmp_path):
@@ -19,7 +19,7 @@ def test_no_jar_is_needed(tmp_path):
         [sys.executable, str(program), str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=580,
         check=False,
         env=environment,
     )
