@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import resource
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 Job = dict[str, Any]
 Facts = dict[str, Any]
@@ -31,8 +32,6 @@ Facts = dict[str, Any]
 #: Seconds before the first phase of every contender: NumPy's linear algebra keeps a core busy for a tenth of a second
 #: after it is imported, whoever imports it.
 _SETTLE = 0.3
-#: Times that a Spark runs a statement before it is timed.
-_WARMING = 5
 
 _WORK: dict[tuple[str, str], Callable[[Clock, Job], Facts]] = {}
 _STATUS = Path("/proc/self/status")
@@ -622,37 +621,45 @@ def _row_sums(folder: Path) -> Facts:
 
 @does("returns", "deltafast")
 def _(clock: Clock, job: Job) -> Facts:
-    """Merge as a case of Delta's benchmark does."""
+    """Merge as the cases of Delta's benchmark do."""
     import deltafast
     import returns
 
-    case = returns.Case(*job["case"])
     importlib.import_module("deltafast.statements.run")
     importlib.import_module("deltafast.commands.merge")
-    source = f"{job['table']}/{case.source}"
-    with _copied(job | {"table": f"{job['table']}/target"}) as copy:
-        with clock.phase("change"):
-            deltafast.sql(case.statement(str(copy), source))
-        return _row_sums(copy)
+    found: list[Facts] = []
+    for case in returns.CASES:
+        with _copied(job | {"table": f"{job['table']}/target"}) as copy:
+            statement = case.statement(str(copy), f"{job['table']}/{case.source}")
+            with clock.phase(case.name):
+                deltafast.sql(statement)
+            found.append(_row_sums(copy))
+    return _of_all(found)
 
 
 @does("returns", "delta-spark")
 def _(clock: Clock, job: Job) -> Facts:
-    """Merge as a case of Delta's benchmark does, in a Spark that has done so before on other copies."""
+    """Merge as the cases of Delta's benchmark do, in a Spark that has done so before on other copies."""
     import returns
     import sparks
 
-    case = returns.Case(*job["case"])
-    source = f"{job['table']}/{case.source}"
-    target = f"{job['table']}/target"
+    found: list[Facts] = []
     with sparks.running() as spark:
-        # What is compiled meanwhile takes longer than the statement, the second time too.
-        for _ in range(_WARMING):
-            with _copied(job | {"table": target}) as copy:
-                spark.sql(case.statement(str(copy), source))
-        with _copied(job | {"table": target, "copy": job["copy"] + "-timed"}) as copy:
-            clock.phases["change"] = spark.timed(case.statement(str(copy), source))
-            return _row_sums(copy)
+        for is_timed in (False, True):
+            for number, case in enumerate(returns.CASES):
+                of_case = {"table": f"{job['table']}/target", "copy": f"{job['copy']}-{is_timed}-{number}"}
+                with _copied(job | of_case) as copy:
+                    timing = spark.timed(case.statement(str(copy), f"{job['table']}/{case.source}"))
+                    if is_timed:
+                        clock.phases[case.name] = timing
+                        found.append(_row_sums(copy))
+    return _of_all(found)
+
+
+def _of_all(found: Sequence[Facts]) -> Facts:
+    """Facts of several tables as those of one."""
+    sums = hashlib.sha256(" ".join(str(facts["sum"]) for facts in found).encode())
+    return {"written": sum(facts["written"] for facts in found), "sum": sums.hexdigest()}
 
 
 @does("compact", "deltafast", "deltalake")
@@ -711,7 +718,12 @@ def main() -> None:
     """Do the job given on the command line."""
     job = json.loads(sys.argv[1])
     clock = Clock()
-    work = _WORK.get((job["work"], job["peer"]))
+    if job["work"].startswith("spark-"):
+        from spark_work import WORK
+
+        work = WORK.get(job["work"])
+    else:
+        work = _WORK.get((job["work"], job["peer"]))
     if work is None:
         sys.exit(f"{job['peer']} does not do {job['work']}")
     facts = work(clock, job)

@@ -49,16 +49,13 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Short, for the command line."""
-        return f"returns-{self.kind}-{self.files}-{self.matched}-{self.not_matched}".replace(".", "").replace("_", "-")
+        """Of the phase in the results."""
+        return f"{self.kind}-{self.files}-{self.matched}-{self.not_matched}"
 
     @property
     def title(self) -> str:
-        """In the words of Delta's benchmark."""
-        return (
-            f"{self.kind} fileMatchedFraction={self.files} rowMatchedFraction={self.matched} "
-            f"rowNotMatchedFraction={self.not_matched}"
-        )
+        """In the report: files, matched rows, new rows."""
+        return f"{self.kind} {self.files:g}, {self.matched:g}, {self.not_matched:g}"
 
     def statement(self, target: str, source: str) -> str:
         """The MERGE, for either side."""

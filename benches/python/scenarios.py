@@ -265,21 +265,61 @@ def _compact(
     return Scenario(name, title, table, "compact", _both(), {"compact": ""}, goals, options, samples=3)
 
 
-def _returns(case: returns.Case) -> Scenario:
-    """A case of Delta's merge benchmark, against delta-spark."""
+def _returns() -> Scenario:
+    """The cases of Delta's merge benchmark, against delta-spark."""
     contenders = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK, samples=1))
-    goals = (faster(1, of=SPARK),)
+    goals = tuple(faster(1, of=SPARK, phase=case.name) for case in returns.CASES)
     note = (
         "Of Delta's own merge benchmark, on 3 M made-up rows of TPC-DS' `web_returns` (24 columns, 20 files, keys "
-        "scattered); the same statement on both sides, by copying; all rows of the result are compared. delta-spark "
-        "4.4.0 has the same cores, 4 GB and 8 shuffle partitions, and has run the statement five times before."
+        "scattered); the same statement on both sides, by copying; all rows of the results are compared. delta-spark "
+        "4.4.0 has the same cores, 4 GB and 8 shuffle partitions, and has run all statements once before. Fractions: "
+        "of the files, of their rows that match, of as many rows that are new."
     )
-    job = {"case": list(case)}
-    title = f"MERGE, {case.title}"
+    phases = {case.name: case.title for case in returns.CASES}
+    title = "MERGE: the cases of Delta's merge benchmark"
+    return Scenario("returns", title, "returns", "returns", contenders, phases, goals, samples=3, note=note)
+
+
+PARQUET = "Spark's own Parquet"
+_SPARK_NOTE = (
+    "Each sample is a Spark 4.2 with delta-spark 4.4.0's jar, both cores, 4 GB, the same for all; CPU and memory are "
+    "Java's and Python's together."
+)
+_QUERIES = {
+    "whole": "all columns",
+    "two": "two columns",
+    "filter": "a selective filter",
+    "aggregate": "an aggregate",
+    "count": "count(*)",
+}
+
+
+def _spark_read(name: str, title: str, table: str, *, times: float, vectors: bool) -> Scenario:
+    """Queries of Spark, against delta-spark and, where no row is deleted, files without a log."""
+    peers = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK), Contender(PARQUET, PARQUET))
+    goals = tuple(faster(times, of=SPARK, phase=phase) for phase in _QUERIES if phase != "count")
+    if not vectors:
+        for phase in ("whole", "two", "filter", "aggregate"):
+            goals += (Goal(f"within 1.1x of {PARQUET}", "wall", 1.1, phase, PARQUET),)
+        goals += (Goal("below 0.3 s", "wall", 0.3, "count"),)
+    job = {"where": "id between 5000000 and 5000100", "vectors": vectors}
+    peers = peers[:2] if vectors else peers
+    return Scenario(name, title, table, "spark-read", peers, _QUERIES, goals, job, samples=1, note=_SPARK_NOTE)
+
+
+def _spark_append(name: str, title: str, by: list[str]) -> Scenario:
+    peers = (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK), Contender(PARQUET, PARQUET))
+    goals = (within(1.15, PARQUET), faster(1, of=SPARK))
     return Scenario(
-        case.name, title, "returns", "returns", contenders, {"change": ""}, goals, job, samples=3, note=note
+        name, title, "data", "spark-append", peers, {"write": ""}, goals, {"by": by}, samples=1, note=_SPARK_NOTE
     )
 
+
+_SPARK_CHANGES = {
+    f"{work}{way}": f"{work.upper()} by {'deletion vectors' if way else 'copying'}"
+    for work in ("delete", "update", "merge")
+    for way in ("-vectors", "")
+}
 
 _PLAN_PHASES = {"cold": "open and plan", "again": "again, another predicate"}
 
@@ -511,7 +551,7 @@ SCENARIOS = (
     _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
     _change("update-vectors", "The same UPDATE, by deletion vectors", (faster(5), faster(10, aim=True)), vectors=True),
     *(_merge(share, n, vectors=v) for share, n in (("0.01", 10_000), ("1", 100), ("20", 5)) for v in (True, False)),
-    *(_returns(case) for case in returns.CASES),
+    _returns(),
     _compact("compact", "OPTIMIZE 50 files of 15 MB into 2", (faster(5), faster(9, aim=True)), "data", "id", 420),
     _compact(
         "z-order",
@@ -536,4 +576,36 @@ SCENARIOS = (
         "done it once before.",
     ),
     _compact("compact-small", "OPTIMIZE 10,000 small files into 1", (faster(2),), "parquet", "id", 420),
+    _spark_read("spark-read", "Spark: queries of 20 M rows, 50 files", "data", times=1, vectors=False),
+    _spark_read(
+        "spark-vectors-1", "Spark: queries where 1 % of 20 M rows are deleted", "data-dv1", times=2, vectors=True
+    ),
+    _spark_read(
+        "spark-vectors-10", "Spark: queries where 10 % of 20 M rows are deleted", "data-dv10", times=2, vectors=True
+    ),
+    _spark_append("spark-append", "Spark: write 20 M rows", []),
+    _spark_append("spark-append-parts", "Spark: write 20 M rows, partitioned", ["status"]),
+    Scenario(
+        "spark-change",
+        "Spark: change 1 % of 20 M rows in every file",
+        "data",
+        "spark-change",
+        (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
+        _SPARK_CHANGES,
+        tuple(faster(2, of=SPARK, phase=phase) for phase in _SPARK_CHANGES),
+        samples=1,
+        note=_SPARK_NOTE,
+    ),
+    Scenario(
+        "spark-plan",
+        "Spark: plan a point query of a table of 1 M files",
+        "log-checkpoint",
+        "spark-plan",
+        (Contender(SUBJECT, SUBJECT), Contender(SPARK, SPARK)),
+        {"first": "for the first time", "again": "once more"},
+        (faster(5, of=SPARK),),
+        {"where": f"id = {IDS_PER_FILE * 500_000 + 7}"},
+        samples=1,
+        note=_SPARK_NOTE,
+    ),
 )

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+_SELF = Path("/proc/self")
 _CONFIGURATION = {
     "spark.jars.packages": PACKAGE,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -44,6 +45,11 @@ class Spark:
         """Run a statement."""
         self._session.sql(text).collect()
 
+    @property
+    def session(self) -> Any:
+        """The `SparkSession`."""
+        return self._session
+
     def timed(self, text: str) -> dict[str, float]:
         """Run a statement and say what it took.
 
@@ -51,22 +57,41 @@ class Spark:
             text: The statement.
 
         Returns:
-            Wall and CPU seconds, and the largest resident size in MiB, all of Spark's process.
+            Wall and CPU seconds, and the largest resident size in MiB, of Spark's process and this one.
+        """
+        return self.taken(lambda: self.sql(text))[0]
+
+    def taken(self, work: Callable[[], Any]) -> tuple[dict[str, float], Any]:
+        """Do a piece of work and say what it took.
+
+        Args:
+            work: It.
+
+        Returns:
+            Wall and CPU seconds, and the largest resident size in MiB, of Spark's process and this one; its answer.
         """
         self._session._jvm.java.lang.System.gc()
-        with contextlib.suppress(OSError):
-            (self._process / "clear_refs").write_text("5")
+        for process in (self._process, _SELF):
+            with contextlib.suppress(OSError):
+                (process / "clear_refs").write_text("5")
         cpu, wall = self._cpu(), time.perf_counter()
-        self.sql(text)
-        return {"wall": time.perf_counter() - wall, "cpu": self._cpu() - cpu, "peak_mb": self._peak_mb()}
+        answer = work()
+        wall = time.perf_counter() - wall
+        return {"wall": wall, "cpu": self._cpu() - cpu, "peak_mb": self._peak_mb()}, answer
 
     def _cpu(self) -> float:
-        fields = (self._process / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        ticks = 0
+        for process in (self._process, _SELF):
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def _peak_mb(self) -> float:
-        lines = (self._process / "status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+        peaks = 0.0
+        for process in (self._process, _SELF):
+            lines = (process / "status").read_text().splitlines()
+            peaks += next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+        return peaks
 
 
 @contextlib.contextmanager
