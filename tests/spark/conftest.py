@@ -21,3 +21,12 @@ def spark(reference: Reference):
     """Give the session itself, whose executors run this Python."""
     reference._spark.sparkContext.pythonExec = sys.executable
     return reference._spark
+
+
+@pytest.fixture(params=["index", "many", "paths", "arrow"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give each way of reading, that over a list of files once more as it is for very many."""
+    if request.param == "many":
+        monkeypatch.setattr("deltafast.spark.snapshot.MANY", 0)
+        return "index"
+    return request.param

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-WAYS = ("index", "paths", "arrow")
-
 #: Names that are legal in a log and that Spark would pass over, expand, or spell otherwise; without those that it hides.
 ODD_NAMES = (
     "a b.parquet",

@@ -15,7 +15,7 @@ from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, VersionNotFoundError
 from deltafast.transaction import AddAction
 
-from .helpers import ODD_NAMES, WAYS, files_read, odd_table, plan, rows, scan_of
+from .helpers import ODD_NAMES, files_read, odd_table, plan, rows, scan_of
 
 pytestmark = [
     pytest.mark.spark,
@@ -101,7 +101,6 @@ def tables(reference, tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["name", "id", "partitioned", "widened", "tracked"])
 def test_all_ways_read_what_the_reference_reads(reference, spark, tables, name, way):
     frame = deltafast.spark.read(spark, tables[name], way=way)
@@ -111,7 +110,6 @@ def test_all_ways_read_what_the_reference_reads(reference, spark, tables, name, 
     assert rows(frame) == rows(expected)
 
 
-@pytest.mark.parametrize("way", WAYS)
 def test_filters_mean_the_same_on_every_way(reference, spark, tables, way):
     questions = {
         "name": [
@@ -137,7 +135,6 @@ def test_filters_mean_the_same_on_every_way(reference, spark, tables, way):
             assert found == rows(deltafast.spark.read(spark, tables[name], way=way, filters=condition)), condition
 
 
-@pytest.mark.parametrize("way", WAYS)
 def test_row_ids_are_those_of_the_reference(reference, spark, tables, way):
     frame = deltafast.spark.read(spark, tables["tracked"], way=way, metadata_columns=["row_id", "row_commit_version"])
     newest = DeltaTable(tables["tracked"]).version()
@@ -153,7 +150,6 @@ def test_row_ids_need_a_table_that_tracks_rows(spark, tables):
         deltafast.spark.read(spark, tables["widened"], metadata_columns=["x"])
 
 
-@pytest.mark.parametrize("way", WAYS)
 def test_versions_and_changes_are_those_of_the_reference(reference, spark, tables, way):
     for version in (1, 2, 3):
         found = rows(deltafast.spark.read(spark, tables["tracked"], version, way=way))
@@ -239,7 +235,6 @@ def test_the_metadata_column_is_there(spark, tables, ten_files):
 # --- traps ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", WAYS)
 def test_odd_names_of_files_lose_no_row(spark, tmp_path, way):
     odd_table(tmp_path, pa.table({"id": [1, 2, 3]}), ODD_NAMES)
     table = DeltaTable(tmp_path)
@@ -329,7 +324,6 @@ def test_what_is_no_session_or_table_is_refused(spark, tmp_path):
         deltafast.spark.read(spark, "hdfs://host/t")
 
 
-@pytest.mark.parametrize("way", WAYS)
 def test_a_table_without_files_has_columns(spark, tmp_path, way):
     DeltaTable.create(tmp_path, pa.schema([("id", pa.int64()), ("p", pa.string())]), partition_by="p")
     frame = deltafast.spark.read(spark, str(tmp_path), way=way)

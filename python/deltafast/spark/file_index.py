@@ -8,12 +8,13 @@ second way reads the same.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import DeltaError
 from deltafast.spark.columns import array_of, field_of, spark_schema
-from deltafast.spark.session import spill
+from deltafast.spark.session import spill, spilled
 from deltafast.spark.snapshot import VECTOR
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class IndexUnavailableError(DeltaError):
 
 
 class _Prune:
-    """What Spark's planner calls."""
+    """What Spark's planner calls where it knows all files."""
 
     def __init__(self, version: Version, paths: Any) -> None:
         self._version, self._paths = version, paths
@@ -47,6 +48,30 @@ class _Prune:
         """The interface, as py4j wants to be told."""
 
         implements = ["java.util.function.Function"]  # noqa: RUF012
+
+
+class _List:
+    """What Spark's planner calls where it knows no file."""
+
+    def __init__(self, version: Version, listing: Listing) -> None:
+        self._version, self._listing = version, listing
+
+    def apply(self, filters: str) -> str:
+        """Spill the files that filters leave: a path; or `!` and what is wrong."""
+        try:
+            return spilled(self._version.chosen(self._listing, filters).select(_names(self._listing)))
+        except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
+            return f"!{error}"
+
+    class Java:
+        """The interface, as py4j wants to be told."""
+
+        implements = ["java.util.function.Function"]  # noqa: RUF012
+
+
+def _names(listing: Listing) -> list[str]:
+    """The columns of the block of files, in the order in which Java reads them."""
+    return ["path", "size", "time", "ended", *(field["name"] for field in listing.constants)]
 
 
 def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
@@ -71,21 +96,23 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
 
     try:
         kind = _compiled(session)
-        names = ["path", "size", "time", "ended", *(field["name"] for field in listing.constants)]
         constants = schema(listing.constants)
-        with spill(listing.files.select(names)) as file:
-            arguments = spark._sc._gateway.new_array(jvm.java.lang.Object, 5)
+        with contextlib.ExitStack() as stack:
+            arguments = spark._sc._gateway.new_array(jvm.java.lang.Object, 6)
             arguments[0] = version.place.hadoop
             arguments[1] = str(version.number)
             arguments[2] = constants
-            arguments[3] = file
-            arguments[4] = java.sessionState().newHadoopConf()
+            files = listing.files
+            arguments[3] = "" if files is None else stack.enter_context(spill(files.select(_names(listing))))
+            arguments[4] = str(listing.size)
+            arguments[5] = java.sessionState().newHadoopConf()
             index = kind.getConstructors()[0].newInstance(arguments)
-        if len(listing.files):
+        if files is None or len(files):
             from pyspark import java_gateway
 
             cast("Any", java_gateway).ensure_callback_server_started(spark._sc._gateway)
-            index.setPrune(_Prune(version, listing.files.column("path").combine_chunks()))
+            paths = None if files is None else files.column("path").combine_chunks()
+            index.setCore(_List(version, listing) if files is None else _Prune(version, paths))
         formats = jvm.org.apache.spark.sql.execution.datasources
         relation = formats.HadoopFsRelation(
             index,

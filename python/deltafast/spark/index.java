@@ -40,48 +40,80 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * The files come as an Arrow stream: path in the log, size, time, whether the newest version has it no more, then the values
  * of the partition columns, typed. Filters on these are evaluated here, exactly, since Spark drops them; other filters are
- * sent to the core as SQL, which answers with one character a file.
+ * sent to the core as SQL, which answers with one character a file. Of very many files none comes before a query asks: then
+ * the core lists those that its filters leave.
  */
 public class DeltafastFileIndex implements FileIndex {
   private static final long BLOCK = 134217728L;
   private final String root;
   private final String version;
   private final StructType partition;
-  private final FileStatus[] files;
-  private final boolean[] ended;
-  private final InternalRow[] values;
   private final long size;
   private final Configuration configuration;
-  private java.util.function.Function prune;
+  /** All files, or null where they are asked for. */
+  private final Files all;
+  private java.util.function.Function core;
+  /** What was asked for last, and the answer. */
+  private String asked;
+  private Files answer;
 
-  public DeltafastFileIndex(String root, String version, StructType partition, String stream, Configuration configuration) {
+  /** Some files, and of each whether the newest version has it no more, and its constants. */
+  static class Files {
+    final FileStatus[] files;
+    final boolean[] ended;
+    final InternalRow[] values;
+
+    Files(String root, StructType partition, String stream) {
+      List rows = rows(stream);
+      files = new FileStatus[rows.size()];
+      ended = new boolean[files.length];
+      values = new InternalRow[files.length];
+      for (int i = 0; i < files.length; i++) {
+        InternalRow row = (InternalRow) rows.get(i);
+        files[i] = new FileStatus(row.getLong(1), false, 1, BLOCK, row.getLong(2), place(root, row.getUTF8String(0).toString()));
+        ended[i] = row.getBoolean(3);
+        Object[] of = new Object[partition.length()];
+        for (int j = 0; j < of.length; j++) {
+          of[j] = row.isNullAt(4 + j) ? null : row.get(4 + j, partition.fields()[j].dataType());
+        }
+        values[i] = new GenericInternalRow(of);
+      }
+    }
+  }
+
+  /** `stream` is the file that lists all files; where it is empty the core is asked for those that a query needs. */
+  public DeltafastFileIndex(String root, String version, StructType partition, String stream, String size, Configuration configuration) {
     this.root = root;
     this.version = version;
     this.partition = partition;
+    this.size = Long.parseLong(size);
     this.configuration = configuration;
-    List rows = rows(stream);
-    files = new FileStatus[rows.size()];
-    ended = new boolean[files.length];
-    values = new InternalRow[files.length];
-    long total = 0;
-    for (int i = 0; i < files.length; i++) {
-      InternalRow row = (InternalRow) rows.get(i);
-      long length = row.getLong(1);
-      total += length;
-      files[i] = new FileStatus(length, false, 1, BLOCK, row.getLong(2), place(root, row.getUTF8String(0).toString()));
-      ended[i] = row.getBoolean(3);
-      Object[] of = new Object[partition.length()];
-      for (int j = 0; j < of.length; j++) {
-        of[j] = row.isNullAt(4 + j) ? null : row.get(4 + j, partition.fields()[j].dataType());
-      }
-      values[i] = new GenericInternalRow(of);
-    }
-    size = total;
+    all = stream.isEmpty() ? null : new Files(root, partition, stream);
   }
 
-  /** Who tells by statistics which files matter. */
-  public void setPrune(java.util.function.Function prune) {
-    this.prune = prune;
+  /** Who tells by statistics which files matter, or lists them. */
+  public void setCore(java.util.function.Function core) {
+    this.core = core;
+  }
+
+  /** The files that filters, each with its length in front, leave of those that are asked for. */
+  private synchronized Files listed(String filters) {
+    if (all != null) {
+      return all;
+    }
+    if (!filters.equals(asked)) {
+      String file = (String) core.apply(filters);
+      if (file.startsWith("!")) {
+        throw new RuntimeException(file.substring(1));
+      }
+      try {
+        answer = new Files(root, partition, file);
+        asked = filters;
+      } finally {
+        new java.io.File(file).delete();
+      }
+    }
+    return answer;
   }
 
   /** Reads the rows of an Arrow stream out of a file. */
@@ -148,6 +180,7 @@ public class DeltafastFileIndex implements FileIndex {
   }
 
   public String[] inputFiles() {
+    FileStatus[] files = listed("").files;
     String[] out = new String[files.length];
     for (int i = 0; i < out.length; i++) {
       out[i] = files[i].getPath().toUri().toString();
@@ -174,17 +207,23 @@ public class DeltafastFileIndex implements FileIndex {
   }
 
   public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+    Object[] exact = CollectionConverters.asJava(partitionFilters).toArray();
+    Object[] others = CollectionConverters.asJava(dataFilters).toArray();
+    Files listed = listed(all == null ? text(exact) + text(others) : "");
+    FileStatus[] files = listed.files;
+    InternalRow[] values = listed.values;
     boolean[] keep = new boolean[files.length];
     Arrays.fill(keep, true);
-    Object[] exact = CollectionConverters.asJava(partitionFilters).toArray();
     for (int k = 0; k < exact.length; k++) {
-      byPartition((Expression) exact[k], keep);
+      byPartition((Expression) exact[k], values, keep);
     }
-    byStatistics(CollectionConverters.asJava(partitionFilters).toArray(), CollectionConverters.asJava(dataFilters).toArray(), keep);
+    if (all != null && core != null && others.length > 0) {
+      byStatistics(text(others), keep);
+    }
     LinkedHashMap groups = new LinkedHashMap();
     for (int i = 0; i < files.length; i++) {
       if (keep[i]) {
-        if (ended[i]) {
+        if (listed.ended[i]) {
           check(files[i].getPath());
         }
         ArrayList group = (ArrayList) groups.get(values[i]);
@@ -203,7 +242,7 @@ public class DeltafastFileIndex implements FileIndex {
     return CollectionConverters.asScala(out).toSeq();
   }
 
-  private void byPartition(Expression filter, boolean[] keep) {
+  private void byPartition(Expression filter, InternalRow[] values, boolean[] keep) {
     scala.collection.immutable.Seq references = filter.references().toSeq();
     Object[] attributes = CollectionConverters.asJava(references).toArray();
     int[] places = new int[attributes.length];
@@ -211,7 +250,7 @@ public class DeltafastFileIndex implements FileIndex {
       places[j] = partition.fieldIndex(((Attribute) attributes[j]).name());
     }
     BasePredicate predicate = Predicate$.MODULE$.create(filter, references);
-    for (int i = 0; i < files.length; i++) {
+    for (int i = 0; i < values.length; i++) {
       if (keep[i]) {
         Object[] row = new Object[places.length];
         for (int j = 0; j < row.length; j++) {
@@ -222,22 +261,24 @@ public class DeltafastFileIndex implements FileIndex {
     }
   }
 
-  private void byStatistics(Object[] partitionFilters, Object[] dataFilters, boolean[] keep) {
-    if (prune == null || dataFilters.length == 0) {
-      return;
-    }
+  /** Filters as SQL, each with its length in front. */
+  private static String text(Object[] filters) {
     StringBuilder text = new StringBuilder();
-    for (int k = 0; k < dataFilters.length; k++) {
+    for (int k = 0; k < filters.length; k++) {
       try {
-        String sql = ((Expression) dataFilters[k]).sql();
+        String sql = ((Expression) filters[k]).sql();
         text.append(sql.length()).append(':').append(sql);
       } catch (RuntimeException error) {
         // It has no SQL, so the core cannot judge it; files are kept.
       }
     }
-    String answer = (String) prune.apply(text.toString());
-    for (int i = 0; i < keep.length && answer.length() == keep.length; i++) {
-      keep[i] = keep[i] && answer.charAt(i) != '0';
+    return text.toString();
+  }
+
+  private void byStatistics(String filters, boolean[] keep) {
+    String verdict = (String) core.apply(filters);
+    for (int i = 0; i < keep.length && verdict.length() == keep.length; i++) {
+      keep[i] = keep[i] && verdict.charAt(i) != '0';
     }
   }
 

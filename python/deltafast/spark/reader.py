@@ -130,7 +130,7 @@ def _frame(version: Version, tree: str | None, metadata: tuple[str, ...], way: W
         raise InvalidArgumentError(message)
     if way == "arrow" or not _names_will_do(version, way):
         return executors.scan(version, tree, metadata)
-    listing = version.listing(tree, metadata)
+    listing = version.listing(tree, metadata, lazy=way != "paths" and not version.session.is_connect)
     data = version.columns.physical(version.columns.data)
     materialized = [(name, *version.materialized(name)) for name in metadata]
     data += [field_of(column, "long") for _, column, _ in materialized if column]
@@ -159,6 +159,8 @@ def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]]
             if way == "index":
                 raise
             warn(f"{error}; reading by explicit paths instead, which leaves out files only by `filters`")
+    if listing.files is None:
+        listing = version.listing(listing.predicate, listing.wanted)
     return paths.scan(version, listing, data)
 
 

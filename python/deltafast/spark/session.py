@@ -122,12 +122,22 @@ def spill(table: pa.Table) -> Generator[str]:
     Yields:
         The file's path. The driver's Java runs on the machine of its Python.
     """
+    name = spilled(table)
+    try:
+        yield name
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def spilled(table: pa.Table) -> str:
+    """As `spill`, for a reader that deletes the file itself."""
     import pyarrow as pa
 
     handle, name = tempfile.mkstemp(prefix="deltafast-", suffix=".arrows")
     try:
         with os.fdopen(handle, "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
             writer.write_table(table)
-        yield name
-    finally:
+    except BaseException:
         Path(name).unlink(missing_ok=True)
+        raise
+    return name

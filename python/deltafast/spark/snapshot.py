@@ -24,6 +24,9 @@ VECTOR = "__deltafast_vector"
 BASE_ROW_ID = "__deltafast_base_row_id"
 COMMIT_VERSION = "__deltafast_commit_version"
 
+#: From so many files on only those are listed that a query asks for: each takes Java some microseconds and a kilobyte.
+MANY = 20_000
+
 _MATERIALIZED = {
     "row_id": ("delta.rowTracking.materializedRowIdColumnName", BASE_ROW_ID),
     "row_commit_version": ("delta.rowTracking.materializedRowCommitVersionColumnName", COMMIT_VERSION),
@@ -33,12 +36,20 @@ _MATERIALIZED = {
 class Listing(NamedTuple):
     """The files that are read."""
 
-    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, then the constants.
-    files: pa.Table
+    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, then the constants; None where they are
+    #: so many that only those are listed which a query asks for (`Version.chosen`).
+    files: Any
     #: The constants: fields in Delta's JSON, by the names that they have in `files`.
     constants: list[dict[str, Any]]
     #: Deleted rows by file: `vector` (its number in the constants) and `words`; None where no file has any.
     vectors: pa.Table | None
+    #: Bytes of all the files.
+    size: int
+    #: Which metadata columns are wanted, and the bound tree that leaves out files.
+    wanted: tuple[str, ...]
+    predicate: str | None
+    #: The files with deletion vectors, by their numbers.
+    marked: Any
 
 
 class Version:
@@ -63,6 +74,7 @@ class Version:
         self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
         self.properties = metadata.configuration
         self.tracks_rows = "rowTracking" in features
+        self._has_vectors = "deletionVectors" in features
         self._verdicts: dict[str, str] = {}
 
     @property
@@ -86,21 +98,45 @@ class Version:
         key, constant = _MATERIALIZED[name]
         return self.properties.get(key), constant
 
-    def listing(self, predicate: str | None, wanted: tuple[str, ...] = ()) -> Listing:
+    def listing(self, predicate: str | None, wanted: tuple[str, ...] = (), *, lazy: bool = False) -> Listing:
         """The files, all that Java has to know of them in one block.
 
         Args:
             predicate: A bound tree; files that cannot match are left out.
             wanted: Metadata columns that are asked for.
+            lazy: List none where there are very many.
         """
+        constants = [field for field in self.columns.partition for field in self.columns.physical([field])]
+        vectors, marked = self._vectors()
+        if vectors is not None:
+            constants.append(field_of(VECTOR, "integer"))
+        constants += [field_of(name, "long") for name in (BASE_ROW_ID, COMMIT_VERSION) if wanted]
+        listing = Listing(None, constants, vectors, 0, wanted, predicate, marked)
+        if lazy and self.snapshot.num_files() >= MANY:
+            return listing._replace(size=self.snapshot.size_in_bytes())
+        files = self._files(listing, predicate)
+        size: Any = cast("Any", files.column("size")).to_numpy().sum()
+        return listing._replace(files=files, size=int(size))
+
+    def chosen(self, listing: Listing, filters: str) -> pa.Table:
+        """The files of a listing that has none which filters leave (see `verdict`)."""
+        from deltafast.expr.tree import Bound
+
+        trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
+        if listing.predicate is not None:
+            trees.append(Bound.from_json(listing.predicate).expr)
+        return self._files(listing, self._together(trees))
+
+    def _files(self, listing: Listing, predicate: str | None) -> pa.Table:
+        """The block of the files that a bound tree leaves."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         compute: Any = pc
         # What leads out of the table's store is refused before Spark gets to open it.
-        RecordBatchReader(self.snapshot.file_uris(None, as_in_log=True)).read_all()
+        RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True)).read_all()
         names = ["path", "size_bytes", "modification_time", "partition", "deletion_vector"]
-        names += ["base_row_id", "default_row_commit_version"] if wanted else []
+        names += ["base_row_id", "default_row_commit_version"] if listing.wanted else []
         found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate)).read_all()
         paths = found.column("path").combine_chunks()
         newest = self.snapshot.update() if self._is_past else self.snapshot
@@ -115,38 +151,32 @@ class Version:
             "time": compute.coalesce(found.column("modification_time"), 0),
             "ended": is_ended,
         }
-        constants: list[dict[str, Any]] = []
         for field in self.columns.partition:
             values = compute.struct_field(found.column("partition").combine_chunks(), field["name"])
             data[self.columns.name(field)] = values
-            constants += self.columns.physical([field])
-        vectors = self._vectors(found, paths, data, constants)
+        if listing.vectors is not None:
+            number = compute.index_in(paths, listing.marked)
+            has_vector = compute.is_valid(found.column("deletion_vector").combine_chunks())
+            if compute.any(compute.and_(has_vector, compute.is_null(number))).as_py():
+                message = f"some deletion vectors of {self.place.uri} at version {self.number} were not found"
+                raise DeltaError(message)
+            data[VECTOR] = compute.if_else(has_vector, number, None)
         for name, column in ((BASE_ROW_ID, "base_row_id"), (COMMIT_VERSION, "default_row_commit_version")):
-            if wanted:
+            if listing.wanted:
                 data[name] = found.column(column)
-                constants.append(field_of(name, "long"))
-        return Listing(pa.table(data), constants, vectors)
+        return pa.table(data)
 
-    def _vectors(
-        self, found: pa.Table, paths: Any, data: dict[str, Any], constants: list[dict[str, Any]]
-    ) -> pa.Table | None:
-        """Number the files that have deletion vectors, and say which rows these delete."""
+    def _vectors(self) -> tuple[pa.Table | None, Any]:
+        """Which rows the deletion vectors delete, by the numbers of their files, and the files by these numbers."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        compute: Any = pc
-        marked = compute.is_valid(found.column("deletion_vector").combine_chunks())
-        if not compute.any(marked).as_py():
-            return None
+        if not self._has_vectors:
+            return None, None
         words = RecordBatchReader(self.snapshot.deletion_vectors(as_bitmaps=True)).read_all()
-        number = compute.index_in(paths, words.column("path").combine_chunks())
-        if compute.any(compute.and_(marked, compute.is_null(number))).as_py():
-            message = f"some deletion vectors of {self.place.uri} at version {self.number} were not found"
-            raise DeltaError(message)
-        data[VECTOR] = compute.if_else(marked, number, None)
-        constants.append(field_of(VECTOR, "integer"))
+        if not len(words):
+            return None, None
         columns: Any = {"vector": pa.array(range(len(words)), pa.int32()), "words": words.column("words")}
-        return pa.table(columns)
+        return pa.table(columns), words.column("path").combine_chunks()
 
     # --- pruning, called back by Spark's planner -------------------------------------------------
 
@@ -168,16 +198,20 @@ class Version:
             trees = [tree for sql in _split(filters) if (tree := self._bound(sql)) is not None]
             answer = ""
             if trees:
-                from deltafast.expr.tree import Bound, joined
-
-                tree = Bound(joined("and", trees), ansi=self.session.is_ansi, zone=self.session.zone).to_json()
-                stream = self.snapshot.file_uris(tree, as_in_log=True)
+                stream = self.snapshot.file_uris(self._together(trees), as_in_log=True)
                 kept = RecordBatchReader(stream).read_all().column("uri").combine_chunks()
                 mask: Any = cast("Any", pc).is_in(paths, kept)
                 digits = mask.cast(pa.uint8()).to_numpy(zero_copy_only=False) + ord("0")
                 answer = digits.astype("uint8").tobytes().decode("ascii")
             self._verdicts[filters] = answer
         return self._verdicts[filters]
+
+    def _together(self, trees: list[Any]) -> str | None:
+        from deltafast.expr.tree import Bound, joined
+
+        if not trees:
+            return None
+        return Bound(joined("and", trees), ansi=self.session.is_ansi, zone=self.session.zone).to_json()
 
     def _bound(self, sql: str) -> Any:
         from deltafast.expr import bind_predicate
