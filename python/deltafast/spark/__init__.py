@@ -11,7 +11,42 @@ What each way of reading and writing can do stands in `docs/spark.md`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Final
+
 from deltafast.spark.reader import read
 from deltafast.spark.writer import write
 
-__all__ = ["read", "write"]
+if TYPE_CHECKING:
+    from deltafast.spark.building import DeltaTableBuilder, IdentityGenerator
+    from deltafast.spark.merging import DeltaMergeBuilder
+    from deltafast.spark.optimizing import DeltaOptimizeBuilder
+    from deltafast.spark.tables import DeltaTable
+
+__all__ = [
+    "DeltaMergeBuilder",
+    "DeltaOptimizeBuilder",
+    "DeltaTable",
+    "DeltaTableBuilder",
+    "IdentityGenerator",
+    "read",
+    "write",
+]
+
+#: Where names are that need PySpark, which is imported when the first of them is asked for.
+_LATER: Final = {
+    "DeltaMergeBuilder": "merging",
+    "DeltaOptimizeBuilder": "optimizing",
+    "DeltaTable": "tables",
+    "DeltaTableBuilder": "building",
+    "IdentityGenerator": "building",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs PySpark."""
+    from importlib import import_module
+
+    if name not in _LATER:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

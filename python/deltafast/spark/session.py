@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     import pyarrow as pa
 
@@ -30,12 +30,13 @@ class Session:
 
     Args:
         spark: A `SparkSession`, classic or Connect.
+        hadoop: Settings of Hadoop's file systems that win over the session's.
 
     Raises:
         InvalidArgumentError: It is none, it was stopped, or its PySpark is too old.
     """
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: Any, hadoop: Mapping[str, str] | None = None) -> None:
         kind = cast("type[Any]", type(spark))
         if kind.__name__ != "SparkSession" or not kind.__module__.startswith("pyspark.sql"):
             message = f"spark must be a SparkSession of PySpark 4, not a {kind.__name__}"
@@ -47,6 +48,7 @@ class Session:
             message = f"deltafast needs PySpark 4.0 to 4.3, not {pyspark.__version__}: pip install 'pyspark>=4.0,<4.4'"
             raise InvalidArgumentError(message)
         self.spark = spark
+        self._hadoop = dict(hadoop or {})
         #: Whether it is a client of Spark Connect, which has no Java objects.
         self.is_connect = kind.__module__.startswith("pyspark.sql.connect")
         if not self.is_connect and (spark._sc._jsc is None or spark._sc._jsc.sc().isStopped()):

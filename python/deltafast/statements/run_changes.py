@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast.commands.change import literal
+from deltafast.commands.merge import _Clause
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.statements.answers import counts
 from deltafast.statements.expressions import plain
@@ -18,12 +19,20 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltafast.commands.merge import TableMerger
     from deltafast.statements.tables import Tables
     from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, TableName, Update
     from deltafast.table import DeltaTable
 
-__all__ = ["run_delete", "run_insert", "run_merge", "run_update"]
+__all__ = [
+    "clause_of",
+    "merged",
+    "rows_of",
+    "run_delete",
+    "run_insert",
+    "run_merge",
+    "run_update",
+    "values_of",
+]
 
 
 def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
@@ -84,16 +93,32 @@ def _equal(name: str, value: Any) -> str:
 def run_delete(delete: Delete, tables: Tables) -> pa.RecordBatchReader:
     """Delete rows; answers how many."""
     table = tables.table(delete.target)
-    where = None
-    if delete.where is not None:
-        where = plain(delete.where, _columns(table), _names_of(delete.target, delete.alias))
-    figures = table.delete(where, commit_properties=tables.commit_properties)
+    figures = table.delete(rows_of(delete, table), commit_properties=tables.commit_properties)
     return counts(num_affected_rows=figures["num_deleted_rows"])
+
+
+def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:
+    """Which rows a DELETE or UPDATE is about, without the table's alias; None for all."""
+    if change.where is None:
+        return None
+    return plain(change.where, _columns(table), _names_of(change.target, change.alias))
 
 
 def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
     """Give columns other values; answers in how many rows."""
     table = tables.table(update.target)
+    figures = table.update(
+        values_of(update, table), predicate=rows_of(update, table), commit_properties=tables.commit_properties
+    )
+    return counts(num_affected_rows=figures["num_updated_rows"])
+
+
+def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
+    """The new values of an UPDATE by column.
+
+    Raises:
+        InvalidArgumentError: The table lacks a column, or a column is given two values.
+    """
     columns, names = _columns(table), _names_of(update.target, update.alias)
     values: dict[str, str] = {}
 
@@ -110,9 +135,7 @@ def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
             message = f"the column `{'.'.join(path)}` is given a value twice"
             raise InvalidArgumentError(message)
         values[name] = _value(assignment, column, table, spell)
-    where = None if update.where is None else plain(update.where, columns, names)
-    figures = table.update(values, predicate=where, commit_properties=tables.commit_properties)
-    return counts(num_affected_rows=figures["num_updated_rows"])
+    return values
 
 
 def _assigned(assignment: Assignment, table: DeltaTable, names: list[str]) -> Path:
@@ -164,19 +187,30 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
         commit_properties=tables.commit_properties,
     )
     for clause in merge.clauses:
-        builder = _with(builder, clause, table)
-    figures = builder.execute()
+        builder._add(clause_of(clause, table))
+    return merged(builder.execute())
+
+
+def merged(figures: dict[str, Any]) -> pa.RecordBatchReader:
+    """The answer of a MERGE."""
     changed = {kind: figures.get(f"num_target_rows_{kind}") for kind in ("updated", "deleted", "inserted")}
     known = [value for value in changed.values() if value is not None]
     return counts(num_affected_rows=sum(known), **{f"num_{kind}_rows": value for kind, value in changed.items()})
 
 
-def _with(builder: TableMerger, clause: Clause, table: DeltaTable) -> TableMerger:
+_KINDS = {"matched": "matched", "not_matched": "not_matched", "not_matched_by_source": "by_source"}
+
+
+def clause_of(clause: Clause, table: DeltaTable) -> _Clause:
+    """A WHEN as the merge takes it.
+
+    Raises:
+        InvalidArgumentError: It gives a column two values.
+    """
     condition = None if clause.condition is None else _unquoted(clause.condition)
-    add = getattr(builder, f"when_{clause.rows}_{clause.action}" + ("_all" if _is_star(clause) else ""))
     if clause.assignments is None:
-        return add(predicate=condition)
-    # The builder finds the columns: with schema evolution they may be new.
+        return _Clause(_KINDS[clause.rows], clause.action, condition)
+    # The merge finds the columns: with schema evolution they may be new.
     values = {
         _quoted(assignment.column): _value(assignment, assignment.column[-1], table, _unquoted)
         for assignment in clause.assignments
@@ -184,11 +218,7 @@ def _with(builder: TableMerger, clause: Clause, table: DeltaTable) -> TableMerge
     if len(values) < len(clause.assignments):
         message = "a clause of the MERGE gives a column two values"
         raise InvalidArgumentError(message)
-    return add(values, predicate=condition)
-
-
-def _is_star(clause: Clause) -> bool:
-    return clause.assignments is None and clause.action != "delete"
+    return _Clause(_KINDS[clause.rows], clause.action, condition, values)
 
 
 def _unquoted(value: Expression) -> str:

@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     )
     from deltafast.table import DeltaTable
 
-__all__ = ["run_describe", "run_generate", "run_optimize", "run_reorg", "run_restore", "run_show", "run_vacuum"]
+__all__ = [
+    "commits",
+    "run_describe",
+    "run_generate",
+    "run_optimize",
+    "run_reorg",
+    "run_restore",
+    "run_show",
+    "run_vacuum",
+]
 
 #: What OPTIMIZE makes of small files unless the table says otherwise, as in delta-spark; 1 GiB.
 _TARGET_SIZE = 1 << 30
@@ -56,6 +65,23 @@ _CLUSTERED = pa.struct(
         ("numOutputZCubes", pa.int64()),
     ]
 )
+_CUBES = pa.struct([("num", pa.int64()), ("size", pa.int64())])
+_Z_ORDERED = pa.struct(
+    [
+        ("strategyName", pa.string()),
+        ("inputCubeFiles", _CUBES),
+        ("inputOtherFiles", _CUBES),
+        ("inputNumCubes", pa.int64()),
+        ("mergedFiles", _CUBES),
+        ("numOutputCubes", pa.int64()),
+        ("mergedNumCubes", pa.int64()),
+    ]
+)
+_PARALLELISM = pa.struct(
+    [(f"{bound}{of}Parallelism", pa.int64()) for of in ("ClusterActive", "SessionActive") for bound in ("max", "min")]
+)
+_VECTORS = pa.struct([("numDeletionVectorsRemoved", pa.int64()), ("numDeletionVectorRowsRemoved", pa.int64())])
+#: delta-spark's columns; null is what has no meaning here.
 _OPTIMIZED = pa.schema(
     [
         ("path", pa.string()),
@@ -68,10 +94,23 @@ _OPTIMIZED = pa.schema(
                     ("filesAdded", _SIZES),
                     ("filesRemoved", _SIZES),
                     ("partitionsOptimized", pa.int64()),
+                    ("zOrderStats", _Z_ORDERED),
                     ("clusteringStats", _CLUSTERED),
+                    ("numBins", pa.int64()),
                     ("numBatches", pa.int64()),
                     ("totalConsideredFiles", pa.int64()),
                     ("totalFilesSkipped", pa.int64()),
+                    ("preserveInsertionOrder", pa.bool_()),
+                    ("numFilesSkippedToReduceWriteAmplification", pa.int64()),
+                    ("numBytesSkippedToReduceWriteAmplification", pa.int64()),
+                    ("startTimeMs", pa.int64()),
+                    ("endTimeMs", pa.int64()),
+                    ("totalClusterParallelism", pa.int64()),
+                    ("totalScheduledTasks", pa.int64()),
+                    ("autoCompactParallelismStats", _PARALLELISM),
+                    ("deletionVectorStats", _VECTORS),
+                    ("numTableColumns", pa.int64()),
+                    ("numTableColumnsWithStats", pa.int64()),
                 ]
             ),
         ),
@@ -172,6 +211,17 @@ def _optimized(table: DeltaTable, figures: dict[str, Any]) -> pa.RecordBatchRead
     metrics = dict(figures)
     for side in ("filesAdded", "filesRemoved"):
         metrics[side] = json.loads(metrics[side])
+    metrics["numTableColumns"] = len(table.schema().fields)
+    if metrics["plannerStrategy"] == "zOrder":
+        files = {"num": metrics["numFilesRemoved"], "size": metrics["filesRemoved"]["totalSize"]}
+        metrics["zOrderStats"] = {
+            "strategyName": "all",
+            "inputCubeFiles": {"num": 0, "size": 0},
+            "inputOtherFiles": files,
+            "inputNumCubes": 0,
+            "mergedFiles": files,
+            "numOutputCubes": metrics["partitionsOptimized"],
+        }
     return answer([{"path": table.table_uri, "metrics": metrics}], _OPTIMIZED)
 
 
@@ -185,6 +235,7 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
     paths = table.vacuum(
         vacuum.hours,
         dry_run=vacuum.dry_run,
+        enforce_retention_duration=tables.enforce_retention,
         commit_properties=None if vacuum.dry_run else tables.commit_properties,
         full=not vacuum.lite,
         inventory=inventory,
@@ -216,7 +267,7 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
         given = {"properties": list(detail["properties"].items()), "tableFeatures": sorted(features)}
         return answer([detail | given], _DETAIL)
     if describe.what == "history":
-        return answer([_commit(entry) for entry in table.history(describe.limit)], _HISTORY)
+        return commits(table.history(describe.limit))
     names = ("col_name", "data_type", "comment")
     rows = [(field.name, _words(field.type), field.metadata.get("comment")) for field in table.schema().fields]
     kinds = {name: (kind, comment) for name, kind, comment in rows}
@@ -249,6 +300,11 @@ def _implied(table: DeltaTable) -> list[str]:
     if protocol.writer_features is not None:
         return []
     return [name for version, names in _LEGACY.items() if version <= protocol.min_writer_version for name in names]
+
+
+def commits(history: list[dict[str, Any]]) -> pa.RecordBatchReader:
+    """What `DeltaTable.history` says, in delta-spark's columns."""
+    return answer([_commit(entry) for entry in history], _HISTORY)
 
 
 def _commit(entry: dict[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Tables:
     storage_options: Mapping[str, str] | None = None
     commit_properties: CommitProperties | None = None
     zone: str = "UTC"
+    #: Whether VACUUM refuses a shorter time than the table's.
+    enforce_retention: bool = True
     #: Tables that were opened by their place or for a name.
     _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
 

@@ -1,0 +1,253 @@
+"""`DeltaTableBuilder`: a new table, column by column."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.schema import Schema
+from deltafast.spark.arguments import columns_of, refuse
+from deltafast.spark.catalog import (
+    commit_of,
+    default_place,
+    handle,
+    place_of_name,
+    put_into_catalog,
+    takes_tables,
+)
+from deltafast.spark.columns import field_of
+from deltafast.spark.exceptions import translated
+from deltafast.spark.storage import place_of
+from deltafast.table import DeltaTable as Handle
+
+if TYPE_CHECKING:
+    from deltafast.spark.session import Session
+    from deltafast.spark.tables import DeltaTable
+
+__all__ = ["DeltaTableBuilder", "IdentityGenerator"]
+
+_MODES: dict[str, Literal["error", "overwrite"]] = {
+    "create": "error",
+    "if_not_exists": "error",
+    "replace": "overwrite",
+    "create_or_replace": "overwrite",
+}
+
+
+@dataclass
+class IdentityGenerator:
+    """How an identity column counts."""
+
+    #: The first value.
+    start: int = 1
+    #: What each next one adds; not 0.
+    step: int = 1
+
+
+class DeltaTableBuilder:
+    """What a new table is to be, with delta-spark's names; made by `DeltaTable.create` and its like.
+
+    A table needs a location or a name. One with a name goes into the session's catalog, which must have something that
+    reads Delta tables.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        mode: Literal["create", "if_not_exists", "replace", "create_or_replace"],
+        made: type[DeltaTable],
+    ) -> None:
+        self._session = session
+        self._mode = mode
+        self._made = made
+        self._name: str | None = None
+        self._location: str | None = None
+        self._comment: str | None = None
+        self._fields: list[dict[str, Any]] = []
+        self._partition: list[str] = []
+        self._cluster: list[str] = []
+        self._properties: dict[str, str] = {}
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder:  # noqa: N802 - delta-spark's names
+        """The table's name in the session's catalog, or ``delta.`path` ``."""
+        self._need_text("Identifier must be str.", identifier)
+        self._name = identifier
+        return self
+
+    def location(self, location: str) -> DeltaTableBuilder:
+        """Where the table is to be."""
+        self._need_text("Location must be str.", location)
+        self._location = location
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder:
+        """What the table is."""
+        self._need_text("Table comment must be str.", comment)
+        self._comment = comment
+        return self
+
+    def addColumn(  # noqa: N802
+        self,
+        colName: str,  # noqa: N803
+        dataType: Any,  # noqa: N803
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,  # noqa: N803
+        generatedByDefaultAs: IdentityGenerator | None = None,  # noqa: N803
+        comment: str | None = None,
+    ) -> DeltaTableBuilder:
+        """Add a column.
+
+        Args:
+            colName: Its name.
+            dataType: DDL text or a type of PySpark.
+            nullable: Whether it may be null.
+            generatedAlwaysAs: SQL that computes it, or how it counts, so that nobody may give it values.
+            generatedByDefaultAs: How it counts where nobody gives it a value.
+            comment: What it is.
+
+        Raises:
+            TypeError: An argument has the wrong type.
+            ValueError: Both ways of generating are given, or a step is 0.
+            ParseException: The type is none.
+        """
+        from pyspark.sql.types import DataType
+
+        self._need_text("Column name must be str.", colName)
+        if not isinstance(dataType, (str, DataType)):
+            refuse("Column data type must be str or DataType.", dataType)
+        if type(nullable) is not bool:
+            refuse("Column nullable must be bool.", nullable)
+        if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
+            message = "generatedByDefaultAs and generatedAlwaysAs cannot both be set."
+            raise ValueError(message)
+        kind = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
+        metadata: dict[str, Any] = {}
+        if isinstance(generatedAlwaysAs, str):
+            metadata["delta.generationExpression"] = generatedAlwaysAs
+        elif isinstance(generatedAlwaysAs, IdentityGenerator):
+            metadata |= _identity(generatedAlwaysAs, explicit=False)
+        elif generatedAlwaysAs is not None:
+            refuse("Generated always as expression must be str or IdentityGenerator.", generatedAlwaysAs)
+        if isinstance(generatedByDefaultAs, IdentityGenerator):
+            metadata |= _identity(generatedByDefaultAs, explicit=True)
+        elif generatedByDefaultAs is not None:
+            refuse("Generated by default expression must be IdentityGenerator.", generatedByDefaultAs)
+        if comment is not None:
+            self._need_text("Column comment must be str.", comment)
+            metadata["comment"] = comment
+        self._fields.append(field_of(colName, json.loads(kind.json()), metadata) | {"nullable": nullable})
+        return self
+
+    def addColumns(self, cols: Any) -> DeltaTableBuilder:  # noqa: N802
+        """Add the columns of a schema, a `StructType` or a list of `StructField`.
+
+        Raises:
+            TypeError: It is neither.
+        """
+        from pyspark.sql.types import StructField, StructType
+
+        if isinstance(cols, list):
+            fields: list[Any] = list(cols)  # pyright: ignore[reportUnknownArgumentType]
+            for column in fields:
+                if not isinstance(column, StructField):
+                    refuse("Column in existing schema must be StructField.", column)
+            cols = StructType(fields)
+        if not isinstance(cols, StructType):
+            refuse("Schema must be StructType or a list of StructField.", cols)
+        self._fields += json.loads(cols.json())["fields"]
+        return self
+
+    def partitionedBy(self, *cols: Any) -> DeltaTableBuilder:  # noqa: N802
+        """The partition columns, one by one or as a list."""
+        self._partition = columns_of(cols, "Partitioning column must be str.")
+        return self
+
+    def clusterBy(self, *cols: Any) -> DeltaTableBuilder:  # noqa: N802
+        """The columns by which it is clustered, one by one or as a list."""
+        self._cluster = columns_of(cols, "Clustering column must be str.")
+        return self
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder:
+        """Set a table property."""
+        self._need_text("Key and value of property must be string.", key)
+        self._need_text("Key and value of property must be string.", value)
+        self._properties[key] = value
+        return self
+
+    @translated()
+    def execute(self) -> DeltaTable:
+        """Make the table.
+
+        Returns:
+            The table; with `createIfNotExists` the one that is there.
+
+        Raises:
+            InvalidArgumentError: There is a table already, a place is missing, or a column or property is wrong.
+            TableNotFoundError: There is nothing to replace.
+        """
+        path, name = self._where()
+        place = place_of(self._session, path)
+        is_there = Handle.is_deltatable(place.uri, place.options or None)
+        called = name or f"delta.`{path}`"
+        if self._mode == "create" and is_there:
+            message = f"the table {called} already exists at {place.hadoop}; use createOrReplace or createIfNotExists"
+            raise InvalidArgumentError(message)
+        if self._mode == "replace" and not is_there:
+            message = f"the table {called} cannot be found, so it cannot be replaced; use createOrReplace"
+            raise TableNotFoundError(message, path=path)
+        if not (is_there and self._mode == "if_not_exists"):
+            Handle.create(
+                place.uri,
+                Schema.from_json(json.dumps({"type": "struct", "fields": self._fields})),
+                _MODES[self._mode],
+                partition_by=self._partition,
+                description=self._comment,
+                configuration=self._properties,
+                storage_options=place.options or None,
+                commit_properties=commit_of(self._session),
+                cluster_by=self._cluster,
+                time_zone=self._session.zone,
+            )
+        if name is not None:
+            put_into_catalog(self._session, name, place)
+        return self._made(self._session, place, handle(self._session, place))
+
+    def _where(self) -> tuple[str, str | None]:
+        """The table's path, and its name where the catalog is to know it."""
+        name, path = self._name, self._location
+        if name is not None and name.lower().startswith("delta.`"):
+            inside = name[len("delta.`") :].removesuffix("`")
+            if path is not None and path != inside:
+                message = f"the table is at {inside!r}, so the location cannot be {path!r}"
+                raise InvalidArgumentError(message)
+            return inside, None
+        if name is None:
+            if path is None:
+                message = "the table needs a place: give tableName or location"
+                raise InvalidArgumentError(message)
+            return path, None
+        if not takes_tables(self._session):
+            message = (
+                f"the session's catalog cannot hold the table {name}: nothing in it reads Delta tables; give only a "
+                "location, and a name by deltafast.spark.register_view"
+            )
+            raise InvalidArgumentError(message)
+        known = place_of_name(self._session, name)
+        return path or known or default_place(self._session, name), name
+
+    def _need_text(self, what: str, value: Any) -> None:
+        if not isinstance(value, str):
+            refuse(what, value)
+
+
+def _identity(generator: IdentityGenerator, *, explicit: bool) -> dict[str, Any]:
+    if generator.step == 0:
+        message = "Column identity generation requires step to be non-zero."
+        raise ValueError(message)
+    return {
+        "delta.identity.start": generator.start,
+        "delta.identity.step": generator.step,
+        "delta.identity.allowExplicitInsert": explicit,
+    }

@@ -1,0 +1,168 @@
+"""What names of tables stand for in a session: registered views, tables of the session's catalog, places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.storage import place_of
+from deltafast.statements.tables import Tables
+from deltafast.table import DeltaTable
+from deltafast.transaction import CommitProperties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltafast.spark.session import Session
+    from deltafast.spark.storage import Place
+    from deltafast.statements.tree import TableName
+
+__all__ = [
+    "SparkTables",
+    "View",
+    "commit_of",
+    "default_place",
+    "enforces_retention",
+    "handle",
+    "place_of_name",
+    "put_into_catalog",
+    "takes_tables",
+    "views_of",
+]
+
+#: Settings of delta-spark that commands honour.
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+class View(NamedTuple):
+    """A table under a name of the session."""
+
+    path: str
+    #: The version that it shows: a fixed one, or the newest when it was last made.
+    version: int
+    is_fixed: bool
+
+
+_VIEWS: WeakKeyDictionary[Any, dict[str, View]] = WeakKeyDictionary()
+
+
+def views_of(session: Session) -> dict[str, View]:
+    """The registered views of a session by their names in small letters."""
+    return _VIEWS.setdefault(session.spark, {})
+
+
+def handle(session: Session, place: Place) -> DeltaTable:
+    """A handle on the newest version of a table.
+
+    Raises:
+        TableNotFoundError: There is no table.
+    """
+    return DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+
+
+def commit_of(session: Session) -> CommitProperties | None:
+    """How the session wants commands to commit."""
+    text = session.conf(_USER_METADATA)
+    return None if text is None else CommitProperties(custom_metadata={"userMetadata": text})
+
+
+def enforces_retention(session: Session) -> bool:
+    """Whether VACUUM refuses to keep files for a shorter time than the table wants."""
+    return str(session.conf(_RETENTION_CHECK, "true")).lower() != "false"
+
+
+def place_of_name(session: Session, name: str) -> str | None:
+    """Where the Delta table is that the session's catalog has under a name; None where it has none.
+
+    Args:
+        session: The session.
+        name: The name, as it stands in SQL.
+    """
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        rows = session.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except (AnalysisException, ParseException):
+        return None
+    facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
+    return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+
+
+def default_place(session: Session, name: str) -> str:
+    """Where the session's catalog would put a new table."""
+    parts = name.rsplit(".", 1)
+    table = parts[-1].strip("`")
+    database = parts[0] if len(parts) > 1 else session.spark.catalog.currentDatabase()
+    return f"{session.spark.catalog.getDatabase(database).locationUri.rstrip('/')}/{table.lower()}"
+
+
+def takes_tables(session: Session) -> bool:
+    """Whether the session has something that calls itself `delta` and reads tables."""
+    if session.is_connect:
+        return True
+    try:
+        conf = session.spark._jsparkSession.sessionState().conf()
+        session.jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("delta", conf)
+    except Exception:  # noqa: BLE001 - whatever it is called: there is none
+        return False
+    return True
+
+
+def put_into_catalog(session: Session, name: str, place: Place) -> None:
+    """Make the session's catalog know a table.
+
+    Raises:
+        InvalidArgumentError: The session has nothing that reads its tables.
+    """
+    from pyspark.errors import PySparkException
+
+    path = place.hadoop.replace("\\", "\\\\").replace("'", "\\'")
+    try:
+        session.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION '{path}'")
+    except PySparkException as error:
+        message = (
+            f"the table is at {place.hadoop}, but the session's catalog does not take it as {name}: "
+            f"{str(error).splitlines()[0]}; use its path, or deltafast.spark.register_view"
+        )
+        raise InvalidArgumentError(message) from error
+
+
+@dataclass(frozen=True)
+class SparkTables(Tables):
+    """Names of one statement, and what the session knows them to be."""
+
+    session: Session = field(kw_only=True)
+
+    @classmethod
+    def of(cls, session: Session, given: Mapping[str, object] | None = None) -> SparkTables:
+        """Of a session, with its settings."""
+        return cls(
+            given or {},
+            None,
+            commit_of(session),
+            session.zone,
+            enforces_retention(session),
+            session=session,
+        )
+
+    def find(self, name: str) -> object | None:
+        """A table that was given, registered, or is in the catalog."""
+        given = super().find(name)
+        if given is not None:
+            return given
+        view = views_of(self.session).get(name.lower())
+        return place_of_name(self.session, name) if view is None else view.path
+
+    def knows(self, ref: TableName) -> bool:
+        """Whether it is a Delta table."""
+        return ref.by_path or self.find(ref.name) is not None
+
+    def place(self, ref: TableName, location: str | None = None) -> str:
+        """Where the table lies, or will lie, as the core names it."""
+        return place_of(self.session, super().place(ref, location), self.storage_options).uri
+
+    def _open(self, place: str) -> DeltaTable:
+        return handle(self.session, place_of(self.session, place, self.storage_options))

@@ -1,0 +1,143 @@
+"""What the Spark API raises: deltafast's exceptions under the names that programs for delta-spark catch.
+
+Each class here is one of `deltafast.exceptions`, with its place, and also what PySpark's users expect: conflicts are a
+`DeltaConcurrentModificationException`, what is wrong with a statement or a table is PySpark's `AnalysisException`.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+
+from deltafast import exceptions as ours
+from deltafast.expr.errors import UnsupportedExpressionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "DeltaConcurrentModificationException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "translated",
+]
+
+
+class _SparkError(ours.DeltaError, PySparkException):
+    """An error of deltafast that is also one of PySpark; its text and place are deltafast's."""
+
+    @property
+    def desc(self) -> str:
+        """The text, as PySpark's captured exceptions call it."""
+        return str(self._message)
+
+    def __str__(self) -> str:
+        return self.desc
+
+
+class DeltaConcurrentModificationException(_SparkError, ours.CommitFailedError):  # noqa: N818 - delta-spark's names
+    """Another writer's commit came first and this one cannot follow it; the base of the conflicts."""
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException, ours.ConcurrentWriteError):
+    """Other writers were first, again and again."""
+
+
+class MetadataChangedException(DeltaConcurrentModificationException, ours.MetadataChangedError):
+    """The other commit changed the table's metadata."""
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException, ours.ProtocolChangedError):
+    """The other commit changed the table's protocol."""
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException, ours.ConcurrentAppendError):
+    """The other commit added files that this transaction should have read."""
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException, ours.ConcurrentDeleteReadError):
+    """The other commit removed files that this transaction read."""
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException, ours.ConcurrentDeleteDeleteError):
+    """The other commit removed files that this transaction removes, too."""
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException, ours.ConcurrentTransactionError):
+    """The other commit wrote the same application's transaction."""
+
+
+class _TableNotFound(_SparkError, AnalysisException, ours.TableNotFoundError):  # noqa: N818 - shown as it is caught
+    """There is no Delta table at the location."""
+
+
+class _VersionNotFound(_SparkError, AnalysisException, ours.VersionNotFoundError):  # noqa: N818 - the same
+    """The table has no such version."""
+
+
+class _SchemaMismatch(_SparkError, AnalysisException, ours.SchemaMismatchError):  # noqa: N818 - the same
+    """Data and table schema do not fit together."""
+
+
+class _Unsupported(_SparkError, AnalysisException, UnsupportedExpressionError):  # noqa: N818 - the same
+    """The expression or statement is not supported."""
+
+
+class _Invalid(_SparkError, AnalysisException, IllegalArgumentException, ours.InvalidArgumentError):  # noqa: N818 - the same
+    """An argument, option or predicate is wrong."""
+
+
+#: By the exact class: what is not here is raised as it is.
+_TRANSLATED: Final[dict[type[object], type[_SparkError]]] = {
+    ours.CommitFailedError: DeltaConcurrentModificationException,
+    ours.ConcurrentWriteError: ConcurrentWriteException,
+    ours.MetadataChangedError: MetadataChangedException,
+    ours.ProtocolChangedError: ProtocolChangedException,
+    ours.ConcurrentAppendError: ConcurrentAppendException,
+    ours.ConcurrentDeleteReadError: ConcurrentDeleteReadException,
+    ours.ConcurrentDeleteDeleteError: ConcurrentDeleteDeleteException,
+    ours.ConcurrentTransactionError: ConcurrentTransactionException,
+    ours.TableNotFoundError: _TableNotFound,
+    ours.VersionNotFoundError: _VersionNotFound,
+    ours.SchemaMismatchError: _SchemaMismatch,
+    ours.InvalidArgumentError: _Invalid,
+    UnsupportedExpressionError: _Unsupported,
+}
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class translated:  # noqa: N801 - used as a statement and as a decorator
+    """Raise what deltafast raises within, or within a function, under the names of this module.
+
+    Raises:
+        DeltaError: What was raised, as the class here that stands for it.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        known = _TRANSLATED.get(type(error))
+        if known is not None and isinstance(error, ours.DeltaError):
+            place = {name: getattr(error, name) for name in ours._PLACE}
+            raise known(str(error), **place) from error
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        """Decorate a function."""
+
+        @wraps(function)
+        def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            with self:
+                return function(*args, **kwargs)
+
+        return wrapped

@@ -1,0 +1,450 @@
+"""`deltafast.spark.DeltaTable` does what delta-spark's does: the same statement on two copies of a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import pathlib
+import shutil
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.functions import col, expr, lit
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+import deltafast.spark
+from deltafast import exceptions as ours
+from deltafast.spark import DeltaTable, IdentityGenerator, exceptions
+from deltafast.spark.expressions import as_condition
+
+from .helpers import rows
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+#: Figures that depend on how files are encoded and how many tasks write, or on the clock.
+UNCOMPARED = ("Bytes", "Size", "Ms", "size", "AddedFiles", "FilesAdded", "ChangeFiles")
+
+
+@pytest.fixture(scope="module")
+def start(reference, spark, tmp_path_factory) -> pathlib.Path:
+    """Make a table that has something of everything; tests change copies."""
+    folder = tmp_path_factory.mktemp("start") / "t"
+    spark.sql(
+        f"create table delta.`{folder}` (id bigint, p string, v int, w string, s struct<x: int, y: string>) using delta "
+        "partitioned by (p) tblproperties (delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)"
+    )
+    for first in (0, 50):
+        spark.sql(
+            f"insert into delta.`{folder}` select id, if(id % 10 = 7, null, concat('p', id % 3)), cast(id as int) * 2, "
+            f"concat('w', id), if(id % 5 = 0, null, named_struct('x', cast(id as int), 'y', 'y')) from range({first}, {first} + 50)"
+        )
+    return folder
+
+
+@pytest.fixture
+def pair(start, tmp_path) -> tuple[str, str]:
+    """Two copies: for delta-spark, and for deltafast."""
+    folders = tmp_path / "theirs", tmp_path / "ours"
+    for folder in folders:
+        shutil.copytree(start, folder)
+    return str(folders[0]), str(folders[1])
+
+
+def metrics(entry: Any) -> dict[str, Any]:
+    """What an operation counted."""
+    found = dict(entry["operationMetrics"])
+    return {key: value for key, value in found.items() if not any(part in key for part in UNCOMPARED)}
+
+
+def same_end(reference, theirs: str, ours_: str, *, counted: bool = True) -> None:
+    """Both copies have the same rows, and their last commits say the same."""
+    assert rows(reference._load(theirs)) == rows(reference._load(ours_))
+    assert rows(reference._load(ours_)) == rows(deltafast.spark.read(reference._spark, ours_))
+    left, right = reference.history(theirs)[0], reference.history(ours_)[0]
+    assert left["operation"] == right["operation"]
+    if counted:
+        found, expected = metrics(right), metrics(left)
+        both = found.keys() & expected.keys()
+        assert len(both) >= 2
+        assert {key: found[key] for key in both} == {key: expected[key] for key in both}
+
+
+def test_rows_are_deleted_and_updated(reference, spark, pair):
+    theirs, mine = pair
+    table = DeltaTable.forPath(spark, mine)
+    wheres: list[Any] = [
+        "id % 7 = 3 and p = 'p1'",
+        (col("v") > 180) | col("p").isNull() & (col("s.x") < 40),
+        'w = "w5" or id in (8, 9)',
+    ]
+    for where in wheres:
+        text = where if isinstance(where, str) else "v > 180 or p is null and s.x < 40"
+        spark.sql(f"delete from delta.`{theirs}` where {text}")
+        assert table.delete(where) is None
+        same_end(reference, theirs, mine)
+    spark.sql(f"delete from delta.`{theirs}` as t where t.id = 12")
+    table.alias("t").delete(col("t.id") == 12)
+    same_end(reference, theirs, mine)
+    spark.sql(f"update delta.`{theirs}` set v = v + 1, s.y = concat(w, '!') where p = 'p2'")
+    table.update(col("p") == "p2", {"v": col("v") + 1, "s.y": F.concat("w", lit("!"))})
+    same_end(reference, theirs, mine)
+    spark.sql(f"update delta.`{theirs}` set w = 'new'")
+    table.update(set={"`w`": "'new'"})
+    same_end(reference, theirs, mine, counted=False)
+    newest = reference.newest(mine)
+    options = {"readChangeFeed": "true", "startingVersion": 3, "endingVersion": newest}
+    feed = deltafast.spark.read(spark, mine, options=options).drop("_commit_timestamp")
+    assert rows(feed) == rows(reference._load(theirs, **options).drop("_commit_timestamp"))
+    spark.sql(f"delete from delta.`{theirs}`")
+    table.delete()
+    same_end(reference, theirs, mine, counted=False)
+    assert table.toDF().count() == 0
+
+
+def test_data_frames_are_merged(reference, spark, pair):
+    theirs, mine = pair
+    source = spark.range(40, 130, 1, 3).selectExpr(
+        "id", "'p1' p", "cast(id as int) v", "'s' w", "named_struct('x', 1, 'y', 'z') s"
+    )
+    source.createOrReplaceTempView("merge_source")
+    table = DeltaTable.forPath(spark, mine)
+    answer = reference.answer(
+        f"merge into delta.`{theirs}` t using merge_source u on t.id = u.id when matched and u.id % 4 = 0 then delete "
+        "when matched and u.id < 80 then update set v = t.v + u.v, w = u.w when matched then update set * "
+        "when not matched and u.id < 110 then insert * when not matched then insert (id, w) values (u.id, 'late') "
+        "when not matched by source and t.id < 10 then update set w = 'old' when not matched by source and t.id > 35 then delete"
+    )
+    builder = table.alias("t").merge(source.alias("u"), "t.id = u.id")
+    assert builder.whenMatchedDelete() is not builder
+    found = (
+        builder.whenMatchedDelete("u.id % 4 = 0")
+        .whenMatchedUpdate(col("u.id") < 80, {"v": col("t.v") + col("u.v"), "w": "u.w"})
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll(expr("u.id < 110"))
+        .whenNotMatchedInsert(values={"id": "u.id", "w": lit("late")})
+        .whenNotMatchedBySourceUpdate("t.id < 10", {"t.w": "'old'"})
+        .whenNotMatchedBySourceDelete(col("t.id") > 35)
+        .execute()
+    )
+    assert found.schema.names == answer.column_names
+    assert found.toArrow().to_pylist() == answer.to_pylist()
+    same_end(reference, theirs, mine)
+    # By columns of the frames themselves, which have no alias.
+    renamed = source.selectExpr("id k", "w other")
+    spark.sql(
+        f"merge into delta.`{theirs}` t using (select id k, w other from merge_source) u on t.id = u.k when matched then update set w = u.other"
+    )
+    table.merge(renamed, table.toDF()["id"] == renamed["k"]).whenMatchedUpdate(set={"w": renamed.other}).execute()
+    same_end(reference, theirs, mine)
+    # New columns.
+    more = source.selectExpr("id", "'x' more", "w")
+    more.createOrReplaceTempView("merge_more")
+    spark.sql(
+        f"merge with schema evolution into delta.`{theirs}` t using merge_more u on t.id = u.id when matched then update set * when not matched then insert *"
+    )
+    table.alias("t").merge(
+        more.alias("u"), "t.id = u.id"
+    ).withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    same_end(reference, theirs, mine)
+    assert table.toDF().columns == reference._load(theirs).columns
+    # What Spark cannot compute, as Spark says it; nothing is changed.
+    version = reference.newest(mine)
+    broken = spark.range(3).selectExpr("if(id = 2, raise_error('no such row'), id) id")
+    with pytest.raises(Exception, match="no such row") as caught:
+        table.alias("t").merge(broken.alias("u"), "t.id = u.id").whenMatchedDelete().execute()
+    assert type(caught.value).__module__.startswith("pyspark")
+    twice = source.select("id").unionByName(source.select("id"))
+    with pytest.raises(AnalysisException):
+        table.alias("t").merge(twice.alias("u"), "t.id = u.id").whenMatchedUpdate(set={"w": "'a'"}).execute()
+    assert reference.newest(mine) == version
+
+
+def test_files_are_laid_out_and_versions_come_back(reference, spark, pair):
+    theirs, mine = pair
+    java = spark._jvm.io.delta.tables.DeltaTable.forPath(spark._jsparkSession, theirs)
+    table = DeltaTable.forPath(spark, mine)
+
+    def frame(of: Any) -> Any:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(of, spark)
+
+    expected = frame(java.optimize().where("p = 'p1'").executeCompaction())
+    found = table.optimize().where("p = 'p1'").executeCompaction()
+    names = ("numFilesAdded", "numFilesRemoved", "partitionsOptimized", "totalConsideredFiles", "totalFilesSkipped")
+    assert found.schema.simpleString() == expected.schema.simpleString()
+    chosen = [f"metrics.{name}" for name in names]
+    assert rows(found.select(*chosen)) == rows(expected.select(*chosen))
+    assert found.first().path == f"file:{mine}"
+    same_end(reference, theirs, mine)
+    columns = spark._jvm.PythonUtils.toSeq(["id", "v"])
+    expected = frame(java.optimize().executeZOrderBy(columns))
+    found = table.optimize().executeZOrderBy(["id", "v"])
+    stats = (
+        "metrics.zOrderStats.strategyName",
+        "metrics.zOrderStats.numOutputCubes",
+        "metrics.zOrderStats.inputOtherFiles.num",
+    )
+    assert rows(found.select(*chosen, *stats)) == rows(expected.select(*chosen, *stats))
+    expected, found = frame(java.restoreToVersion(1)), table.restoreToVersion(1)
+    assert found.schema.names == expected.schema.names
+    assert [row.num_restored_files for row in found.collect()] == [row.num_restored_files for row in expected.collect()]
+    same_end(reference, theirs, mine)
+    assert table.history().schema == frame(java.history()).schema
+    assert (
+        table.history(2).select("version", "operation").collect()
+        == frame(java.history(2)).select("version", "operation").collect()
+    )
+    assert table.detail().schema == frame(java.detail()).schema
+    same = [
+        "format",
+        "partitionColumns",
+        "numFiles",
+        "properties",
+        "minReaderVersion",
+        "minWriterVersion",
+        "tableFeatures",
+    ]
+    assert table.detail().select(*same).collect() == frame(java.detail()).select(*same).collect()
+    assert table.detail().first().location == f"file:{mine}"
+    stamp = table.history().where("version = 2").first().timestamp
+    table.restoreToTimestamp(stamp.strftime("%Y-%m-%d %H:%M:%S.%f"))
+    assert table.toDF().count() == 100
+    before = len(list(pathlib.Path(mine).rglob("*.parquet")))
+    assert table.vacuum(0).schema == frame(java.vacuum(0.0)).schema == StructType([])
+    assert len(list(pathlib.Path(mine).rglob("*.parquet"))) < before
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "true")
+    try:
+        with pytest.raises(ours.InvalidArgumentError, match="168"):
+            table.vacuum(1)
+    finally:
+        spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+
+
+COLUMNS: list[Any] = [
+    lambda: (col("i") == 3) & ~(col("t") == 'it\'s \\ "q"'),
+    lambda: (col("i") + 1) * 2 - col("i") % 3 > 4.5,
+    lambda: col("i").between(2, 4) | col("t").isin("a", "b"),
+    lambda: col("s.x").isNull() | (col("s")["x"] > 2),
+    lambda: col("m")["k"] == 4,
+    lambda: F.when(col("i") > 3, "big").when(col("i") > 1, "mid").otherwise(col("t")) == "mid",
+    lambda: F.when(col("i") > 3, lit(1)).isNull(),
+    lambda: col("t").cast("string").like("_%") & col("t").startswith("a"),
+    lambda: F.coalesce("t", lit("none")) == "none",
+    lambda: col("d") >= dt.date(2020, 1, 3),
+    lambda: col("z") > dt.datetime(2020, 1, 2, 12, tzinfo=dt.UTC),
+    lambda: col("n") < decimal.Decimal("3.50"),
+    lambda: col("b") == lit(b"\x01"),
+    lambda: col("t").eqNullSafe(None),
+    lambda: -col("i") < lit(-(2**40)) + 2**40,
+    lambda: col("i").bitwiseAND(1) == 1,
+    lambda: F.upper(F.substring("t", 1, 1)) == "A",
+    lambda: expr('i > 2 or t = "a"') & (col("i") < 5),
+    lambda: col("`odd name`").isNotNull() & (F.length("odd name") > 1),
+    lambda: col("i").cast("double") / 2 >= float("1.5"),
+]
+
+
+def test_columns_mean_in_the_core_what_they_mean_in_spark(spark, tmp_path):
+    folder = str(tmp_path / "t")
+    frame = spark.range(0, 6, 1, 1).selectExpr(
+        "cast(id as int) i", "element_at(array('a', 'b', 'ab', 'it''s \\\\ \"q\"', null, 'c'), cast(id as int) + 1) t",
+        "if(id = 1, null, named_struct('x', id)) s", "map('k', id) m", "date_add(date'2020-01-01', cast(id as int)) d",
+        "timestamp'2020-01-01 00:00:00' + make_interval(0, 0, 0, cast(id as int)) z", "cast(id as decimal(10, 2)) n",
+        "unhex(concat('0', id)) b", "concat('o', if(id = 4, null, id)) `odd name`",
+    )  # fmt: skip
+    deltafast.spark.write(frame, folder)
+    table = deltafast.DeltaTable(folder)
+    frame = deltafast.spark.read(spark, folder)
+    for make in COLUMNS:
+        text = as_condition(make())
+        expected = sorted(row.i for row in frame.where(make()).collect())
+        assert sorted(row.i for row in frame.where(text).collect()) == expected, text
+        assert sorted(table.to_pyarrow_table(filters=text).column("i").to_pylist()) == expected, text
+    assert as_condition(frame["i"] > 1) == "(`i` > 1)"
+    assert as_condition(frame.alias("q")["i"] > 1) == "(`q`.`i` > 1)"
+    for column in (
+        F.udf(lambda x: x)(col("i")),
+        F.transform("m", lambda x: x),
+        F.row_number().over(F.lit(1)) if False else F.exists("m", lambda x: x),
+    ):
+        with pytest.raises(ours.DeltaError, match="cannot be written as SQL"):
+            as_condition(column)
+
+
+def test_arguments_of_other_types_are_refused_as_by_delta_spark(spark, start):
+    table = DeltaTable.forPath(spark, str(start))
+    source = spark.createDataFrame([("a", 1)], "k string, n int")
+    merge = table.merge(source, "w = k")
+    wrong: list[tuple[type[Exception], str, Any]] = [
+        (TypeError, "must be a Spark SQL Column or a string", lambda: table.delete(1)),
+        (ValueError, "'set' cannot be None", lambda: table.update({"v": "200"})),
+        (TypeError, "must be a dict", lambda: table.update(set=1)),
+        (TypeError, "must be a Spark SQL Column or a string", lambda: table.update(1, {})),
+        (TypeError, "Values of dict in .* must contain only", lambda: table.update(set={"v": 1})),
+        (TypeError, "Keys of dict in .* must contain only", lambda: table.update(set={1: ""})),
+        (TypeError, "must be DataFrame", lambda: table.merge(1, "a = b")),
+        (ValueError, "'source' in merge cannot be None", lambda: table.merge(None, "a = b")),
+        (ValueError, "'condition' in merge cannot be None", lambda: table.merge(source, None)),
+        (TypeError, "must be a Spark SQL Column or a string", lambda: table.merge(source, 1)),
+        (ValueError, "cannot be None", lambda: merge.whenMatchedUpdate({"v": "n"})),
+        (TypeError, "must be a Spark SQL Column or a string", lambda: merge.whenMatchedDelete(1)),
+        (TypeError, "must be a dict", lambda: merge.whenNotMatchedInsert("k = 'a'", 1)),
+        (ValueError, "whenNotMatchedInsert", lambda: merge.whenNotMatchedInsert("k = 'a'")),
+        (AnalysisException, "needs at least one", merge.execute),
+        (AnalysisException, "only the last MATCHED clause", lambda: merge.whenMatchedDelete().whenMatchedDelete().execute()),
+        (AnalysisException, "nope", lambda: table.delete("nope = 1")),
+        (AnalysisException, "nope", lambda: merge.whenMatchedUpdate(set={"nope": "1"}).execute()),
+        (ValueError, "version needs to be an int but got", lambda: table.restoreToVersion("0")),
+        (ValueError, "timestamp needs to be a string but got", lambda: table.restoreToTimestamp(1)),
+        (AnalysisException, r"\('05/04/1999'\) cannot be converted to a valid timestamp", lambda: table.restoreToTimestamp("05/04/1999")),
+        (AnalysisException, "77", lambda: table.restoreToVersion(77)),
+        (ValueError, "readerVersion needs to be an integer", lambda: table.upgradeTableProtocol("a", 3)),
+        (ValueError, "featureName needs to be a string", lambda: table.addFeatureSupport(1)),
+        (ValueError, "isShallow needs to be a boolean", lambda: table.clone("/tmp/x", 1)),
+        (NotImplementedError, "deep clone", lambda: table.clone("/tmp/x")),
+        (AnalysisException, "no mode", lambda: table.generate("other")),
+        (TypeError, "Z-order column must be str", lambda: table.optimize().executeZOrderBy(1)),
+        (AnalysisException, "no Delta table", lambda: DeltaTable.forPath(spark, "/nonexistent/folder")),
+        (AnalysisException, "file systems", lambda: DeltaTable.forPath(spark, str(start), {"spark.x": "1"})),
+        (AnalysisException, "not a Delta table", lambda: DeltaTable.forName(spark, "no_such_table")),
+    ]  # fmt: skip
+    for kind, text, call in wrong:
+        with pytest.raises(kind, match=text):
+            call()
+    assert reference_version(start) == 2
+
+
+def reference_version(folder: pathlib.Path) -> int:
+    return deltafast.DeltaTable(folder).version()
+
+
+def test_conflicts_have_delta_sparks_names(spark, pair, monkeypatch):
+    _, mine = pair
+    table = DeltaTable.forPath(spark, mine)
+    monkeypatch.setattr(DeltaTable, "_newest", lambda self: self._handle)
+    other = deltafast.DeltaTable(mine)
+    other.delete("id = 1 and p = 'p1'")
+    with pytest.raises(exceptions.ConcurrentAppendException) as caught:
+        table.delete("id < 5 and p = 'p1'")
+    assert isinstance(caught.value, exceptions.DeltaConcurrentModificationException)
+    assert isinstance(caught.value, ours.ConcurrentAppendError)
+    table = DeltaTable.forPath(spark, mine)
+    other.alter.set_table_properties({"delta.logRetentionDuration": "interval 20 days"})
+    with pytest.raises(exceptions.MetadataChangedException, match="metadata"):
+        table.update(set={"v": "1"})
+    assert exceptions.__all__[-1] == "translated"
+
+
+def fields(frame: Any) -> list[tuple[str, str, Any]]:
+    return [(field.name, field.dataType.simpleString(), field.metadata.get("comment")) for field in frame.schema.fields]
+
+
+def test_tables_are_built(reference, spark, tmp_path):
+    folder = str(tmp_path / "t")
+
+    def described(builder: Any) -> Any:
+        return (
+            builder.addColumn("a", "int", comment="foo", nullable=False)
+            .addColumn("b", IntegerType(), generatedAlwaysAs="a + 10")
+            .addColumns(StructType([StructField("c", IntegerType())]))
+            .addColumn("n", "bigint", generatedByDefaultAs=IdentityGenerator(5, 2))
+            .property("foo", "bar")
+            .comment("comment")
+            .partitionedBy("a")
+        )
+
+    made = described(DeltaTable.create(spark).location(folder)).execute()
+    assert type(made) is DeltaTable
+    expected = tmp_path / "expected"
+    spark.sql(
+        f"create table delta.`{expected}` (a int not null comment 'foo', b int generated always as (a + 10), c int, "
+        "n bigint generated by default as identity (start with 5 increment by 2)) using delta partitioned by (a) "
+        "comment 'comment' tblproperties (foo = 'bar')"
+    )
+    left, right = reference.facts(expected, 0), reference.facts(folder, 0)
+    assert json.loads(right["metadata"]["schemaString"]) == json.loads(left["metadata"]["schemaString"])
+    assert right["metadata"]["description"] == "comment"
+    assert (right["metadata"]["configuration"], right["metadata"]["partitionColumns"]) == ({"foo": "bar"}, ["a"])
+    spark.sql(f"insert into delta.`{folder}` (a, c) values (1, 11)")
+    made.update(expr("c = 11"), {"a": lit(2)})
+    assert [tuple(row) for row in made.toDF().collect()] == [(2, 12, 11, 5)]
+    with pytest.raises(AnalysisException, match="already exists"):
+        described(DeltaTable.create(spark).location(folder)).execute()
+    kept = DeltaTable.createIfNotExists(spark).location(folder).addColumn("x", "int").execute()
+    assert kept.toDF().columns == ["a", "b", "c", "n"]
+    clustered = DeltaTable.replace(spark).location(folder).addColumn("x", "decimal(10, 2)").clusterBy("x").execute()
+    assert (clustered.toDF().columns, clustered.detail().first().clusteringColumns) == (["x"], ["x"])
+    with pytest.raises(AnalysisException, match="cannot be found"):
+        DeltaTable.replace(spark).location(str(tmp_path / "none")).addColumn("x", "int").execute()
+    named = DeltaTable.createOrReplace(spark).tableName("built").addColumn("x", "int").execute()
+    try:
+        spark.sql("insert into built values (3)")
+        assert [row.x for row in DeltaTable.forName(spark, "built").toDF().collect()] == [3]
+        assert DeltaTable.forName(spark, f"delta.`{folder}`").toDF().columns == ["x"]
+        with pytest.raises(AnalysisException, match="built already exists"):
+            DeltaTable.create(spark).tableName("built").addColumn("x", "int").execute()
+    finally:
+        spark.sql("drop table built")
+        shutil.rmtree(named._place.uri, ignore_errors=True)
+    builder = DeltaTable.create(spark)
+    wrong: list[tuple[type[Exception], Any]] = [
+        (TypeError, lambda: builder.tableName(1)),
+        (TypeError, lambda: builder.location(1)),
+        (TypeError, lambda: builder.comment(1)),
+        (TypeError, lambda: builder.addColumn(1, "int")),
+        (TypeError, lambda: builder.addColumn("a", 1)),
+        (ParseException, lambda: builder.addColumn("a", "1")),
+        (TypeError, lambda: builder.addColumn("a", "int", comment=1)),
+        (TypeError, lambda: builder.addColumn("a", "int", generatedAlwaysAs=1)),
+        (TypeError, lambda: builder.addColumn("a", "int", nullable=1)),
+        (ValueError, lambda: builder.addColumn("a", "int", generatedAlwaysAs=IdentityGenerator(1, 0))),
+        (TypeError, lambda: builder.addColumns(1)),
+        (TypeError, lambda: builder.addColumns([StructField("1", IntegerType()), 1])),
+        (TypeError, lambda: builder.partitionedBy(1, "1")),
+        (TypeError, lambda: builder.clusterBy([1])),
+        (TypeError, lambda: builder.property("1", 1)),
+        (AnalysisException, lambda: builder.addColumn("a", "int").execute()),
+    ]
+    for kind, call in wrong:
+        with pytest.raises(kind):
+            call()
+
+
+def test_folders_are_converted_and_tables_cloned(reference, spark, tmp_path):
+    plain, parted, clone = (str(tmp_path / name) for name in ("plain", "parted", "clone"))
+    frame = spark.range(0, 6, 1, 2).selectExpr("id", "cast(id % 2 as int) v")
+    frame.write.parquet(plain)
+    frame.write.partitionBy("v").parquet(parted)
+    assert not DeltaTable.isDeltaTable(spark, plain)
+    table = DeltaTable.convertToDelta(spark, f"parquet.`{plain}`")
+    assert DeltaTable.isDeltaTable(spark, plain)
+    assert rows(reference._load(plain)) == rows(table.toDF()) == rows(frame)
+    again = DeltaTable.convertToDelta(spark, f"parquet.`{parted}`", StructType([StructField("v", IntegerType())]))
+    assert rows(again.toDF()) == rows(frame)
+    table.delete("id = 5")
+    copied = table.cloneAtVersion(0, clone, isShallow=True, properties={"a": "b"})
+    assert rows(copied.toDF()) == rows(reference._load(clone)) == rows(frame)
+    assert copied.detail().first().properties["a"] == "b"
+    again.generate("symlink_format_manifest")
+    assert len(list(pathlib.Path(parted).glob("_symlink_format_manifest/*/manifest"))) == 2
+    table.upgradeTableProtocol(1, 3)
+    with pytest.raises(AnalysisException, match="downgraded"):
+        table.upgradeTableProtocol(1, 2)
+    table.addFeatureSupport("deletionVectors")
+    assert "deletionVectors" in table.detail().first().tableFeatures
+    table.dropFeatureSupport("deletionVectors")
+    assert "deletionVectors" not in table.detail().first().tableFeatures
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", "who")
+    try:
+        table.delete("id = 4")
+    finally:
+        spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+    assert table.history(1).first().userMetadata == "who"
