@@ -13,7 +13,8 @@ import pytest
 from deltafast import DeltaTable, write_deltalake
 
 FOLDER = pathlib.Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
+#: But those that need Spark, which `tests/spark` runs.
+NAMES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py") if "pyspark" not in path.read_text(encoding="utf-8"))
 
 
 def recipe(name: str) -> Any:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from deltafast.spark.building import DeltaTableBuilder, IdentityGenerator
     from deltafast.spark.merging import DeltaMergeBuilder
     from deltafast.spark.optimizing import DeltaOptimizeBuilder
-    from deltafast.spark.tables import DeltaTable
+    from deltafast.spark.queries import register_view
+    from deltafast.spark.statements import sql
+    from deltafast.spark.tables import DeltaTable, files
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -28,7 +30,10 @@ __all__ = [
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "files",
     "read",
+    "register_view",
+    "sql",
     "write",
 ]
 
@@ -39,6 +44,9 @@ _LATER: Final = {
     "DeltaTable": "tables",
     "DeltaTableBuilder": "building",
     "IdentityGenerator": "building",
+    "files": "tables",
+    "register_view": "queries",
+    "sql": "statements",
 }
 
 

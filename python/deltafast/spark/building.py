@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
-from deltafast.schema import Schema
 from deltafast.spark.arguments import columns_of, refuse
-from deltafast.spark.catalog import (
-    commit_of,
-    default_place,
-    handle,
-    place_of_name,
-    put_into_catalog,
-    takes_tables,
-)
+from deltafast.spark.catalog import handle
 from deltafast.spark.columns import field_of
+from deltafast.spark.creating import NewTable, create, where
 from deltafast.spark.exceptions import translated
-from deltafast.spark.storage import place_of
-from deltafast.table import DeltaTable as Handle
 
 if TYPE_CHECKING:
+    from deltafast.spark.creating import Mode
     from deltafast.spark.session import Session
     from deltafast.spark.tables import DeltaTable
 
 __all__ = ["DeltaTableBuilder", "IdentityGenerator"]
-
-_MODES: dict[str, Literal["error", "overwrite"]] = {
-    "create": "error",
-    "if_not_exists": "error",
-    "replace": "overwrite",
-    "create_or_replace": "overwrite",
-}
 
 
 @dataclass
@@ -56,11 +40,11 @@ class DeltaTableBuilder:
     def __init__(
         self,
         session: Session,
-        mode: Literal["create", "if_not_exists", "replace", "create_or_replace"],
+        mode: Mode,
         made: type[DeltaTable],
     ) -> None:
         self._session = session
-        self._mode = mode
+        self._mode: Mode = mode
         self._made = made
         self._name: str | None = None
         self._location: str | None = None
@@ -187,55 +171,21 @@ class DeltaTableBuilder:
             InvalidArgumentError: There is a table already, a place is missing, or a column or property is wrong.
             TableNotFoundError: There is nothing to replace.
         """
-        path, name = self._where()
-        place = place_of(self._session, path)
-        is_there = Handle.is_deltatable(place.uri, place.options or None)
-        called = name or f"delta.`{path}`"
-        if self._mode == "create" and is_there:
-            message = f"the table {called} already exists at {place.hadoop}; use createOrReplace or createIfNotExists"
-            raise InvalidArgumentError(message)
-        if self._mode == "replace" and not is_there:
-            message = f"the table {called} cannot be found, so it cannot be replaced; use createOrReplace"
-            raise TableNotFoundError(message, path=path)
-        if not (is_there and self._mode == "if_not_exists"):
-            Handle.create(
-                place.uri,
-                Schema.from_json(json.dumps({"type": "struct", "fields": self._fields})),
-                _MODES[self._mode],
-                partition_by=self._partition,
-                description=self._comment,
-                configuration=self._properties,
-                storage_options=place.options or None,
-                commit_properties=commit_of(self._session),
-                cluster_by=self._cluster,
-                time_zone=self._session.zone,
-            )
-        if name is not None:
-            put_into_catalog(self._session, name, place)
+        path, name = where(self._session, self._name, self._location)
+        place = create(
+            self._session,
+            NewTable(
+                self._mode,
+                path,
+                name,
+                self._fields,
+                self._partition,
+                self._cluster,
+                self._properties,
+                self._comment,
+            ),
+        )
         return self._made(self._session, place, handle(self._session, place))
-
-    def _where(self) -> tuple[str, str | None]:
-        """The table's path, and its name where the catalog is to know it."""
-        name, path = self._name, self._location
-        if name is not None and name.lower().startswith("delta.`"):
-            inside = name[len("delta.`") :].removesuffix("`")
-            if path is not None and path != inside:
-                message = f"the table is at {inside!r}, so the location cannot be {path!r}"
-                raise InvalidArgumentError(message)
-            return inside, None
-        if name is None:
-            if path is None:
-                message = "the table needs a place: give tableName or location"
-                raise InvalidArgumentError(message)
-            return path, None
-        if not takes_tables(self._session):
-            message = (
-                f"the session's catalog cannot hold the table {name}: nothing in it reads Delta tables; give only a "
-                "location, and a name by deltafast.spark.register_view"
-            )
-            raise InvalidArgumentError(message)
-        known = place_of_name(self._session, name)
-        return path or known or default_place(self._session, name), name
 
     def _need_text(self, what: str, value: Any) -> None:
         if not isinstance(value, str):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.spark.session import quiet
 from deltafast.spark.storage import place_of
 from deltafast.statements.tables import Tables
 from deltafast.table import DeltaTable
@@ -15,9 +16,11 @@ from deltafast.transaction import CommitProperties
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
+
     from deltafast.spark.session import Session
     from deltafast.spark.storage import Place
-    from deltafast.statements.tree import TableName
+    from deltafast.statements.tree import Query, TableName
 
 __all__ = [
     "SparkTables",
@@ -162,7 +165,20 @@ class SparkTables(Tables):
 
     def place(self, ref: TableName, location: str | None = None) -> str:
         """Where the table lies, or will lie, as the core names it."""
+        if location is None and not self.knows(ref):
+            message = (
+                f"there is no Delta table `{ref.name}` in the session; write delta.`path`, or give the table its name "
+                "with deltafast.spark.register_view"
+            )
+            raise TableNotFoundError(message, path=ref.name)
         return place_of(self.session, super().place(ref, location), self.storage_options).uri
+
+    def rows(self, query: Query) -> pa.RecordBatchReader:
+        """The rows of a query of Spark, collected."""
+        from deltafast.spark.queries import frame_of
+
+        with quiet():
+            return frame_of(query, self).toArrow().to_reader()
 
     def _open(self, place: str) -> DeltaTable:
         return handle(self.session, place_of(self.session, place, self.storage_options))

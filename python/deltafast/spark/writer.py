@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltafast.filters import Predicate
     from deltafast.spark.storage import Place
 
-__all__ = ["write"]
+__all__ = ["write", "write_as_select"]
 
 _MODES = ("error", "append", "overwrite", "ignore")
 #: delta-spark's options, in small letters.
@@ -138,7 +138,45 @@ def write(
     }
     if writer == "driver":
         return _through_driver(session, frame, place, settings, replace_where)
-    plan = _core.TableWrite.plan(
+    plan = _planned(session, frame, place, settings)
+    return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given)
+
+
+def write_as_select(
+    frame: Any,
+    place: Place,
+    statement: Literal["create", "create_or_replace", "replace"],
+    *,
+    partition_by: Sequence[str],
+    cluster_by: Sequence[str],
+    description: str | None,
+    configuration: Mapping[str, str],
+) -> None:
+    """Make a table of a frame as CREATE TABLE AS SELECT does; one that is there is replaced with all that it is.
+
+    Raises:
+        DeltaError: As `write`.
+    """
+    session = Session(frame.sparkSession)
+    text = session.conf(_CONF + "commitInfo.userMetadata")
+    commit = CommitProperties(custom_metadata=None if text is None else {"userMetadata": text})
+    settings = {
+        "mode": "error" if statement == "create" else "overwrite",
+        "partition_by": list(partition_by),
+        "cluster_by": list(cluster_by),
+        "description": description,
+        "configuration": _defaults(session) | dict(configuration),
+        "as_select": statement,
+        "choices": choices(commit),
+    }
+    plan = _planned(session, frame, place, settings)
+    if plan is not None:
+        _by_executors(session, frame, place, plan, None, {})
+
+
+def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any]) -> _core.TableWrite | None:
+    """What the core makes of it; None where there is nothing to do."""
+    return _core.TableWrite.plan(
         place.uri,
         json.dumps(settings),
         actions="",
@@ -146,7 +184,6 @@ def write(
         storage_options=place.options or None,
         open_options=_core_options(session.zone, None, allow_foreign_paths=False),
     )
-    return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given)
 
 
 def _by_executors(

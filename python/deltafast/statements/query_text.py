@@ -1,7 +1,8 @@
 """A query's text, read only as far as to find the tables that Delta's syntax names in it.
 
 The rest is the engine's: its strings (`'it''s'`, `E'..'`, `$$..$$`), names in double quotes and comments are passed
-over as DuckDB reads them. A name in backquotes, which DuckDB does not have, becomes one in double quotes.
+over as DuckDB reads them. A name in backquotes, which DuckDB does not have, becomes one in double quotes. For an engine
+that speaks Spark SQL itself the text is read as Spark does, and stays.
 
 Found are ``delta.`place` ``, `table_changes(..)`, `table_changes_by_path(..)`, and a version behind a table: `t@v5`,
 `t@20260131120000000`, `t VERSION AS OF 5`, `t TIMESTAMP AS OF '2026-01-31'`.
@@ -27,6 +28,17 @@ _TOKEN: Final = re.compile(
     | (?P<ident>"(?:[^"]|"")*")
     | (?P<tick>`(?:[^`]|``)*`)
     | (?P<name>[A-Za-z_\u0080-\uffff][\w$]*)
+    | (?P<number>\d[\w.]*)
+    | (?P<op>[^'"`])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SPARK_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+|--[^\r\n]*)
+    | (?P<text>[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
+    | (?P<tick>`(?:[^`]|``)*`)
+    | (?P<name>[A-Za-z_\u0080-\uffff]\w*)
     | (?P<number>\d[\w.]*)
     | (?P<op>[^'"`])
     """,
@@ -69,6 +81,7 @@ def read_query(
     moment: Callable[[int], tuple[Expression, int]],
     *,
     nested: bool = False,
+    spark: bool = False,
 ) -> tuple[Query, int]:
     """Read a query up to its end.
 
@@ -77,6 +90,7 @@ def read_query(
         start: Where the query begins.
         moment: Reads the expression behind `TIMESTAMP AS OF`: from a place in the text, it and where it ends.
         nested: Whether it ends at a parenthesis that it has not opened.
+        spark: Whether the engine's SQL is Spark's; names of tables may then have several parts.
 
     Returns:
         The query, and the place behind it.
@@ -84,13 +98,15 @@ def read_query(
     Raises:
         InvalidArgumentError: A quote or comment that is never closed, a second statement, or a version that is none.
     """
-    return _Scan(text, moment).query(start, nested=nested)
+    return _Scan(text, moment, spark=spark).query(start, nested=nested)
 
 
 class _Scan:
-    def __init__(self, text: str, moment: Callable[[int], tuple[Expression, int]]) -> None:
+    def __init__(self, text: str, moment: Callable[[int], tuple[Expression, int]], *, spark: bool = False) -> None:
         self.text = text
         self.moment = moment
+        self.spark = spark
+        self.token = _SPARK_TOKEN if spark else _TOKEN
 
     def query(self, start: int, *, nested: bool) -> tuple[Query, int]:
         parts: list[str | TableName | Changes] = []
@@ -110,7 +126,7 @@ class _Scan:
                 parts += [self.text[done : piece.start], record]
                 pos = done = end
                 continue
-            if piece.kind == "tick":
+            if piece.kind == "tick" and not self.spark:
                 quoted = piece.meaning.replace('"', '""')
                 parts += [self.text[done : piece.start], f'"{quoted}"']
                 done = piece.end
@@ -128,7 +144,7 @@ class _Scan:
             if self.text.startswith("/*", pos):
                 pos = self.comment(pos)
                 continue
-            match = _TOKEN.match(self.text, pos)
+            match = self.token.match(self.text, pos)
             if match is None:
                 raise invalid(f"a {self.text[pos]} is never closed", self.text, pos, "close it")
             kind = match.lastgroup or ""
@@ -157,10 +173,18 @@ class _Scan:
             if place is not None and place.kind == "tick":
                 table = suffixed(place.meaning, piece.start, by_path=True)
                 return self.travelled(table, place.end)
-        at = self.at(piece.end)
+        name, behind = self.dotted(piece) if self.spark else (piece.meaning, piece.end)
+        at = self.at(behind)
         if at is None:
             return None
-        return TableName(piece.meaning, by_path=False, pos=piece.start, at=at[0]), at[1]
+        return TableName(name, by_path=False, pos=piece.start, at=at[0]), at[1]
+
+    def dotted(self, piece: _Piece) -> tuple[str, int]:
+        """A name of several parts as it is written, and the place behind it."""
+        end = piece.end
+        while self.text.startswith(".", end) and (part := self.next(end + 1)) and part.kind in ("name", "tick"):
+            end = part.end
+        return self.text[piece.start : end], end
 
     def travelled(self, table: TableName, end: int) -> tuple[TableName, int]:
         at = self.at(end)

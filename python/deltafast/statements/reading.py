@@ -30,12 +30,13 @@ __all__ = ["read_statement"]
 MAX_STATEMENT: Final = 4 << 20
 
 
-def read_statement(text: str, *, zone: str = "UTC") -> Statement:
+def read_statement(text: str, *, zone: str = "UTC", reader: type[Reader] = Reader) -> Statement:
     """Read one statement.
 
     Args:
         text: One of Delta's statements in Spark's words, or a query. A semicolon may end it.
         zone: The session's time zone, for literals of timestamps without one.
+        reader: Reads names and queries; another engine than the embedded one has its own.
 
     Raises:
         InvalidArgumentError: It is none; the message says where and what was expected.
@@ -50,19 +51,19 @@ def read_statement(text: str, *, zone: str = "UTC") -> Statement:
         )
         raise InvalidArgumentError(message)
     shown = text.rstrip().removesuffix(";").rstrip()
-    reader = Reader(shown, zone)
-    word = reader.token.upper
+    words = reader(shown, zone)
+    word = words.token.upper
     read = _STATEMENTS.get(word)
     if read is None:
-        if word not in (*QUERY_WORDS, "VALUES") and not reader.at_query():
+        if word not in (*QUERY_WORDS, "VALUES") and not words.at_query():
             hint = f"a statement begins with {', '.join((*_STATEMENTS, *QUERY_WORDS))}"
-            if reader.token.kind == "broken":
-                reader.fail("")
-            found = repr(reader.token.text[:40]) if shown else "nothing"
+            if words.token.kind == "broken":
+                words.fail("")
+            found = repr(words.token.text[:40]) if shown else "nothing"
             raise invalid(f"{found} begins no statement that deltafast has", shown, None, hint)
         read = _select
-    statement = read(reader)
-    reader.expect_end()
+    statement = read(words)
+    words.expect_end()
     return statement
 
 

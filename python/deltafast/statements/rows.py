@@ -13,7 +13,7 @@ from deltafast.expr.binder import Binder
 from deltafast.expr.demands import bound_value
 from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema
-from deltafast.statements.queries import everything, run_query
+from deltafast.statements.queries import everything
 from deltafast.statements.tree import Default, Expression, TableName, Values
 from deltafast.statements.values import cell, column
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deltafast.statements.tree import Insert, Source
     from deltafast.table import DeltaTable
 
-__all__ = ["constants", "default_of", "inserted_rows", "source_rows"]
+__all__ = ["constants", "default_of", "inserted_rows", "names_of", "source_rows"]
 
 
 def source_rows(source: Source, tables: Tables) -> pa.RecordBatchReader:
@@ -33,7 +33,7 @@ def source_rows(source: Source, tables: Tables) -> pa.RecordBatchReader:
     if isinstance(source, Values):
         message = "VALUES have no types of their own here; write SELECT * FROM (VALUES ..)"
         raise InvalidArgumentError(message)
-    return run_query(everything(source) if isinstance(source, TableName) else source, tables)
+    return tables.rows(everything(source) if isinstance(source, TableName) else source)
 
 
 def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table | pa.RecordBatchReader:
@@ -49,7 +49,7 @@ def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table
             raise InvalidArgumentError(message)
         return _literal_rows(insert.source, insert, table, fixed, tables.zone)
     rows = source_rows(insert.source, tables)
-    names = rows.schema.names if insert.by_name else _names(insert, table, fixed, len(rows.schema.names))
+    names = rows.schema.names if insert.by_name else names_of(insert, table, fixed, len(rows.schema.names))
     return _typed(rows, names, table, fixed, tables.zone)
 
 
@@ -69,7 +69,7 @@ def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
     return out
 
 
-def _names(insert: Insert, table: DeltaTable, fixed: dict[str, Any], width: int) -> list[str]:
+def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], width: int) -> list[str]:
     """The column of each value, by its place."""
     if insert.columns:
         known = {field.name.lower(): field.name for field in table.schema().fields}
@@ -110,7 +110,7 @@ def _literal_rows(
     fixed: dict[str, Any],
     zone: str,
 ) -> pa.Table:
-    names = _names(insert, table, fixed, len(values.rows[0]))
+    names = names_of(insert, table, fixed, len(values.rows[0]))
     schema = read_schema(table.schema().to_json())
     kinds = {field.name: field.type for field in schema.fields}
     fields = {field.name: field for field in table.schema().fields}

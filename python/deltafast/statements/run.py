@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from deltafast.transaction import CommitProperties
 
-__all__ = ["sql"]
+__all__ = ["run", "sql"]
 
 
 def sql(
@@ -75,11 +75,15 @@ def sql(
     checked_zone(time_zone)
     try:
         statement = read_statement(text, zone=time_zone)
-        given = Tables(tables, storage_options, commit_properties, time_zone)
-        return _RUN[type(statement)](statement, given)
+        return run(statement, Tables(tables, storage_options, commit_properties, time_zone))
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
         raise InvalidArgumentError(message) from None
+
+
+def run(statement: tree.Statement, tables: Tables) -> pa.RecordBatchReader:
+    """Run a statement that was read."""
+    return _RUN[type(statement)](statement, tables)
 
 
 def _select(select: tree.Select, tables: Tables) -> pa.RecordBatchReader:

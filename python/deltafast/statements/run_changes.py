@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "clause_of",
+    "equal",
     "merged",
+    "qualifiers",
     "rows_of",
     "run_delete",
     "run_insert",
     "run_merge",
     "run_update",
     "values_of",
+    "written",
 ]
 
 
@@ -42,24 +45,24 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
     options: dict[str, Any] = {}
     mode: Literal["append", "overwrite"] = "append" if insert.mode == "append" else "overwrite"
     if insert.mode == "where" and insert.condition is not None:
-        options["predicate"] = plain(insert.condition, _columns(table), _names_of(insert.target, insert.target_alias))
+        options["predicate"] = plain(insert.condition, _columns(table), qualifiers(insert.target, insert.target_alias))
     elif insert.mode == "using":
         options["replace_using"] = list(insert.using)
     elif insert.mode == "on" and insert.condition is not None:
         options["replace_on"] = _sides(insert.condition, insert)
     elif insert.mode == "overwrite" and (fixed := constants(insert, table, tables.zone)):
-        options["predicate"] = " AND ".join(_equal(name, value) for name, value in fixed.items())
+        options["predicate"] = " AND ".join(equal(name, value) for name, value in fixed.items())
     if insert.evolve:
         options["schema_mode"] = "merge"
     data = inserted_rows(insert, table, tables)
     write_deltalake(
         table, data, mode=mode, commit_properties=tables.commit_properties, time_zone=tables.zone, **options
     )
-    made = 0 if table.version() == before else _written(table)
+    made = 0 if table.version() == before else written(table)
     return counts(num_affected_rows=made, num_inserted_rows=made)
 
 
-def _written(table: DeltaTable) -> int | None:
+def written(table: DeltaTable) -> int | None:
     """The rows of the newest version, as its commit says."""
     metrics: dict[str, Any] = table.history(1)[0].get("operationMetrics") or {}
     rows = metrics.get("numOutputRows")
@@ -71,7 +74,7 @@ def _sides(condition: Expression, insert: Insert) -> str:
     from deltafast.expr.lexer import token_end, tokenize
 
     text = condition.text
-    target = {name.lower() for name in _names_of(insert.target, insert.target_alias)}
+    target = {name.lower() for name in qualifiers(insert.target, insert.target_alias)}
     source = {insert.source_alias.lower()} if insert.source_alias else set[str]()
     out: list[str] = []
     done = 0
@@ -85,7 +88,8 @@ def _sides(condition: Expression, insert: Insert) -> str:
     return "".join([*out, text[done:]])
 
 
-def _equal(name: str, value: Any) -> str:
+def equal(name: str, value: Any) -> str:
+    """A condition for rows with a value, or with null."""
     quoted = f"`{name.replace('`', '``')}`"
     return f"{quoted} IS NULL" if value is None else f"{quoted} = {literal(value)}"
 
@@ -101,7 +105,7 @@ def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:
     """Which rows a DELETE or UPDATE is about, without the table's alias; None for all."""
     if change.where is None:
         return None
-    return plain(change.where, _columns(table), _names_of(change.target, change.alias))
+    return plain(change.where, _columns(table), qualifiers(change.target, change.alias))
 
 
 def run_update(update: Update, tables: Tables) -> pa.RecordBatchReader:
@@ -119,7 +123,7 @@ def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
     Raises:
         InvalidArgumentError: The table lacks a column, or a column is given two values.
     """
-    columns, names = _columns(table), _names_of(update.target, update.alias)
+    columns, names = _columns(table), qualifiers(update.target, update.alias)
     values: dict[str, str] = {}
 
     def spell(value: Expression) -> str:
@@ -230,7 +234,7 @@ def _columns(table: DeltaTable) -> list[str]:
     return [field.name for field in table.schema().fields]
 
 
-def _names_of(target: TableName, alias: str | None) -> list[str]:
+def qualifiers(target: TableName, alias: str | None) -> list[str]:
     """What a column may be qualified with."""
     if alias is not None:
         return [alias]

@@ -14,7 +14,9 @@ from deltafast.table import DeltaTable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.statements.tree import TableName, TimeTravel
+    import pyarrow as pa
+
+    from deltafast.statements.tree import Query, TableName, TimeTravel
     from deltafast.transaction import CommitProperties
 
 __all__ = ["Tables"]
@@ -84,6 +86,12 @@ class Tables:
             "write delta.`place`"
         )
         raise InvalidArgumentError(message)
+
+    def rows(self, query: Query) -> pa.RecordBatchReader:
+        """The rows of a query."""
+        from deltafast.statements.queries import run_query
+
+        return run_query(query, self)
 
     def existing(self, place: str) -> DeltaTable | None:
         """The table at a place, None where there is none."""

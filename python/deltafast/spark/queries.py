@@ -1,0 +1,183 @@
+"""Queries of Spark over tables that Delta's syntax names, and tables under names of the session."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.catalog import View, handle, views_of
+from deltafast.spark.columns import quoted
+from deltafast.spark.exceptions import translated
+from deltafast.spark.reader import read
+from deltafast.spark.session import Session
+from deltafast.spark.storage import place_of
+from deltafast.statements.tree import Changes, Query, TableName
+
+if TYPE_CHECKING:
+    import os
+    from datetime import datetime
+
+    from deltafast.spark.catalog import SparkTables
+
+__all__ = ["frame_of", "refresh_views", "register_view"]
+
+#: What may follow a table without an alias.
+_NO_ALIAS: Final = frozenset(
+    [
+        "ANTI",
+        "CLUSTER",
+        "CROSS",
+        "DISTRIBUTE",
+        "EXCEPT",
+        "FULL",
+        "GROUP",
+        "HAVING",
+        "INNER",
+        "INTERSECT",
+        "JOIN",
+        "LATERAL",
+        "LEFT",
+        "LIMIT",
+        "MINUS",
+        "NATURAL",
+        "OFFSET",
+        "ON",
+        "ORDER",
+        "PIVOT",
+        "RIGHT",
+        "SEMI",
+        "SORT",
+        "TABLESAMPLE",
+        "UNION",
+        "UNPIVOT",
+        "USING",
+        "WHERE",
+        "WINDOW",
+    ]
+)
+_NEXT: Final = re.compile(r"\s*([A-Za-z_]\w*|`|\S|$)")
+
+
+@translated()
+def register_view(
+    spark: Any,
+    name: str,
+    path: str | os.PathLike[str],
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+) -> None:
+    """Make a table known by a name: to queries as a temporary view, to `sql` as a table to change, too.
+
+    Without a version the view shows the newest one whenever `sql` runs a query that names it; to `spark.sql` it
+    shows the one that was newest then.
+
+    Args:
+        spark: The session, classic or Connect.
+        name: The view's name, of one part.
+        path: The table's path or URL.
+        version: Show this version.
+        timestamp: Show the version that was current at this moment.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        InvalidArgumentError: The name has several parts.
+    """
+    session = Session(spark)
+    if not re.fullmatch(r"\w+", name):
+        message = f"{name!r} cannot be the name of a view: letters, digits and underscores can"
+        raise InvalidArgumentError(message)
+    is_fixed = version is not None or timestamp is not None
+    place = place_of(session, path)
+    table = handle(session, place)
+    if is_fixed:
+        table.load_as_version(cast("int | str", version if version is not None else timestamp))
+    _show(session, name, View(place.hadoop, table.version(), is_fixed))
+
+
+def _show(session: Session, name: str, view: View) -> None:
+    read(session.spark, view.path, view.version).createOrReplaceTempView(name)
+    views_of(session)[name.lower()] = view
+
+
+def refresh_views(session: Session, names: frozenset[str] | None = None) -> None:
+    """Let views without a fixed version show the newest one.
+
+    Args:
+        session: The session.
+        names: Only these, in small letters.
+    """
+    for name, view in list(views_of(session).items()):
+        if view.is_fixed or (names is not None and name not in names):
+            continue
+        newest = handle(session, place_of(session, view.path)).version()
+        if newest != view.version:
+            _show(session, name, view._replace(version=newest))
+
+
+def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
+    """A query as a data frame, its tables pinned to versions of now.
+
+    Args:
+        query: The query, whose parts name tables.
+        tables: What names mean.
+        args: Parameters of the query, for Spark.
+
+    Raises:
+        AnalysisException: Spark does not take it.
+        TableNotFoundError: A table that is named with a version is none of Delta.
+    """
+    session = tables.session
+    refresh_views(session, query.names)
+    given = {} if args is None else {"args": args}
+    if all(isinstance(part, str) for part in query.parts):
+        return session.spark.sql(query.text, **given)
+    frames: dict[str, Any] = {}
+    keys: dict[tuple[Any, ...], str] = {}
+    text: list[str] = []
+    for place, part in enumerate(query.parts):
+        if isinstance(part, str):
+            text.append(part.replace("{", "{{").replace("}", "}}"))
+            continue
+        key = _meaning(part)
+        if key not in keys:
+            keys[key] = f"deltafast_{len(keys)}"
+            frames[keys[key]] = _read(part, tables)
+        text.append("{" + keys[key] + "}" + _alias(part, query.parts[place + 1 :]))
+    return session.spark.sql("".join(text), **given, **frames)
+
+
+def _meaning(part: TableName | Changes) -> tuple[Any, ...]:
+    """The same for every place in the text that names it."""
+    if isinstance(part, Changes):
+        return (*_meaning(part.table), part.start, part.end)
+    at = part.at
+    return part.name, part.by_path, at and (at.version, at.digits, at.moment and at.moment.text)
+
+
+def _alias(part: TableName | Changes, rest: tuple[Any, ...]) -> str:
+    """The table's own name, so that columns may go by it, unless the text gives it another."""
+    table = part.table if isinstance(part, Changes) else part
+    behind = rest[0] if rest and isinstance(rest[0], str) else ""
+    match = _NEXT.match(behind)
+    word = match[1] if match else ""
+    has_alias = word == "`" or (re.fullmatch(r"[A-Za-z_]\w*", word) and word.upper() not in _NO_ALIAS)
+    if table.by_path or has_alias:
+        return ""
+    return f" AS {quoted(table.name.rpartition('.')[2].strip('`'))}"
+
+
+def _read(part: TableName | Changes, tables: SparkTables) -> Any:
+    table = part.table if isinstance(part, Changes) else part
+    path = tables.place(TableName(table.name, table.by_path, table.pos))
+    spark = tables.session.spark
+    if isinstance(part, Changes):
+        options: dict[str, Any] = {"readChangeFeed": True}
+        for which, value in (("starting", part.start), ("ending", part.end)):
+            if value is not None:
+                options[f"{which}{'Version' if isinstance(value, int) else 'Timestamp'}"] = value
+        return read(spark, path, options=options)
+    at = None if table.at is None else tables.at(table.at)
+    if isinstance(at, int):
+        return read(spark, path, at)
+    return read(spark, path, timestamp=at)

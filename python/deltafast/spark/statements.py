@@ -1,0 +1,261 @@
+"""`sql`: Delta's statements on Spark; what is none of them is Spark's."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
+from deltafast.spark import changes
+from deltafast.spark.answers import answered, history_of, nothing
+from deltafast.spark.catalog import SparkTables, put_into_catalog, views_of
+from deltafast.spark.creating import NewTable, create, where
+from deltafast.spark.exceptions import translated
+from deltafast.spark.queries import frame_of, refresh_views
+from deltafast.spark.session import Session
+from deltafast.spark.storage import place_of
+from deltafast.spark.writer import write
+from deltafast.statements import tree
+from deltafast.statements.answers import counts
+from deltafast.statements.expressions import plain
+from deltafast.statements.query_text import read_query
+from deltafast.statements.reader import Reader
+from deltafast.statements.reading import read_statement
+from deltafast.statements.rows import constants, names_of
+from deltafast.statements.run import run
+from deltafast.statements.run_changes import (
+    clause_of,
+    equal,
+    merged,
+    qualifiers,
+    rows_of,
+    run_insert,
+    values_of,
+    written,
+)
+
+if TYPE_CHECKING:
+    from deltafast.statements.tree import Query, TableName
+
+__all__ = ["sql"]
+
+#: Statements that Spark does not have, so that what is wrong with them is said here.
+_OWN: Final = re.compile(
+    r"(?is)\s*(OPTIMIZE|VACUUM|RESTORE|REORG|CONVERT|GENERATE|DESC(RIBE)?\s+(HISTORY|DETAIL))\b|.*\bdelta\s*\.\s*`"
+)
+_USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
+
+
+class _SparkReader(Reader):
+    """Reads names of several parts, and queries as Spark does."""
+
+    def table(self) -> TableName:
+        """``delta.`place` ``, or a name of the session."""
+        token = self.token
+        if token.upper == "DELTA" and self.ahead().text == "." and self.ahead(2).kind == "quoted":
+            return super().table()
+        start, parts = token.pos, [self.name_part("a table")]
+        while self.accept_op("."):
+            parts.append(self.name_part("a table"))
+        name = parts[0] if len(parts) == 1 else self.text[start : self.token.pos].strip().partition("@")[0]
+        return tree.TableName(name, by_path=False, pos=start)
+
+    def query(self, *, nested: bool = False) -> Query:
+        """A query, up to the end of the statement or to the closing parenthesis."""
+        found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested, spark=True)
+        self.restart(end)
+        return found
+
+
+@translated()
+def sql(spark: Any, text: str, args: Any = None) -> Any:
+    """Run one statement: Delta's by the core and Spark's own reader and writer, any other by Spark.
+
+    Delta's statements are those of `deltafast.sql`, on tables that are named by ``delta.`path` ``, by a view of
+    `register_view`, or by a table of the session's catalog whose provider is `delta`. Queries, also those within
+    INSERT, MERGE and CREATE TABLE, run on Spark; in them ``delta.`path` ``, `VERSION AS OF`, `TIMESTAMP AS OF`,
+    `t@v5`, `table_changes(..)` and `table_changes_by_path(..)` are read by `deltafast.spark.read`.
+
+    Args:
+        spark: The session, classic or Connect.
+        text: The statement, in Spark SQL.
+        args: Parameters, for queries and for Spark's own statements.
+
+    Returns:
+        A data frame: the rows of a query, lazily; what a command answers, in delta-spark's columns. Commands are done
+        when the call returns.
+
+    Raises:
+        InvalidArgumentError: The statement is wrong, with the place in the text.
+        UnsupportedExpressionError: It may be right, but this release does not have it.
+        TableNotFoundError: A name is none of a Delta table.
+        DeltaError: As the methods of `DeltaTable` that do the same.
+        PySparkException: Spark does not take a query, or a statement that is its own.
+    """
+    session = Session(spark)
+    given = {} if args is None else {"args": args}
+    try:
+        statement = read_statement(text, zone=session.zone, reader=_SparkReader)
+    except InvalidArgumentError:
+        if _OWN.match(text) or _speaks_of(text, views_of(session)):
+            raise
+        return spark.sql(text, **given)
+    tables = SparkTables.of(session)
+    if isinstance(statement, tree.Select):
+        return frame_of(statement.query, tables, args)
+    if not _is_deltas(statement, tables, text):
+        return spark.sql(text, **given)
+    if args is not None:
+        message = "statements of Delta take no parameters (args); write the values into the text"
+        raise InvalidArgumentError(message)
+    found = _run(statement, tables)
+    refresh_views(session)
+    return found
+
+
+def _speaks_of(text: str, views: dict[str, Any]) -> bool:
+    """Whether a registered table is named in a text."""
+    return not views.keys().isdisjoint(word.lower() for word in re.findall(r"\w+", text))
+
+
+def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> bool:
+    """Whether a statement is about a Delta table."""
+    match statement:
+        case tree.Select() | tree.Convert():
+            return True
+        case tree.CreateTable(target=target):
+            return target.by_path or _USING_DELTA.search(text) is not None
+        case tree.Clone(source=source):
+            return tables.knows(source)
+        case _:
+            return tables.knows(statement.target) or _OWN.match(text) is not None
+
+
+def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR0911 - one line a statement
+    """Run a statement of Delta."""
+    session, commit = tables.session, tables.commit_properties
+    match statement:
+        case tree.Delete(target=target):
+            table = tables.table(target)
+            figures = changes.delete(session, table, rows_of(statement, table), commit)
+            return answered(session, counts(num_affected_rows=figures["num_deleted_rows"]))
+        case tree.Update(target=target):
+            table = tables.table(target)
+            values, condition = values_of(statement, table), rows_of(statement, table)
+            figures = changes.update(session, table, values, condition, commit)
+            return answered(session, counts(num_affected_rows=figures["num_updated_rows"]))
+        case tree.Merge():
+            return _merge(statement, tables)
+        case tree.Insert():
+            return _insert(statement, tables)
+        case tree.CreateTable():
+            return _create(statement, tables)
+        case tree.Clone(target=target, location=location) if not target.by_path:
+            path, name = where(session, target.name, location)
+            found = answered(session, run(replace(statement, target=_at(path), location=None), tables))
+            put_into_catalog(session, str(name), place_of(session, path))
+            return found
+        case tree.Describe(target=target, what="history", limit=limit):
+            return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
+        case tree.Convert(place=path):
+            place = place_of(session, path)
+            known = replace(tables, storage_options=place.options or None)
+            return answered(session, run(replace(statement, place=place.uri), known))
+        case _:
+            return answered(session, run(statement, tables))
+
+
+def _at(path: str) -> TableName:
+    return tree.TableName(path, by_path=True, pos=0)
+
+
+def _frame(source: tree.Source, tables: SparkTables) -> Any:
+    """The rows of a query or table as a data frame."""
+    if isinstance(source, tree.TableName):
+        if not source.by_path and source.at is None:
+            refresh_views(tables.session, frozenset({source.name.lower()}))
+            return tables.session.spark.table(source.name)
+        return frame_of(tree.Query("", ("SELECT * FROM ", source), frozenset()), tables)
+    if isinstance(source, tree.Values):
+        message = "the rows of a query are needed; write SELECT * FROM (VALUES ..)"
+        raise InvalidArgumentError(message)
+    return frame_of(source, tables)
+
+
+def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
+    table = tables.table(merge.target)
+    source = _frame(merge.source, tables)
+    if merge.source_columns:
+        source = source.toDF(*merge.source_columns)
+    by_name = isinstance(merge.source, tree.TableName) and not merge.source.by_path
+    request = changes.MergeRequest(
+        plain(merge.on, ()),
+        merge.alias or _own_name(merge.target),
+        merge.source_alias or (_own_name(merge.source) if by_name else None),  # pyright: ignore[reportArgumentType]
+        tuple(clause_of(clause, table) for clause in merge.clauses),
+        merge.evolve or str(tables.session.conf(_AUTO_MERGE, "false")).lower() == "true",
+    )
+    figures = changes.merge(tables.session, table, source, request, tables.commit_properties)
+    return answered(tables.session, merged(figures))
+
+
+_AUTO_MERGE: Final = "spark.databricks.delta.schema.autoMerge.enabled"
+
+
+def _own_name(table: TableName) -> str | None:
+    """How columns of a table may be qualified: by the last part of its name."""
+    return None if table.by_path else table.name.rpartition(".")[2].strip("`")
+
+
+def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
+    session = tables.session
+    if isinstance(insert.source, tree.Values) or insert.mode in ("using", "on"):
+        return answered(session, run_insert(insert, tables))
+    from pyspark.sql import functions
+
+    table = tables.table(insert.target)
+    before = table.version()
+    fixed = constants(insert, table, tables.zone)
+    frame = _frame(insert.source, tables)
+    if not insert.by_name:
+        frame = frame.toDF(*names_of(insert, table, fixed, len(frame.columns)))
+    for name, value in fixed.items():
+        frame = frame.withColumn(name, functions.lit(value))
+    condition = None
+    if insert.mode == "where" and insert.condition is not None:
+        columns = [field.name for field in table.schema().fields]
+        condition = plain(insert.condition, columns, qualifiers(insert.target, insert.target_alias))
+    elif insert.mode == "overwrite" and fixed:
+        condition = " AND ".join(equal(name, value) for name, value in fixed.items())
+    mode: Any = "append" if insert.mode == "append" else "overwrite"
+    options = {"mergeSchema": "true"} if insert.evolve else {}
+    path = tables.place(insert.target)
+    try:
+        version = write(frame, path, mode, replace_where=condition, options=options)
+    except DeltaProtocolError:
+        # Nothing was written: identity columns and change files are the core's to make.
+        version = write(frame, path, mode, replace_where=condition, options=options, writer="driver")
+    table.update_incremental()
+    made = 0 if version is None or version == before else written(table)
+    return answered(session, counts(num_affected_rows=made, num_inserted_rows=made))
+
+
+def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
+    session = tables.session
+    target = statement.target
+    spelled = f"delta.`{target.name.replace('`', '``')}`" if target.by_path else target.name
+    path, name = where(session, spelled, statement.location)
+    table = NewTable(
+        statement.mode,
+        path,
+        name,
+        [json.loads(field.to_json()) for field in statement.columns],
+        list(statement.partition_by),
+        list(statement.cluster_by),
+        dict(statement.properties),
+        statement.comment,
+    )
+    create(session, table, None if statement.query is None else _frame(statement.query, tables))
+    return nothing(session)
