@@ -83,9 +83,8 @@ def run(spark: Any, root: str) -> dict[str, Any]:
         to_bronze(spark, root, rows, batch)  # the sender was not sure
         before = silver.history(1).first().version
         changed = to_silver(spark, root)
-        print(
-            f"silver: {changed.num_inserted_rows} new, {changed.num_updated_rows} fixed, {changed.num_deleted_rows} gone"
-        )
+        new, fixed, gone = changed.num_inserted_rows, changed.num_updated_rows, changed.num_deleted_rows
+        print(f"silver: {new} new, {fixed} fixed, {gone} gone")
         to_gold(spark, root, before + 1)
     metrics = silver.optimize().executeCompaction().first().metrics
     print(f"silver: {metrics.numFilesRemoved} files are {metrics.numFilesAdded} now")
