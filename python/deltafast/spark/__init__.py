@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.spark.reader import read
+from deltafast.spark.streaming import register, sink, stream
 from deltafast.spark.writer import write
 
 if TYPE_CHECKING:
@@ -32,8 +33,11 @@ __all__ = [
     "IdentityGenerator",
     "files",
     "read",
+    "register",
     "register_view",
+    "sink",
     "sql",
+    "stream",
     "write",
 ]
 

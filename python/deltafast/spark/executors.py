@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import field_of, plain_type, spark_schema
 from deltafast.spark.session import quiet
+from deltafast.spark.stream_plan import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,29 +23,22 @@ if TYPE_CHECKING:
 
 __all__ = ["changes", "scan"]
 
-#: Bytes of files that one task reads.
-_TASK_BYTES = 128 << 20
 #: Tasks at most; each opens the version for itself.
 _TASKS = 1000
 
 
-def scan(version: Version, predicate: str | None, metadata_columns: tuple[str, ...]) -> Any:
-    """A frame of the table's columns and the metadata columns that are asked for."""
+def scan(
+    version: Version, predicate: str | None, metadata_columns: tuple[str, ...], only: frozenset[str] | None = None
+) -> Any:
+    """A frame of the table's columns and the metadata columns that are asked for; of the files of `only` alone."""
     import pyarrow as pa
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]
     fields += [field_of(name, "long") for name in metadata_columns]
     found = RecordBatchReader(version.snapshot.files(columns=["path", "size_bytes"], predicate=predicate)).read_all()
-    chunks: list[list[str]] = []
-    held = _TASK_BYTES
     listed: Any = zip(found.column("path").to_pylist(), found.column("size_bytes").to_pylist(), strict=True)
-    for path, size in listed:
-        if held + (size or 0) > _TASK_BYTES:
-            chunks.append([])
-            held = 0
-        chunks[-1].append(path)
-        held += size or 0
-    work = pa.table({"paths": pa.array(chunks, pa.list_(pa.string()))})
+    chunks = cut((path, size) for path, size in listed if only is None or path in only)
+    work = pa.table({"paths": pa.array([list(chunk) for chunk in chunks], pa.list_(pa.string()))})
     columns = [field["name"] for field in version.columns.fields]
     opened = _opener(version)
     metadata = list(metadata_columns)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deltafast.filters import Predicate
     from deltafast.spark.snapshot import Listing
 
-__all__ = ["Way", "physical_rows", "read", "row_tracking"]
+__all__ = ["Way", "files_frame", "physical_rows", "read", "row_tracking"]
 
 Way: TypeAlias = Literal["auto", "index", "paths", "arrow"]
 _WAYS = ("auto", "index", "paths", "arrow")
@@ -121,7 +121,14 @@ def read(
     return frame if tree is None else frame.where(_sql(tree))
 
 
-def _frame(version: Version, tree: str | None, metadata: tuple[str, ...], way: Way) -> Any:
+def files_frame(version: Version, paths: Sequence[str]) -> Any:
+    """The rows of some files of a version, whose paths are those of the log, by the first way that can."""
+    return _frame(version, None, (), "auto", frozenset(paths))
+
+
+def _frame(
+    version: Version, tree: str | None, metadata: tuple[str, ...], way: Way, only: frozenset[str] | None = None
+) -> Any:
     """The table's columns by the first way that can."""
     from deltafast.spark.paths import PathsUnavailableError
 
@@ -129,8 +136,11 @@ def _frame(version: Version, tree: str | None, metadata: tuple[str, ...], way: W
         message = "way='index' needs a classic session: Spark Connect has no Java objects; use way='paths'"
         raise InvalidArgumentError(message)
     if way == "arrow" or not _names_will_do(version, way):
-        return executors.scan(version, tree, metadata)
-    listing = version.listing(tree, metadata, lazy=way != "paths" and not version.session.is_connect)
+        return executors.scan(version, tree, metadata, only)
+    lazy = only is None and way != "paths" and not version.session.is_connect
+    listing = version.listing(tree, metadata, lazy=lazy)
+    if only is not None:
+        listing = listing.only(only)
     data = version.columns.physical(version.columns.data)
     materialized = [(name, *version.materialized(name)) for name in metadata]
     data += [field_of(column, "long") for _, column, _ in materialized if column]
@@ -139,7 +149,7 @@ def _frame(version: Version, tree: str | None, metadata: tuple[str, ...], way: W
     except PathsUnavailableError as error:
         if way == "paths":
             raise InvalidArgumentError(str(error)) from error
-        return executors.scan(version, tree, metadata)
+        return executors.scan(version, tree, metadata, only)
     added = [row_tracking(name, column, constant) for name, column, constant in materialized]
     return frame.select(*version.columns.project(), *added)
 

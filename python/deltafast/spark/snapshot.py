@@ -11,6 +11,8 @@ from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import Columns, field_of, mapping_mode
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pyarrow as pa
 
     from deltafast.spark.session import Session
@@ -50,6 +52,15 @@ class Listing(NamedTuple):
     predicate: str | None
     #: The files with deletion vectors, by their numbers.
     marked: Any
+
+    def only(self, paths: Collection[str], *, others: bool = False) -> Listing:
+        """The files at these paths of the log, or all others."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        mask = compute.is_in(self.files.column("path"), pa.array(list(paths), pa.string()))
+        return self._replace(files=self.files.filter(compute.invert(mask) if others else mask))
 
 
 class Version:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from deltafast.exceptions import InvalidArgumentError
@@ -17,9 +17,7 @@ from deltafast.exceptions import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.spark.session import Session
-
-__all__ = ["Place", "place_of"]
+__all__ = ["HadoopSettings", "Place", "place_of"]
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss", "wasb", "wasbs")
@@ -34,6 +32,14 @@ _S3_KEYS = {
 }
 
 
+class HadoopSettings(Protocol):
+    """A session, or what is left of one where there is none."""
+
+    def hadoop(self, prefix: str) -> dict[str, str]:
+        """The settings of Hadoop's file systems that begin with `prefix`."""
+        ...
+
+
 class Place(NamedTuple):
     """A table's location, as Spark and as the core name it."""
 
@@ -45,7 +51,9 @@ class Place(NamedTuple):
     options: dict[str, str]
 
 
-def place_of(session: Session, path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Place:
+def place_of(
+    session: HadoopSettings, path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
+) -> Place:
     """Where a table is.
 
     Args:
@@ -81,7 +89,7 @@ def place_of(session: Session, path: str | os.PathLike[str], storage_options: Ma
     raise InvalidArgumentError(message)
 
 
-def _s3(session: Session, bucket: str) -> dict[str, str]:
+def _s3(session: HadoopSettings, bucket: str) -> dict[str, str]:
     """Settings of a bucket, which win over those of all buckets."""
     found: dict[str, str] = {}
     everything = session.hadoop("fs.s3a.")
@@ -101,7 +109,7 @@ def _s3(session: Session, bucket: str) -> dict[str, str]:
     return found
 
 
-def _azure(session: Session, netloc: str) -> dict[str, str]:
+def _azure(session: HadoopSettings, netloc: str) -> dict[str, str]:
     """Settings of an account: a key, a client with its secret, or a fixed token."""
     host = netloc.rpartition("@")[2]
     account = host.partition(".")[0]
@@ -124,7 +132,7 @@ def _azure(session: Session, netloc: str) -> dict[str, str]:
     return found
 
 
-def _gcs(session: Session) -> dict[str, str]:
+def _gcs(session: HadoopSettings) -> dict[str, str]:
     """The file with the key of a service account."""
     keys = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
     everything = session.hadoop("fs.gs.") | session.hadoop("google.cloud.")

@@ -66,7 +66,7 @@ def delete(
         if listing is not None and not job.outlook["has_vectors"] and found["has_partial"]:
             if job.outlook["has_feed"]:
                 folders.tell(job.told(job.chosen(listing), "delete"))
-            partial = job.rows.only(listing, found["whole"], others=True)
+            partial = listing.only(found["whole"], others=True)
             folders.write(job.rows.frame(partial).where(f"not coalesce({job.sql}, false)"))
         return job.commit("num_deleted_rows", "rewrite_time_ms")
 
@@ -145,7 +145,7 @@ class _Job:
         listing = self._candidates()
         found, paths = marks(self.chosen(listing), listing) if len(listing.files) else _nothing()
         answer = json.loads(self._core.find(json.dumps(paths), found))
-        return self.rows.only(listing, list(paths.values())), answer
+        return listing.only(paths.values()), answer
 
     def _candidates(self) -> Listing:
         return self.rows.listing(None if self._tree is None else json.dumps(self._tree))

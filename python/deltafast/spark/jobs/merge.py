@@ -103,7 +103,7 @@ class _Merge:
         self._demands = Demands(bound.demands, self._after)
 
     def run(self) -> dict[str, Any]:
-        listing = self._rows.only(self._rows.listing(None), self._outlook["files"])
+        listing = self._rows.listing(None).only(self._outlook["files"])
         pairs = self._pairs(listing) if len(listing.files) else None
         act = None if pairs is None else pairs.where(f"{ACTION} <> 0")
         touched, whole, act = self._found(pairs, act, listing)
@@ -165,7 +165,7 @@ class _Merge:
         numbers = listing.files.column(FILE)
         seen: Any = listing.files.column("path").filter(compute.is_in(numbers, read.combine_chunks())).to_pylist()
         whole = self._core.find(json.dumps(paths), seen, found)
-        return self._rows.only(listing, list(paths.values())), whole, act
+        return listing.only(paths.values()), whole, act
 
     def _kinds(self) -> dict[int, list[int]]:
         """Numbers of the clauses by what becomes of a row, as the core counts that."""
@@ -196,7 +196,7 @@ class _Merge:
             return None
         if self._outlook["has_vectors"]:
             return self._edited(self._joined(touched, act, "inner", self._updates)) if self._updates else None
-        left = self._rows.only(touched, whole, others=True)
+        left = touched.only(whole, others=True)
         if not len(left.files):
             return None
         joined = self._joined(left, act, "left")

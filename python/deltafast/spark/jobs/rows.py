@@ -59,16 +59,7 @@ class Rows:
         found = self.version.listing(tree, _TRACKED if self.tracked else ())
         numbers = pa.array(range(len(found.files)), pa.int32())
         files = found.files.append_column(FILE, numbers)
-        return Listing(files, [*found.constants, field_of(FILE, "integer")], found.vectors)
-
-    def only(self, listing: Listing, paths: Sequence[str], *, others: bool = False) -> Listing:
-        """The files at these paths of the log, or all others."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        compute: Any = pc
-        mask = compute.is_in(listing.files.column("path"), pa.array(paths, pa.string()))
-        return listing._replace(files=listing.files.filter(compute.invert(mask) if others else mask))
+        return found._replace(files=files, constants=[*found.constants, field_of(FILE, "integer")])
 
     def frame(self, listing: Listing) -> Any:
         """The table's columns, `FILE` and `ROW`, and where rows keep them their id and commit version."""

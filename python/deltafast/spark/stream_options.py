@@ -1,0 +1,217 @@
+"""What a stream out of a table is told: delta-spark's options by name -> what they mean."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from deltafast.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Room", "StreamOptions", "is_true", "stream_options"]
+
+#: Files of a batch where nothing is said of files or bytes.
+_MAX_FILES = 1000
+
+_OPTIONS = (
+    "maxfilespertrigger",
+    "maxbytespertrigger",
+    "startingversion",
+    "startingtimestamp",
+    "ignoredeletes",
+    "ignorechanges",
+    "ignorefiledeletion",
+    "skipchangecommits",
+    "readchangefeed",
+    "readchangedata",
+    "excluderegex",
+    "failondataloss",
+)
+_REFUSED = {
+    "schematrackinglocation": "a stream does not follow changes of the schema: begin anew with another checkpoint",
+    "schemalocation": "a stream does not follow changes of the schema: begin anew with another checkpoint",
+    "allowsourcecolumndrop": "a stream does not follow dropped columns: begin anew with another checkpoint",
+    "allowsourcecolumnrename": "a stream does not follow renamed columns: begin anew with another checkpoint",
+    "allowsourcecolumntypechange": "a stream does not follow changed types: begin anew with another checkpoint",
+    "witheventtimeorder": "the first rows come in the order of their files: order them yourself",
+    "endingversion": "a stream has no end: use Trigger.AvailableNow",
+    "endingtimestamp": "a stream has no end: use Trigger.AvailableNow",
+    "versionasof": "a stream has startingVersion",
+    "timestampasof": "a stream has startingTimestamp",
+}
+_SIZES = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+
+
+class HasBytes(Protocol):
+    """A file."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        ...
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How a stream goes through a table."""
+
+    #: Files of a batch at most; None where only bytes are bounded.
+    max_files: int | None = _MAX_FILES
+    #: The file that goes beyond it is the last of its batch.
+    max_bytes: int | None = None
+    #: The first version whose changes are read; behind the newest (`latest`); the rows that are there if None.
+    starting_version: int | Literal["latest"] | None = None
+    #: The same by a moment.
+    starting_timestamp: str | None = None
+    #: Commits that only end rows give nothing, instead of an error.
+    ignores_deletes: bool = False
+    #: Of commits that change rows all rows of the new files are given.
+    ignores_changes: bool = False
+    #: Commits that end or change rows give nothing.
+    skips_changes: bool = False
+    #: The change data feed is read.
+    feed: bool = False
+    #: Files whose path in the log it finds are left out.
+    exclude: str | None = None
+    #: Whether commits that are gone from the log are an error.
+    fails_on_loss: bool = True
+
+
+class Room:
+    """What a batch may still take; the file that goes beyond the bound of bytes is its last.
+
+    Args:
+        options: The bounds; None where there are none.
+    """
+
+    def __init__(self, options: StreamOptions | None) -> None:
+        self._files = None if options is None else options.max_files
+        self._bytes = None if options is None else options.max_bytes
+        self._is_used = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is taken."""
+        return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
+
+    def taken(self, files: Sequence[HasBytes]) -> int:
+        """Take files in their order: how many."""
+        count = 0
+        while count < len(files) and not self.is_full:
+            self._use(1, files[count].bytes)
+            count += 1
+        return count
+
+    def takes_all(self, files: int, size: int) -> bool:
+        """Take a commit if there is room for all of it; the first always is taken."""
+        fits = (self._files is None or files <= self._files) and (self._bytes is None or size <= self._bytes)
+        if self._is_used and not fits:
+            return False
+        self._use(files, size)
+        return True
+
+    def _use(self, files: int, size: int) -> None:
+        self._is_used = True
+        self._files = None if self._files is None else self._files - files
+        self._bytes = None if self._bytes is None else self._bytes - size
+
+
+def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> StreamOptions:
+    """Read the options of a stream.
+
+    Args:
+        options: delta-spark's options, whatever the case of their names.
+        known: Names, in small letters, that are somebody else's.
+
+    Raises:
+        InvalidArgumentError: There is no such option, its value is wrong, or two exclude each other.
+    """
+    given: dict[str, Any] = {}
+    for key, value in options.items():
+        name = key.lower()
+        if name in known:
+            continue
+        if name in _REFUSED:
+            message = f"the option {key!r} is not for streams of deltafast: {_REFUSED[name]}"
+            raise InvalidArgumentError(message)
+        if name not in _OPTIONS:
+            message = f"there is no option {key!r} for streams; there are {', '.join(_OPTIONS)}"
+            raise InvalidArgumentError(message)
+        given[name] = value
+    if "startingversion" in given and "startingtimestamp" in given:
+        message = "give startingVersion or startingTimestamp, not both"
+        raise InvalidArgumentError(message)
+    exclude = given.get("excluderegex")
+    feed = is_true(given.get("readchangefeed", given.get("readchangedata")))
+    if exclude is not None:
+        if feed:
+            message = "excludeRegex leaves out files, which a change feed has none of its own of: filter the rows"
+            raise InvalidArgumentError(message)
+        try:
+            re.compile(exclude)
+        except re.error as error:
+            message = f"excludeRegex is no regular expression: {error}"
+            raise InvalidArgumentError(message) from None
+    max_bytes = None if "maxbytespertrigger" not in given else _size(given["maxbytespertrigger"])
+    files = given.get("maxfilespertrigger", None if max_bytes is not None else _MAX_FILES)
+    ignores_files = is_true(given.get("ignorefiledeletion"))
+    return StreamOptions(
+        max_files=None if files is None else _positive("maxFilesPerTrigger", files),
+        max_bytes=max_bytes,
+        starting_version=_version(given.get("startingversion")),
+        starting_timestamp=None if "startingtimestamp" not in given else str(given["startingtimestamp"]),
+        ignores_deletes=is_true(given.get("ignoredeletes")),
+        ignores_changes=is_true(given.get("ignorechanges")) or ignores_files,
+        skips_changes=is_true(given.get("skipchangecommits")),
+        feed=feed,
+        exclude=exclude,
+        fails_on_loss=is_true(given.get("failondataloss", True)),
+    )
+
+
+def is_true(value: Any) -> bool:
+    """An option that is true or false; None is false."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if str(value).lower() not in ("true", "false"):
+        message = f"an option must be true or false, not {value!r}"
+        raise InvalidArgumentError(message)
+    return str(value).lower() == "true"
+
+
+def _version(value: Any) -> int | Literal["latest"] | None:
+    if value is None:
+        return None
+    if str(value).lower() == "latest":
+        return "latest"
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0:
+        message = f"startingVersion must be a version or 'latest', not {value!r}"
+        raise InvalidArgumentError(message)
+    return number
+
+
+def _positive(name: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1:
+        message = f"{name} must be at least 1, not {value!r}"
+        raise InvalidArgumentError(message)
+    return number
+
+
+def _size(value: Any) -> int:
+    """Bytes, as Spark writes them: `10m`, `1gb`, `5000`."""
+    found = re.fullmatch(r"(\d+)\s*(?:([kmgtp])i?)?b?", str(value).strip().lower())
+    if found is None or not int(found[1]):
+        message = f"maxBytesPerTrigger must be a size such as 1000 or 10m, not {value!r}"
+        raise InvalidArgumentError(message)
+    return int(found[1]) << _SIZES[found[2] or "b"]
