@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from deltafast.spark.enabling import disable, enable
 from deltafast.spark.reader import read
 from deltafast.spark.streaming import register, sink, stream
 from deltafast.spark.writer import write
@@ -31,6 +32,8 @@ __all__ = [
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "disable",
+    "enable",
     "files",
     "read",
     "register",

@@ -1,0 +1,143 @@
+"""PySpark's streams while deltafast is enabled: `format("delta")` of `readStream` and `writeStream`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.enabled_writer import Note, keep, location_of, note_of
+from deltafast.spark.provider import known_options
+from deltafast.spark.streaming import sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["put"]
+
+_MODES = {"append": "append", "complete": "overwrite"}
+
+
+def put(replace: Callable[[type[Any], str, Callable[[Any], Any]], None]) -> None:
+    """Put the methods in place."""
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+    replace(DataStreamReader, "format", _reader_format)
+    replace(DataStreamReader, "table", _reader_table)
+    for name in ("format", "outputMode", "option", "options", "partitionBy"):
+        replace(DataStreamWriter, name, _noting(name))
+    replace(DataStreamWriter, "start", _start)
+    replace(DataStreamWriter, "toTable", _to_table)
+
+
+def _reader_format(before: Any) -> Any:
+    def reader_format(reader: Any, source: str) -> Any:
+        return before(reader, "deltafast" if source.lower() == "delta" else source)
+
+    return reader_format
+
+
+def _reader_table(before: Any) -> Any:
+    def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
+        there = location_of(reader._spark, tableName)
+        return before(reader, tableName) if there is None else reader.format("delta").load(there)
+
+    return table
+
+
+def _noting(name: str) -> Callable[[Any], Any]:
+    def make(before: Any) -> Any:
+        def method(writer: Any, *values: Any, **named: Any) -> Any:
+            note = note_of(writer)
+            if name == "outputMode":
+                keep(note, "mode", values, named)
+            else:
+                keep(note, name, values, named)
+            # Batches are written by a function, for which Spark knows neither.
+            is_ours = name == "format" and note.is_delta(writer._spark)
+            return writer if is_ours or name == "partitionBy" else before(writer, *values, **named)
+
+        return method
+
+    return make
+
+
+def _start(before: Any) -> Any:
+    def start(
+        writer: Any,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002 - PySpark's name
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: Any = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> Any:
+        _tell(writer, format, outputMode, partitionBy, queryName, options)
+        note = note_of(writer)
+        if note.format is None or not note.is_delta(writer._spark):
+            if note.partition:
+                writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
+            return before(writer, path)
+        target = path or {key.lower(): value for key, value in note.options.items()}.get("path")
+        if not target:
+            message = "writeStream.format('delta') needs the path of a table: start(path)"
+            raise InvalidArgumentError(message)
+        return before(_into(writer, note, target))
+
+    return start
+
+
+def _to_table(before: Any) -> Any:
+    def to_table(
+        writer: Any,
+        tableName: str,  # noqa: N803
+        format: str | None = None,  # noqa: A002
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: Any = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> Any:
+        _tell(writer, format, outputMode, partitionBy, queryName, options)
+        note, spark = note_of(writer), writer._spark
+        there = location_of(spark, tableName)
+        if there is None and not (note.format is not None and note.is_delta(spark)):
+            if note.partition:
+                writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
+            return before(writer, tableName)
+        if there is None:
+            empty = spark.createDataFrame([], writer._df.schema).write.format("delta")
+            empty.partitionBy(*note.partition).saveAsTable(tableName)
+            there = location_of(spark, tableName)
+        return _into(writer, note, str(there)).start()
+
+    return to_table
+
+
+def _tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
+    writer.options(**options)
+    if mode is not None:
+        writer.outputMode(mode)
+    if partition is not None:
+        writer.partitionBy(partition)
+    if source is not None:
+        writer.format(source)
+    if name is not None:
+        writer.queryName(name)
+
+
+def _names(writer: Any, note: Note) -> Any:
+    from pyspark.sql.classic.column import _to_seq
+
+    return cast("Any", _to_seq)(writer._spark._sc, note.partition)
+
+
+def _into(writer: Any, note: Note, path: str) -> Any:
+    """The writer, with a function that writes its batches; it is no more one of the format."""
+    mode = _MODES.get("append" if note.mode == "errorifexists" else note.mode)
+    if mode is None:
+        message = f"format('delta') has the output modes append and complete, not {note.mode}"
+        raise InvalidArgumentError(message)
+    given = {key: value for key, value in known_options(note.options).items() if key != "txnVersion"}
+    app = given.pop("txnAppId", None)
+    note.format = "foreachBatch"
+    partition = note.partition or None
+    return writer.foreachBatch(sink(path, app, mode=mode, options=given, partition_by=partition))  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,176 @@
+"""PySpark's `DataFrameReader` and `DataFrameWriter` while deltafast is enabled.
+
+The format alone would do for paths; but a frame that is made here is a part of the query's own plan, whatever the
+table's features, and tables of the catalog that are there already are written as delta-spark does it.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark.provider import read_frame, write_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Note", "location_of", "note_of", "put"]
+
+_KEY = "_deltafast_note"
+
+
+class Note:
+    """What a writer was told; PySpark tells it only to Java."""
+
+    def __init__(self) -> None:
+        self.format: str | None = None
+        self.mode = "errorifexists"
+        #: Whether a reader has a schema that the user gave.
+        self.has_schema = False
+        self.options: dict[str, str] = {}
+        self.partition: list[str] = []
+        self.cluster: list[str] = []
+
+    def is_delta(self, spark: Any) -> bool:
+        """Whether it reads or writes Delta tables."""
+        return (self.format or spark.conf.get("spark.sql.sources.default", "parquet")).lower() == "delta"
+
+    def given(self, path: str) -> dict[str, str]:
+        """Everything as options, as Spark gives them to a format."""
+        found = self.options | {"path": path}
+        if self.partition:
+            found["__partition_columns"] = json.dumps(self.partition)
+        if self.cluster:
+            found["__clustering_columns"] = json.dumps(self.cluster)
+        return found
+
+
+def note_of(writer: Any) -> Note:
+    """What a writer was told."""
+    if not hasattr(writer, _KEY):
+        setattr(writer, _KEY, Note())
+    return getattr(writer, _KEY)
+
+
+def location_of(spark: Any, name: str) -> str | None:
+    """Where the Delta table is that the catalog has under a name; None where it has none."""
+    # Asked first, since PySpark logs what fails.
+    if not spark.catalog.tableExists(name):
+        return None
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
+    return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+
+
+def text_of(value: Any) -> str:
+    """An option's value as Spark has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def put(replace: Callable[[type[Any], str, Callable[[Any], Any]], None]) -> None:
+    """Put the methods in place."""
+    from pyspark.sql import DataFrameReader, DataFrameWriter
+
+    for name in ("format", "option", "options", "schema"):
+        replace(DataFrameReader, name, _noting(name))
+    replace(DataFrameReader, "load", _load)
+    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy"):
+        replace(DataFrameWriter, name, _noting(name))
+    replace(DataFrameWriter, "saveAsTable", _save_as_table)
+    replace(DataFrameWriter, "insertInto", _insert_into)
+
+
+def _noting(name: str) -> Callable[[Any], Any]:
+    """A method of a writer that also keeps what it is told."""
+
+    def make(before: Any) -> Any:
+        def method(writer: Any, *values: Any, **named: Any) -> Any:
+            keep(note_of(writer), name, values, named)
+            return before(writer, *values, **named)
+
+        return method
+
+    return make
+
+
+def keep(note: Note, name: str, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Keep what one method was told."""
+    if name in ("partitionBy", "clusterBy"):
+        first: Any = values[0] if len(values) == 1 else values
+        columns: list[Any] = list(cast("list[Any]", first)) if isinstance(first, list | tuple) else [first]
+        setattr(note, "partition" if name == "partitionBy" else "cluster", [str(column) for column in columns])
+        return
+    if name == "options":
+        note.options |= {key: text_of(value) for key, value in named.items() if value is not None}
+        return
+    told = [*values, *named.values()]
+    if name == "schema":
+        note.has_schema = True
+    elif name == "option":
+        note.options[str(told[0])] = text_of(told[1])
+    elif told and told[0] is not None:
+        setattr(note, name, str(told[0]) if name == "format" else str(told[0]).lower())
+
+
+def _load(before: Any) -> Any:
+    def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+        if format is not None:
+            reader.format(format)
+        if schema is not None:
+            reader.schema(schema)
+        reader.options(**options)
+        note = note_of(reader)
+        if note.is_delta(reader._spark) and not note.has_schema and (path is None or isinstance(path, str)):
+            # What is wrong Spark's own way says as Spark's exceptions.
+            with suppress(DeltaError):
+                return read_frame(reader._spark, note.options | ({} if path is None else {"path": path}))
+        return before(reader, path)
+
+    return load
+
+
+def _save_as_table(before: Any) -> Any:
+    def save_as_table(
+        writer: Any,
+        name: str,
+        format: str | None = None,  # noqa: A002 - PySpark's name
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803
+        **options: Any,
+    ) -> None:
+        writer.mode(mode).options(**options)
+        if partitionBy is not None:
+            writer.partitionBy(partitionBy)
+        if format is not None:
+            writer.format(format)
+        note, spark = note_of(writer), writer._spark
+        if note.is_delta(spark):
+            there = location_of(spark, name)
+            if there is not None and note.mode in ("append", "overwrite"):
+                write_frame(writer._df, note.mode, note.given(there))
+                return
+            # A new table's partition columns are told to the catalog only.
+            if note.partition:
+                writer._jwrite = writer._jwrite.option("__partition_columns", json.dumps(note.partition))
+        before(writer, name)
+
+    return save_as_table
+
+
+def _insert_into(before: Any) -> Any:
+    def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
+        note, spark = note_of(writer), writer._spark
+        there = location_of(spark, tableName)
+        if there is None:
+            before(writer, tableName, overwrite)
+            return
+        columns = spark.table(tableName).columns
+        if len(columns) != len(writer._df.columns):
+            message = f"{tableName} has {len(columns)} columns, the rows have {len(writer._df.columns)}"
+            raise InvalidArgumentError(message)
+        replaces = note.mode == "overwrite" if overwrite is None else overwrite
+        write_frame(writer._df.toDF(*columns), "overwrite" if replaces else "append", note.options | {"path": there})
+
+    return insert_into

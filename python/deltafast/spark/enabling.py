@@ -1,0 +1,188 @@
+"""`enable`: programs that were written for delta-spark run on deltafast as they are.
+
+The format `delta` comes from `deltafast.spark.provider`. What a format of Spark's cannot do is put into PySpark's own
+classes while it is enabled: streams, tables of the catalog that are there already, statements of Delta's SQL, and the
+modules `delta.tables` and `delta.exceptions`. `disable` takes all of it back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import threading
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.provider import Provider, known_to_delta
+from deltafast.spark.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["disable", "enable"]
+
+#: Names of delta-spark's modules, and of ours that have what is in them.
+_MODULES = {
+    "delta": "deltafast.spark",
+    "delta.tables": "deltafast.spark",
+    "delta.exceptions": "deltafast.spark.exceptions",
+}
+
+#: Statements that only say what the catalog has, or what it is to have: a table that is there.
+_OF_THE_CATALOG: Final = re.compile(
+    r"""\s*(?: DESC(?:RIBE)? \s+ (?:TABLE\s+)? EXTENDED \s+ (?!delta\s*\.\s*`)
+        | CREATE \s+ TABLE \s+ (?:IF\s+NOT\s+EXISTS\s+)? \S+ \s+ USING \s+ delta \s+
+          LOCATION \s+ '[^']*' \s* ;? \s* $ )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+class _Enabled:
+    """What is enabled in this process, and how it was before."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self._methods: list[tuple[type[Any], str, Any]] = []
+        self._modules: dict[str, ModuleType | None] = {}
+        self._inside = threading.local()
+
+    def put(self, kind: type[Any], name: str, make: Callable[[Any], Any]) -> None:
+        """Put a method in place of one of PySpark's, which it is given."""
+        before = getattr(kind, name)
+        after = make(before)
+        after.__name__, after.__doc__ = name, before.__doc__
+        self._methods.append((kind, name, before))
+        setattr(kind, name, after)
+
+    def put_modules(self) -> None:
+        """Let `delta.tables` be deltafast's."""
+        for name, ours in _MODULES.items():
+            self._modules[name] = sys.modules.get(name)
+            sys.modules[name] = _Alias(name, ours)
+
+    def take_back(self) -> None:
+        """Have everything as it was."""
+        for kind, name, before in reversed(self._methods):
+            setattr(kind, name, before)
+        for name, before in self._modules.items():
+            if before is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = before
+        self.provider.end()
+
+    def statement(self, before: Any) -> Any:
+        """In place of `SparkSession.sql`: statements of Delta's SQL, and tables at their newest version."""
+
+        def sql(spark: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803 - PySpark's name
+            if getattr(self._inside, "is_ours", False):
+                return before(spark, sqlQuery, args, **kwargs)
+            self.provider.forget(spark)
+            ours = getattr(importlib.import_module("deltafast.spark"), "sql", None)
+            if ours is None or args is not None or kwargs or _OF_THE_CATALOG.match(str(sqlQuery)):
+                return before(spark, sqlQuery, args, **kwargs)
+            self._inside.is_ours = True
+            try:
+                return ours(spark, sqlQuery)
+            finally:
+                self._inside.is_ours = False
+
+        return sql
+
+    def table(self, before: Any) -> Any:
+        """In place of what reads a table of the catalog: at its newest version."""
+
+        def table(reader: Any, *arguments: Any, **named: Any) -> Any:
+            from pyspark.sql import SparkSession
+
+            self.provider.forget(reader if isinstance(reader, SparkSession) else reader._spark)
+            return before(reader, *arguments, **named)
+
+        return table
+
+
+class _Alias(ModuleType):
+    """A module of delta-spark's name with our classes."""
+
+    def __init__(self, name: str, ours: str) -> None:
+        super().__init__(name, f"{name}, which is {ours} while deltafast.spark.enable holds.")
+        self._ours = ours
+        self.__path__ = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "configure_spark_with_delta_pip":
+            return _without_jar
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._ours), name)
+
+
+def _without_jar(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
+    """delta-spark's `configure_spark_with_delta_pip`: no package of Delta's is needed."""
+    if extra_packages:
+        return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+    return spark_session_builder
+
+
+_now: _Enabled | None = None
+
+
+def enable(spark: Any) -> None:
+    """Have this process' programs for delta-spark run on deltafast, unchanged.
+
+    `spark.read.format("delta")`, `frame.write.format("delta")`, `saveAsTable`, `insertInto`, `USING delta` in SQL,
+    `readStream` and `writeStream` with `format("delta")`, and
+    `from delta.tables import DeltaTable` are deltafast's from now on, with Spark's own Parquet reader and writer.
+
+    Args:
+        spark: The session; a classic one, without Delta's jar. Others of the same driver are enabled too.
+
+    Raises:
+        InvalidArgumentError: Delta's own jar or extension is configured, the session is of Spark Connect, or this Spark
+            does not take the format.
+    """
+    global _now  # noqa: PLW0603 - PySpark's classes are the process', too
+    session = Session(spark)
+    if session.is_connect:
+        message = (
+            "enable needs a classic session: the format lives in the driver's Java; use deltafast.spark.read, write"
+        )
+        raise InvalidArgumentError(message)
+    if known_to_delta(session):
+        message = (
+            "Delta's own jar or extension is in this session, so format('delta') is delta-spark's: leave it out of "
+            "spark.jars, spark.jars.packages and spark.sql.extensions, or use deltafast.spark.read and write beside it"
+        )
+        raise InvalidArgumentError(message)
+    if _now is not None:
+        _now.take_back()
+        _now = None
+    enabled = _Enabled(Provider(session))
+    from pyspark.sql import DataFrameReader, SparkSession
+
+    from deltafast.spark import enabled_streams, enabled_writer
+    from deltafast.spark.streaming import register
+
+    register(spark)
+    enabled.put(SparkSession, "sql", enabled.statement)
+    enabled.put(SparkSession, "table", enabled.table)
+    enabled.put(DataFrameReader, "table", enabled.table)
+    enabled_writer.put(enabled.put)
+    enabled_streams.put(enabled.put)
+    enabled.put_modules()
+    _now = enabled
+
+
+def disable(spark: Any) -> None:
+    """Take `enable` back; nothing happens where it was not called.
+
+    Args:
+        spark: The session.
+    """
+    global _now  # noqa: PLW0603 - see `enable`
+    Session(spark)
+    if _now is not None:
+        _now.take_back()
+        _now = None

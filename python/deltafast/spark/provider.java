@@ -1,0 +1,257 @@
+package deltafast;
+
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.Map;
+
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.sources.And;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.sources.CreatableRelationProvider;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
+import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.InsertableRelation;
+import org.apache.spark.sql.sources.IsNotNull;
+import org.apache.spark.sql.sources.IsNull;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
+import org.apache.spark.sql.sources.Or;
+import org.apache.spark.sql.sources.PrunedFilteredScan;
+import org.apache.spark.sql.sources.RelationProvider;
+import org.apache.spark.sql.sources.SchemaRelationProvider;
+import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The format `delta` of a session: reads and writes go to Python, which answers with frames over Spark's own reader.
+ *
+ * A frame that is nothing but a scan of files becomes that scan's relation; any other is run as it is, with the columns and
+ * the filters that Spark asks for. Rows that are inserted go to Python too.
+ */
+public class DeltafastProvider implements DataSourceRegister, RelationProvider, SchemaRelationProvider, CreatableRelationProvider {
+  private static volatile java.util.function.Function python;
+
+  /** Who plans and commits, for every instance; null for nobody. */
+  public void setPython(java.util.function.Function function) {
+    python = function;
+  }
+
+  static Object ask(Object[] request) {
+    java.util.function.Function function = python;
+    if (function == null) {
+      throw wrong("deltafast.spark.enable was taken back in this session: format(\"delta\") is not there");
+    }
+    Object answer = function.apply(request);
+    if (answer instanceof String) {
+      String text = (String) answer;
+      if (text.startsWith("wrong:")) {
+        throw wrong(text.substring(6));
+      }
+      if (text.startsWith("failed:")) {
+        throw new RuntimeException(text.substring(7));
+      }
+    }
+    return answer;
+  }
+
+  /** Spark's exception for what is wrong with a query or a table. */
+  static RuntimeException wrong(String message) {
+    Object error = new AnalysisException(message, scala.Option.empty(), scala.Option.empty(), scala.Option.empty(), scala.Option.empty(),
+        scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
+    throwIt((Throwable) error);
+    return null;
+  }
+
+  private static void throwIt(Throwable error) {
+    org.apache.spark.unsafe.Platform.throwException(error);
+  }
+
+  public String shortName() {
+    return "delta";
+  }
+
+  public BaseRelation createRelation(SQLContext context, scala.collection.immutable.Map options) {
+    return relation(context, options);
+  }
+
+  /** What a catalog remembers of a table's columns says nothing: the log does. */
+  public BaseRelation createRelation(SQLContext context, scala.collection.immutable.Map options, StructType schema) {
+    return relation(context, options);
+  }
+
+  public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset rows) {
+    ask(new Object[] {"write", context.sparkSession(), CollectionConverters.asJava(options), mode.name(), rows});
+    return relation(context, options);
+  }
+
+  private static BaseRelation relation(SQLContext context, scala.collection.immutable.Map options) {
+    Map given = CollectionConverters.asJava(options);
+    Dataset frame = (Dataset) ask(new Object[] {"read", context.sparkSession(), given});
+    org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
+    HadoopFsRelation scan = scan(rows.queryExecution().optimizedPlan());
+    // Columns in the table's order: where the partition columns are among those of the files, Spark takes these as the order.
+    if (scan != null && scan.schema().length() == rows.schema().length()) {
+      return new Files(scan, rows.schema());
+    }
+    return new Plan(context, given, rows);
+  }
+
+  /** The scan of files that a plan is nothing but; null for any other plan. */
+  private static HadoopFsRelation scan(LogicalPlan plan) {
+    if (plan instanceof Project) {
+      Iterator it = CollectionConverters.asJava(((Project) plan).projectList()).iterator();
+      while (it.hasNext()) {
+        if (!(it.next() instanceof AttributeReference)) {
+          return null;
+        }
+      }
+      plan = ((Project) plan).child();
+    }
+    if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
+      return (HadoopFsRelation) ((LogicalRelation) plan).relation();
+    }
+    return null;
+  }
+
+  /** Forgets relations of tables that the session's catalog holds, so that the next query sees their newest version. */
+  public void forget(Object catalog) throws Exception {
+    Field[] fields = org.apache.spark.sql.catalyst.catalog.SessionCatalog.class.getDeclaredFields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fields[i].getName().equals("tableRelationCache")) {
+        fields[i].setAccessible(true);
+        org.sparkproject.guava.cache.Cache cache = (org.sparkproject.guava.cache.Cache) fields[i].get(catalog);
+        ArrayList ours = new ArrayList();
+        for (Iterator it = cache.asMap().entrySet().iterator(); it.hasNext();) {
+          Map.Entry entry = (Map.Entry) it.next();
+          if (entry.getValue() instanceof LogicalRelation) {
+            Object relation = ((LogicalRelation) entry.getValue()).relation();
+            if (relation instanceof Files || relation instanceof Plan) {
+              ours.add(entry.getKey());
+            }
+          }
+        }
+        cache.invalidateAll(ours);
+      }
+    }
+  }
+
+  static void insert(SQLContext context, Map options, Dataset rows, boolean overwrite) {
+    ask(new Object[] {"write", context.sparkSession(), options, overwrite ? "Overwrite" : "Append", rows});
+  }
+
+  /** A scan of files, which Spark refuses to insert into: see `DeltafastFileIndex.rootPaths`. */
+  public static class Files extends HadoopFsRelation {
+    public Files(HadoopFsRelation of, StructType schema) {
+      super(of.location(), of.partitionSchema(), schema, of.bucketSpec(), of.fileFormat(), of.options(), of.sparkSession());
+    }
+  }
+
+  /** Any other frame. */
+  public static class Plan extends BaseRelation implements PrunedFilteredScan, InsertableRelation {
+    private final SQLContext context;
+    private final Map given;
+    private final org.apache.spark.sql.classic.Dataset frame;
+
+    public Plan(SQLContext context, Map given, org.apache.spark.sql.classic.Dataset frame) {
+      this.context = context;
+      this.given = given;
+      this.frame = frame;
+    }
+
+    public SQLContext sqlContext() {
+      return context;
+    }
+
+    public StructType schema() {
+      return frame.schema();
+    }
+
+    public boolean needConversion() {
+      return false;
+    }
+
+    public long sizeInBytes() {
+      return frame.queryExecution().optimizedPlan().stats().sizeInBytes().longValue();
+    }
+
+    public RDD buildScan(String[] columns, Filter[] filters) {
+      Dataset rows = frame;
+      for (int i = 0; i < filters.length; i++) {
+        Column condition = column(filters[i]);
+        if (condition != null) {
+          rows = rows.filter(condition);
+        }
+      }
+      Column[] chosen = new Column[columns.length];
+      for (int i = 0; i < columns.length; i++) {
+        chosen[i] = named(columns[i]);
+      }
+      rows = rows.select(chosen);
+      Object out = ((org.apache.spark.sql.classic.Dataset) rows).queryExecution().toRdd();
+      return (RDD) out;
+    }
+
+    public void insert(Dataset rows, boolean overwrite) {
+      DeltafastProvider.insert(context, given, rows, overwrite);
+    }
+
+    private static Column named(String name) {
+      return functions.col("`" + name.replace("`", "``") + "`");
+    }
+
+    /** A filter as a column; null where it is not known, since Spark filters again. */
+    private static Column column(Filter filter) {
+      if (filter instanceof And) {
+        Column left = column(((And) filter).left());
+        Column right = column(((And) filter).right());
+        return left == null ? right : right == null ? left : left.and(right);
+      }
+      if (filter instanceof Or) {
+        Column left = column(((Or) filter).left());
+        Column right = column(((Or) filter).right());
+        return left == null || right == null ? null : left.or(right);
+      }
+      if (filter instanceof EqualTo) {
+        return named(((EqualTo) filter).attribute()).equalTo(((EqualTo) filter).value());
+      }
+      if (filter instanceof GreaterThan) {
+        return named(((GreaterThan) filter).attribute()).gt(((GreaterThan) filter).value());
+      }
+      if (filter instanceof GreaterThanOrEqual) {
+        return named(((GreaterThanOrEqual) filter).attribute()).geq(((GreaterThanOrEqual) filter).value());
+      }
+      if (filter instanceof LessThan) {
+        return named(((LessThan) filter).attribute()).lt(((LessThan) filter).value());
+      }
+      if (filter instanceof LessThanOrEqual) {
+        return named(((LessThanOrEqual) filter).attribute()).leq(((LessThanOrEqual) filter).value());
+      }
+      if (filter instanceof In) {
+        return named(((In) filter).attribute()).isin(((In) filter).values());
+      }
+      if (filter instanceof IsNull) {
+        return named(((IsNull) filter).attribute()).isNull();
+      }
+      if (filter instanceof IsNotNull) {
+        return named(((IsNotNull) filter).attribute()).isNotNull();
+      }
+      return null;
+    }
+  }
+}

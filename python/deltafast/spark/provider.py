@@ -1,0 +1,241 @@
+"""The format `delta` of a session without Delta's jar: `provider.java`, compiled in the driver, and its answers.
+
+Its byte code goes into a jar of a few kilobytes that the session adds, since Spark finds formats by the jars' services.
+The classes are public or internal to Spark; where they are not as expected `enable` says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import re
+import tempfile
+import zipfile
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from zoneinfo import ZoneInfo
+
+from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
+from deltafast.spark.reader import read
+from deltafast.spark.session import Session
+from deltafast.spark.writer import write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Provider", "known_options", "known_to_delta"]
+
+_CLASS = "deltafast.DeltafastProvider"
+_SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+_THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
+
+_READ = (
+    "versionAsOf",
+    "timestampAsOf",
+    "readChangeFeed",
+    "readChangeData",
+    "startingVersion",
+    "endingVersion",
+    "startingTimestamp",
+    "endingTimestamp",
+)
+_WRITE = (
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "partitionOverwriteMode",
+    "txnAppId",
+    "txnVersion",
+    "userMetadata",
+    "maxRecordsPerFile",
+    "compression",
+)
+#: What delta-spark would do and `write` cannot; other names delta-spark passes over too.
+_REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")
+_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
+_PARTITION, _CLUSTER = "__partition_columns", "__clustering_columns"
+
+
+def known_to_delta(session: Session) -> bool:
+    """Whether Delta's own jar is in the session."""
+    if "io.delta" in (session.conf("spark.sql.extensions") or ""):
+        return True
+    jvm = session.jvm
+    try:
+        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(_THEIRS)
+    except Exception:  # noqa: BLE001 - whatever py4j makes of it: the class is not there
+        return False
+    return True
+
+
+def known_options(options: Mapping[str, Any], names: tuple[str, ...] = _WRITE) -> dict[str, Any]:
+    """The options that are delta-spark's; it passes over others, too.
+
+    Raises:
+        InvalidArgumentError: One is delta-spark's and not there.
+    """
+    given = {str(key).lower(): value for key, value in options.items()}
+    for name in _REFUSED:
+        if names is _WRITE and name.lower() in given:
+            message = f"the option {name} is not there for writing with deltafast; use deltafast.write_deltalake"
+            raise InvalidArgumentError(message)
+    return {name: given[name.lower()] for name in names if name.lower() in given}
+
+
+class Provider:
+    """What Java asks.
+
+    Args:
+        session: The session that is enabled; others of the same driver share the format.
+
+    Raises:
+        InvalidArgumentError: This Spark does not take the format.
+    """
+
+    class Java:
+        """The interface, as py4j wants to be told."""
+
+        implements = ["java.util.function.Function"]  # noqa: RUF012
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        #: What was wrong last, for callers who want it whole.
+        self.failure: BaseException | None = None
+        try:
+            self._java = _loaded(session).getConstructors()[0].newInstance(_none(session))
+            from pyspark import java_gateway
+
+            cast("Any", java_gateway).ensure_callback_server_started(session.spark._sc._gateway)
+            self._java.setPython(self)
+        except DeltaError:
+            raise
+        except Exception as error:
+            line = str(error).strip().splitlines()[0][:300]
+            message = f"this Spark does not take deltafast's format delta ({line}); use deltafast.spark.read and write"
+            raise InvalidArgumentError(message) from error
+
+    def forget(self, spark: Any) -> None:
+        """Let the next query see the newest versions of tables of the catalog."""
+        self._java.forget(spark._jsparkSession.sessionState().catalog())
+
+    def end(self) -> None:
+        """Answer no more."""
+        self._java.setPython(None)
+
+    def apply(self, request: Any) -> Any:
+        """Answer Java: a frame, nothing, or what is wrong as text."""
+        try:
+            spark = self._spark(request[1])
+            options = {str(key): str(value) for key, value in dict(request[2]).items()}
+            if request[0] == "read":
+                return read_frame(spark, options)._jdf
+            from pyspark.sql import DataFrame
+
+            write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options)
+        except BaseException as error:  # noqa: BLE001 - Java raises it anew
+            self.failure = error
+            is_wrong = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
+            return f"{'wrong' if is_wrong else 'failed'}:{type(error).__name__}: {error}"
+        return ""
+
+    def _spark(self, java: Any) -> Any:
+        if java.equals(self._session.spark._jsparkSession):
+            return self._session.spark
+        from pyspark.sql import SparkSession
+
+        return SparkSession(self._session.spark._sc, java)
+
+
+def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
+    """A table by the options of `spark.read.format("delta")`."""
+    given = known_options(options, _READ)
+    path = _path(options)
+    at = re.fullmatch(r"(.+)@v(\d+)", path)
+    if at and not {"versionAsOf", "timestampAsOf"} & given.keys():
+        path, given["versionAsOf"] = at[1], at[2]
+    if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
+        given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
+    for key in ("timestampAsOf", "startingTimestamp", "endingTimestamp"):
+        if key in given:
+            given[key] = moment_in(str(given[key]), Session(spark).zone)
+    return read(spark, path, options=given)
+
+
+def write_frame(frame: Any, mode: Any, options: Mapping[str, Any]) -> None:
+    """Write by the options of `frame.write.format("delta")`."""
+    given = {str(key).lower(): value for key, value in options.items()}
+    partition, cluster = given.get(_PARTITION), given.get(_CLUSTER)
+    write(
+        frame,
+        _path(options),
+        mode,
+        partition_by=json.loads(partition) if partition else None,
+        cluster_by=[part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)]
+        if cluster
+        else None,
+        options=known_options(options),
+    )
+
+
+def moment_in(text: str, zone: str) -> str:
+    """A moment without a zone is in the session's."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        message = f"not a date and time: {text!r:.60}"
+        raise InvalidArgumentError(message) from None
+    return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone))).isoformat()
+
+
+def _path(options: Mapping[str, Any]) -> str:
+    given = {str(key).lower(): value for key, value in options.items()}
+    paths: list[Any] = json.loads(given["paths"]) if "paths" in given else []
+    if "path" in given:
+        paths = [given["path"]]
+    if len(paths) != 1:
+        message = f"format('delta') needs the path of one table, not {len(paths)}"
+        raise InvalidArgumentError(message)
+    return str(paths[0])
+
+
+# --- the jar -------------------------------------------------------------------------------------
+
+#: The class, by the Java that it was loaded into.
+_LOADED: dict[int, Any] = {}
+
+
+def _loaded(session: Session) -> Any:
+    key = id(session.spark._sc._gateway)
+    if key not in _LOADED:
+        jvm = session.jvm
+        jar = _jar(session)
+        loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+        if jvm.java.lang.Class.forName("org.apache.spark.util.MutableURLClassLoader").isInstance(loader):
+            # Every thread of the driver has it, and executors need not fetch anything.
+            loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+        else:
+            session.spark._jsparkSession.sessionState().resourceLoader().addJar(jar)
+            loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+        _LOADED[key] = loader.loadClass(_CLASS)
+    return _LOADED[key]
+
+
+def _none(session: Session) -> Any:
+    return session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
+
+
+def _jar(session: Session) -> str:
+    """Compile the provider into a jar."""
+    jvm = session.jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(Path(__file__).with_name("provider.java").read_text(encoding="utf-8"))
+    folder = tempfile.TemporaryDirectory(prefix="deltafast-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "deltafast-delta.jar"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, code in dict(compiler.getBytecodes()).items():
+            archive.writestr(str(name).replace(".", "/") + ".class", bytes(code))
+        archive.writestr(_SERVICE, _CLASS + "\n")
+    return str(path)

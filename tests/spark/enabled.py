@@ -1,0 +1,232 @@
+"""A program that was written for delta-spark, in a session that has no jar of Delta's."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import threading
+import warnings
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrameWriter, SparkSession
+
+import deltafast.spark
+from deltafast import DeltaTable
+
+warnings.filterwarnings("ignore", category=FutureWarning)
+
+
+def session(root: pathlib.Path) -> SparkSession:
+    """Start Spark."""
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.sql.session.timeZone", "America/St_Johns").config("spark.sql.shuffle.partitions", 1)
+    return builder.config("spark.sql.warehouse.dir", str(root / "warehouse")).getOrCreate()
+
+
+def ids(frame) -> list[int]:
+    """The first column, sorted."""
+    return sorted(row[0] for row in frame.collect())
+
+
+def by_path(spark, root: pathlib.Path) -> None:
+    """What programs do with paths."""
+    path = str(root / "t")
+    load = spark.read.format("delta").load
+    with pytest.raises(AnalysisException, match="no Delta table"):
+        load(path)
+    spark.range(10).selectExpr("id", "id % 2 p").write.format("delta").partitionBy("p").save(path)
+    with pytest.raises(AnalysisException, match="already"):
+        spark.range(1).write.format("delta").save(path)
+    spark.range(3).write.format("delta").mode("ignore").save(path)
+    more = spark.range(10, 12).selectExpr("id", "id % 2 p", "'x' more").write.format("delta").mode("append")
+    with pytest.raises(AnalysisException, match="more"):
+        more.save(path)
+    more.option("mergeSchema", "true").option("userMetadata", "mine").save(path)
+    assert DeltaTable(path).history()[0]["userMetadata"] == "mine"
+    assert DeltaTable(path).metadata().partition_columns == ["p"]
+    frame = load(path)
+    assert ids(frame) == list(range(12))
+    plan = frame.where("id > 10")._jdf.queryExecution().executedPlan().toString()
+    assert "FileScan parquet" in plan
+    assert "GreaterThan(id,10)" in plan
+    rows = spark.range(70, 72).selectExpr("id", "1L p")
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", "p = 1").save(path)
+    assert ids(load(path)) == [0, 2, 4, 6, 8, 10, 70, 71]
+    assert ids(spark.read.format("delta").option("versionAsOf", 0).load(path)) == list(range(10))
+    assert ids(spark.read.format("delta").load(f"{path}@v1")) == list(range(12))
+    with pytest.raises(AnalysisException, match="VersionNotFound"):
+        spark.read.format("delta").option("versionAsOf", 9).load(path)
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.append(load(path).count()))
+    thread.start()
+    thread.join()
+    assert seen == [8]
+
+
+def special_tables(spark, root: pathlib.Path) -> None:
+    """Tables that are more than files: deletion vectors, other names of columns, a change feed."""
+    path = str(root / "special")
+    properties = {
+        "delta.enableDeletionVectors": "true",
+        "delta.columnMapping.mode": "name",
+        "delta.enableChangeDataFeed": "true",
+    }
+    frame = spark.range(0, 20, 1, 2).selectExpr(
+        "id", "named_struct('x', id) s", "timestamp_micros(id * 1000000) at", "cast(id as decimal(10, 2)) d", "id % 2 p"
+    )
+    deltafast.spark.write(frame, path, partition_by=["p"], configuration=properties)
+    DeltaTable(path).delete("id = 3 or id = 4")
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1).load(path)
+    assert sorted((row["id"], row["_change_type"]) for row in feed.collect()) == [(3, "delete"), (4, "delete")]
+    DeltaTable(path).alter.rename_column("d", "dec")
+    found = spark.read.format("delta").load(path)
+    expected = [n for n in range(20) if n not in (3, 4)]
+    assert ids(found) == expected
+    assert ids(found.where("dec = 5 or (id in (6, 7, 3) and p = 0)")) == [5, 6]
+    assert ids(found.where("s.x > 17 and at > timestamp'1969-12-31 20:30:17'")) == [18, 19]
+    assert found.groupBy("p").count().orderBy("p").collect() == [(0, 9), (1, 9)]
+    assert found.select("p", "s", "id").where("s is not null and id = 19").collect() == [(1, (19,), 19)]
+    spark.sql(f"CREATE TEMP VIEW special USING delta OPTIONS (path '{path}')")
+    found = spark.table("special")
+    assert ids(found) == expected
+    assert ids(found.where("dec = 5 or (id in (6, 7, 3) and p = 0)")) == [5, 6]
+    assert ids(found.where("s.x > 17 and at > timestamp'1969-12-31 20:30:17'")) == [18, 19]
+    assert ids(found.where("at = timestamp_micros(7000000) or dec is null or p < 0")) == [7]
+    assert found.groupBy("p").count().orderBy("p").collect() == [(0, 9), (1, 9)]
+    assert found.select("p", "s", "id").where("s is not null and id = 19").collect() == [(1, (19,), 19)]
+
+
+def by_sql(spark, root: pathlib.Path) -> None:
+    """Views, tables of the catalog, and paths in SQL."""
+    path = str(root / "t")
+    spark.sql(f"CREATE TEMP VIEW v USING delta OPTIONS (path '{path}', versionAsOf '0')")
+    assert spark.sql("SELECT count(*) FROM v WHERE id > 3").collect() == [(6,)]
+    spark.sql(f"CREATE TABLE c USING delta LOCATION '{path}'")
+    assert ids(spark.table("c")) == [0, 2, 4, 6, 8, 10, 70, 71]
+    plan = spark.table("c").where("id > 10")._jdf.queryExecution().executedPlan().toString()
+    assert "FileScan parquet" in plan
+    assert "GreaterThan(id,10)" in plan
+    # Somebody else's commit is seen.
+    DeltaTable(path).delete("id > 8")
+    assert ids(spark.sql("SELECT id FROM c")) == ids(spark.read.table("c")) == [0, 2, 4, 6, 8]
+    spark.range(1).selectExpr("9L id", "1L p", "null more").write.insertInto("c")
+    assert ids(spark.table("c")) == [0, 2, 4, 6, 8, 9]
+
+
+def by_name(spark, root: pathlib.Path) -> None:
+    """Tables that the catalog keeps."""
+    frame = spark.range(5).selectExpr("id", "id % 2 p")
+    frame.write.format("delta").partitionBy("p").saveAsTable("managed")
+    folder = str(root / "warehouse" / "managed")
+    assert DeltaTable(folder).metadata().partition_columns == ["p"]
+    with pytest.raises(AnalysisException):
+        frame.write.saveAsTable("managed", format="delta")
+    frame.selectExpr("id + 5 id", "p", "'w' word").write.format("delta").mode("append").option(
+        "mergeSchema", "true"
+    ).saveAsTable("managed")
+    assert ids(spark.table("managed")) == list(range(10))
+    assert spark.table("managed").columns == ["id", "p", "word"]
+    frame.selectExpr("id + 90 id", "p", "'w' word").write.saveAsTable("managed", format="delta", mode="overwrite")
+    assert ids(spark.table("managed")) == [90, 91, 92, 93, 94]
+    assert DeltaTable(folder).version() == 2
+    spark.range(3).write.saveAsTable("plain")
+    assert ids(spark.table("plain")) == [0, 1, 2]
+    spark.sql("DROP TABLE managed")
+    assert not pathlib.Path(folder).exists()
+
+
+def by_deltas_names(spark, root: pathlib.Path) -> None:
+    """The Python API and SQL of delta-spark."""
+    from delta import configure_spark_with_delta_pip
+    from delta.exceptions import DeltaConcurrentModificationException
+    from delta.tables import DeltaTable as Table
+
+    assert issubclass(DeltaConcurrentModificationException, Exception)
+    assert configure_spark_with_delta_pip(SparkSession.builder) is SparkSession.builder
+    path = str(root / "letters")
+    letters = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3)], ["key", "value"])
+    letters.write.format("delta").save(path)
+    Table.forPath(spark, path).delete("key = 'a'")
+    assert sorted(map(tuple, Table.forPath(spark, path).toDF().collect())) == [("b", 2), ("c", 3)]
+    assert Table.isDeltaTable(spark, path)
+    assert not Table.isDeltaTable(spark, str(root))
+    letters.write.format("delta").saveAsTable("letters")
+    table = Table.forName(spark, "letters")
+    source = spark.createDataFrame([("a", -1), ("e", 5)], ["k", "v"])
+    merge = table.merge(source, "key = k").whenMatchedUpdate(set={"value": "v"})
+    merge.whenNotMatchedInsert(values={"key": "k", "value": "v"}).execute()
+    assert sorted(map(tuple, spark.table("letters").collect())) == [("a", -1), ("b", 2), ("c", 3), ("e", 5)]
+    spark.range(5).write.parquet(str(root / "parquet"))
+    Table.convertToDelta(spark, f"parquet.`{root}/parquet`")
+    assert spark.read.format("delta").load(str(root / "parquet")).count() == 5
+    spark.sql("CREATE TABLE made (a INT, b STRING) USING delta PARTITIONED BY (b)")
+    spark.sql("INSERT INTO made VALUES (1, 'x'), (2, 'y')")
+    spark.sql("UPDATE made SET a = a + 10 WHERE b = 'x'")
+    assert ids(spark.table("made")) == [2, 11]
+    assert ids(spark.sql("SELECT * FROM made VERSION AS OF 1")) == [1, 2]
+    assert ids(spark.sql(f"SELECT value FROM delta.`{path}` WHERE value > 2")) == [3]
+    assert [row.operation for row in spark.sql("DESCRIBE HISTORY made").collect()] == [
+        "UPDATE",
+        "WRITE",
+        "CREATE TABLE",
+    ]
+    Table.create(spark).tableName("built").addColumn("x", "INT").partitionedBy("x").execute()
+    assert Table.forName(spark, "built").detail().collect()[0].partitionColumns == ["x"]
+    spark.range(3).writeTo("written").using("delta").create()
+    assert ids(spark.table("written")) == [0, 1, 2]
+    assert DeltaTable(str(root / "warehouse" / "written")).version() == 0
+
+
+def streams(spark, root: pathlib.Path) -> None:
+    """Streams of the format."""
+    path, out = str(root / "t"), str(root / "out")
+    now = {"availableNow": True}
+    read = spark.readStream.format("delta").option("maxFilesPerTrigger", "1").option("ignoreChanges", "true").load(path)
+    for _ in range(2):
+        query = read.select("id", "p").writeStream.format("delta").outputMode("append").partitionBy("p")
+        query.option("checkpointLocation", str(root / "checkpoint")).trigger(**now).start(out).awaitTermination()
+    assert ids(spark.read.format("delta").load(out)) == ids(spark.read.format("delta").load(path))
+    assert DeltaTable(out).metadata().partition_columns == ["p"]
+    whole = spark.readStream.table("c").groupBy("p").count().writeStream.outputMode("complete").format("delta")
+    whole.option("checkpointLocation", str(root / "counts")).trigger(**now).toTable("counts").awaitTermination()
+    assert sorted(tuple(row) for row in spark.table("counts").collect()) == [(0, 5), (1, 1)]
+    plain = read.select("id").writeStream.format("parquet").option("path", str(root / "plain"))
+    plain.option("checkpointLocation", str(root / "plain-checkpoint")).trigger(**now).start().awaitTermination()
+    assert ids(spark.read.parquet(str(root / "plain"))) == ids(spark.read.format("delta").load(path))
+
+
+def taken_back(spark, root: pathlib.Path) -> None:
+    """Nothing is left of it."""
+    before = DataFrameWriter.saveAsTable
+    deltafast.spark.disable(spark)
+    assert DataFrameWriter.saveAsTable is not before
+    assert "delta" not in sys.modules
+    with pytest.raises(AnalysisException, match="was taken back"):
+        spark.read.format("delta").load(str(root / "t"))
+    deltafast.spark.disable(spark)
+    deltafast.spark.enable(spark)
+    deltafast.spark.enable(spark)
+    assert spark.read.format("delta").load(str(root / "t")).count() == 6
+    deltafast.spark.disable(spark)
+    assert "deltafast" not in DataFrameWriter.saveAsTable.__module__
+
+
+def main(root: pathlib.Path) -> None:
+    """Run everything."""
+    spark = session(root)
+    deltafast.spark.enable(spark)
+    by_path(spark, root)
+    special_tables(spark, root)
+    by_sql(spark, root)
+    by_name(spark, root)
+    by_deltas_names(spark, root)
+    streams(spark, root)
+    taken_back(spark, root)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
+    sys.stdout.write("all is well\n")
