@@ -145,7 +145,8 @@ def by_deltas_names(spark, root: pathlib.Path) -> None:
     from delta.tables import DeltaTable as Table
 
     assert issubclass(DeltaConcurrentModificationException, Exception)
-    assert configure_spark_with_delta_pip(SparkSession.builder) is SparkSession.builder
+    builder = SparkSession.builder
+    assert configure_spark_with_delta_pip(builder) is builder
     path = str(root / "letters")
     letters = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3)], ["key", "value"])
     letters.write.format("delta").save(path)
@@ -173,7 +174,7 @@ def by_deltas_names(spark, root: pathlib.Path) -> None:
         "WRITE",
         "CREATE TABLE",
     ]
-    Table.create(spark).tableName("built").addColumn("x", "INT").partitionedBy("x").execute()
+    Table.create(spark).tableName("built").addColumn("x", "INT").addColumn("y", "INT").partitionedBy("x").execute()
     assert Table.forName(spark, "built").detail().collect()[0].partitionColumns == ["x"]
     spark.range(3).writeTo("written").using("delta").create()
     assert ids(spark.table("written")) == [0, 1, 2]
