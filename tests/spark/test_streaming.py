@@ -272,6 +272,11 @@ def test_places_in_the_log_hold_whatever_happens_meanwhile(tmp_path):
     with pytest.raises(VersionNotFoundError, match="startingTimestamp"):
         plan(startingTimestamp="2200-01-01").next(BEGINNING)
     assert plan(startingTimestamp="2000-01-01").next(BEGINNING)["begin"]["version"] == 0
+    os.utime(folder / "_delta_log" / f"{8:020}.json", (4_000_000_000, 4_000_000_000))
+    at = dt.datetime.fromtimestamp(4_000_000_000, dt.UTC)
+    for zone, hours in (("UTC", 0), ("Etc/GMT-5", 5)):
+        options = stream_options({"startingTimestamp": f"{at + dt.timedelta(hours=hours):%Y-%m-%d %H:%M:%S}"})
+        assert StreamPlan(DeltaTable(folder, time_zone=zone), options).next(BEGINNING)["begin"]["version"] == 8
     # What the log has lost.
     for n in range(3):
         (folder / "_delta_log" / f"{n:020}.json").unlink()

@@ -11,14 +11,13 @@ import json
 import re
 import tempfile
 import zipfile
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from zoneinfo import ZoneInfo
 
 from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
 from deltafast.spark.reader import read
 from deltafast.spark.session import Session
+from deltafast.spark.stream_options import moment_in
 from deltafast.spark.writer import write
 
 if TYPE_CHECKING:
@@ -176,16 +175,6 @@ def write_frame(frame: Any, mode: Any, options: Mapping[str, Any]) -> None:
         else None,
         options=known_options(options),
     )
-
-
-def moment_in(text: str, zone: str) -> str:
-    """A moment without a zone is in the session's."""
-    try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        message = f"not a date and time: {text!r:.60}"
-        raise InvalidArgumentError(message) from None
-    return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone))).isoformat()
 
 
 def _path(options: Mapping[str, Any]) -> str:

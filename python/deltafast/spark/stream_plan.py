@@ -15,7 +15,7 @@ from deltafast.convert import instant
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import plain_type
-from deltafast.spark.stream_options import Room
+from deltafast.spark.stream_options import Room, moment_in
 from deltafast.spark.stream_schema import chosen, fields_of, fits
 from deltafast.stream import _File, _Place, _Stream
 
@@ -259,7 +259,7 @@ class StreamPlan:
         newest = self._newest()
         start, moment = self.options.starting_version, self.options.starting_timestamp
         if moment is not None:
-            return _Place(self._since(instant(moment), newest), 0, snapshot=False)
+            return _Place(self._since(instant(moment_in(moment, self.table._time_zone)), newest), 0, snapshot=False)
         if start is None:
             version = newest.version if self._last is None else min(newest.version, self._last)
             return _Place(version, 0, snapshot=True)
