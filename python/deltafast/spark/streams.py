@@ -52,7 +52,7 @@ class _Batches:
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = None
 
     def reader(self) -> pa.RecordBatchReader:
         """The batches as a stream."""
@@ -70,7 +70,7 @@ class _Batches:
         try:
             for batch in self._batches():
                 yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
-        except BaseException as error:
+        except Exception as error:
             self.failure = error
             raise
 
@@ -81,10 +81,17 @@ class _Batches:
         from pyspark.util import _load_from_socket
 
         port, secret, server = self._frame._jdf.collectAsArrowToPython()
+
+        def finish() -> None:
+            with cast("Any", captured).unwrap_spark_exception():
+                server.getResult()
+
         try:
             with cast("Any", _load_from_socket)((port, secret), serializers.ArrowCollectSerializer()) as stream:
                 # The last item is the order of the batches.
                 yield from (item for item in stream if isinstance(item, pa.RecordBatch))
-        finally:
-            with cast("Any", captured).unwrap_spark_exception():
-                server.getResult()
+        except Exception:
+            # Where the socket breaks off, Java knows why. Whoever stops reading is no such case.
+            finish()
+            raise
+        finish()

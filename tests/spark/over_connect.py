@@ -1,0 +1,97 @@
+"""A program on Spark Connect: no object of Java is within reach."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import warnings
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.functions import col, lit
+
+import deltafast.spark
+from deltafast.exceptions import DeltaError
+from deltafast.spark import DeltaTable, register_view, sql
+
+warnings.filterwarnings("ignore", category=FutureWarning)
+
+
+def session() -> SparkSession:
+    """Start a server and connect to it."""
+    builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "1g").config("spark.driver.host", "127.0.0.1")
+    return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+
+
+def ids(table: DeltaTable) -> list[int]:
+    """The first column, sorted."""
+    return sorted(row[0] for row in table.toDF().collect())
+
+
+def commands(spark, folder: str) -> None:
+    """Commands take columns of Connect, and answer frames."""
+    frame = spark.range(20).selectExpr("id", "concat('v', id) v", "named_struct('x', id) s")
+    assert deltafast.spark.write(frame, folder) == 0
+    table = DeltaTable.forPath(spark, folder)
+    assert ids(table) == list(range(20))
+    assert table.delete(col("id") == 3).collect()[0].num_affected_rows == 1
+    table.delete((col("id") > lit(17)) & col("v").isin("v18", "v19") & col("s.x").isNotNull())
+    assert ids(table) == [n for n in range(18) if n != 3]
+    assert table.update("id = 1", {"v": F.concat(col("v"), lit("!"))}).collect()[0].num_affected_rows == 1
+    source = spark.range(15, 25).selectExpr("id", "'m' v", "named_struct('x', id) s")
+    value = F.when(col("s.id") > 16, lit("w")).otherwise(col("s.v"))
+    merge = table.alias("t").merge(source.alias("s"), col("t.id") == col("s.id"))
+    found = merge.whenMatchedUpdate(set={"v": value}).whenNotMatchedInsertAll().execute()
+    assert [tuple(row) for row in found.collect()] == [(10, 3, 0, 7)]
+    by_frames = table.merge(source, table.toDF()["id"] == source["id"])
+    by_frames.whenMatchedDelete(source["id"].cast("int") == 16).execute()
+    words = {row[0]: row[1] for row in table.toDF().select("id", "v").collect()}
+    assert (words[1], words[15], words[17], 16 in words) == ("v1!", "m", "w", False)
+    with pytest.raises(DeltaError, match="cannot be written as SQL"):
+        table.delete(F.udf(lambda x: x > 1, "boolean")(col("id")))
+
+
+def upkeep(spark, folder: str) -> None:
+    """What is known of a table, its files and versions."""
+    table = DeltaTable.forPath(spark, folder)
+    assert table.optimize().executeCompaction().first().metrics.numFilesAdded == 1
+    operations = [row.operation for row in table.history().collect()]
+    assert operations == ["OPTIMIZE", "MERGE", "MERGE", "UPDATE", "DELETE", "DELETE", "WRITE"]
+    assert table.detail().first().numFiles == deltafast.spark.files(spark, folder).count() == 1
+    table.restoreToVersion(0)
+    assert table.vacuum().collect() == []
+    assert ids(table) == list(range(20))
+
+
+def statements(spark, folder: str) -> None:
+    """Statements and queries, by path and by name."""
+    assert sql(spark, f"select count(*) n from delta.`{folder}` version as of 1").first().n == 19
+    register_view(spark, "seen", folder)
+    assert sql(spark, "delete from seen where id = 5").first().num_affected_rows == 1
+    assert sql(spark, "insert into seen select 100L, 'x', named_struct('x', 1L)").first().num_inserted_rows == 1
+    merged = sql(spark, "merge into seen using (select 100L id) s on seen.id = s.id when matched then delete")
+    assert merged.first().num_deleted_rows == 1
+    assert sql(spark, "select count(*) n from seen").first().n == 19
+    assert sql(spark, "select max(id) n from seen where id < :top", {"top": 7}).first().n == 6
+    made = DeltaTable.create(spark).location(f"{folder}-made").addColumn("a", "int").execute()
+    assert made.toDF().columns == ["a"]
+    for call in (lambda: DeltaTable.forPath(spark, f"{folder}-none"), lambda: DeltaTable.forName(spark, "none")):
+        with pytest.raises(AnalysisException, match="Delta table"):
+            call()
+
+
+def main(root: pathlib.Path) -> None:
+    """Run everything."""
+    spark = session()
+    assert type(spark).__module__.startswith("pyspark.sql.connect")
+    for part in (commands, upkeep, statements):
+        part(spark, str(root / "t"))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
+    sys.stdout.write("all is well\n")
