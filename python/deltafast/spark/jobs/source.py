@@ -19,8 +19,8 @@ __all__ = ["SOURCE_ROW", "Source"]
 SOURCE_ROW = "__deltafast_source_row"
 
 #: Bytes of a value, about; of other types more.
-_WIDTH = {"byte": 8, "short": 8, "integer": 8, "long": 8, "float": 8, "double": 8, "boolean": 8, "date": 8}
-_WIDTH |= {"timestamp": 8, "timestamp_ntz": 8, "decimal": 16, "string": 32}
+_EIGHT = ("byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz")
+_WIDTH = dict.fromkeys(_EIGHT, 8) | {"decimal": 16, "string": 32}
 
 #: Values of a key that are told one by one, as the core does (`NAMED` in `src/table/predicate.rs`).
 _NAMED = 1000
