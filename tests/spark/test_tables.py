@@ -448,3 +448,30 @@ def test_folders_are_converted_and_tables_cloned(reference, spark, tmp_path):
     finally:
         spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
     assert table.history(1).first().userMetadata == "who"
+
+
+def test_executors_change_rows_where_the_session_wants_it(reference, spark, pair):
+    theirs, mine = pair
+    source = spark.range(90, 110).selectExpr("id", "'p1' as p", "7 as v")
+    source.createOrReplaceTempView("changes")
+    spark.sql(f"delete from delta.`{theirs}` where id % 4 = 1")
+    spark.sql(f"update delta.`{theirs}` set v = v + 1 where id % 4 = 2")
+    spark.sql(
+        f"merge into delta.`{theirs}` t using changes s on t.id = s.id when matched then update set v = s.v "
+        "when not matched then insert (id, p, v) values (s.id, s.p, s.v)"
+    )
+    spark.conf.set("spark.deltafast.engine", "jobs")
+    try:
+        table = DeltaTable.forPath(spark, mine)
+        table.delete("id % 4 = 1")
+        table.update("id % 4 = 2", {"v": "v + 1"})
+        merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"})
+        merge.whenNotMatchedInsert(values={"id": "s.id", "p": "s.p", "v": "s.v"}).execute()
+        spark.conf.set("spark.deltafast.engine", "cluster")
+        with pytest.raises(ours.InvalidArgumentError, match="auto, driver or jobs"):
+            table.delete()
+    finally:
+        spark.conf.unset("spark.deltafast.engine")
+    paths = deltafast.DeltaTable(mine).get_add_actions()["path"].to_pylist()
+    assert any(path.startswith("spark-") for path in paths), "by executors"
+    same_end(reference, theirs, mine)

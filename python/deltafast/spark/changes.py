@@ -1,23 +1,34 @@
 """DELETE, UPDATE and MERGE: the one place where it is chosen how they run.
 
-They run in the core, within the driver's process.
+In the core, within the driver's process, which is several times as fast where one machine is enough; or as Spark jobs.
+The setting `spark.deltafast.engine` says `driver`, `jobs` or, by itself, `auto`: jobs on a cluster where the files
+that may have to be read are larger than 16 GiB.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.reader import RecordBatchReader
+from deltafast.spark import jobs
+from deltafast.spark.session import quiet
 from deltafast.spark.streams import streamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltafast.commands.merge import _Clause
+    from deltafast.commands.merge import TableMerger, _Clause
     from deltafast.spark.session import Session
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties
 
 __all__ = ["MergeRequest", "delete", "merge", "update"]
+
+
+_SETTING = "spark.deltafast.engine"
+#: Bytes of files from which on executors change them.
+_LARGE = 16 << 30
 
 
 class MergeRequest(NamedTuple):
@@ -49,7 +60,8 @@ def delete(
     Raises:
         DeltaError: As `DeltaTable.delete`.
     """
-    del session
+    if _by_jobs(session, table, condition):
+        return jobs.delete(session.spark, table, condition, commit_properties=commit)
     return table.delete(condition, commit_properties=commit)
 
 
@@ -75,7 +87,8 @@ def update(
     Raises:
         DeltaError: As `DeltaTable.update`.
     """
-    del session
+    if _by_jobs(session, table, condition):
+        return jobs.update(session.spark, table, values, condition, commit_properties=commit)
     return table.update(values, predicate=condition, commit_properties=commit)
 
 
@@ -97,16 +110,39 @@ def merge(
     Raises:
         DeltaError: As `TableMerger.execute`.
     """
-    del session
+    if _by_jobs(session, table, None):
+        with quiet():
+            columns = source.limit(0).toArrow()
+        return jobs.merge(session.spark, table, source, _merger(table, columns, request, commit))
     with streamed(source) as rows:
-        merger = table.merge(
-            rows,
-            request.condition,
-            source_alias=request.source_alias,
-            target_alias=request.target_alias,
-            merge_schema=request.evolve,
-            commit_properties=commit,
-        )
-        for clause in request.clauses:
-            merger._add(clause)
-        return merger.execute()
+        return _merger(table, rows, request, commit).execute()
+
+
+def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitProperties | None) -> TableMerger:
+    """The embedded command, with all clauses."""
+    merger = table.merge(
+        rows,
+        request.condition,
+        source_alias=request.source_alias,
+        target_alias=request.target_alias,
+        merge_schema=request.evolve,
+        commit_properties=commit,
+    )
+    for clause in request.clauses:
+        merger._add(clause)
+    return merger
+
+
+def _by_jobs(session: Session, table: DeltaTable, condition: str | None) -> bool:
+    """Whether the command is for the executors."""
+    engine = str(session.conf(_SETTING, "auto")).lower()
+    if engine not in ("auto", "driver", "jobs"):
+        message = f"{_SETTING} must be auto, driver or jobs, not {engine!r}"
+        raise InvalidArgumentError(message)
+    if engine != "auto":
+        return engine == "jobs"
+    if str(session.conf("spark.master", "")).startswith("local") or table._snapshot.size_in_bytes() < _LARGE:
+        return False
+    found = table._snapshot.files(columns=["size_bytes"], predicate=table._bound(condition))
+    sizes: Any = RecordBatchReader(found).read_all().column("size_bytes")
+    return sum(size or 0 for size in sizes.to_pylist()) >= _LARGE

@@ -30,7 +30,7 @@ _TRACKED = ("row_id", "row_commit_version")
 
 def refuse(what: str, feature: str | None = None) -> NoReturn:
     """Refuse a table that only the core can change."""
-    message = f"{what}, which Spark jobs cannot do: run the command with engine='driver'"
+    message = f"{what}, which Spark jobs cannot do: set spark.deltafast.engine to driver, or use deltafast.DeltaTable"
     raise DeltaProtocolError(message, feature=feature)
 
 
