@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from deltafast.spark.building import DeltaTableBuilder, IdentityGenerator
     from deltafast.spark.merging import DeltaMergeBuilder
     from deltafast.spark.optimizing import DeltaOptimizeBuilder
-    from deltafast.spark.queries import register_view
+    from deltafast.spark.queries import files, register_view
     from deltafast.spark.statements import sql
-    from deltafast.spark.tables import DeltaTable, files
+    from deltafast.spark.tables import DeltaTable
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -51,7 +51,7 @@ _LATER: Final = {
     "DeltaTable": "tables",
     "DeltaTableBuilder": "building",
     "IdentityGenerator": "building",
-    "files": "tables",
+    "files": "queries",
     "register_view": "queries",
     "sql": "statements",
 }

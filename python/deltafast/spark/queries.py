@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.catalog import SparkTables
 
-__all__ = ["frame_of", "refresh_views", "register_view"]
+__all__ = ["files", "frame_of", "refresh_views", "register_view"]
 
 #: What may follow a table without an alias.
 _NO_ALIAS: Final = frozenset(
@@ -113,6 +113,27 @@ def refresh_views(session: Session, names: frozenset[str] | None = None) -> None
         newest = handle(session, place_of(session, view.path)).version()
         if newest != view.version:
             _show(session, name, view._replace(version=newest))
+
+
+@translated()
+def files(spark: Any, path: str, filters: Any = None) -> Any:
+    """The files of a table's newest version as a data frame, one row each, with partition values and statistics.
+
+    Args:
+        spark: The session, classic or Connect.
+        path: The table's path or URL.
+        filters: Leave out files that cannot hold a matching row: Spark SQL text or tuples.
+
+    Returns:
+        The columns of `DeltaTable.get_add_actions`, partition values and statistics as columns of their own.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        InvalidArgumentError: The filter is wrong.
+    """
+    session = Session(spark)
+    table = handle(session, place_of(session, path))
+    return session.frame(table.get_add_actions(flatten=True, predicate=filters))
 
 
 def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.storage import Place
 
-__all__ = ["DeltaTable", "files"]
+__all__ = ["DeltaTable"]
 
 #: How records of statements call the table.
 _TABLE = tree.TableName("table", by_path=False, pos=0)
@@ -435,24 +435,3 @@ class DeltaTable:
 
     def _restored(self, at: tree.TimeTravel) -> Any:
         return answered(self._session, run_restore(tree.Restore(_TABLE, at), self._tables()))
-
-
-@translated()
-def files(spark: Any, path: str, filters: Any = None) -> Any:
-    """The files of a table's newest version as a data frame, one row each, with partition values and statistics.
-
-    Args:
-        spark: The session, classic or Connect.
-        path: The table's path or URL.
-        filters: Leave out files that cannot hold a matching row: Spark SQL text or tuples.
-
-    Returns:
-        The columns of `DeltaTable.get_add_actions`, partition values and statistics as columns of their own.
-
-    Raises:
-        TableNotFoundError: There is no table.
-        InvalidArgumentError: The filter is wrong.
-    """
-    session = Session(spark)
-    table = handle(session, place_of(session, path))
-    return session.frame(table.get_add_actions(flatten=True, predicate=filters))
