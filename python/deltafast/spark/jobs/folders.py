@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import TYPE_CHECKING, Any, Self
 
 from deltafast import _core
-from deltafast.exceptions import CommitUnknownError
+from deltafast.exceptions import CommitUnknownError, DeltaError
 from deltafast.spark.fitting import physical
 from deltafast.spark.folder import remove, write_folder
 from deltafast.spark.jobs.rows import refuse
@@ -73,5 +74,7 @@ class Folders:
             return
         for folder in (self.rows, self.changes):
             if folder is not None:
-                _core.abandon_folders(self._rows.version.snapshot, [folder])
+                # What cannot be deleted is what vacuum is for; the caller is to hear of the first error.
+                with contextlib.suppress(DeltaError):
+                    _core.abandon_folders(self._rows.version.snapshot, [folder])
                 remove(self._rows.place, folder)
