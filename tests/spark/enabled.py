@@ -176,6 +176,15 @@ def by_deltas_names(spark, root: pathlib.Path) -> None:
     ]
     Table.create(spark).tableName("built").addColumn("x", "INT").addColumn("y", "INT").partitionedBy("x").execute()
     assert Table.forName(spark, "built").detail().collect()[0].partitionColumns == ["x"]
+    for name in ("made", "built"):
+        spark.sql(f"DROP TABLE {name}")
+        assert not (root / "warehouse" / name).exists()
+    spark.sql("CREATE TABLE made (c INT) USING delta")
+    assert spark.table("made").columns == ["c"]
+    # What was given a place stays there.
+    spark.sql(f"CREATE TABLE placed (c INT) USING delta LOCATION '{root}/placed'")
+    spark.sql("DROP TABLE placed")
+    assert DeltaTable(str(root / "placed")).version() == 0
     spark.range(3).writeTo("written").using("delta").create()
     assert ids(spark.table("written")) == [0, 1, 2]
     assert DeltaTable(str(root / "warehouse" / "written")).version() == 0

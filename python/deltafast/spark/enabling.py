@@ -15,6 +15,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.arguments import path_in
+from deltafast.spark.enabled_writer import location_of
 from deltafast.spark.provider import Provider, known_to_delta
 from deltafast.spark.session import Session
 
@@ -37,6 +39,11 @@ _OF_THE_CATALOG: Final = re.compile(
           LOCATION \s+ '[^']*' \s* ;? \s* $ )""",
     re.IGNORECASE | re.VERBOSE,
 )
+
+_CREATES: Final = re.compile(
+    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w.]|`[^`]+`)+)", re.IGNORECASE
+)
+_SAYS_WHERE: Final = re.compile(r"\bLOCATION\s+['\"]", re.IGNORECASE)
 
 
 class _Enabled:
@@ -83,13 +90,34 @@ class _Enabled:
             ours = getattr(importlib.import_module("deltafast.spark"), "sql", None)
             if ours is None or args is not None or kwargs or _OF_THE_CATALOG.match(str(sqlQuery)):
                 return before(spark, sqlQuery, args, **kwargs)
+            made = _CREATES.match(str(sqlQuery))
+            name = None if made is None or _SAYS_WHERE.search(str(sqlQuery)) else made[1]
+            is_new = name is not None and not spark.catalog.tableExists(name)
             self._inside.is_ours = True
             try:
-                return ours(spark, sqlQuery)
+                answer = ours(spark, sqlQuery)
             finally:
                 self._inside.is_ours = False
+            self._manage(spark, name if is_new else None)
+            return answer
 
         return sql
+
+    def execute(self, before: Any) -> Any:
+        """In place of a table builder's `execute`: a table without a place of its own is the catalog's."""
+
+        def execute(builder: Any) -> Any:
+            spark, name = builder._session.spark, builder._name if builder._location is None else None
+            is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
+            answer = before(builder)
+            self._manage(spark, name if is_new else None)
+            return answer
+
+        return execute
+
+    def _manage(self, spark: Any, name: str | None) -> None:
+        if name is not None and location_of(spark, name) is not None:
+            self.provider.manage(spark, name)
 
     def table(self, before: Any) -> Any:
         """In place of what reads a table of the catalog: at its newest version."""
@@ -163,12 +191,14 @@ def enable(spark: Any) -> None:
     from pyspark.sql import DataFrameReader, SparkSession
 
     from deltafast.spark import enabled_streams, enabled_writer
+    from deltafast.spark.building import DeltaTableBuilder
     from deltafast.spark.streaming import register
 
     register(spark)
     enabled.put(SparkSession, "sql", enabled.statement)
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
+    enabled.put(DeltaTableBuilder, "execute", enabled.execute)
     enabled_writer.put(enabled.put)
     enabled_streams.put(enabled.put)
     enabled.put_modules()

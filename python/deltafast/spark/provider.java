@@ -1,16 +1,22 @@
 package deltafast;
 
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.Map;
 
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -131,7 +137,7 @@ public class DeltafastProvider implements DataSourceRegister, RelationProvider, 
 
   /** Forgets relations of tables that the session's catalog holds, so that the next query sees their newest version. */
   public void forget(Object catalog) throws Exception {
-    Field[] fields = org.apache.spark.sql.catalyst.catalog.SessionCatalog.class.getDeclaredFields();
+    Field[] fields = SessionCatalog.class.getDeclaredFields();
     for (int i = 0; i < fields.length; i++) {
       if (fields[i].getName().equals("tableRelationCache")) {
         fields[i].setAccessible(true);
@@ -153,6 +159,26 @@ public class DeltafastProvider implements DataSourceRegister, RelationProvider, 
 
   static void insert(SQLContext context, Map options, Dataset rows, boolean overwrite) {
     ask(new Object[] {"write", context.sparkSession(), options, overwrite ? "Overwrite" : "Append", rows});
+  }
+
+  /** Makes a table that lies where the catalog would put it the catalog's own, which goes when its name is dropped. */
+  public void manage(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
+    SessionCatalog catalog = session.sessionState().catalog();
+    TableIdentifier identifier = session.sessionState().sqlParser().parseTableIdentifier(name);
+    CatalogTable table = catalog.getTableMetadata(identifier);
+    if (!new Path(catalog.defaultTablePath(identifier)).equals(new Path(table.location()))) {
+      return;
+    }
+    Object[] values = new Object[table.productArity()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = table.productElementName(i).equals("tableType") ? CatalogTableType.MANAGED() : table.productElement(i);
+    }
+    Method[] methods = CatalogTable.class.getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      if (methods[i].getName().equals("copy") && methods[i].getParameterTypes().length == values.length) {
+        catalog.alterTable((CatalogTable) methods[i].invoke(table, values));
+      }
+    }
   }
 
   /** A scan of files, which Spark refuses to insert into: see `DeltafastFileIndex.rootPaths`. */

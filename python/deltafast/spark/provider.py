@@ -118,6 +118,10 @@ class Provider:
         """Let the next query see the newest versions of tables of the catalog."""
         self._java.forget(spark._jsparkSession.sessionState().catalog())
 
+    def manage(self, spark: Any, name: str) -> None:
+        """Let the files of a table that lies where the catalog would put it go when its name is dropped."""
+        self._java.manage(spark._jsparkSession, name)
+
     def end(self) -> None:
         """Answer no more."""
         self._java.setPython(None)
