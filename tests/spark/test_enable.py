@@ -12,7 +12,7 @@ import pytest
 import deltafast.spark
 from deltafast.exceptions import InvalidArgumentError
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_programs_for_delta_spark_run_unchanged(tmp_path):
@@ -22,7 +22,7 @@ def test_programs_for_delta_spark_run_unchanged(tmp_path):
         [sys.executable, str(program), str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=570,
         check=False,
         env=environment,
     )

@@ -375,6 +375,7 @@ def test_sinks_write_each_batch_once(reference, spark, tmp_path):
         deltafast.spark.sink(tmp_path / "x")(spark.range(1), 0)
 
 
+@pytest.mark.timeout(600)
 def test_a_query_that_is_killed_between_rows_and_commit_loses_and_doubles_none(reference, tmp_path):
     program = pathlib.Path(__file__).with_name("killed_stream.py")
     source = tmp_path / "source"
@@ -390,7 +391,7 @@ def test_a_query_that_is_killed_between_rows_and_commit_loses_and_doubles_none(r
             [str(program.parent / "killing"), str(pathlib.Path(deltafast.__file__).parents[1])]
         )
         command = [sys.executable, str(program), way, str(tmp_path)]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=270, check=False, env=environment)
         assert (ran.returncode == 0) != deadly, ran.stderr[-3000:]
         return ran.returncode
 
