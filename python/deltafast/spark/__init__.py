@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from deltafast.spark.enabling import disable, enable
 from deltafast.spark.reader import read
-from deltafast.spark.streaming import register, sink, stream
 from deltafast.spark.writer import write
 
 if TYPE_CHECKING:
     from deltafast.spark.building import DeltaTableBuilder, IdentityGenerator
+    from deltafast.spark.enabling import disable, enable
     from deltafast.spark.merging import DeltaMergeBuilder
     from deltafast.spark.optimizing import DeltaOptimizeBuilder
     from deltafast.spark.queries import files, register_view
     from deltafast.spark.statements import sql
+    from deltafast.spark.streaming import register, sink, stream
     from deltafast.spark.tables import DeltaTable
 
 __all__ = [
@@ -44,21 +44,26 @@ __all__ = [
     "write",
 ]
 
-#: Where names are that need PySpark, which is imported when the first of them is asked for.
+#: Where names are that need more than they give at once: PySpark, PyArrow.
 _LATER: Final = {
     "DeltaMergeBuilder": "merging",
     "DeltaOptimizeBuilder": "optimizing",
     "DeltaTable": "tables",
     "DeltaTableBuilder": "building",
     "IdentityGenerator": "building",
+    "disable": "enabling",
+    "enable": "enabling",
     "files": "queries",
+    "register": "streaming",
     "register_view": "queries",
+    "sink": "streaming",
     "sql": "statements",
+    "stream": "streaming",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs PySpark."""
+    """Import a module when its first name is asked for."""
     from importlib import import_module
 
     if name not in _LATER:

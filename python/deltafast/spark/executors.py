@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import field_of, plain_type, spark_schema
 from deltafast.spark.session import quiet
-from deltafast.spark.stream_plan import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +31,8 @@ def scan(
 ) -> Any:
     """A frame of the table's columns and the metadata columns that are asked for; of the files of `only` alone."""
     import pyarrow as pa
+
+    from deltafast.spark.stream_plan import cut
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]
     fields += [field_of(name, "long") for name in metadata_columns]
