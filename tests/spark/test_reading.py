@@ -107,7 +107,23 @@ def test_all_ways_read_what_the_reference_reads(reference, spark, tables, name, 
     expected = reference._load(tables[name])
     assert frame.columns == expected.columns
     assert [field.dataType for field in frame.schema] == [field.dataType for field in expected.schema]
+    if way == "index" and name not in ("name", "id"):
+        assert frame.schema == expected.schema, "nulls and comments, too"
     assert rows(frame) == rows(expected)
+
+
+def test_columns_are_null_where_the_table_says_so(reference, spark, tmp_path):
+    folder = tmp_path / "t"
+    spark.sql(
+        f"create table delta.`{folder}` (id bigint not null comment 'the key', n int, s struct<x: int not null, y: string>, "
+        "a array<int>, p string not null) using delta partitioned by (p)"
+    )
+    spark.sql(f"insert into delta.`{folder}` values (1, null, named_struct('x', 1, 'y', null), array(null), 'a')")
+    frame = deltafast.spark.read(spark, str(folder))
+    assert frame.schema == reference._load(folder).schema
+    assert not frame.schema["id"].nullable
+    assert rows(frame) == rows(reference._load(folder))
+    assert frame.where("id is null or p is null").count() == 0
 
 
 def test_filters_mean_the_same_on_every_way(reference, spark, tables, way):

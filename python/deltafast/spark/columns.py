@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from deltafast.expr.tree import Node
 
@@ -60,15 +60,27 @@ class Columns:
             if field["type"] != "void"
         ]
 
-    def _physical_type(self, of: Any) -> Any:
+    def declared(self, fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Physical fields, which may be null only where the table says so."""
+        known = {self.name(field): field for field in self.fields}
+        return [self._declared(known[field["name"]]) if field["name"] in known else field for field in fields]
+
+    def _declared(self, field: dict[str, Any]) -> dict[str, Any]:
+        of = self._physical_type(field["type"], self._declared)
+        return field_of(self.name(field), of) | {"nullable": field.get("nullable", True)}
+
+    def _physical_type(self, of: Any, declared: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> Any:
+        """A type as files have it; with `declared` for its fields nulls are as the table says."""
         match of:
             case {"type": "struct"}:
-                return {"type": "struct", "fields": self.physical(of["fields"])}
+                fields = [field for field in of["fields"] if field["type"] != "void"]
+                return {"type": "struct", "fields": [*map(declared, fields)] if declared else self.physical(fields)}
             case {"type": "array"}:
-                return of | {"elementType": self._physical_type(of["elementType"]), "containsNull": True}
+                element = {"elementType": self._physical_type(of["elementType"], declared)}
+                return of | element | ({} if declared else {"containsNull": True})
             case {"type": "map"}:
-                parts = {key: self._physical_type(of[key]) for key in ("keyType", "valueType")}
-                return of | parts | {"valueContainsNull": True}
+                parts = {key: self._physical_type(of[key], declared) for key in ("keyType", "valueType")}
+                return of | parts | ({} if declared else {"valueContainsNull": True})
             case _:
                 return of
 

@@ -92,7 +92,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     java = spark._jsparkSession
 
     def schema(fields: list[dict[str, Any]]) -> Any:
-        return java.parseDataType(spark_schema(fields).json())
+        return java.parseDataType(spark_schema(version.columns.declared(fields)).json())
 
     try:
         kind = _compiled(session)

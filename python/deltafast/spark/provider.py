@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
 from deltafast.spark.reader import read
-from deltafast.spark.session import Session
-from deltafast.spark.stream_options import moment_in
 from deltafast.spark.writer import write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from deltafast.spark.session import Session
 
 __all__ = ["Provider", "known_options", "known_to_delta"]
 
@@ -159,9 +159,6 @@ def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
         path, given["versionAsOf"] = at[1], at[2]
     if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
         given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
-    for key in ("timestampAsOf", "startingTimestamp", "endingTimestamp"):
-        if key in given:
-            given[key] = moment_in(str(given[key]), Session(spark).zone)
     return read(spark, path, options=given)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark import executors, file_index, paths
 from deltafast.spark.columns import field_of, quoted
-from deltafast.spark.session import Session
+from deltafast.spark.session import Session, moment_in
 from deltafast.spark.snapshot import Version
 from deltafast.spark.storage import place_of
 from deltafast.table import DeltaTable
@@ -57,7 +57,8 @@ def read(
         spark: The session, classic or Connect.
         path: A path, a URL (`s3a://`, `abfss://`, `gs://`), or a handle, which is read at its version.
         version: The version to read; the newest if None.
-        timestamp: Read the version that was current at this moment: a datetime, or ISO 8601 text.
+        timestamp: Read the version that was current at this moment: a datetime, or ISO 8601 text, in the session's zone
+            where it has none.
         options: delta-spark's options by name: `versionAsOf`, `timestampAsOf`; `readChangeFeed` with
             `startingVersion`, `endingVersion`, `startingTimestamp`, `endingTimestamp` for the change data
             feed.
@@ -89,6 +90,8 @@ def read(
     given = _given(options)
     version = _one("version", version, given.pop("version", None))
     timestamp = _one("timestamp", timestamp, given.pop("timestamp", None))
+    if isinstance(timestamp, str):
+        timestamp = moment_in(timestamp, session.zone)
     feed = str(given.pop("change_feed", "false")).lower() == "true"
     if given and not feed:
         message = f"{', '.join(given)} belong to the change data feed: give readChangeFeed too"
@@ -210,8 +213,10 @@ def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: An
     bounds = {
         "starting_version": None if starts[0] is None else int(starts[0]),
         "ending_version": None if ends[0] is None else int(ends[0]),
-        "starting_timestamp_ms": None if starts[1] is None else instant(starts[1]),
-        "ending_timestamp_ms": None if ends[1] is None else instant(ends[1]),
+        "starting_timestamp_ms": None
+        if starts[1] is None
+        else instant(moment_in(str(starts[1]), version.session.zone)),
+        "ending_timestamp_ms": None if ends[1] is None else instant(moment_in(str(ends[1]), version.session.zone)),
     }
     found = version.snapshot.cdf_range(**bounds)
     return executors.changes(version, *(found or (0, -1)))

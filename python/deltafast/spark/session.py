@@ -10,17 +10,19 @@ import re
 import tempfile
 import warnings
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr.literals import time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     import pyarrow as pa
 
-__all__ = ["Session", "quiet", "spill"]
+__all__ = ["Session", "moment_in", "quiet", "spill", "spilled"]
 
 _OLDEST = (4, 0)
 
@@ -107,6 +109,20 @@ class Session:
         """A small table as a data frame; without its schema timestamps without a zone would be taken for instants."""
         with quiet():
             return self.spark.createDataFrame(table, schema=schema)
+
+
+def moment_in(text: str, zone: str) -> str:
+    """A date and time, in the session's zone where it has none.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        message = f"not a date and time: {text!r:.60}"
+        raise InvalidArgumentError(message) from None
+    return (found if found.tzinfo else found.replace(tzinfo=time_zone(zone))).isoformat()
 
 
 @contextmanager

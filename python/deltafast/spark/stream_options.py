@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-from zoneinfo import ZoneInfo
 
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Room", "StreamOptions", "is_true", "moment_in", "stream_options"]
+__all__ = ["Room", "StreamOptions", "is_true", "stream_options"]
 
 #: Files of a batch where nothing is said of files or bytes.
 _MAX_FILES = 1000
@@ -172,16 +170,6 @@ def stream_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> S
         exclude=exclude,
         fails_on_loss=is_true(given.get("failondataloss", True)),
     )
-
-
-def moment_in(text: str, zone: str) -> str:
-    """A moment without a zone is in the session's."""
-    try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        message = f"not a date and time: {text!r:.60}"
-        raise InvalidArgumentError(message) from None
-    return (found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone))).isoformat()
 
 
 def is_true(value: Any) -> bool:

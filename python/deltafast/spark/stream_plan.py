@@ -15,7 +15,8 @@ from deltafast.convert import instant
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError, VersionNotFoundError
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import plain_type
-from deltafast.spark.stream_options import Room, moment_in
+from deltafast.spark.session import moment_in
+from deltafast.spark.stream_options import Room
 from deltafast.spark.stream_schema import chosen, fields_of, fits
 from deltafast.stream import _File, _Place, _Stream
 
