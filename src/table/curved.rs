@@ -69,7 +69,8 @@ impl Curved {
     fn push(&mut self, snapshot: &Snapshot, name: &str, path: Vec<usize>, data_type: &DataType) -> Result<()> {
         let Some(top) = path.first().and_then(|n| snapshot.schema().fields.get(*n)) else { return Ok(()) };
         if snapshot.metadata().partition_columns.contains(&top.name) {
-            return Err(Error::invalid("a partition column has one value in each file: rows cannot be ordered by it").at_column(name));
+            // In delta-spark's words, as programs look for them.
+            return Err(Error::invalid(format!("{name} is a partition column. Z-Ordering can only be performed on data columns")).at_column(name));
         }
         if !data_type.is_primitive() || matches!(data_type, DataType::Void) {
             return Err(Error::invalid(format!("values of type {data_type} have no order")).at_column(name));

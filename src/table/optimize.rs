@@ -235,7 +235,16 @@ fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> R
     let Some(demand) = predicate else { return all(snapshot, cancel) };
     let bound = demand.bound()?;
     if prune::partition_only(&bound, &snapshot.metadata().partition_columns).1.is_some() {
-        return Err(Error::invalid(format!("files are optimized by whole partitions: `{}` must compare partition columns only", demand.sql)));
+        let partition = &snapshot.metadata().partition_columns;
+        let other = bound.column_names().into_iter().find(|name| !partition.iter().any(|column| column.eq_ignore_ascii_case(name)));
+        // In delta-spark's words, as programs look for them.
+        return Err(Error::invalid(other.map_or_else(
+            || format!("files are optimized by whole partitions, which `{}` does not choose", demand.sql),
+            |name| {
+                let known = partition.join(", ");
+                format!("Predicate references non-partition column '{name}'. Only the partition columns may be referenced: [{known}]")
+            },
+        )));
     }
     let lens = Lens::new(snapshot, vec![bound]);
     live(snapshot, cancel, |batch| lens.matching(batch))

@@ -87,6 +87,9 @@ def place_of_name(session: Session, name: str) -> str | None:
     from pyspark.errors import AnalysisException, ParseException
 
     try:
+        # Asked first, since PySpark logs what fails.
+        if not session.spark.catalog.tableExists(name):
+            return None
         rows = session.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except (AnalysisException, ParseException):
         return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark.enabled_writer import Note, keep, location_of, note_of
+from deltafast.spark.catalog import place_of_name
+from deltafast.spark.enabled_writer import Note, keep, note_of
 from deltafast.spark.provider import known_options
+from deltafast.spark.session import Session
 from deltafast.spark.streaming import sink
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def _reader_format(before: Any) -> Any:
 
 def _reader_table(before: Any) -> Any:
     def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
-        there = location_of(reader._spark, tableName)
+        there = place_of_name(Session(reader._spark), tableName)
         return before(reader, tableName) if there is None else reader.format("delta").load(there)
 
     return table
@@ -98,7 +100,7 @@ def _to_table(before: Any) -> Any:
     ) -> Any:
         _tell(writer, format, outputMode, partitionBy, queryName, options)
         note, spark = note_of(writer), writer._spark
-        there = location_of(spark, tableName)
+        there = place_of_name(Session(spark), tableName)
         if there is None and not (note.format is not None and note.is_delta(spark)):
             if note.partition:
                 writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
@@ -106,7 +108,7 @@ def _to_table(before: Any) -> Any:
         if there is None:
             empty = spark.createDataFrame([], writer._df.schema).write.format("delta")
             empty.partitionBy(*note.partition).saveAsTable(tableName)
-            there = location_of(spark, tableName)
+            there = place_of_name(Session(spark), tableName)
         return _into(writer, note, str(there)).start()
 
     return to_table

@@ -11,12 +11,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark.catalog import place_of_name
 from deltafast.spark.provider import read_frame, write_frame
+from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Note", "location_of", "note_of", "put"]
+__all__ = ["Note", "note_of", "put"]
 
 _KEY = "_deltafast_note"
 
@@ -52,16 +54,6 @@ def note_of(writer: Any) -> Note:
     if not hasattr(writer, _KEY):
         setattr(writer, _KEY, Note())
     return getattr(writer, _KEY)
-
-
-def location_of(spark: Any, name: str) -> str | None:
-    """Where the Delta table is that the catalog has under a name; None where it has none."""
-    # Asked first, since PySpark logs what fails.
-    if not spark.catalog.tableExists(name):
-        return None
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
-    return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
 
 
 def text_of(value: Any) -> str:
@@ -147,7 +139,7 @@ def _save_as_table(before: Any) -> Any:
             writer.format(format)
         note, spark = note_of(writer), writer._spark
         if note.is_delta(spark):
-            there = location_of(spark, name)
+            there = place_of_name(Session(spark), name)
             if there is not None and note.mode in ("append", "overwrite"):
                 write_frame(writer._df, note.mode, note.given(there))
                 return
@@ -162,7 +154,7 @@ def _save_as_table(before: Any) -> Any:
 def _insert_into(before: Any) -> Any:
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
-        there = location_of(spark, tableName)
+        there = place_of_name(Session(spark), tableName)
         if there is None:
             before(writer, tableName, overwrite)
             return

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark.arguments import path_in
-from deltafast.spark.enabled_writer import location_of
+from deltafast.spark.catalog import place_of_name
 from deltafast.spark.provider import Provider, known_to_delta
 from deltafast.spark.session import Session
 
@@ -116,7 +116,7 @@ class _Enabled:
         return execute
 
     def _manage(self, spark: Any, name: str | None) -> None:
-        if name is not None and location_of(spark, name) is not None:
+        if name is not None and place_of_name(Session(spark), name) is not None:
             self.provider.manage(spark, name)
 
     def table(self, before: Any) -> Any:
