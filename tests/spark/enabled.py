@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 import threading
 import warnings
@@ -10,6 +11,7 @@ import warnings
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 import deltafast.spark
 from deltafast import DeltaTable
@@ -190,6 +192,40 @@ def by_deltas_names(spark, root: pathlib.Path) -> None:
     assert DeltaTable(str(root / "warehouse" / "written")).version() == 0
 
 
+def what_programs_look_for(spark) -> None:
+    """Schemas with nulls and comments, words of errors, and a log without lines for names that are not there."""
+    from delta.tables import DeltaTable as Table
+
+    builder = Table.createOrReplace(spark).tableName("sensors").comment("readings").property("owner", "me")
+    builder = builder.addColumn("day", "INT", nullable=False, comment="since 1970").addColumn("level", "BIGINT")
+    table = builder.addColumn("next", "INT", generatedAlwaysAs="day + 1").partitionedBy("day").execute()
+    expected = StructType(
+        [
+            StructField("day", IntegerType(), nullable=False, metadata={"comment": "since 1970"}),
+            StructField("level", LongType()),
+            StructField("next", IntegerType()),
+        ]
+    )
+    assert table.toDF().schema == spark.read.table("sensors").schema == expected
+    for day in (1, 2, 2):
+        spark.sql(f"INSERT INTO sensors (day, level) VALUES ({day}, {day * 10})")
+    assert sorted(map(tuple, table.toDF().collect())) == [(1, 10, 2), (2, 20, 3), (2, 20, 3)]
+    words = "Predicate references non-partition column 'level'. Only the partition columns may be referenced: [day]"
+    with pytest.raises(AnalysisException, match=re.escape(words)):
+        table.optimize().where("level = 10").executeCompaction()
+    with pytest.raises(
+        AnalysisException, match=r"day is a partition column\. Z-Ordering can only be performed on data columns"
+    ):
+        table.optimize().executeZOrderBy("day")
+    assert table.optimize().where("day = 2").executeCompaction().first().metrics.numFilesRemoved == 2
+    with pytest.raises(AnalysisException, match="already exists") as found:
+        Table.create(spark).tableName("sensors").addColumn("day", "INT").execute()
+    assert "sensors" in str(found.value)
+    with pytest.raises(AnalysisException, match=r"cannot be found|did not exist"):
+        Table.replace(spark).tableName("nobody").addColumn("day", "INT").execute()
+    spark.sql("DROP TABLE sensors")
+
+
 def streams(spark, root: pathlib.Path) -> None:
     """Streams of the format."""
     path, out = str(root / "t"), str(root / "out")
@@ -233,6 +269,7 @@ def main(root: pathlib.Path) -> None:
     by_sql(spark, root)
     by_name(spark, root)
     by_deltas_names(spark, root)
+    what_programs_look_for(spark)
     streams(spark, root)
     taken_back(spark, root)
 
