@@ -96,7 +96,7 @@ def test_chosen_partitions_alone_are_packed(tmp_path):
     figures = table.optimize.compact(partition_filters=[("p", "=", "1")])
     assert (figures["numFilesRemoved"], figures["totalConsideredFiles"], len(table.file_uris())) == (5, 5, 6)
     assert table.history(1)[0]["operationParameters"]["predicate"] != "[]"
-    with pytest.raises(InvalidArgumentError, match="partition columns only"):
+    with pytest.raises(InvalidArgumentError, match="non-partition column 'id'"):
         table.optimize.compact(partition_filters=[("id", ">", 3)])
 
 

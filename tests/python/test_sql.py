@@ -827,7 +827,7 @@ class TestUpkeep:
     def test_reorg(self, table):
         (row,) = sql("REORG TABLE t APPLY (PURGE)", t=table).to_pylist()
         assert row["metrics"]["numFilesRemoved"] == 0
-        with pytest.raises(InvalidArgumentError, match="partition columns only"):
+        with pytest.raises(InvalidArgumentError, match="non-partition column 'id'"):
             sql("REORG TABLE t WHERE id = 1 APPLY (PURGE)", t=table)
         with pytest.raises(UnsupportedExpressionError, match="UPGRADE UNIFORM"):
             sql("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", t=table)
