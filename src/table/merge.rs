@@ -38,7 +38,7 @@ use super::spool::{Limits, Spool};
 use super::target::{Encoding, Rows, Target, change_file, changed};
 use super::vectors::{self, Marked};
 use super::write::{SchemaMode, WriteOptions, settled};
-use super::{auto_compact, check_changeable, check_writable, now_ms};
+use super::{auto_compact, check_changeable, check_writable};
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::adds::{all, live};
 use crate::commit::{Operation, Transaction};
@@ -801,15 +801,7 @@ impl Joining {
             let (files, updates): (Vec<String>, Vec<Vec<Entry>>) = copied.map(|(add, updates)| (add.path.clone(), updates)).unzip();
             scanning.files = Some(files);
             scanning.chosen = Some(Chosen::Without(Arc::clone(&deleted)));
-            let now = now_ms();
-            let marked = Marked {
-                removed: touched.iter().filter(|add| add.deletion_vector.is_some()).count() as u64,
-                ended: touched.len() as u64,
-                ended_bytes: touched.iter().map(|add| add.size).sum(),
-                actions: touched.iter().map(|add| Action::Remove(add.to_remove(now, true))).collect(),
-                ..Marked::default()
-            };
-            (marked, updates)
+            (Marked::ended(&touched), updates)
         };
         let edited = editor(updates, request.hidden.clone(), unread);
         actions.extend(std::mem::take(&mut marked.actions));

@@ -19,7 +19,6 @@ use super::job::{JobOutlook, Marks, left, rows_left};
 use super::join::{KeyColumn, Known};
 use super::matched::Matched;
 use super::merge::{Clauses, Ending, Figures, Merge, MergePlan, looked_at};
-use super::now_ms;
 use super::target::change_file;
 use super::vectors::{self, Marked};
 use crate::command::{self, Done};
@@ -197,15 +196,7 @@ impl MergeJob {
                 let gone = gone.get(&add.path).map_or(0, Positions::len);
                 stay += rows_left(&snapshot, add)?.saturating_sub(gone);
             }
-            let now = now_ms();
-            let marked = Marked {
-                removed: touched.iter().filter(|add| add.deletion_vector.is_some()).count() as u64,
-                ended: touched.len() as u64,
-                ended_bytes: touched.iter().map(|add| add.size).sum(),
-                actions: touched.iter().map(|add| Action::Remove(add.to_remove(now, true))).collect(),
-                ..Marked::default()
-            };
-            (marked, stay)
+            (Marked::ended(&touched), stay)
         };
         figures.inserted = written.rows.saturating_sub(copied + figures.updated + figures.updated_by_source);
         let mut actions = std::mem::take(&mut marked.actions);

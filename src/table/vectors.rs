@@ -40,6 +40,20 @@ pub(super) struct Marked {
     pub ended_bytes: i64,
 }
 
+impl Marked {
+    /// Files that end as a whole, with their vectors: their rows are elsewhere from now on, or nowhere.
+    pub(super) fn ended(files: &[Add]) -> Self {
+        let now = now_ms();
+        Self {
+            removed: files.iter().filter(|add| add.deletion_vector.is_some()).count() as u64,
+            ended: files.len() as u64,
+            ended_bytes: files.iter().map(|add| add.size).sum(),
+            actions: files.iter().map(|add| Action::Remove(add.to_remove(now, true))).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Deletes rows of files, by their paths.
 pub(super) fn mark(snapshot: &Snapshot, files: Vec<Add>, rows: &HashMap<String, Positions>, orphans: &mut Orphans, cancel: &Cancel) -> Result<Marked> {
     let known: Vec<Descriptor> = files.iter().filter_map(|add| add.deletion_vector.clone()).collect();

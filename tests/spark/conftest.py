@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    import pathlib
+
     from oracle.reference import Reference
 
 pytest.register_assert_rewrite("spark.helpers")
@@ -30,3 +33,12 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr("deltafast.spark.snapshot.MANY", 0)
         return "index"
     return request.param
+
+
+@pytest.fixture
+def pair(start: pathlib.Path, tmp_path: pathlib.Path) -> tuple[str, str]:
+    """Give two copies of a module's table `start`: for delta-spark, and for deltafast."""
+    folders = tmp_path / "theirs", tmp_path / "ours"
+    for folder in folders:
+        shutil.copytree(start, folder)
+    return str(folders[0]), str(folders[1])

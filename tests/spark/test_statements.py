@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
@@ -34,15 +33,6 @@ def start(spark, tmp_path_factory):
             f"insert into delta.`{folder}` select id, concat('p', id % 2), cast(id as int) from range({first}, {first} + 20, 1, 1)"
         )
     return folder
-
-
-@pytest.fixture
-def pair(start, tmp_path) -> tuple[str, str]:
-    """Two copies: for delta-spark, and for deltafast."""
-    folders = tmp_path / "theirs", tmp_path / "ours"
-    for folder in folders:
-        shutil.copytree(start, folder)
-    return str(folders[0]), str(folders[1])
 
 
 CHANGES = [

@@ -48,15 +48,6 @@ def start(reference, spark, tmp_path_factory) -> pathlib.Path:
     return folder
 
 
-@pytest.fixture
-def pair(start, tmp_path) -> tuple[str, str]:
-    """Two copies: for delta-spark, and for deltafast."""
-    folders = tmp_path / "theirs", tmp_path / "ours"
-    for folder in folders:
-        shutil.copytree(start, folder)
-    return str(folders[0]), str(folders[1])
-
-
 def metrics(entry: Any) -> dict[str, Any]:
     """What an operation counted."""
     found = dict(entry["operationMetrics"])

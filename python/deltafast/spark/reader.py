@@ -8,7 +8,7 @@ from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark import executors, file_index, paths
 from deltafast.spark.columns import field_of, quoted
 from deltafast.spark.session import Session, moment_in
-from deltafast.spark.snapshot import Version
+from deltafast.spark.snapshot import Version, feed_range
 from deltafast.spark.storage import place_of
 from deltafast.table import DeltaTable
 
@@ -199,27 +199,12 @@ def row_tracking(name: str, column: str | None, constant: str) -> Any:
 
 def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: Any) -> Any:
     """The change data feed."""
-    from deltafast.convert import instant
-
     if number is not None or timestamp is not None:
         message = "a change data feed has startingVersion and endingVersion, not versionAsOf or timestampAsOf"
         raise InvalidArgumentError(message)
-    starts = [given.get("starting_version"), given.get("starting_timestamp")]
-    ends = [given.get("ending_version"), given.get("ending_timestamp")]
-    if starts.count(None) != 1 or None not in ends:
-        message = "give one of startingVersion and startingTimestamp, and at most one of the two ends"
-        raise InvalidArgumentError(message)
-    # The core settles the range and says at once what is wrong with it.
-    bounds = {
-        "starting_version": None if starts[0] is None else int(starts[0]),
-        "ending_version": None if ends[0] is None else int(ends[0]),
-        "starting_timestamp_ms": None
-        if starts[1] is None
-        else instant(moment_in(str(starts[1]), version.session.zone)),
-        "ending_timestamp_ms": None if ends[1] is None else instant(moment_in(str(ends[1]), version.session.zone)),
-    }
-    found = version.snapshot.cdf_range(**bounds)
-    return executors.changes(version, *(found or (0, -1)))
+    starts = (given.get("starting_version"), given.get("starting_timestamp"))
+    ends = (given.get("ending_version"), given.get("ending_timestamp"))
+    return executors.changes(version, *feed_range(version.snapshot, starts, ends, version.session.zone))
 
 
 def _given(options: Mapping[str, Any] | None) -> dict[str, Any]:

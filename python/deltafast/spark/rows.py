@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from deltafast.convert import instant, moment
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.convert import moment
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import field_of
+from deltafast.spark.snapshot import feed_range
 from deltafast.spark.stream_plan import Piece, cut
 
 if TYPE_CHECKING:
@@ -58,18 +58,9 @@ class Opened(NamedTuple):
 
     def changes(self, table: DeltaTable, given: Mapping[str, Any]) -> list[Piece]:
         """The changes of some versions, a version a task."""
-        starts = [given.get("startingversion"), given.get("startingtimestamp")]
-        ends = [given.get("endingversion"), given.get("endingtimestamp")]
-        if starts.count(None) != 1 or None not in ends:
-            message = "give one of startingVersion and startingTimestamp, and at most one of the two ends"
-            raise InvalidArgumentError(message)
-        found = table._snapshot.cdf_range(
-            starting_version=None if starts[0] is None else int(starts[0]),
-            ending_version=None if ends[0] is None else int(ends[0]),
-            starting_timestamp_ms=None if starts[1] is None else instant(starts[1]),
-            ending_timestamp_ms=None if ends[1] is None else instant(ends[1]),
-        )
-        first, last = found or (0, -1)
+        starts = (given.get("startingversion"), given.get("startingtimestamp"))
+        ends = (given.get("endingversion"), given.get("endingtimestamp"))
+        first, last = feed_range(table._snapshot, starts, ends, self.zone)
         return [Piece(version, None, snapshot=False) for version in range(first, last + 1)]
 
     def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:

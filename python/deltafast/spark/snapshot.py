@@ -6,20 +6,23 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from deltafast.convert import instant
 from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import Columns, field_of, mapping_mode
+from deltafast.spark.session import moment_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     import pyarrow as pa
 
+    from deltafast import _core
     from deltafast.spark.session import Session
     from deltafast.spark.storage import Place
     from deltafast.table import DeltaTable
 
-__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version"]
+__all__ = ["BASE_ROW_ID", "COMMIT_VERSION", "VECTOR", "Listing", "Version", "feed_range"]
 
 #: Columns that hold one value for all rows of a file, beside the partition columns.
 VECTOR = "__deltafast_vector"
@@ -235,6 +238,31 @@ class Version:
         except DeltaError:
             return None
         return self.columns.logical_paths(Bound.from_json(tree).expr)
+
+
+def feed_range(snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[Any, Any], zone: str) -> tuple[int, int]:
+    """The versions of a change data feed, the last included.
+
+    Args:
+        snapshot: The table.
+        starts: `startingVersion` and `startingTimestamp`, of which one is given.
+        ends: `endingVersion` and `endingTimestamp`, of which at most one is.
+        zone: The session's, for moments that have none.
+
+    Raises:
+        InvalidArgumentError: Others are given, or the range is impossible.
+    """
+    if starts.count(None) != 1 or None not in ends:
+        message = "give one of startingVersion and startingTimestamp, and at most one of the two ends"
+        raise InvalidArgumentError(message)
+    # The core settles the range and says at once what is wrong with it.
+    found = snapshot.cdf_range(
+        starting_version=None if starts[0] is None else int(starts[0]),
+        ending_version=None if ends[0] is None else int(ends[0]),
+        starting_timestamp_ms=None if starts[1] is None else instant(moment_in(str(starts[1]), zone)),
+        ending_timestamp_ms=None if ends[1] is None else instant(moment_in(str(ends[1]), zone)),
+    )
+    return found or (0, -1)
 
 
 _LENGTH = re.compile(r"(\d+):")

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.exceptions import InvalidArgumentError
 from deltafast.filesystem import DeltaStorageHandler
-from deltafast.table import DeltaTable
+from deltafast.spark.storage import is_done
 from deltafast.transaction import CommitProperties, Transaction
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def commit(
     app: tuple[str, int] | None = settings.pop("app_transaction")
     metadata = settings.pop("user_metadata")
     try:
-        if app is not None and _is_done(place, *app):
+        if app is not None and is_done(place, *app):
             return False
         properties = CommitProperties(
             custom_metadata=None if metadata is None else {"userMetadata": metadata},
@@ -124,14 +124,6 @@ def _rows(place: Place, schema: pa.Schema, paths: list[str]) -> Iterator[pa.Reco
         with files.open_input_stream(path) as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 yield cast("Any", batch).cast(schema)
-
-
-def _is_done(place: Place, app_id: str, version: int) -> bool:
-    try:
-        known = DeltaTable(place.uri, storage_options=place.options or None).transaction_version(app_id)
-    except TableNotFoundError:
-        return False
-    return known is not None and known >= version
 
 
 def query_id(place: Place) -> str:

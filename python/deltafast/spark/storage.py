@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from deltafast.exceptions import InvalidArgumentError
+from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HadoopSettings", "Place", "place_of"]
+__all__ = ["HadoopSettings", "Place", "is_done", "place_of"]
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss", "wasb", "wasbs")
@@ -49,6 +49,17 @@ class Place(NamedTuple):
     uri: str
     #: How the core opens it.
     options: dict[str, str]
+
+
+def is_done(place: Place, app_id: str, version: int) -> bool:
+    """Whether the table there has that version of an application, or a later one."""
+    from deltafast.table import DeltaTable
+
+    try:
+        known = DeltaTable(place.uri, storage_options=place.options or None).transaction_version(app_id)
+    except TableNotFoundError:
+        return False
+    return known is not None and known >= version
 
 
 def place_of(

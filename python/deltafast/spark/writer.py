@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
 from deltafast.convert import choices, names
-from deltafast.exceptions import CommitUnknownError, InvalidArgumentError, TableNotFoundError
+from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
 from deltafast.spark.columns import field_of, mapping_mode, plain_type
 from deltafast.spark.fitting import fitted
 from deltafast.spark.folder import remove, write_folder
 from deltafast.spark.session import Session
-from deltafast.spark.storage import place_of
+from deltafast.spark.storage import is_done, place_of
 from deltafast.table import DeltaTable, _core_options
 from deltafast.transaction import CommitProperties, Transaction
 
@@ -117,7 +117,7 @@ def write(
             raise InvalidArgumentError(message)
         replace_where = given["replacewhere"]
     transaction = _transaction(given)
-    if transaction is not None and _is_done(place, transaction):
+    if transaction is not None and is_done(place, transaction.app_id, transaction.version):
         return None
     commit = CommitProperties(
         custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
@@ -277,15 +277,6 @@ def _transaction(given: dict[str, Any]) -> Transaction | None:
         message = "txnAppId and txnVersion go together: give both"
         raise InvalidArgumentError(message)
     return Transaction(str(given["txnappid"]), int(given["txnversion"])) if "txnappid" in given else None
-
-
-def _is_done(place: Place, transaction: Transaction) -> bool:
-    """Whether the table has that version of the application, or a later one."""
-    try:
-        known = DeltaTable(place.uri, storage_options=place.options or None).transaction_version(transaction.app_id)
-    except TableNotFoundError:
-        return False
-    return known is not None and known >= transaction.version
 
 
 def _schema(frame: Any) -> dict[str, Any]:
