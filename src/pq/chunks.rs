@@ -15,7 +15,6 @@
 //! Pages are inflated here: the decoder's own way does not stop at the announced size with Gzip and Brotli, and takes new
 //! zeroed memory for every page with the others.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::ops::Range;
@@ -24,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
-use parquet::basic::{CompressionCodec, Encoding};
+use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
@@ -34,6 +33,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use rustc_hash::FxHashMap;
 
 use super::footer::{End, Footer};
+use super::inflate::Inflate;
 use super::thrift::{PageHead, PageKind, page_head};
 use crate::error::{Error, Result};
 use crate::exec::filled;
@@ -193,75 +193,6 @@ impl Read for ChunkRead {
 struct Held {
     bytes: AtomicU64,
     stored: u64,
-}
-
-/// Codecs that are inflated here.
-#[derive(Debug, Clone, Copy)]
-enum Inflate {
-    Snappy,
-    Zstd,
-    Gzip,
-    Brotli,
-}
-
-thread_local! {
-    /// A decoder is as large as many a page.
-    static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
-}
-
-impl Inflate {
-    fn of(codec: CompressionCodec) -> Option<Self> {
-        match codec {
-            CompressionCodec::SNAPPY => Some(Self::Snappy),
-            CompressionCodec::ZSTD => Some(Self::Zstd),
-            CompressionCodec::GZIP => Some(Self::Gzip),
-            CompressionCodec::BROTLI => Some(Self::Brotli),
-            _ => None,
-        }
-    }
-
-    /// Inflates `stored` into `out`, which it must fill.
-    fn fill(self, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let damaged = |error: &dyn std::fmt::Display| Error::corrupt_data(format!("a Parquet page cannot be decompressed: {error}"));
-        let wanted = out.len();
-        // How many bytes there are, as far as is known: one more than wanted stands for all that is too much.
-        let length = match self {
-            // A page without values may have no bytes at all.
-            _ if wanted == 0 => 0,
-            Self::Snappy => match snap::raw::decompress_len(stored).map_err(|e| damaged(&e))? {
-                length if length == wanted => snap::raw::Decoder::new().decompress(stored, out).map_err(|e| damaged(&e))?,
-                other => other,
-            },
-            Self::Zstd => ZSTD.with_borrow_mut(|decoder| {
-                let decoder = match decoder {
-                    Some(decoder) => decoder,
-                    None => decoder.insert(zstd::bulk::Decompressor::new().map_err(|e| damaged(&e))?),
-                };
-                decoder.decompress_to_buffer(stored, out).map_err(|e| damaged(&e))
-            })?,
-            Self::Gzip => exactly(&mut flate2::read::MultiGzDecoder::new(stored), out).map_err(|e| damaged(&e))?,
-            Self::Brotli => exactly(&mut brotli::Decompressor::new(stored, 4096), out).map_err(|e| damaged(&e))?,
-        };
-        if length != wanted {
-            let most = if length > wanted { "more" } else { "fewer" };
-            return Err(Error::corrupt_data(format!("a Parquet page expands to {most} bytes than the {wanted} that it announces")));
-        }
-        Ok(())
-    }
-}
-
-/// Fills `out` and looks whether there is more: the bytes read, one more than asked for if so.
-fn exactly(from: &mut impl Read, out: &mut [u8]) -> std::io::Result<usize> {
-    let mut read = 0;
-    while let Some(rest) = out.get_mut(read..).filter(|rest| !rest.is_empty()) {
-        match from.read(rest) {
-            Ok(0) => return Ok(read),
-            Ok(count) => read += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read + from.read(&mut [0])?)
 }
 
 /// The page at `start`, inflated to the size that it announces and not a byte further.

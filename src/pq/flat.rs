@@ -8,6 +8,7 @@
 //! Format: "Data Pages", "Encodings" of the Parquet format. Cost: one pass; a copy for numbers, views for strings.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryViewArray, StringViewArray, make_array};
@@ -94,16 +95,23 @@ trait Output: Send {
 /// A number as it stands in a page.
 trait Stored: Copy + Send + 'static {
     const SIZE: usize;
+    /// Its bytes.
+    type Bytes: Copy;
     /// The numbers in `bytes`, of which the last ones may be no whole number.
-    fn read(bytes: &[u8]) -> impl ExactSizeIterator<Item = Self>;
+    fn all(bytes: &[u8]) -> &[Self::Bytes];
+    fn read(bytes: Self::Bytes) -> Self;
 }
 
 macro_rules! stored {
     ($($t:ty),*) => {$(
         impl Stored for $t {
             const SIZE: usize = size_of::<$t>();
-            fn read(bytes: &[u8]) -> impl ExactSizeIterator<Item = Self> {
-                bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
+            type Bytes = [u8; size_of::<$t>()];
+            fn all(bytes: &[u8]) -> &[Self::Bytes] {
+                bytes.as_chunks().0
+            }
+            fn read(bytes: Self::Bytes) -> Self {
+                Self::from_le_bytes(bytes)
             }
         }
     )*};
@@ -113,56 +121,102 @@ stored!(i32, i64, f32, f64);
 
 /// Numbers: `S` in the page, `T` in the array.
 struct Numbers<S, T> {
-    dictionary: Vec<T>,
+    /// As it stands in its page.
+    dictionary: Bytes,
+    /// Entries of the dictionary that are the array under construction, as long as nothing else is: values that do not
+    /// repeat are written in the order of their entries, and need no copy.
+    whole: Range<usize>,
     out: Vec<T>,
+    rows: usize,
     data_type: DataType,
     stored: PhantomData<S>,
 }
 
 impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
     fn boxed(data_type: &DataType) -> Box<dyn Output> {
-        Box::new(Self { dictionary: Vec::new(), out: Vec::new(), data_type: data_type.clone(), stored: PhantomData })
+        Box::new(Self { dictionary: Bytes::new(), whole: 0..0, out: Vec::new(), rows: 0, data_type: data_type.clone(), stored: PhantomData })
+    }
+
+    /// Where values go that are not the dictionary as it stands.
+    fn out(&mut self) -> &mut Vec<T> {
+        if self.out.capacity() == 0 {
+            self.out.reserve_exact(self.rows);
+        }
+        let whole = std::mem::replace(&mut self.whole, 0..0);
+        self.out.extend(S::all(&self.dictionary).get(whole).unwrap_or_default().iter().map(|bytes| T::from(S::read(*bytes))));
+        &mut self.out
+    }
+
+    /// The array's bytes where they are entries of the dictionary as it stands, and not few of them: the array keeps all.
+    fn shared(&self) -> Option<Buffer> {
+        let bytes = self.dictionary.get(self.whole.start * S::SIZE..self.whole.end * S::SIZE).filter(|bytes| !bytes.is_empty())?;
+        let is_aligned = bytes.as_ptr().align_offset(align_of::<T>()) == 0;
+        (is_aligned && bytes.len() * KEPT >= self.dictionary.len()).then(|| Buffer::from(self.dictionary.slice_ref(bytes)))
     }
 }
 
 impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
     fn reserve(&mut self, rows: usize) {
-        self.out.reserve_exact(rows);
+        self.rows = rows;
     }
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
-        let bytes = values.checked_mul(S::SIZE).and_then(|size| bytes.get(..size)).ok_or_else(ends_early)?;
-        self.dictionary = S::read(bytes).map(T::from).collect();
+        let size = values.checked_mul(S::SIZE).filter(|size| *size <= bytes.len()).ok_or_else(ends_early)?;
+        self.out();
+        self.dictionary = bytes.slice(..size);
         Ok(())
     }
 
     fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
         let bytes = page.take(count.checked_mul(S::SIZE).ok_or_else(ends_early)?)?;
-        self.out.extend(S::read(bytes).map(T::from));
+        self.out().extend(S::all(bytes).iter().map(|bytes| T::from(S::read(*bytes))));
         Ok(())
     }
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
-        gather(&self.dictionary, indices, &mut self.out)
+        let Some(run) = in_order(indices) else {
+            self.out();
+            return gather(S::all(&self.dictionary), indices, &mut self.out, |bytes| T::from(S::read(bytes)));
+        };
+        if run.end > self.dictionary.len() / S::SIZE {
+            return Err(no_entry());
+        }
+        if size_of::<T>() == S::SIZE
+            && self.out.is_empty()
+            && let Some(whole) = joined(&self.whole, &run)
+        {
+            self.whole = whole;
+            return Ok(());
+        }
+        self.out();
+        self.out.extend(S::all(&self.dictionary).get(run).unwrap_or_default().iter().map(|bytes| T::from(S::read(*bytes))));
+        Ok(())
     }
 
     fn repeat(&mut self, index: u32, count: usize) -> Result<()> {
-        let value = *self.dictionary.get(index as usize).ok_or_else(no_entry)?;
-        self.out.extend(std::iter::repeat_n(value, count));
+        let value = T::from(S::read(*S::all(&self.dictionary).get(index as usize).ok_or_else(no_entry)?));
+        self.out().extend(std::iter::repeat_n(value, count));
         Ok(())
     }
 
     fn nulls(&mut self, count: usize) {
-        self.out.extend(std::iter::repeat_n(T::default(), count));
+        self.out().extend(std::iter::repeat_n(T::default(), count));
     }
 
     fn spread(&mut self, valid: &BooleanBuffer) {
-        spread(&mut self.out, valid);
+        spread(self.out(), valid);
     }
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let out = std::mem::take(&mut self.out);
-        let data = ArrayDataBuilder::new(self.data_type.clone()).len(out.len()).add_buffer(Buffer::from_vec(out)).nulls(nulls).build()?;
+        let (length, buffer) = match self.shared() {
+            Some(buffer) => (self.whole.len(), buffer),
+            None => {
+                let out = std::mem::take(self.out());
+                (out.len(), Buffer::from_vec(out))
+            }
+        };
+        self.whole = 0..0;
+        let data = ArrayDataBuilder::new(self.data_type.clone()).len(length).add_buffer(buffer).nulls(nulls).build()?;
         Ok(make_array(data))
     }
 }
@@ -171,8 +225,30 @@ fn no_entry() -> Error {
     Error::corrupt_data("a Parquet page names a dictionary entry that does not exist")
 }
 
+/// How many times what it needs of a dictionary an array may keep.
+const KEPT: usize = 4;
+
+/// The entries that are an array as they stand and those of `run`, if it goes on where they end.
+fn joined(whole: &Range<usize>, run: &Range<usize>) -> Option<Range<usize>> {
+    match whole.len() {
+        0 => Some(run.clone()),
+        _ => (whole.end == run.start).then_some(whole.start..run.end),
+    }
+}
+
+/// The entries at `indices`, if each follows the one before it.
+fn in_order(indices: &[u32]) -> Option<Range<usize>> {
+    let (first, last) = (*indices.first()?, *indices.last()?);
+    // Most that are not say so here.
+    if last.wrapping_sub(first) as usize != indices.len() - 1 {
+        return None;
+    }
+    let differ = indices.iter().zip(first..=last).fold(0, |differ, (index, next)| differ | (index ^ next));
+    (differ == 0).then(|| first as usize..last as usize + 1)
+}
+
 /// Appends the entries at `indices`.
-fn gather<T: Copy>(dictionary: &[T], indices: &[u32], out: &mut Vec<T>) -> Result<()> {
+fn gather<E: Copy, T>(dictionary: &[E], indices: &[u32], out: &mut Vec<T>, value: impl Fn(E) -> T) -> Result<()> {
     // One bit says of all indices at once whether any is negative, seen as signed, or above the last entry: two
     // instructions for four indices on any processor, which a maximum of unsigned numbers is not.
     let last = i32::try_from(dictionary.len()).map_err(|_| no_entry())? - 1;
@@ -182,7 +258,7 @@ fn gather<T: Copy>(dictionary: &[T], indices: &[u32], out: &mut Vec<T>) -> Resul
     }
     out.extend(indices.iter().map(|index| {
         // SAFETY: no index is below zero or above the last entry.
-        unsafe { *dictionary.get_unchecked(*index as usize) }
+        value(unsafe { *dictionary.get_unchecked(*index as usize) })
     }));
     Ok(())
 }
@@ -209,12 +285,15 @@ fn spread<T: Copy + Default>(out: &mut Vec<T>, valid: &BooleanBuffer) {
 /// Strings or byte strings, as views into pages.
 struct Views {
     text: bool,
-    dictionary: Vec<u128>,
+    dictionary: ScalarBuffer<u128>,
+    /// Entries that are the array under construction, as with [`Numbers`].
+    whole: Range<usize>,
     dictionary_bytes: Option<Buffer>,
     /// The dictionary's number among the buffers, and the one that its views name.
     dictionary_buffer: Option<u32>,
     named: u32,
     out: Vec<u128>,
+    rows: usize,
     buffers: Vec<Buffer>,
 }
 
@@ -234,7 +313,27 @@ fn view_length(view: u128) -> u32 {
 
 impl Views {
     fn boxed(text: bool) -> Box<dyn Output> {
-        Box::new(Self { text, dictionary: Vec::new(), dictionary_bytes: None, dictionary_buffer: None, named: 0, out: Vec::new(), buffers: Vec::new() })
+        Box::new(Self {
+            text,
+            dictionary: Vec::new().into(),
+            whole: 0..0,
+            dictionary_bytes: None,
+            dictionary_buffer: None,
+            named: 0,
+            out: Vec::new(),
+            rows: 0,
+            buffers: Vec::new(),
+        })
+    }
+
+    /// Where views go that are not the dictionary's as they stand.
+    fn out(&mut self) -> &mut Vec<u128> {
+        if self.out.capacity() == 0 {
+            self.out.reserve_exact(self.rows);
+        }
+        let whole = std::mem::replace(&mut self.whole, 0..0);
+        self.out.extend_from_slice(self.dictionary.get(whole).unwrap_or_default());
+        &mut self.out
     }
 
     /// Puts the dictionary among the array's buffers and makes its views name it there.
@@ -247,9 +346,8 @@ impl Views {
         self.buffers.push(bytes.clone());
         self.dictionary_buffer = Some(at);
         if self.named != at {
-            for view in self.dictionary.iter_mut().filter(|view| view_length(**view) > INLINE) {
-                *view = *view & !(u128::from(u32::MAX) << BUFFER_BITS) | u128::from(at) << BUFFER_BITS;
-            }
+            let named = |view: &u128| *view & !(u128::from(u32::MAX) << BUFFER_BITS) | u128::from(at) << BUFFER_BITS;
+            self.dictionary = self.dictionary.iter().map(|view| if view_length(*view) > INLINE { named(view) } else { *view }).collect();
             self.named = at;
         }
     }
@@ -309,19 +407,21 @@ fn last_head(bytes: &[u8]) -> Result<u128> {
 
 impl Output for Views {
     fn reserve(&mut self, rows: usize) {
-        self.out.reserve_exact(rows);
+        self.rows = rows;
     }
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
+        self.out();
         let mut views = Vec::with_capacity(values.min(bytes.len() / 4 + 1));
         let (_, long) = read_views(&bytes, 0, values, self.text, 0, &mut views)?;
-        self.dictionary = views;
+        self.dictionary = views.into();
         self.dictionary_bytes = long.then(|| Buffer::from(bytes));
         (self.dictionary_buffer, self.named) = (None, 0);
         Ok(())
     }
 
     fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
+        self.out();
         let next = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
         let buffer = page.buffer.unwrap_or(next);
         let (at, long) = read_views(&page.bytes, page.at, count, self.text, buffer, &mut self.out)?;
@@ -335,22 +435,37 @@ impl Output for Views {
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
         self.use_dictionary();
-        gather(&self.dictionary, indices, &mut self.out)
+        let Some(run) = in_order(indices) else {
+            self.out();
+            return gather(&self.dictionary, indices, &mut self.out, |view| view);
+        };
+        if run.end > self.dictionary.len() {
+            return Err(no_entry());
+        }
+        if self.out.is_empty()
+            && let Some(whole) = joined(&self.whole, &run)
+        {
+            self.whole = whole;
+            return Ok(());
+        }
+        self.out();
+        self.out.extend_from_slice(self.dictionary.get(run).unwrap_or_default());
+        Ok(())
     }
 
     fn repeat(&mut self, index: u32, count: usize) -> Result<()> {
         self.use_dictionary();
         let view = *self.dictionary.get(index as usize).ok_or_else(no_entry)?;
-        self.out.extend(std::iter::repeat_n(view, count));
+        self.out().extend(std::iter::repeat_n(view, count));
         Ok(())
     }
 
     fn nulls(&mut self, count: usize) {
-        self.out.extend(std::iter::repeat_n(0, count));
+        self.out().extend(std::iter::repeat_n(0, count));
     }
 
     fn spread(&mut self, valid: &BooleanBuffer) {
-        let from = self.out.len() - valid.count_set_bits();
+        let from = self.out().len() - valid.count_set_bits();
         spread(&mut self.out, valid);
         // Whoever sums up lengths does not look at validity.
         if let Some(slots) = self.out.get_mut(from..) {
@@ -363,7 +478,10 @@ impl Output for Views {
     }
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let (views, buffers) = (ScalarBuffer::from(std::mem::take(&mut self.out)), std::mem::take(&mut self.buffers));
+        let is_shared = !self.whole.is_empty() && self.whole.len() * KEPT >= self.dictionary.len();
+        let views = if is_shared { self.dictionary.slice(self.whole.start, self.whole.len()) } else { std::mem::take(self.out()).into() };
+        self.whole = 0..0;
+        let buffers = std::mem::take(&mut self.buffers);
         self.dictionary_buffer = None;
         // SAFETY: every view was made of a value that stands at its place in the buffer that it names, buffers are only
         // appended within one array, and text was validated; views of nulls are empty.

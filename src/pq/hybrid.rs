@@ -138,6 +138,14 @@ fn unpack_groups(bytes: &[u8], width: usize, out: &mut [u32]) {
 }
 
 fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) {
+    // Values of whole bytes stand there as they are.
+    match W {
+        8 if bytes.len() >= out.len() => return out.iter_mut().zip(bytes).for_each(|(value, byte)| *value = u32::from(*byte)),
+        16 if bytes.len() >= out.len() * 2 => {
+            return out.iter_mut().zip(bytes.as_chunks().0).for_each(|(value, bytes)| *value = u32::from(u16::from_le_bytes(*bytes)));
+        }
+        _ => {}
+    }
     let mut at = 0;
     for eight in out.chunks_exact_mut(8) {
         // A value is read with the eight bytes from its first one, which reach beyond the group.
