@@ -26,6 +26,7 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import staged
 from deltafast.spark.columns import field_of, plain_type, spark_schema
 from deltafast.spark.rows import FEED_FIELDS, Opened, arrow_schema
+from deltafast.spark.shipping import Shipped
 from deltafast.spark.storage import HadoopSettings, place_of
 from deltafast.spark.stream_options import is_true, stream_options
 from deltafast.spark.stream_plan import BEGINNING, StreamPlan
@@ -58,7 +59,7 @@ _WRITE = (
 )
 
 
-class DeltafastDataSource(DataSource):
+class DeltafastDataSource(Shipped, DataSource):
     """The format; `deltafast.spark.register` makes it known with what the session is set to."""
 
     #: Hadoop's settings of stores, and the session's time zone.
@@ -141,7 +142,7 @@ class _Part(InputPartition):
         self.piece = piece
 
 
-class _Reader(DataSourceReader):
+class _Reader(Shipped, DataSourceReader):
     def __init__(self, opened: Opened, table: DeltaTable, feed: dict[str, Any] | None) -> None:
         self._opened = opened
         self._pieces = opened.pieces(table) if feed is None else opened.changes(table, feed)
@@ -154,7 +155,7 @@ class _Reader(DataSourceReader):
         return self._opened.rows(partition.piece) if isinstance(partition, _Part) else iter(())
 
 
-class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, source: DeltafastDataSource, schema: Any) -> None:
         options = stream_options(source.given, known=("path",))
         added = {field["name"] for field in FEED_FIELDS} if options.feed else set[str]()
@@ -233,7 +234,7 @@ class _Staged(WriterCommitMessage):
     path: str | None
 
 
-class _Staging:
+class _Staging(Shipped):
     """What both writers do."""
 
     def __init__(self, source: DeltafastDataSource, schema: Any, *, overwrite: bool) -> None:

@@ -11,6 +11,7 @@ from deltafast.spark.columns import field_of, plain_type, quoted, spark_schema, 
 from deltafast.spark.reader import files_frame
 from deltafast.spark.rows import FEED_FIELDS
 from deltafast.spark.session import Session
+from deltafast.spark.shipping import register_at_driver, shipped_format
 from deltafast.spark.snapshot import Version
 from deltafast.spark.storage import place_of
 from deltafast.spark.stream_options import stream_options
@@ -55,8 +56,10 @@ def register(spark: Any) -> None:
         InvalidArgumentError: This PySpark is too old for it.
     """
     session = Session(spark)
-    for kind in _formats(session):
-        spark.dataSource.register(kind)
+    rows, places = _formats(session)
+    spark.dataSource.register(shipped_format(rows))
+    if not session.is_connect:
+        register_at_driver(spark, places)
 
 
 def _formats(session: Session) -> list[type[Any]]:
