@@ -63,7 +63,16 @@ def _daemon(home: pathlib.Path, log: pathlib.Path, name: str, *arguments: str) -
     """Run one of Spark's own processes; give what waits until it says that it is there, and has a master's address."""
     java = pathlib.Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.nio", "sun.nio.ch")]
-    command = [str(java), "-Xmx192m", *opened, "-cp", str(home / "jars" / "*"), f"org.apache.spark.deploy.{name}"]
+    command = [
+        str(java),
+        "-Xmx192m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        *opened,
+        "-cp",
+        str(home / "jars" / "*"),
+        f"org.apache.spark.deploy.{name}",
+    ]
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYSPARK", "SPARK"))
     }

@@ -7,20 +7,20 @@ sink, and programs that name a format.
 
 from __future__ import annotations
 
+import importlib.util
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from pyspark.sql import datasource
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import staged
@@ -37,11 +37,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
 
     from deltafast.spark.storage import Place
     from deltafast.spark.stream_plan import Piece
+else:
+    # PySpark 4.0 has neither, 4.1 no limits of batches: see `_need`.
+    DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
+    try:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+    except ImportError:
+        ReadAllAvailable = ReadMaxFiles = None
+        SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
-__all__ = ["DeltafastDataSource", "PlacesDataSource"]
+__all__ = ["DeltafastDataSource", "PlacesDataSource", "follows"]
 
 _READ = ("path", "versionasof", "timestampasof")
 _FEED = ("readchangefeed", "readchangedata", "startingversion", "endingversion", "startingtimestamp", "endingtimestamp")
@@ -121,7 +131,24 @@ class DeltafastDataSource(Shipped, DataSource):
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
         """Append each batch exactly once, or in mode complete overwrite."""
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            message = "writing streams by format('deltafast') needs PySpark 4.1 or newer; "
+            message += "use foreachBatch(deltafast.spark.sink(path))"
+            raise InvalidArgumentError(message)
         return _StreamWriter(self, schema, overwrite=overwrite)
+
+
+def follows() -> None:
+    """Refuse to follow tables where Spark does not tell a source where the last batch ended.
+
+    Raises:
+        InvalidArgumentError: This PySpark is too old.
+    """
+    if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
+        message = (
+            "following a table needs PySpark 4.2 or newer, whose sources of streams know where the last batch ended; "
+        )
+        raise InvalidArgumentError(message + "reading tables, and writing streams by deltafast.spark.sink, does not")
 
 
 def _known(given: Mapping[str, Any], names: tuple[str, ...]) -> None:
@@ -177,12 +204,15 @@ class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         return self._held
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        # Earlier PySpark 4.1 would lose the error.
+        follows()
         return BEGINNING
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         return ReadMaxFiles(self._max_files or (1 << 31) - 1)
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        follows()
         return self._plan.next(start or BEGINNING, limited=not isinstance(limit, ReadAllAvailable))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802

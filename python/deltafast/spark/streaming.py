@@ -51,9 +51,6 @@ def register(spark: Any) -> None:
 
     Args:
         spark: The session, classic or Connect.
-
-    Raises:
-        InvalidArgumentError: This PySpark is too old for it.
     """
     session = Session(spark)
     rows, places = _formats(session)
@@ -63,11 +60,8 @@ def register(spark: Any) -> None:
 
 
 def _formats(session: Session) -> list[type[Any]]:
-    try:
-        from deltafast.spark.data_source import DeltafastDataSource, PlacesDataSource
-    except ImportError as error:
-        message = f"format('deltafast') needs PySpark 4.2 or newer ({error}); read, write and sink do without it"
-        raise InvalidArgumentError(message) from error
+    from deltafast.spark.data_source import DeltafastDataSource, PlacesDataSource
+
     held: dict[str, str] = {}
     for prefix in _STORES:
         held |= session.hadoop(prefix)
@@ -104,13 +98,16 @@ def stream(
         Spark's `StreamingQuery`, which has started.
 
     Raises:
-        InvalidArgumentError: An option is wrong, or the session is of Spark Connect.
+        InvalidArgumentError: An option is wrong, the session is of Spark Connect, or PySpark is older than 4.2.
         TableNotFoundError: There is no table.
     """
     session = Session(spark)
     if session.is_connect:
         message = "stream needs a classic session; on Spark Connect use readStream.format('deltafast')"
         raise InvalidArgumentError(message)
+    from deltafast.spark.data_source import follows
+
+    follows()
     given = stream_options(options)
     place = place_of(session, path)
     table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
