@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import sys
 import warnings
+from typing import Any
 
 import pyspark
 import pytest
@@ -120,6 +121,8 @@ def streams(spark, folder: str) -> None:
     wanted = ids(DeltaTable.forPath(spark, source))
     deltafast.spark.register(spark)
     assert sorted(row.id for row in spark.read.format("deltafast").load(source).collect()) == wanted
+    spark.range(5).write.format("deltafast").mode("append").save(f"{folder}-appended")
+    assert ids(DeltaTable.forPath(spark, f"{folder}-appended")) == [0, 1, 2, 3, 4]
     if pyspark.__version__.startswith(("4.0", "4.1")):
         return
     rows = spark.readStream.format("deltafast").option("ignoreChanges", "true").option("maxFilesPerTrigger", 1)
@@ -127,6 +130,12 @@ def streams(spark, folder: str) -> None:
         writer = rows.load(source).writeStream.format("deltafast").option("checkpointLocation", f"{folder}-checkpoint")
         writer.trigger(availableNow=True).start(copy).awaitTermination()
     assert ids(DeltaTable.forPath(spark, copy)) == wanted
+    followed = deltafast.spark.sink(f"{folder}-followed", "follows over connect")
+    options: dict[str, Any] = {"trigger": {"availableNow": True}, "ignoreChanges": True, "maxFilesPerTrigger": 1}
+    for _ in range(2):
+        deltafast.spark.stream(spark, source, followed, f"{folder}-followed-checkpoint", **options).awaitTermination()
+    assert ids(DeltaTable.forPath(spark, f"{folder}-followed")) == wanted
+    assert DeltaTable.forPath(spark, f"{folder}-followed").history().count() > 1
     sink = deltafast.spark.sink(f"{folder}-batches", "copy over connect")
     for _ in range(2):
         writer = (
@@ -142,7 +151,6 @@ def refusals(spark, folder: str) -> None:
     """What needs the driver's Java says so."""
     for call, words in (
         (lambda: deltafast.spark.enable(spark), "enable needs a classic session"),
-        (lambda: deltafast.spark.stream(spark, folder, print, f"{folder}-c"), "stream needs a classic session"),
         (lambda: deltafast.spark.read(spark, folder, way="index"), "way='index' needs a classic session"),
     ):
         with pytest.raises(InvalidArgumentError, match=words):
