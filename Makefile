@@ -86,6 +86,8 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml
 	dev/npm
 	dev/strace
 	$(PIP) --group test --group spark
+	rm -rf $(VENV)/spark-4.3
+	$(PIP) --target $(VENV)/spark-4.3 --group spark43
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test pyproject.toml

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pathlib
 import sys
 import warnings
+from typing import Any
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -13,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.functions import col, lit
 
 import deltafast.spark
-from deltafast.exceptions import DeltaError
+from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark import DeltaTable, register_view, sql
 
 warnings.filterwarnings("ignore", category=FutureWarning)
@@ -83,15 +85,87 @@ def statements(spark, folder: str) -> None:
             call()
 
 
+def by_executors(spark, folder: str) -> None:
+    """DELETE, UPDATE and MERGE as Spark jobs, with deletion vectors and without."""
+    spark.conf.set("spark.deltafast.engine", "jobs")
+    for vectors in ("true", "false"):
+        place = f"{folder}-jobs-{vectors}"
+        properties = {"delta.enableDeletionVectors": vectors, "delta.enableChangeDataFeed": "true"}
+        frame = spark.range(0, 100, 1, 2).selectExpr("id", "id v", "id % 2 p")
+        deltafast.spark.write(frame, place, partition_by=["p"], configuration=properties)
+        table = DeltaTable.forPath(spark, place)
+        assert table.delete("id < 10").collect()[0].num_affected_rows == 10
+        assert table.update(col("id") % 10 == 1, {"v": col("v") + 1}).collect()[0].num_affected_rows == 9
+        source = spark.range(90, 110).selectExpr("id", "-id v", "id % 2 p")
+        merge = (
+            table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+        )
+        assert [tuple(row) for row in merge.execute().collect()] == [(20, 10, 0, 10)]
+        now = {n: n + (n % 10 == 1) for n in range(10, 90)} | {n: -n for n in range(90, 110)}
+        assert {row.id: row.v for row in table.toDF().collect()} == now
+        for way in ("paths", "arrow"):
+            assert {row.id: row.v for row in deltafast.spark.read(spark, place, way=way).collect()} == now
+        feed = deltafast.spark.read(spark, place, options={"readChangeFeed": True, "startingVersion": 1})
+        assert {row[0]: row[1] for row in feed.groupBy("_change_type").count().collect()} == {
+            "delete": 10,
+            "update_preimage": 19,
+            "update_postimage": 19,
+            "insert": 10,
+        }
+    spark.conf.unset("spark.deltafast.engine")
+
+
+def streams(spark, folder: str) -> None:
+    """The format as source and as sink, and batches that the server's Python writes."""
+    source, copy = f"{folder}-jobs-true", f"{folder}-copy"
+    wanted = ids(DeltaTable.forPath(spark, source))
+    deltafast.spark.register(spark)
+    assert sorted(row.id for row in spark.read.format("deltafast").load(source).collect()) == wanted
+    spark.range(5).write.format("deltafast").mode("append").save(f"{folder}-appended")
+    assert ids(DeltaTable.forPath(spark, f"{folder}-appended")) == [0, 1, 2, 3, 4]
+    if pyspark.__version__.startswith(("4.0", "4.1")):
+        return
+    rows = spark.readStream.format("deltafast").option("ignoreChanges", "true").option("maxFilesPerTrigger", 1)
+    for _ in range(2):
+        writer = rows.load(source).writeStream.format("deltafast").option("checkpointLocation", f"{folder}-checkpoint")
+        writer.trigger(availableNow=True).start(copy).awaitTermination()
+    assert ids(DeltaTable.forPath(spark, copy)) == wanted
+    followed = deltafast.spark.sink(f"{folder}-followed", "follows over connect")
+    options: dict[str, Any] = {"trigger": {"availableNow": True}, "ignoreChanges": True, "maxFilesPerTrigger": 1}
+    for _ in range(2):
+        deltafast.spark.stream(spark, source, followed, f"{folder}-followed-checkpoint", **options).awaitTermination()
+    assert ids(DeltaTable.forPath(spark, f"{folder}-followed")) == wanted
+    assert DeltaTable.forPath(spark, f"{folder}-followed").history().count() > 1
+    sink = deltafast.spark.sink(f"{folder}-batches", "copy over connect")
+    for _ in range(2):
+        writer = (
+            rows.load(source)
+            .writeStream.foreachBatch(sink)
+            .option("checkpointLocation", f"{folder}-batches-checkpoint")
+        )
+        writer.trigger(availableNow=True).start().awaitTermination()
+    assert ids(DeltaTable.forPath(spark, f"{folder}-batches")) == wanted
+
+
+def refusals(spark, folder: str) -> None:
+    """What needs the driver's Java says so."""
+    for call, words in (
+        (lambda: deltafast.spark.enable(spark), "enable needs a classic session"),
+        (lambda: deltafast.spark.read(spark, folder, way="index"), "way='index' needs a classic session"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=words):
+            call()
+
+
 def main(root: pathlib.Path) -> None:
     """Run everything."""
     spark = session()
     assert type(spark).__module__.startswith("pyspark.sql.connect")
-    for part in (commands, upkeep, statements):
+    for part in (commands, upkeep, statements, by_executors, streams, refusals):
         part(spark, str(root / "t"))
     spark.stop()
 
 
 if __name__ == "__main__":
     main(pathlib.Path(sys.argv[1]))
-    sys.stdout.write("all is well\n")
+    sys.stdout.write(f"on PySpark {pyspark.__version__}: all is well\n")

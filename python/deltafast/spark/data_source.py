@@ -7,25 +7,26 @@ sink, and programs that name a format.
 
 from __future__ import annotations
 
+import importlib.util
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from pyspark.sql import datasource
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import staged
 from deltafast.spark.columns import field_of, plain_type, spark_schema
 from deltafast.spark.rows import FEED_FIELDS, Opened, arrow_schema
+from deltafast.spark.shipping import Shipped
 from deltafast.spark.storage import HadoopSettings, place_of
 from deltafast.spark.stream_options import is_true, stream_options
 from deltafast.spark.stream_plan import BEGINNING, StreamPlan
@@ -36,11 +37,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
 
     from deltafast.spark.storage import Place
     from deltafast.spark.stream_plan import Piece
+else:
+    # PySpark 4.0 has neither, 4.1 no limits of batches: see `_need`.
+    DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
+    try:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+    except ImportError:
+        ReadAllAvailable = ReadMaxFiles = None
+        SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
-__all__ = ["DeltafastDataSource", "PlacesDataSource"]
+__all__ = ["DeltafastDataSource", "PlacesDataSource", "follows"]
 
 _READ = ("path", "versionasof", "timestampasof")
 _FEED = ("readchangefeed", "readchangedata", "startingversion", "endingversion", "startingtimestamp", "endingtimestamp")
@@ -58,7 +69,7 @@ _WRITE = (
 )
 
 
-class DeltafastDataSource(DataSource):
+class DeltafastDataSource(Shipped, DataSource):
     """The format; `deltafast.spark.register` makes it known with what the session is set to."""
 
     #: Hadoop's settings of stores, and the session's time zone.
@@ -120,7 +131,24 @@ class DeltafastDataSource(DataSource):
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
         """Append each batch exactly once, or in mode complete overwrite."""
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            message = "writing streams by format('deltafast') needs PySpark 4.1 or newer; "
+            message += "use foreachBatch(deltafast.spark.sink(path))"
+            raise InvalidArgumentError(message)
         return _StreamWriter(self, schema, overwrite=overwrite)
+
+
+def follows() -> None:
+    """Refuse to follow tables where Spark does not tell a source where the last batch ended.
+
+    Raises:
+        InvalidArgumentError: This PySpark is too old.
+    """
+    if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
+        message = (
+            "following a table needs PySpark 4.2 or newer, whose sources of streams know where the last batch ended; "
+        )
+        raise InvalidArgumentError(message + "reading tables, and writing streams by deltafast.spark.sink, does not")
 
 
 def _known(given: Mapping[str, Any], names: tuple[str, ...]) -> None:
@@ -141,7 +169,7 @@ class _Part(InputPartition):
         self.piece = piece
 
 
-class _Reader(DataSourceReader):
+class _Reader(Shipped, DataSourceReader):
     def __init__(self, opened: Opened, table: DeltaTable, feed: dict[str, Any] | None) -> None:
         self._opened = opened
         self._pieces = opened.pieces(table) if feed is None else opened.changes(table, feed)
@@ -154,7 +182,7 @@ class _Reader(DataSourceReader):
         return self._opened.rows(partition.piece) if isinstance(partition, _Part) else iter(())
 
 
-class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _StreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, source: DeltafastDataSource, schema: Any) -> None:
         options = stream_options(source.given, known=("path",))
         added = {field["name"] for field in FEED_FIELDS} if options.feed else set[str]()
@@ -176,12 +204,15 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._held
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        # Earlier PySpark 4.1 would lose the error.
+        follows()
         return BEGINNING
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         return ReadMaxFiles(self._max_files or (1 << 31) - 1)
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        follows()
         return self._plan.next(start or BEGINNING, limited=not isinstance(limit, ReadAllAvailable))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -233,7 +264,7 @@ class _Staged(WriterCommitMessage):
     path: str | None
 
 
-class _Staging:
+class _Staging(Shipped):
     """What both writers do."""
 
     def __init__(self, source: DeltafastDataSource, schema: Any, *, overwrite: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import field_of, plain_type, spark_schema
 from deltafast.spark.session import quiet
+from deltafast.spark.shipping import shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,7 +82,7 @@ def _mapped(version: Version, work: pa.Table, read: Callable[..., Any], fields: 
     if not len(work):
         return session.spark.createDataFrame([], schema)
     with quiet():
-        return session.frame(work).repartition(min(len(work), _TASKS)).mapInArrow(read, schema)
+        return session.frame(work).repartition(min(len(work), _TASKS)).mapInArrow(shipped(read), schema)
 
 
 def _opener(version: Version) -> Callable[[], Any]:

@@ -9,6 +9,7 @@ second way reads the same.
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexUnavailableError", "scan"]
 
+#: Seconds for which files are where the log said: no vacuum takes what was just there, and asking costs a listing.
+_YOUNG = 10.0
+
 #: The compiled class, by the Java it was compiled in.
 _COMPILED: dict[int, Any] = {}
 
@@ -35,11 +39,14 @@ class _Prune:
     """What Spark's planner calls where it knows all files."""
 
     def __init__(self, version: Version, paths: Any) -> None:
-        self._version, self._paths = version, paths
+        self._version, self._paths, self._since = version, paths, time.monotonic()
 
     def apply(self, filters: str) -> str:
-        """Say which files matter; whatever goes wrong, all of them do."""
+        """Say which files matter, or by `?` which may be gone; whatever goes wrong, all of them are there and do."""
         try:
+            if filters == "?":
+                is_young = time.monotonic() - self._since < _YOUNG
+                return "" if is_young else self._version.ended(self._paths)
             return self._version.verdict(self._paths, filters)
         except Exception:  # noqa: BLE001 - an error in Java's thread would end the user's query for nothing
             return ""
@@ -54,10 +61,14 @@ class _List:
     """What Spark's planner calls where it knows no file."""
 
     def __init__(self, version: Version, listing: Listing) -> None:
-        self._version, self._listing = version, listing
+        self._version, self._listing, self._since = version, listing, time.monotonic()
 
     def apply(self, filters: str) -> str:
-        """Spill the files that filters leave: a path; or `!` and what is wrong."""
+        """Spill the files that filters leave: a path; or `!` and what is wrong. `?` is to list them anew: any text."""
+        if filters == "?":
+            is_young = time.monotonic() - self._since < _YOUNG
+            self._version.is_past |= not is_young
+            return "" if is_young else "anew"
         try:
             return spilled(self._version.chosen(self._listing, filters).select(_names(self._listing)))
         except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query

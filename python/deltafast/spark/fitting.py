@@ -131,9 +131,12 @@ def cast_column(  # noqa: C901 - a case a kind of type
             return column.cast(spark_type(target))
         case (str(), str()):
             # Without ANSI a cast makes nulls of what does not fit, or other numbers.
-            message = f"the column {name!r} is {source} in the data and {target} in the table: cast it, or set "
-            message += "spark.sql.ansi.enabled"
-            raise SchemaMismatchError(message, column=name)
+            made = column.try_cast(spark_type(target))
+            wrong = functions.raise_error(
+                functions.lit(f"a value of the column {name!r} is {source} in the data and does not fit {target}")
+            )
+            fits = column.isNull() | made.isNotNull()
+            return functions.when(fits, made).otherwise(wrong.cast(spark_type(target)))
         case _:
             message = f"the column {name!r} is of another kind in the data than in the table"
             raise SchemaMismatchError(message, column=name)

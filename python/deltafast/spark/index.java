@@ -10,6 +10,11 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 import org.apache.arrow.memory.RootAllocator;
 import org.apache.arrow.vector.FieldVector;
@@ -209,6 +214,7 @@ public class DeltafastFileIndex implements FileIndex {
   public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
     Object[] exact = CollectionConverters.asJava(partitionFilters).toArray();
     Object[] others = CollectionConverters.asJava(dataFilters).toArray();
+    look();
     Files listed = listed(all == null ? text(exact) + text(others) : "");
     FileStatus[] files = listed.files;
     InternalRow[] values = listed.values;
@@ -220,11 +226,12 @@ public class DeltafastFileIndex implements FileIndex {
     if (all != null && core != null && others.length > 0) {
       byStatistics(text(others), keep);
     }
+    ArrayList ended = new ArrayList();
     LinkedHashMap groups = new LinkedHashMap();
     for (int i = 0; i < files.length; i++) {
       if (keep[i]) {
         if (listed.ended[i]) {
-          check(files[i].getPath());
+          ended.add(new Missing(files[i].getPath(), configuration));
         }
         ArrayList group = (ArrayList) groups.get(values[i]);
         if (group == null) {
@@ -234,6 +241,7 @@ public class DeltafastFileIndex implements FileIndex {
         group.add(new FileStatusWithMetadata(files[i], scala.collection.immutable.Map$.MODULE$.empty()));
       }
     }
+    check(ended);
     ArrayList out = new ArrayList();
     for (Iterator it = groups.entrySet().iterator(); it.hasNext();) {
       Map.Entry group = (Map.Entry) it.next();
@@ -282,18 +290,59 @@ public class DeltafastFileIndex implements FileIndex {
     }
   }
 
-  /** Only files that newer versions have no more can be missing without anybody's fault. */
-  private void check(Path path) {
-    try {
-      if (path.getFileSystem(configuration).exists(path)) {
-        return;
+  /** Asks the core, which has an answer where the list is no longer young, which files newer versions have no more. */
+  private synchronized void look() {
+    String ended = core == null ? "" : (String) core.apply("?");
+    if (all == null && !ended.isEmpty()) {
+      asked = null;
+    }
+    for (int i = 0; all != null && ended.length() == all.ended.length && i < ended.length(); i++) {
+      all.ended[i] = ended.charAt(i) != '0';
+    }
+  }
+
+  /** Whether a file is gone; null where it is not, or where reading it will say what is wrong. */
+  static class Missing implements Callable {
+    final Path path;
+    final Configuration configuration;
+
+    Missing(Path path, Configuration configuration) {
+      this.path = path;
+      this.configuration = configuration;
+    }
+
+    public Object call() {
+      try {
+        return path.getFileSystem(configuration).exists(path) ? null : path;
+      } catch (java.io.IOException error) {
+        return null;
       }
-    } catch (java.io.IOException error) {
-      // Reading it will say what is wrong.
+    }
+  }
+
+  /** Only files that newer versions have no more can be missing without anybody's fault. */
+  private void check(List ended) {
+    if (ended.isEmpty()) {
       return;
     }
-    throw new RuntimeException("version " + version + " of the Delta table at " + root + " cannot be read any more: its data file " + path
-        + " is gone, as a vacuum has it; read a newer version");
+    Object gone = null;
+    ExecutorService pool = Executors.newFixedThreadPool(Math.min(32, ended.size()));
+    try {
+      for (Iterator it = pool.invokeAll(ended).iterator(); it.hasNext() && gone == null;) {
+        gone = ((Future) it.next()).get();
+      }
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw new RuntimeException(error);
+    } catch (ExecutionException error) {
+      throw new RuntimeException(error);
+    } finally {
+      pool.shutdownNow();
+    }
+    if (gone != null) {
+      throw new RuntimeException("version " + version + " of the Delta table at " + root + " cannot be read any more: its data file "
+          + gone + " is gone, as a vacuum has it; read a newer version");
+    }
   }
 
   public String toString() {

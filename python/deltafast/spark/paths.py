@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from deltafast.exceptions import DeltaError
+from deltafast.exceptions import DataFileNotFoundError, DeltaError
 from deltafast.spark.columns import array_of, field_of, spark_schema
 from deltafast.spark.file_index import kept
 from deltafast.spark.snapshot import VECTOR
@@ -46,8 +46,10 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
 
     Raises:
         PathsUnavailableError: A file has a name that Spark passes over in silence.
+        DataFileNotFoundError: A file is gone.
     """
     import pyarrow.compute as pc
+    from pyspark.errors import AnalysisException
     from pyspark.sql import functions
 
     compute: Any = pc
@@ -74,7 +76,17 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         reader = session.spark.read.schema(spark_schema(data)).options(
             __globPaths__="false", recursiveFileLookup="true"
         )
-        frame = _parquet(version, reader, places)
+        try:
+            frame = _parquet(version, reader, places)
+        except AnalysisException as error:
+            missing = re.search(r"PATH_NOT_FOUND.*?does not exist: (\S+?)\.? ", str(error))
+            if missing is None:
+                raise
+            message = (
+                f"version {version.number} of the Delta table at {version.place.hadoop} cannot be read any more: its "
+            )
+            message += f"data file {missing[1]} is gone, as a vacuum has it; read a newer version"
+            raise DataFileNotFoundError(message, path=missing[1]) from error
     needs_words = listing.vectors is not None
     if not listing.constants:
         return frame

@@ -32,9 +32,13 @@ FEED_FIELDS = [
 
 def arrow_schema(schema: Any) -> pa.Schema:
     """The schema in which Spark takes batches."""
+    import inspect
+
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(schema, timezone="UTC")
+    # Until PySpark 4.1 moments are in UTC unless somebody wants them otherwise.
+    zone: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **zone)
 
 
 class Opened(NamedTuple):

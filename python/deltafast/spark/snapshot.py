@@ -78,7 +78,7 @@ class Version:
     """
 
     def __init__(self, session: Session, place: Place, table: DeltaTable, *, is_past: bool = False) -> None:
-        self.session, self.place, self._is_past = session, place, is_past
+        self.session, self.place, self.is_past = session, place, is_past
         self.snapshot = table._snapshot
         metadata = table.metadata()
         schema = json.loads(json.loads(self.snapshot.metadata_json())["schemaString"])
@@ -153,12 +153,9 @@ class Version:
         names += ["base_row_id", "default_row_commit_version"] if listing.wanted else []
         found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate)).read_all()
         paths = found.column("path").combine_chunks()
-        newest = self.snapshot.update() if self._is_past else self.snapshot
-        if newest.version == self.number:
+        is_ended = self._ended(paths) if self.is_past else None
+        if is_ended is None:
             is_ended = pa.repeat(pa.scalar(value=False), len(paths))
-        else:
-            live = RecordBatchReader(newest.file_uris(None, as_in_log=True)).read_all().column("uri").combine_chunks()
-            is_ended = compute.invert(compute.is_in(paths, live))
         data: dict[str, Any] = {
             "path": paths,
             "size": compute.coalesce(found.column("size_bytes"), 0),
@@ -179,6 +176,22 @@ class Version:
             if listing.wanted:
                 data[name] = found.column(column)
         return pa.table(data)
+
+    def _ended(self, paths: Any) -> Any:
+        """Which of these files newer versions have no more; None where there is no newer version."""
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        newest = self.snapshot.update()
+        if newest.version == self.number:
+            return None
+        live = RecordBatchReader(newest.file_uris(None, as_in_log=True)).read_all().column("uri").combine_chunks()
+        return compute.invert(compute.is_in(paths, live))
+
+    def ended(self, paths: Any) -> str:
+        """A character for each file, `1` where newer versions have it no more; nothing where no version is newer."""
+        found = self._ended(paths)
+        return "" if found is None else _digits(found)
 
     def _vectors(self) -> tuple[pa.Table | None, Any]:
         """Which rows the deletion vectors delete, by the numbers of their files, and the files by these numbers."""
@@ -205,7 +218,6 @@ class Version:
         Returns:
             A character for each file, `0` where it need not be read; nothing where all must be.
         """
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         if filters not in self._verdicts:
@@ -214,9 +226,7 @@ class Version:
             if trees:
                 stream = self.snapshot.file_uris(self._together(trees), as_in_log=True)
                 kept = RecordBatchReader(stream).read_all().column("uri").combine_chunks()
-                mask: Any = cast("Any", pc).is_in(paths, kept)
-                digits = mask.cast(pa.uint8()).to_numpy(zero_copy_only=False) + ord("0")
-                answer = digits.astype("uint8").tobytes().decode("ascii")
+                answer = _digits(cast("Any", pc).is_in(paths, kept))
             self._verdicts[filters] = answer
         return self._verdicts[filters]
 
@@ -263,6 +273,13 @@ def feed_range(snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[An
         ending_timestamp_ms=None if ends[1] is None else instant(moment_in(str(ends[1]), zone)),
     )
     return found or (0, -1)
+
+
+def _digits(mask: Any) -> str:
+    import pyarrow as pa
+
+    digits = mask.cast(pa.uint8()).to_numpy(zero_copy_only=False) + ord("0")
+    return digits.astype("uint8").tobytes().decode("ascii")
 
 
 _LENGTH = re.compile(r"(\d+):")

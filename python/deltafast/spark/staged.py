@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.storage import Place
 
-__all__ = ["commit", "discard", "query_id", "stage"]
+__all__ = ["commit", "discard", "query_id", "stage", "text_of"]
 
 
 def _files(place: Place) -> pafs.PyFileSystem:
@@ -126,6 +126,16 @@ def _rows(place: Place, schema: pa.Schema, paths: list[str]) -> Iterator[pa.Reco
                 yield cast("Any", batch).cast(schema)
 
 
+def text_of(place: Place, name: str) -> str:
+    """A file of a folder.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with _files(place).open_input_stream(name) as source:
+        return bytes(source.read()).decode()
+
+
 def query_id(place: Place) -> str:
     """The id of a streaming query, which its checkpoint holds for as long as it lives.
 
@@ -136,8 +146,7 @@ def query_id(place: Place) -> str:
         InvalidArgumentError: There is no id.
     """
     try:
-        with _files(place).open_input_stream("metadata") as source:
-            return str(json.loads(source.read())["id"])
+        return str(json.loads(text_of(place, "metadata"))["id"])
     except (OSError, ValueError, KeyError) as error:
         message = f"the checkpoint {place.uri} has no id of a query, which the commits are known by; give the option "
         message += "txnAppId: a name that only this query has"

@@ -11,6 +11,7 @@ from deltafast.spark.columns import field_of, plain_type, quoted, spark_schema, 
 from deltafast.spark.reader import files_frame
 from deltafast.spark.rows import FEED_FIELDS
 from deltafast.spark.session import Session
+from deltafast.spark.shipping import register_at_driver, shipped_format
 from deltafast.spark.snapshot import Version
 from deltafast.spark.storage import place_of
 from deltafast.spark.stream_options import stream_options
@@ -50,21 +51,19 @@ def register(spark: Any) -> None:
 
     Args:
         spark: The session, classic or Connect.
-
-    Raises:
-        InvalidArgumentError: This PySpark is too old for it.
     """
     session = Session(spark)
-    for kind in _formats(session):
-        spark.dataSource.register(kind)
+    rows, places = _formats(session)
+    spark.dataSource.register(shipped_format(rows))
+    if session.is_connect:
+        spark.dataSource.register(shipped_format(places))
+    else:
+        register_at_driver(spark, places)
 
 
 def _formats(session: Session) -> list[type[Any]]:
-    try:
-        from deltafast.spark.data_source import DeltafastDataSource, PlacesDataSource
-    except ImportError as error:
-        message = f"format('deltafast') needs PySpark 4.2 or newer ({error}); read, write and sink do without it"
-        raise InvalidArgumentError(message) from error
+    from deltafast.spark.data_source import DeltafastDataSource, PlacesDataSource
+
     held: dict[str, str] = {}
     for prefix in _STORES:
         held |= session.hadoop(prefix)
@@ -86,10 +85,11 @@ def stream(
     """Follow a table, and read each batch with Spark's own Parquet reader.
 
     Args:
-        spark: The session; a classic one.
+        spark: The session, classic or Connect.
         path: The table.
         each_batch: Called with a data frame of new rows and the number of the batch. When a batch failed it is called
-            again with the same rows and number: `deltafast.spark.sink` writes these only once.
+            again with the same rows and number: `deltafast.spark.sink` writes these only once. Over Connect it is
+            pickled and called in the server's Python, which needs deltafast.
         checkpoint: The folder where Spark keeps how far the query is.
         trigger: When batches are made, as `DataStreamWriter.trigger` takes it: `{"availableNow": True}`.
         query_name: What Spark calls the query.
@@ -101,37 +101,67 @@ def stream(
         Spark's `StreamingQuery`, which has started.
 
     Raises:
-        InvalidArgumentError: An option is wrong, or the session is of Spark Connect.
+        InvalidArgumentError: An option is wrong, or PySpark is older than 4.2.
         TableNotFoundError: There is no table.
     """
     session = Session(spark)
-    if session.is_connect:
-        message = "stream needs a classic session; on Spark Connect use readStream.format('deltafast')"
-        raise InvalidArgumentError(message)
+    from deltafast.spark.data_source import follows
+
+    follows()
     given = stream_options(options)
     place = place_of(session, path)
     table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
     register(spark)
-    folder = place_of(session, checkpoint).hadoop
-    batches = _Batches(session, place, StreamPlan(table, given), given, folder)
-
-    def called(_: Any, number: int) -> None:
-        each_batch(batches.frame(number), number)
+    folder = place_of(session, checkpoint)
+    plan = StreamPlan(table, given)
+    if session.is_connect:
+        called = _at_server(place, plan.fields, given, folder, each_batch)
+    else:
+        called = _called(_Batches(session, place, plan, given, folder), each_batch)
 
     reader = spark.readStream.format("deltafast-places")
     for key, value in options.items():
         reader = reader.option(key, str(value).lower() if isinstance(value, bool) else str(value))
-    writer = reader.load(place.hadoop).writeStream.foreachBatch(called).option("checkpointLocation", folder)
+    writer = reader.load(place.hadoop).writeStream.foreachBatch(called).option("checkpointLocation", folder.hadoop)
     writer = writer if query_name is None else writer.queryName(query_name)
     writer = writer if trigger is None else writer.trigger(**trigger)
     return writer.start()
+
+
+def _called(batches: _Batches, each_batch: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+    """What Spark calls with a frame of no rows."""
+
+    def called(empty: Any, number: int) -> None:  # noqa: ARG001 - Spark's
+        each_batch(batches.frame(number), number)
+
+    return called
+
+
+def _at_server(
+    place: Place,
+    fields: list[dict[str, Any]],
+    given: StreamOptions,
+    checkpoint: Place,
+    each_batch: Callable[[Any, int], None],
+) -> Callable[[Any, int], None]:
+    """What Spark Connect's server calls, in a Python that has a session of its own."""
+    held: dict[str, _Batches] = {}
+
+    def called(empty: Any, number: int) -> None:
+        if "batches" not in held:
+            session = Session(empty.sparkSession)
+            table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+            held["batches"] = _Batches(session, place, StreamPlan(table, given, fields), given, checkpoint)
+        each_batch(held["batches"].frame(number), number)
+
+    return called
 
 
 class _Batches:
     """The batches of a query, whose ends Spark keeps in its checkpoint before it runs them."""
 
     def __init__(
-        self, session: Session, place: Place, plan: StreamPlan, options: StreamOptions, checkpoint: str
+        self, session: Session, place: Place, plan: StreamPlan, options: StreamOptions, checkpoint: Place
     ) -> None:
         self._session, self._place, self._plan, self._options = session, place, plan, options
         self._checkpoint = checkpoint
@@ -192,14 +222,7 @@ class _Batches:
 
     def _offset(self, number: int) -> dict[str, Any]:
         """Where a batch ends."""
-        jvm = self._session.jvm
-        path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint}/offsets/{number}")
-        files = path.getFileSystem(self._session.spark._jsparkSession.sessionState().newHadoopConf())
-        source = files.open(path)
-        try:
-            text = str(jvm.org.apache.commons.io.IOUtils.toString(source, "UTF-8"))
-        finally:
-            source.close()
+        text = self._read(f"offsets/{number}")
         # A version, a line of settings, and a line for each source, of which there is one.
         lines = text.splitlines()
         try:
@@ -207,9 +230,24 @@ class _Batches:
         except ValueError:
             found = None
         if len(lines) < 3 or not isinstance(found, dict) or "begin" not in found:  # noqa: PLR2004
-            message = f"the checkpoint {self._checkpoint} holds no place of deltafast for batch {number}"
+            message = f"the checkpoint {self._checkpoint.hadoop} holds no place of deltafast for batch {number}"
             raise DeltaError(message)
         return cast("dict[str, Any]", found)
+
+    def _read(self, name: str) -> str:
+        """A file of the checkpoint, as Spark's Java reads it; as the core does where there is none."""
+        if self._session.is_connect:
+            from deltafast.spark.staged import text_of
+
+            return text_of(self._checkpoint, name)
+        jvm = self._session.jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"{self._checkpoint.hadoop}/{name}")
+        files = path.getFileSystem(self._session.spark._jsparkSession.sessionState().newHadoopConf())
+        source = files.open(path)
+        try:
+            return str(jvm.org.apache.commons.io.IOUtils.toString(source, "UTF-8"))
+        finally:
+            source.close()
 
 
 def sink(

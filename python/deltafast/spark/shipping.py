@@ -1,0 +1,120 @@
+"""What runs in the Python of executors: shipped so that one that lacks deltafast says so, and what to do.
+
+Without this the first thing that an executor heard would be a module that is not there, deep in a pickle of Spark's.
+Functions travel as bytes, which are opened only once it is known that deltafast is there, of the driver's release.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Shipped", "register_at_driver", "shipped", "shipped_format"]
+
+
+def _opener() -> Callable[[bytes, str], Any]:
+    """The function that opens what was shipped; made anew, since what has a module's name would travel as that name."""
+
+    def opened(payload: bytes, version: str) -> Any:
+        import pickle
+        import sys
+
+        try:
+            import deltafast
+
+            found = deltafast.__version__
+        except ImportError:
+            found = "not there"
+        if found != version:
+            raise RuntimeError(
+                f"deltafast {version} is needed in the Python of Spark's executors ({sys.executable}), where it is "
+                f"{found}: way='arrow', change data feeds and format('deltafast') run there. Install "
+                f"deltafast=={version} on every node, or ship it with spark.archives. deltafast.spark.read by index or "
+                "paths, write, stream, sink and the commands need nothing there"
+            )
+        return pickle.loads(payload)  # noqa: S301 - the driver made it
+
+    return opened
+
+
+def _packed(what: Any) -> tuple[bytes, str]:
+    from pyspark import cloudpickle
+
+    import deltafast
+
+    pickler: Any = cloudpickle
+    return pickler.dumps(what), deltafast.__version__
+
+
+def shipped(function: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function for `mapInArrow`, to be called by executors."""
+    (payload, version), opened = _packed(function), _opener()
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from opened(payload, version)(batches)
+
+    return run
+
+
+class Shipped:
+    """What executors get of a Python data source: pickled so that they open it knowingly."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its class and what it holds, as bytes."""
+        payload, version = _packed((type(self), self.__getstate__()))
+        opened = _opener()
+
+        def made(payload: bytes, version: str) -> Any:
+            kind, state = opened(payload, version)
+            out = object.__new__(kind)
+            out.__dict__.update(state or {})
+            return out
+
+        return made, (payload, version)
+
+
+def shipped_format(kind: type[Any]) -> type[Any]:
+    """A Python data source, to be registered."""
+    from pyspark.sql.datasource import DataSource
+
+    (payload, version), opened, called = _packed(kind), _opener(), kind.name()
+
+    class Registered(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return called
+
+        def __new__(cls, options: Any) -> Any:
+            return opened(payload, version)(options)
+
+    return Registered
+
+
+class _Instead:
+    """An object with some other attributes."""
+
+    def __init__(self, of: Any, **attributes: Any) -> None:
+        self._of = of
+        self.__dict__.update(attributes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+
+def register_at_driver(spark: Any, kind: type[Any]) -> None:
+    """Register a Python data source whose code runs beside the driver only, in the driver's own Python.
+
+    Spark would run it in the executors' Python, which may not be there on the driver's machine, or lack deltafast.
+
+    Args:
+        spark: A classic session.
+        kind: The data source.
+    """
+    from pyspark.sql.datasource import DataSourceRegistration
+
+    context = _Instead(spark.sparkContext, pythonExec=sys.executable)
+    session: Any = _Instead(spark, sparkContext=context)
+    DataSourceRegistration(session).register(kind)
