@@ -208,13 +208,16 @@ class Snapshot:
         predicate: str | None = None,
         allow_out_of_range: bool = False,
         string_view: bool = False,
-    ) -> ArrowStream: ...
+        as_opened: bool = False,
+    ) -> ArrowStream:
+        """Changes of rows; the columns are those of the last version where they are mapped, unless `as_opened`."""
     def cdf_range(
         self,
         starting_version: int | None = None,
         ending_version: int | None = None,
         starting_timestamp_ms: int | None = None,
         ending_timestamp_ms: int | None = None,
+        as_opened: bool = False,
     ) -> tuple[int, int] | None:
         """The versions that `cdf` would read, both ends included, after its checks."""
     def plan_json(self, predicate: str | None = None) -> str: ...
