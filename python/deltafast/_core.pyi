@@ -336,6 +336,20 @@ class ChangeJob:
     def run(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
         """Commit what lies in these folders of the table."""
 
+@final
+class OptimizeJob:
+    """An OPTIMIZE whose rows another engine copies; see `src/table/optimize_job.rs`."""
+
+    def __new__(cls, snapshot: Snapshot, options: str, predicate: str | None = None) -> OptimizeJob: ...
+    def outlook(self) -> str:
+        """JSON of `OptimizeOutlook`: what the engine has to know."""
+
+    def curve(self, sample: ArrowStreamExportable) -> ArrowStream:
+        """How rows are placed along the curve, a row a bin, for some rows of `bin` and the curve's columns."""
+
+    def run(self, folder: str | None = None) -> tuple[Snapshot | None, str]:
+        """Commit what lies in this folder of the table."""
+
 def abandon_folders(snapshot: Snapshot, folders: list[str]) -> None:
     """Delete what another engine left in folders of the table that no version names."""
 

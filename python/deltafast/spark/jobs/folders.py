@@ -13,6 +13,7 @@ from deltafast.spark.folder import remove, write_folder
 from deltafast.spark.jobs.rows import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from deltafast.spark.columns import Columns
@@ -50,17 +51,40 @@ class Folders:
         self.changes = f"_change_data/spark-{uuid.uuid4()}"
         self._write(frame, self.changes, (KIND,))
 
+    def copy(self, frame: Any, part: str, more: Sequence[str], arranged: Callable[[Any], Any]) -> None:
+        """Write rows that stay as they are, into a folder for each number of their part.
+
+        Args:
+            frame: The table's columns, those of `tracked`, the parts and more.
+            part: The column with the parts; what a part has of partition values is known.
+            more: Other columns, which `arranged` takes.
+            arranged: Brings rows where they are written, and leaves only columns of files and the part.
+        """
+        from pyspark.sql import functions
+
+        self._check()
+        self.rows = f"spark-{uuid.uuid4()}"
+        kept = (*self._rows.tracked, part, *more)
+        frame, _ = physical(frame, self._columns, functions, kept, partitions=False)
+        options = {"maxRecordsPerFile": "0"}
+        write_folder(self._rows.session, arranged(frame), [part], self._rows.place, self.rows, self._codec(), options)
+
+    def _check(self) -> None:
+        if self._outlook["has_partitions_in_files"]:
+            refuse("the table's files hold the partition columns, too")
+
+    def _codec(self) -> str | None:
+        return self._rows.version.properties.get("delta.parquet.compression.codec")
+
     def _write(self, frame: Any, folder: str, more: tuple[str, ...]) -> None:
         from pyspark.sql import functions
 
-        if self._outlook["has_partitions_in_files"]:
-            refuse("the table's files hold the partition columns, too")
+        self._check()
         for field in self._columns.partition:
             if field["type"] == "binary":
                 refuse(f"{field['name']!r} is a binary partition column")
-        codec = self._rows.version.properties.get("delta.parquet.compression.codec")
         frame, partition = physical(frame, self._columns, functions, more)
-        write_folder(self._rows.session, frame, partition, self._rows.place, folder, codec)
+        write_folder(self._rows.session, frame, partition, self._rows.place, folder, self._codec())
 
     def __enter__(self) -> Self:
         """Nothing is written yet."""
