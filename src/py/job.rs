@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use pyo3::prelude::*;
 use serde_json::json;
 

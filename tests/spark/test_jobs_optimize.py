@@ -100,7 +100,8 @@ def points(seed: int, count: int) -> pa.Table:
         {
             "id": pa.array(range(seed * count, (seed + 1) * count), pa.int64()),
             "x": pa.array([n * n % 1009 for n in numbers], pa.int64()),
-            "y": pa.array([None if n % 997 == 0 else (n * 31 % 2003) / 2 for n in numbers]),
+            # Files that Spark writes have no bounds of floating point columns.
+            "y": pa.array([None if n % 997 == 0 else n * 31 % 2003 // 2 for n in numbers], pa.int32()),
             "s": [f"customer-{n % 300:05}" for n in numbers],
         }
     )
@@ -138,7 +139,8 @@ def test_rows_lie_as_well_along_the_curve(reference, spark, tmp_path, kind):
     files = {folder: len(DeltaTable(folder).files()) for folder in (ours, core, theirs)}
     quality = {folder: met(folder) for folder in (ours, core, theirs)}
     print(kind, files.values(), quality.values(), before)  # noqa: T201 - the measurement
-    assert abs(files[ours] - files[core]) <= 2
+    # The embedded Z-order cuts files by what is written, of which footers are most here.
+    assert abs(files[ours] - files[core if kind == "clustered" else theirs]) <= 1
     assert quality[ours] <= 1.1 * min(quality[core], quality[theirs])
     words = [said(folder) for folder in (ours, core, theirs)]
     for one in words[1:]:
@@ -160,7 +162,7 @@ def test_rows_lie_as_well_along_the_curve(reference, spark, tmp_path, kind):
             spark.conf.unset("spark.deltafast.engine")
         assert answer.metrics.numFilesRemoved == files[ours] + 1
         assert said(ours)["tags"] == {'{"ZCUBE_ID": true, "ZCUBE_ZORDER_BY": "[\\"s\\"]"}'}
-        assert json.loads(said(ours)["parameters"]["isFull"].lower()) is True
+        assert said(ours)["parameters"]["isFull"] is True
         assert DeltaTable(ours).count() == 41_000
         reference.forget()
         assert reference._load(ours).count() == 41_000

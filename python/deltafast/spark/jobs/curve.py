@@ -47,11 +47,9 @@ def word(columns: Columns, path: Sequence[str]) -> str:
         columns: The table's columns.
         path: The names on the way to the column.
     """
-    level, of = columns.fields, ""
+    of: Any = {"type": "struct", "fields": columns.fields}
     for name in path:
-        found: Any = next(field for field in level if field["name"] == name)["type"]
-        level = found["fields"] if isinstance(found, dict) and found["type"] == "struct" else []
-        of = plain_type(found)
+        of = plain_type(next(field for field in of["fields"] if field["name"] == name)["type"])
     name = ".".join(quoted(part) for part in path)
     return _WORDS.get(of, "cast({} as double)").format(name)
 

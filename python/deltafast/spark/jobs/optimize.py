@@ -71,7 +71,7 @@ class JobOptimizer(TableOptimizer):
             if given:
                 message = f"{name} is of the core: leave it out, or set spark.deltafast.engine to driver"
                 raise InvalidArgumentError(message)
-        everything = partition_filters is None or partition_filters == []
+        everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)
         schema, zone = self.table.schema().to_json(), self._session.zone
         rows = None if everything else bind_rows(partition_filters, schema, zone=zone)
         job = _core.OptimizeJob(self.table._snapshot, json.dumps(options), rows)
