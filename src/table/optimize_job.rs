@@ -162,9 +162,9 @@ impl OptimizeJob {
             cancel.check()?;
             let rows = UInt32Array::from(rows.remove(&bin).unwrap_or_default());
             let some = columns.iter().map(|column| Ok(take(column, &rows, None)?)).collect::<Result<Vec<_>>>()?;
-            if let [column] = some.as_slice() {
-                bounds[0].push(column.slice(0, 0));
-                bits[0].push(0);
+            if let ([column], [bounds], [bits]) = (some.as_slice(), bounds.as_mut_slice(), bits.as_mut_slice()) {
+                bounds.push(column.slice(0, 0));
+                bits.push(0);
                 cuts.push(ranges(column, *parts)?);
                 continue;
             }

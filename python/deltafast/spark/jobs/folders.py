@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deltafast import _core
 from deltafast.exceptions import CommitUnknownError, DeltaError
 from deltafast.spark.fitting import physical
-from deltafast.spark.folder import remove, write_folder
+from deltafast.spark.folder import gathered, remove, write_folder
 from deltafast.spark.jobs.rows import refuse
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Folders:
     def write(self, frame: Any) -> None:
         """Write new rows: the table's columns, and where rows keep them their id and commit version."""
         self.rows = f"spark-{uuid.uuid4()}"
-        self._write(frame, self.rows, self._rows.tracked)
+        self._write(frame, self.rows, self._rows.tracked, gathered(self._rows.session, self._rows.version.properties))
 
     def tell(self, frame: Any) -> None:
         """Write changes: the table's columns and `_change_type`."""
@@ -76,7 +76,7 @@ class Folders:
     def _codec(self) -> str | None:
         return self._rows.version.properties.get("delta.parquet.compression.codec")
 
-    def _write(self, frame: Any, folder: str, more: tuple[str, ...]) -> None:
+    def _write(self, frame: Any, folder: str, more: tuple[str, ...], gather: str | None = None) -> None:
         from pyspark.sql import functions
 
         self._check()
@@ -84,7 +84,7 @@ class Folders:
             if field["type"] == "binary":
                 refuse(f"{field['name']!r} is a binary partition column")
         frame, partition = physical(frame, self._columns, functions, more)
-        write_folder(self._rows.session, frame, partition, self._rows.place, folder, self._codec())
+        write_folder(self._rows.session, frame, partition, self._rows.place, folder, self._codec(), None, gather)
 
     def __enter__(self) -> Self:
         """Nothing is written yet."""
