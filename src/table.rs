@@ -24,6 +24,7 @@ mod merge;
 mod merge_job;
 mod narrow;
 mod optimize;
+mod optimize_job;
 mod predicate;
 mod purge;
 mod rerun;
@@ -51,6 +52,7 @@ pub use keys::Key;
 pub use merge::{EqualityPlan, Joining, Merge, MergeOptions, MergePlan, Tried};
 pub use merge_job::{MergeJob, MergeOutlook, SourceFacts};
 pub use optimize::{OptimizeOptions, Optimized, Sizes, Task, optimize};
+pub use optimize_job::{OptimizeJob, OptimizeOutlook};
 pub use target::Encoding;
 pub use write::{Mode, SchemaMode, Write, WriteOptions};
 

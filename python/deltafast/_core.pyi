@@ -208,13 +208,16 @@ class Snapshot:
         predicate: str | None = None,
         allow_out_of_range: bool = False,
         string_view: bool = False,
-    ) -> ArrowStream: ...
+        as_opened: bool = False,
+    ) -> ArrowStream:
+        """Changes of rows; the columns are those of the last version where they are mapped, unless `as_opened`."""
     def cdf_range(
         self,
         starting_version: int | None = None,
         ending_version: int | None = None,
         starting_timestamp_ms: int | None = None,
         ending_timestamp_ms: int | None = None,
+        as_opened: bool = False,
     ) -> tuple[int, int] | None:
         """The versions that `cdf` would read, both ends included, after its checks."""
     def plan_json(self, predicate: str | None = None) -> str: ...
@@ -332,6 +335,20 @@ class ChangeJob:
 
     def run(self, rows: str | None = None, changes: str | None = None) -> tuple[Snapshot | None, str]:
         """Commit what lies in these folders of the table."""
+
+@final
+class OptimizeJob:
+    """An OPTIMIZE whose rows another engine copies; see `src/table/optimize_job.rs`."""
+
+    def __new__(cls, snapshot: Snapshot, options: str, predicate: str | None = None) -> OptimizeJob: ...
+    def outlook(self) -> str:
+        """JSON of `OptimizeOutlook`: what the engine has to know."""
+
+    def curve(self, sample: ArrowStreamExportable) -> ArrowStream:
+        """How rows are placed along the curve, a row a bin, for some rows of `bin` and the curve's columns."""
+
+    def run(self, folder: str | None = None) -> tuple[Snapshot | None, str]:
+        """Commit what lies in this folder of the table."""
 
 def abandon_folders(snapshot: Snapshot, folders: list[str]) -> None:
     """Delete what another engine left in folders of the table that no version names."""

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use pyo3::prelude::*;
 use serde_json::json;
 
-use super::arrow::import_stream;
+use super::arrow::{ArrowStream, import_stream};
 use super::error::to_python;
 use super::runtime::{wait, wait_settled};
 use super::snapshot::Snapshot;
-use super::table::{Answer, answer, parsed, text};
+use super::table::{Answer, answer, optimized, parsed, text};
 use crate::error::{Error, Result};
+use crate::exec::Progress;
+use crate::scan::Batches;
 use crate::table;
 
 /// What an engine found, batch by batch.
@@ -88,6 +90,74 @@ impl ChangeJob {
         let job = self.take(py)?;
         let done = wait_settled(py, move |cancel| job.run(rows.as_deref(), changes.as_deref(), cancel))?;
         answer(py, done, &self.uri, self.python_store)
+    }
+}
+
+/// An OPTIMIZE or a REORG that another engine does.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct OptimizeJob {
+    job: Mutex<Option<table::OptimizeJob>>,
+    uri: String,
+    python_store: bool,
+}
+
+impl OptimizeJob {
+    fn take(&self, py: Python<'_>) -> PyResult<table::OptimizeJob> {
+        let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).take();
+        job.ok_or_else(|| to_python(py, &Error::invalid("a job can be run once")))
+    }
+
+    fn put(&self, job: table::OptimizeJob) {
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
+    }
+}
+
+#[pymethods]
+impl OptimizeJob {
+    /// `options` is JSON of `OptimizeOptions`, `predicate` of a `Demand`.
+    #[new]
+    #[pyo3(signature = (snapshot, options, predicate=None))]
+    fn new(py: Python<'_>, snapshot: &Snapshot, options: String, predicate: Option<String>) -> PyResult<Self> {
+        let (uri, python_store) = snapshot.origin();
+        let core = snapshot.core().clone();
+        let job = wait(py, move |cancel| {
+            let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
+            table::OptimizeJob::new(&core, predicate.as_ref(), parsed("options", &options)?, cancel)
+        })?;
+        Ok(Self { job: Mutex::new(Some(job)), uri, python_store })
+    }
+
+    /// JSON of `OptimizeOutlook`.
+    fn outlook(&self, py: Python<'_>) -> PyResult<String> {
+        let job = self.take(py)?;
+        let (job, found) = wait(py, move |cancel| {
+            let found = text(&job.outlook(cancel)?)?;
+            Ok((job, found))
+        })?;
+        self.put(job);
+        Ok(found)
+    }
+
+    /// How rows are placed along the curve, for a sample of its columns.
+    fn curve(&self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+        let sample = import_stream(sample)?;
+        let job = self.take(py)?;
+        let (job, found) = wait(py, move |cancel| {
+            let empty = RecordBatch::new_empty(sample.schema());
+            let found = job.curve(std::iter::once(Ok(empty)).chain(found(sample)), cancel)?;
+            Ok((job, found))
+        })?;
+        self.put(job);
+        let batches = Batches { schema: found.schema(), batches: Box::new(std::iter::once(Ok(found))), progress: Progress::default() };
+        Ok(ArrowStream::new(batches, false))
+    }
+
+    /// Commits what lies in the folder.
+    #[pyo3(signature = (folder=None))]
+    fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<Answer> {
+        let job = self.take(py)?;
+        let done = wait_settled(py, move |cancel| job.run(folder.as_deref(), cancel))?;
+        optimized(py, done, self.uri.clone(), self.python_store)
     }
 }
 

@@ -70,6 +70,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::TableWrite>()?;
     module.add_class::<table::TableMerge>()?;
     module.add_class::<job::ChangeJob>()?;
+    module.add_class::<job::OptimizeJob>()?;
     module.add_function(wrap_pyfunction!(job::abandon_folders, module)?)?;
     module.add_class::<files::Files>()?;
     module.add_class::<files::FileUpload>()?;

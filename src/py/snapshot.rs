@@ -350,7 +350,7 @@ impl Snapshot {
         self.run(py, |core, cancel| scan::ids_agree(&core, cancel))
     }
 
-    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, columns=None, predicate=None, allow_out_of_range=false, string_view=false))]
+    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, columns=None, predicate=None, allow_out_of_range=false, string_view=false, as_opened=false))]
     #[allow(clippy::too_many_arguments)]
     fn cdf(
         &self,
@@ -363,6 +363,7 @@ impl Snapshot {
         predicate: Option<String>,
         allow_out_of_range: bool,
         string_view: bool,
+        as_opened: bool,
     ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             let request = ChangeRequest {
@@ -373,6 +374,7 @@ impl Snapshot {
                 columns,
                 predicate: bound(predicate)?,
                 allow_out_of_range,
+                as_opened,
                 layout: layout(string_view),
                 cancel: cancel.clone(),
             };
@@ -380,7 +382,7 @@ impl Snapshot {
         })
     }
 
-    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None))]
+    #[pyo3(signature = (starting_version=None, ending_version=None, starting_timestamp_ms=None, ending_timestamp_ms=None, as_opened=false))]
     fn cdf_range(
         &self,
         py: Python<'_>,
@@ -388,9 +390,10 @@ impl Snapshot {
         ending_version: Option<i64>,
         starting_timestamp_ms: Option<i64>,
         ending_timestamp_ms: Option<i64>,
+        as_opened: bool,
     ) -> PyResult<Option<(i64, i64)>> {
         self.run(py, move |core, _| {
-            let request = ChangeRequest { starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, ..ChangeRequest::default() };
+            let request = ChangeRequest { starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, as_opened, ..ChangeRequest::default() };
             scan::change_range(&core, &request)
         })
     }

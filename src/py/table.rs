@@ -24,7 +24,7 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::store::Store;
-use crate::table::{self, Change, CreateOptions, FileFigures, Place, Sizes, Write, WriteOptions};
+use crate::table::{self, Change, CreateOptions, FileFigures, Optimized, Place, Sizes, Write, WriteOptions};
 use crate::write::bindings::Demands;
 
 pub(super) fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
@@ -214,6 +214,11 @@ pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, cou
         let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
         table::optimize(&core, predicate.as_ref(), &parsed("options", &options)?, &progress, cancel)
     })?;
+    optimized(py, found, uri, python_store)
+}
+
+/// The table after an OPTIMIZE, and its figures.
+pub(super) fn optimized(py: Python<'_>, found: Optimized, uri: String, python_store: bool) -> PyResult<Answer> {
     let files = |sizes: &Sizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
     let figures = |files: FileFigures| json!({"numFiles": files.count, "size": files.bytes});
     let report = json!({

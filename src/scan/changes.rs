@@ -54,6 +54,8 @@ pub struct ChangeRequest {
     pub predicate: Option<Bound>,
     /// A range beyond the newest version is empty instead of an error.
     pub allow_out_of_range: bool,
+    /// The columns are the snapshot's, also where they are mapped.
+    pub as_opened: bool,
     /// How text looks.
     pub layout: TextLayout,
     /// Stops the work.
@@ -116,8 +118,17 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
 /// As [`changes`].
 pub fn change_range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i64)>> {
     let Some((start, end)) = range(snapshot, request)? else { return Ok(None) };
-    check_recorded(snapshot, start, end, &read_versions(snapshot, start, end)?)?;
+    let named = names_of(snapshot, Some((start, end)), request)?;
+    check_recorded(&named, start, end, &read_versions(&named, start, end)?)?;
     Ok(Some((start, end)))
+}
+
+/// The version whose schema the feed has.
+fn names_of(snapshot: &Snapshot, range: Option<(i64, i64)>, request: &ChangeRequest) -> Result<Snapshot> {
+    match range {
+        Some((_, end)) if !request.as_opened && snapshot.mapping() != ColumnMapping::None => snapshot.at(Some(end)),
+        _ => Ok(snapshot.clone()),
+    }
 }
 
 /// One version's actions.
@@ -230,10 +241,7 @@ fn reads_as(older: &DataType, newer: &DataType) -> bool {
 /// more), [`Error::Invalid`] for an impossible range.
 pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> {
     let range = range(snapshot, request)?;
-    let at_end = match (range, snapshot.mapping()) {
-        (Some((_, end)), mode) if mode != ColumnMapping::None => snapshot.at(Some(end))?,
-        _ => snapshot.clone(),
-    };
+    let at_end = names_of(snapshot, range, request)?;
     let feed = feed_fields(request.layout);
     let own: Vec<String> = at_end.schema().fields.iter().map(|f| f.name.clone()).filter(|name| !feed.iter().any(|f| f.name() == name)).collect();
     let wanted: Vec<String> = match &request.columns {

@@ -85,6 +85,24 @@ impl Curved {
         Ok(())
     }
 
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The names on the way to each of the columns.
+    pub(super) fn name_paths(&self, schema: &StructType) -> Vec<Vec<String>> {
+        let names = |path: &Vec<usize>| {
+            let (mut fields, mut out) = (Some(schema), Vec::new());
+            for n in path {
+                let Some(field) = fields.and_then(|schema| schema.fields.get(*n)) else { break };
+                out.push(field.name.clone());
+                fields = if let DataType::Struct(inner) = &field.data_type { Some(inner) } else { None };
+            }
+            out
+        };
+        self.paths.iter().map(names).collect()
+    }
+
     /// Writes the rows of files of a partition anew; into so many files, if that is said.
     pub(super) fn lay(&self, files: Vec<Add>, into: Option<usize>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Written> {
         let bytes: u64 = files.iter().map(|add| u64::try_from(add.size).unwrap_or(0)).sum();

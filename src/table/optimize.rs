@@ -121,7 +121,7 @@ pub struct Optimized {
 const DELETED: i64 = 5;
 
 /// How the rows of a bin come into new files.
-enum Layout {
+pub(super) enum Layout {
     /// One bin, one file.
     Packed,
     /// The same for files that were clustered: they stay what they were.
@@ -140,12 +140,16 @@ enum Layout {
 /// [`Error::Unsupported`] for tables that this release cannot write; as [`Transaction::commit`]. No file of it is left behind
 /// then, unless nobody knows whether it was committed.
 pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &OptimizeOptions, progress: &Progress, cancel: &Cancel) -> Result<Optimized> {
+    let files = asked(snapshot, predicate, options, cancel)?;
+    of_files(snapshot, files, predicate.map(|demand| demand.sql.clone()), options, progress, cancel)
+}
+
+/// The files of a table that may be optimized as it is asked for.
+pub(super) fn asked(snapshot: &Snapshot, predicate: Option<&Demand>, options: &OptimizeOptions, cancel: &Cancel) -> Result<Vec<Add>> {
     check_writable(snapshot)?;
     snapshot.check_upkeep(Upkeep::Optimize)?;
-    let clustering = Clustering::of(snapshot)?;
-    check(clustering.as_ref(), predicate, options)?;
-    let files = chosen(snapshot, predicate, cancel)?;
-    of_files(snapshot, files, predicate.map(|demand| demand.sql.clone()), options, progress, cancel)
+    check(Clustering::of(snapshot)?.as_ref(), predicate, options)?;
+    chosen(snapshot, predicate, cancel)
 }
 
 /// The same for files that were chosen.
@@ -157,38 +161,13 @@ pub(super) fn of_files(
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Optimized> {
-    let clustering = Clustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
-    let size = Target::of(snapshot, options.encoding.clone()).request(Rules::default(), cancel)?.target_file_size;
+    let Plan { layout, bins, size, cluster_by, mut out } = Plan::of(snapshot, files, options, cancel)?;
     let sized = |size: u64| Target::of(snapshot, Encoding { target_file_size: Some(size), ..options.encoding.clone() });
     // A bin becomes one file, even where it grows a little.
     let target = sized(size.saturating_mul(2));
-    let mut out = Optimized { considered: files.len(), layout: "packed", ..Optimized::default() };
-    let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
-    let mut cluster_by = Vec::new();
-    let (layout, bins) = match clustering {
-        _ if options.task == Task::Purge => (Layout::Purged, purged(purge::worn(snapshot, files, cancel)?, bytes(size))),
-        Some(clustering) => {
-            let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
-            let cube = options.cube_size.map_or(clustering::CUBE, bytes);
-            let plan = clustering.plan(files, options.task == Task::ClusterFull, large, cube);
-            (out.layout, out.clustering) = ("clustered", Some(plan.figures));
-            cluster_by.clone_from(&clustering.names);
-            (Layout::Clustered(Curved::hilbert(snapshot, &clustering.paths)?, clustering), plan.cubes)
-        }
-        None if !options.z_order_by.is_empty() => {
-            out.layout = "zOrder";
-            (Layout::Curved(Curved::z_order(snapshot, &options.z_order_by)?), by_partition(files).into_values().collect())
-        }
-        None => (Layout::Packed, bins(files, options.automatic.map_or(bytes(size), bytes), bytes(size))),
-    };
-    let mut run = Run { options, sql, cluster_by, now: snapshot.clone(), target: &target, bins: Vec::new(), started: Instant::now() };
+    let mut run = Run::new(snapshot, options, sql, cluster_by, &target);
     progress.expect(bins.len() as u64);
-    let mut partitions: Vec<PartitionValues> = Vec::new();
     for bin in bins {
-        out.largest_bin = out.largest_bin.max(bin.len());
-        if let Some(first) = bin.first().filter(|first| partitions.last() != Some(&first.partition_values)) {
-            partitions.push(first.partition_values.clone());
-        }
         let bin = match &layout {
             Layout::Packed => Rewritten::of(bin, snapshot, &target, cancel)?,
             Layout::Purged => kept(Rewritten::of(bin, snapshot, &target, cancel)?),
@@ -200,17 +179,63 @@ pub(super) fn of_files(
                 bin
             }
         };
-        out.added.0.extend(bin.added.iter().map(|add| add.size));
-        out.removed.0.extend(bin.removed.iter().map(|add| add.size));
-        run.bins.push(bin);
+        run.add(bin, &mut out);
         progress.advance(1);
         if options.min_commit_interval_ms.is_some_and(|ms| run.started.elapsed() >= Duration::from_millis(ms)) {
             out.done = run.commit(cancel)?.or(out.done);
         }
     }
-    out.partitions = partitions.len();
     out.done = run.commit(cancel)?.or(out.done);
     Ok(out)
+}
+
+/// What is done to which files.
+pub(super) struct Plan {
+    pub layout: Layout,
+    /// The files that become one, or are laid along one curve.
+    pub bins: Vec<Vec<Add>>,
+    /// Bytes of a new file.
+    pub size: u64,
+    /// The clustering columns as the history has them.
+    pub cluster_by: Vec<String>,
+    /// What is known before anything is done.
+    pub out: Optimized,
+}
+
+impl Plan {
+    /// For files that were chosen.
+    pub(super) fn of(snapshot: &Snapshot, files: Vec<Add>, options: &OptimizeOptions, cancel: &Cancel) -> Result<Self> {
+        let clustering = Clustering::of(snapshot)?.filter(|clustering| !clustering.paths.is_empty());
+        let size = Target::of(snapshot, options.encoding.clone()).request(Rules::default(), cancel)?.target_file_size;
+        let mut out = Optimized { considered: files.len(), layout: "packed", ..Optimized::default() };
+        let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+        let mut cluster_by = Vec::new();
+        let (layout, bins) = match clustering {
+            _ if options.task == Task::Purge => (Layout::Purged, purged(purge::worn(snapshot, files, cancel)?, bytes(size))),
+            Some(clustering) => {
+                let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
+                let cube = options.cube_size.map_or(clustering::CUBE, bytes);
+                let plan = clustering.plan(files, options.task == Task::ClusterFull, large, cube);
+                (out.layout, out.clustering) = ("clustered", Some(plan.figures));
+                cluster_by.clone_from(&clustering.names);
+                (Layout::Clustered(Curved::hilbert(snapshot, &clustering.paths)?, clustering), plan.cubes)
+            }
+            None if !options.z_order_by.is_empty() => {
+                out.layout = "zOrder";
+                (Layout::Curved(Curved::z_order(snapshot, &options.z_order_by)?), by_partition(files).into_values().collect())
+            }
+            None => (Layout::Packed, bins(files, options.automatic.map_or(bytes(size), bytes), bytes(size))),
+        };
+        let mut partitions: Vec<&PartitionValues> = Vec::new();
+        for bin in &bins {
+            out.largest_bin = out.largest_bin.max(bin.len());
+            if let Some(first) = bin.first().filter(|first| partitions.last() != Some(&&first.partition_values)) {
+                partitions.push(&first.partition_values);
+            }
+        }
+        out.partitions = partitions.len();
+        Ok(Self { layout, bins, size, cluster_by, out })
+    }
 }
 
 /// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
@@ -251,13 +276,13 @@ fn chosen(snapshot: &Snapshot, predicate: Option<&Demand>, cancel: &Cancel) -> R
 }
 
 /// How many files a cube becomes: as many as delta-spark makes.
-fn share(files: &[Add], size: u64) -> usize {
+pub(super) fn share(files: &[Add], size: u64) -> usize {
     let bytes = files.iter().map(|add| u64::try_from(add.size).unwrap_or(0)).sum::<u64>();
     usize::try_from(bytes / size.max(1)).unwrap_or(usize::MAX).max(1)
 }
 
 /// The new file of rows that stay in their order is as clustered as the old one.
-fn kept(mut bin: Rewritten) -> Rewritten {
+pub(super) fn kept(mut bin: Rewritten) -> Rewritten {
     if let [old] = bin.removed.as_slice() {
         clustering::inherit(old, &mut bin.added);
     }
@@ -265,7 +290,7 @@ fn kept(mut bin: Rewritten) -> Rewritten {
 }
 
 /// What is not committed yet.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     options: &'a OptimizeOptions,
     sql: Option<String>,
     cluster_by: Vec<String>,
@@ -276,8 +301,19 @@ struct Run<'a> {
     started: Instant,
 }
 
-impl Run<'_> {
-    fn commit(&mut self, cancel: &Cancel) -> Result<Option<Done>> {
+impl<'a> Run<'a> {
+    pub(super) fn new(snapshot: &Snapshot, options: &'a OptimizeOptions, sql: Option<String>, cluster_by: Vec<String>, target: &'a Target) -> Self {
+        Self { options, sql, cluster_by, now: snapshot.clone(), target, bins: Vec::new(), started: Instant::now() }
+    }
+
+    /// Takes a bin that was written.
+    pub(super) fn add(&mut self, bin: Rewritten, out: &mut Optimized) {
+        out.added.0.extend(bin.added.iter().map(|add| add.size));
+        out.removed.0.extend(bin.removed.iter().map(|add| add.size));
+        self.bins.push(bin);
+    }
+
+    pub(super) fn commit(&mut self, cancel: &Cancel) -> Result<Option<Done>> {
         let bins = std::mem::take(&mut self.bins);
         self.started = Instant::now();
         if bins.is_empty() {

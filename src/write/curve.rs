@@ -8,9 +8,11 @@
 //! Numbers are compared by 64 bits that keep their order (decimals of more than 18 digits nearly), text and bytes with bounds of
 //! up to 256 bytes. Nulls come first.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, LargeBinaryArray};
 use arrow_cast::cast;
 use arrow_schema::{DataType as Arrow, TimeUnit};
 
@@ -18,6 +20,8 @@ use crate::error::{Error, Result};
 
 /// Bits of a rank at most: more ranges than there are files of a table of a billion rows.
 const RANK_BITS: u32 = 12;
+
+const SIGN: u64 = 1 << 63;
 
 /// Bytes of a bound between texts at most.
 const LONGEST: usize = 256;
@@ -56,9 +60,23 @@ impl Curve {
         let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
             return Err(Error::invalid(format!("a curve goes through one column at least and 64 at most, not through {count}")));
         };
-        let bits = if count == 1 { RANK_BITS + 4 } else { bits.min(RANK_BITS) };
-        let ranks = sample.iter().map(|column| Ranks::new(column, bits)).collect::<Result<_>>()?;
+        Self::with_bits(sample, shape, if count == 1 { RANK_BITS + 4 } else { bits.min(RANK_BITS) })
+    }
+
+    /// The same with so many bits a rank; all together not more than 64.
+    ///
+    /// # Errors
+    /// As [`Curve::new`].
+    pub fn with_bits(sample: &[ArrayRef], shape: Shape, bits: u32) -> Result<Self> {
+        let ranks = sample.iter().map(|column| Ranks::new(column, 1 << bits)).collect::<Result<_>>()?;
         Ok(Self { ranks, bits, shape })
+    }
+
+    /// The bounds between the ranks of each column, of the sample's type, which is `Int64`, `Float64` or `LargeBinary`; and how
+    /// many bits these ranks have.
+    #[must_use]
+    pub fn bounds(&self, of: &[ArrayRef]) -> Vec<(ArrayRef, u32)> {
+        self.ranks.iter().zip(of).map(|(ranks, column)| (ranks.bounds(column.data_type()), ranks.bits())).collect()
     }
 
     /// The places of rows.
@@ -131,9 +149,16 @@ fn untangle(row: &mut [u64], bits: u32) {
     }
 }
 
+/// Bounds between which lie about as many values of a column, for so many ranges; types as in [`Curve::bounds`].
+///
+/// # Errors
+/// As [`Curve::new`].
+pub fn ranges(column: &ArrayRef, count: usize) -> Result<ArrayRef> {
+    Ok(Ranks::new(column, count)?.bounds(column.data_type()))
+}
+
 impl Ranks {
-    fn new(sample: &ArrayRef, bits: u32) -> Result<Self> {
-        let ranges = 1_usize << bits;
+    fn new(sample: &ArrayRef, ranges: usize) -> Result<Self> {
         if let Some(texts) = as_bytes(sample)? {
             let mut all: Vec<Option<&[u8]>> = texts.as_binary::<i64>().iter().map(|text| text.map(|text| text.get(..LONGEST).unwrap_or(text))).collect();
             all.sort_unstable();
@@ -153,6 +178,17 @@ impl Ranks {
                 let rank = |text: &[u8]| bounds.partition_point(|bound| bound.as_slice() <= text) as u64;
                 Ok(texts.as_binary::<i64>().iter().map(|text| text.map_or(0, rank)).collect())
             }
+        }
+    }
+
+    fn bounds(&self, of: &Arrow) -> ArrayRef {
+        match self {
+            Self::Texts(bounds) => Arc::new(LargeBinaryArray::from_iter_values(bounds)),
+            Self::Numbers(bounds) if *of == Arrow::Float64 => Arc::new(Float64Array::from_iter_values(bounds.iter().map(|word| {
+                let bits = if word & SIGN == 0 { !word } else { word ^ SIGN };
+                f64::from_bits(bits)
+            }))),
+            Self::Numbers(bounds) => Arc::new(Int64Array::from_iter_values(bounds.iter().map(|word| (word ^ SIGN).cast_signed()))),
         }
     }
 
@@ -183,7 +219,6 @@ fn as_bytes(column: &ArrayRef) -> Result<Option<ArrayRef>> {
 
 /// Each number as 64 bits in its order; 0 of a null.
 fn values(column: &ArrayRef) -> Result<Vec<u64>> {
-    const SIGN: u64 = 1 << 63;
     let longs = |array: &Int64Array| array.iter().map(|value| value.map_or(0, |value| (value as u64 ^ SIGN).max(1))).collect();
     let doubles = |array: &Float64Array| {
         let word = |value: f64| {
@@ -205,7 +240,6 @@ fn values(column: &ArrayRef) -> Result<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     use arrow_array::{BinaryArray, Date32Array, Decimal128Array, StringArray};
 
@@ -237,6 +271,18 @@ mod tests {
         let none = array(StringArray::from(vec![None::<&str>]));
         let curve = Curve::new(std::slice::from_ref(&none), Shape::Hilbert).unwrap();
         assert_eq!(curve.places(&[none]).unwrap(), [0]);
+    }
+
+    #[test]
+    fn bounds_are_values_of_the_column() {
+        let longs = ranges(&array((0..100).map(|n| n - 50).collect::<Int64Array>()), 4).unwrap();
+        assert_eq!(longs.as_primitive::<Int64Type>().values(), &[-25, 0, 25]);
+        let doubles = ranges(&array(Float64Array::from(vec![-2.5, -1.0, 0.5, f64::NAN])), 4).unwrap();
+        let doubles: Vec<f64> = doubles.as_primitive::<arrow_array::types::Float64Type>().values().to_vec();
+        assert!(doubles[..2] == [-1.0, 0.5] && doubles[2].is_nan());
+        let texts = ranges(&array(StringArray::from(vec!["a", "b", "c", "d"])), 2).unwrap();
+        assert_eq!(texts.as_binary::<i64>().iter().flatten().collect::<Vec<_>>(), [b"c"]);
+        assert!(ranges(&array(Int64Array::from(Vec::<i64>::new())), 8).unwrap().is_empty());
     }
 
     #[test]

@@ -190,6 +190,56 @@ def test_changes_are_those_of_the_reference(reference, spark, tables):
             deltafast.spark.read(spark, tables["tracked"], options=wrong)
 
 
+def test_changes_have_the_names_of_their_last_version(reference, spark, tmp_path):
+    mode = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
+    mapped, plain = tmp_path / "mapped", tmp_path / "plain"
+    on = "'delta.enableChangeDataFeed' = 'true'"
+    for folder, more in ((mapped, ", 'delta.columnMapping.mode' = 'name'"), (plain, "")):
+        reference.sql(
+            f"create table delta.`{folder}` (id long, a int, b string) using delta tblproperties ({on}{more})"
+        )
+        reference.sql(f"insert into delta.`{folder}` values (1, 1, 'x'), (2, 2, 'y')")
+        reference.sql(f"update delta.`{folder}` set a = 5 where id = 1")
+        reference.sql(f"alter table delta.`{folder}` add column c int")
+        reference.sql(f"insert into delta.`{folder}` values (3, 3, 'z', 3)")
+    reference.sql(f"alter table delta.`{mapped}` rename column a to aa")
+    reference.sql(f"insert into delta.`{mapped}` values (4, 4, 'u', 4)")
+    reference.sql(f"alter table delta.`{mapped}` drop column b")
+    reference.sql(f"insert into delta.`{mapped}` values (5, 5, 5)")
+
+    def same(folder, start, end=None):
+        options = {"readChangeFeed": "true", "startingVersion": start}
+        options |= {} if end is None else {"endingVersion": end}
+        found = deltafast.spark.read(spark, folder, options=options)
+        wanted = reference._load(folder, **options)
+        assert found.columns == wanted.columns
+        assert rows(found) == rows(wanted)
+        return found.columns[:-3]
+
+    assert same(mapped, 1, 2) == ["id", "a", "b"]
+    assert same(mapped, 1, 4) == ["id", "a", "b", "c"], "a column that was added within the range"
+    assert same(mapped, 5, 6) == ["id", "aa", "b", "c"]
+    assert same(mapped, 7) == ["id", "aa", "c"]
+    assert same(plain, 1, 2) == ["id", "a", "b", "c"], "without column mapping the newest columns"
+    # A renamed column is the same column, which delta-spark refuses.
+    renamed = deltafast.spark.read(
+        spark, mapped, options={"readChangeFeed": True, "startingVersion": 2, "endingVersion": 5}
+    )
+    assert [
+        (row.id, row.aa) for row in renamed.where("_commit_version = 2 and _change_type = 'update_postimage'").collect()
+    ] == [(1, 5)]
+    for options in ({"startingVersion": 1}, {"startingVersion": 6, "endingVersion": 7}):
+        options |= {"readChangeFeed": "true"}
+        with pytest.raises(DeltaError, match="`b`"):
+            deltafast.spark.read(spark, mapped, options=options)
+        with pytest.raises(Exception, match="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE"):
+            reference._load(mapped, **options).collect()
+    with reference.configured({mode: "latest"}):
+        assert same(mapped, 8) == ["id", "aa", "c"]
+        with pytest.raises(DeltaError, match="`b`"):
+            same(mapped, 1, 2)
+
+
 # --- pruning -------------------------------------------------------------------------------------
 
 

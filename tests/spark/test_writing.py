@@ -236,3 +236,51 @@ def test_an_empty_frame_adds_no_file(reference, spark, tmp_path):
     folder = str(tmp_path / "t")
     assert deltafast.spark.write(spark.range(0), folder) == 0
     assert (parquet_files(folder), reference._load(folder).count()) == (set(), 0)
+
+
+def test_optimized_writes_leave_few_files(reference, spark, tmp_path):
+    """As delta-spark's: by option, by the session, by the table, in this order; and in jobs."""
+    frame = spark.range(0, 4000, 1, 20).selectExpr("id", "cast(id % 5 as string) p", "if(id % 5 = 0, null, 'x') q")
+    on, setting = {"delta.autoOptimize.optimizeWrite": "true"}, "spark.databricks.delta.optimizeWrite.enabled"
+    cases = [({}, {}, None), ({}, {"optimizeWrite": "true"}, None), (on, {}, None), ({}, {}, "true")]
+    cases += [(on, {"optimizeWrite": "false"}, None), (on, {}, "false"), ({}, {"optimizeWrite": "true"}, "false")]
+    for number, (properties, options, session) in enumerate(cases):
+        ours, theirs = str(tmp_path / f"ours{number}"), str(tmp_path / f"theirs{number}")
+        for folder in (ours, theirs):
+            schema = Schema.from_arrow(pa.schema([("id", pa.int64()), ("p", pa.string()), ("q", pa.string())]))
+            DeltaTable.create(folder, schema, partition_by=["p", "q"], configuration=properties)
+        with reference.configured({} if session is None else {setting: session}):
+            deltafast.spark.write(frame, ours, mode="append", options=options)
+            frame.write.format("delta").mode("append").options(**options).save(theirs)
+        files = [len(DeltaTable(folder).files()) for folder in (ours, theirs)]
+        assert files[0] == files[1] == (5 if number in (1, 2, 3, 6) else 100), (number, files)
+        assert rows(reference._load(ours)) == rows(reference._load(theirs))
+    # Without partitions a file, and of a small size as many as that makes.
+    one, some = str(tmp_path / "one"), str(tmp_path / "some")
+    deltafast.spark.write(frame, one, options={"optimizeWrite": True})
+    assert len(DeltaTable(one).files()) == 1
+    with reference.configured({"spark.databricks.delta.optimizeWrite.binSize": "2"}):
+        large = spark.range(0, 150_000, 1, 20).selectExpr("id", "uuid() u")
+        deltafast.spark.write(large, some, options={"optimizeWrite": True})
+    assert 1 < len(DeltaTable(some).files()) < 20
+    before = spark.conf.get("spark.sql.adaptive.enabled")
+    table = DeltaTable(ours)
+    table.alter.set_table_properties(on)
+    deltafast.spark.jobs.update(spark, table, {"id": "id + 1"}, "p = '1'")
+    assert spark.conf.get("spark.sql.adaptive.enabled") == before
+    assert len(table.files()) == 5
+
+
+def test_small_files_are_packed_after_a_write(reference, spark, tmp_path):
+    ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    properties = {"delta.autoOptimize.autoCompact": "true"}
+    for folder in (ours, theirs):
+        DeltaTable.create(folder, Schema.from_arrow(pa.schema([("id", pa.int64())])), configuration=properties)
+    frame = spark.range(0, 600, 1, 60)
+    assert deltafast.spark.write(frame, ours, mode="append") == 1
+    frame.write.format("delta").mode("append").save(theirs)
+    for folder in (ours, theirs):
+        table = DeltaTable(folder)
+        assert (table.version(), len(table.files()), table.count()) == (2, 1, 600)
+        assert table.history(1)[0]["operation"] == "OPTIMIZE"
+        assert table.history(1)[0]["operationParameters"]["auto"] in (True, "true")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast.commands.optimize import TableOptimizer
     from deltafast.spark.session import Session
     from deltafast.spark.storage import Place
     from deltafast.statements.tree import Query, TableName
@@ -182,6 +183,12 @@ class SparkTables(Tables):
 
         with quiet():
             return frame_of(query, self).toArrow().to_reader()
+
+    def optimizer(self, table: DeltaTable) -> TableOptimizer:
+        """What lays the files of a table out anew, in the driver or on the executors."""
+        from deltafast.spark.changes import optimizer
+
+        return optimizer(self.session, table)
 
     def _open(self, place: str) -> DeltaTable:
         return handle(self.session, place_of(self.session, place, self.storage_options))

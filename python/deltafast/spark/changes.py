@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE: the one place where it is chosen how they run.
+"""DELETE, UPDATE, MERGE and OPTIMIZE: the one place where it is chosen how they run.
 
 In the core, within the driver's process, which is several times as fast where one machine is enough; or as Spark jobs.
 The setting `spark.deltafast.engine` says `driver`, `jobs` or, by itself, `auto`: jobs on a cluster where the files
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltafast.commands.merge import TableMerger, _Clause
+    from deltafast.commands.optimize import TableOptimizer
     from deltafast.spark.session import Session
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties
 
-__all__ = ["MergeRequest", "delete", "merge", "update"]
+__all__ = ["MergeRequest", "delete", "merge", "optimizer", "update"]
 
 
 _SETTING = "spark.deltafast.engine"
@@ -116,6 +117,11 @@ def merge(
         return jobs.merge(session.spark, table, source, _merger(table, columns, request, commit))
     with streamed(source) as rows:
         return _merger(table, rows, request, commit).execute()
+
+
+def optimizer(session: Session, table: DeltaTable) -> TableOptimizer:
+    """What lays the files of a table out anew: by jobs on a cluster where the whole table is so large."""
+    return jobs.optimize(session.spark, table) if _by_jobs(session, table, None) else table.optimize
 
 
 def _merger(table: DeltaTable, rows: Any, request: MergeRequest, commit: CommitProperties | None) -> TableMerger:

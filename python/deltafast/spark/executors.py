@@ -57,7 +57,7 @@ def scan(
 
 
 def changes(version: Version, first: int, last: int) -> Any:
-    """The change data feed of some versions: the table's columns and the feed's three."""
+    """The change data feed of some versions: the columns of `version` and the feed's three."""
     import pyarrow as pa
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]
@@ -70,7 +70,8 @@ def changes(version: Version, first: int, last: int) -> Any:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in cast("list[int]", batch.column("version").to_pylist()):
-                stream = opened().cdf(starting_version=number, ending_version=number, columns=columns)
+                snapshot = opened()
+                stream = snapshot.cdf(starting_version=number, ending_version=number, columns=columns, as_opened=True)
                 yield from RecordBatchReader(stream)
 
     return _mapped(version, work, read, fields)

@@ -175,15 +175,18 @@ def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, function
     return rows.withColumn(first, guarded.otherwise(functions.col(quoted(first))))
 
 
-def physical(rows: Any, columns: Columns, functions: Any, more: Sequence[str] = ()) -> tuple[Any, list[str]]:
-    """Names and ids of files, and partition columns as text; `more` are columns that files have beside the table's."""
+def physical(
+    rows: Any, columns: Columns, functions: Any, more: Sequence[str] = (), *, partitions: bool = True
+) -> tuple[Any, list[str]]:
+    """Names and ids of files, and partition columns as text, if wanted; `more` are columns beside the table's."""
     out: list[Any] = []
     for field in columns.fields:
         if field["type"] == "void":
             continue
         column = functions.col(quoted(field["name"]))
         if field in columns.partition:
-            out.append(_as_text(column, field, functions).alias(columns.name(field)))
+            if partitions:
+                out.append(_as_text(column, field, functions).alias(columns.name(field)))
         elif columns.is_mapped:
             out.append(_named(_in_file(column, field["type"], columns, functions), field, columns))
         else:

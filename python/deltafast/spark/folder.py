@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import ConstraintViolatedError
+from deltafast.spark.columns import quoted
 from deltafast.spark.fitting import BROKEN
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from deltafast.spark.session import Session
     from deltafast.spark.storage import Place
 
-__all__ = ["remove", "write_folder"]
+__all__ = ["gathered", "remove", "write_folder"]
+
+_CONF = "spark.databricks.delta.optimizeWrite."
+#: Heaps into which rows are thrown by their partition, before Spark makes tasks of them.
+_TASKS = 200
 
 _SETTINGS = {
     # Others have no statistics in their footers, or count days as Julius Caesar did.
@@ -37,6 +42,7 @@ def write_folder(
     folder: str,
     codec: str | None = None,
     options: Mapping[str, str] | None = None,
+    gather: str | None = None,
 ) -> None:
     """Have Spark write.
 
@@ -48,14 +54,22 @@ def write_folder(
         folder: The folder's path below the table's.
         codec: How files are compressed; Spark's default if None.
         options: Further options of the writer.
+        gather: Bytes, as Spark reads them, of rows that one task writes: rows of a partition come together in few
+            tasks before. Each task writes what it has if None.
 
     Raises:
         ConstraintViolatedError: A row breaks a rule of the table.
     """
+    from pyspark.sql import functions
+
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
     given |= ({"compression": codec} if codec else {}) | dict(options or {})
+    settings = _SETTINGS if gather is None else _SETTINGS | _gathering(session, gather)
     try:
-        with session.set(_SETTINGS):
+        with session.set(settings):
+            if gather is not None:
+                # The hint is looked at here and now, and needs adaptive execution.
+                rows = rows.hint("rebalance", *(functions.col(quoted(name)) for name in partition))
             rows.write.options(**given).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
     except Exception as error:
         text = str(error)
@@ -63,6 +77,36 @@ def write_folder(
             raise
         line = text[text.index(BROKEN) :].splitlines()[0].partition(" SQLSTATE: ")[0]
         raise ConstraintViolatedError(line.removeprefix("deltafast: ")) from error
+
+
+def gathered(session: Session, properties: Mapping[str, str | None], option: Any = None) -> str | None:
+    """How many bytes of rows a task writes where a table's writes are optimized, as delta-spark has it; else None.
+
+    Args:
+        session: The session; what it is set to wins over the table.
+        properties: The table's.
+        option: What the write says, which wins over both.
+    """
+    asked = option if option is not None else session.conf(_CONF + "enabled")
+    if asked is None:
+        asked = properties.get("delta.autoOptimize.optimizeWrite", properties.get("delta.autoOptimize"))
+    if str(asked).lower() != "true":
+        return None
+    size = str(session.conf(_CONF + "binSize", "512"))
+    return f"{size}m" if size.isdigit() else size
+
+
+def _gathering(session: Session, size: str) -> dict[str, str]:
+    """Settings by which Spark brings the rows of a partition together, in tasks of about this size."""
+    tasks = max(int(session.conf("spark.sql.shuffle.partitions", "0") or 0), _TASKS)
+    return {
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": size,
+        "spark.sql.adaptive.coalescePartitions.enabled": "true",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(tasks),
+        "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": "true",
+    }
 
 
 def remove(place: Place, folder: str) -> None:

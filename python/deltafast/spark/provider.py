@@ -49,6 +49,7 @@ _WRITE = (
     "userMetadata",
     "maxRecordsPerFile",
     "compression",
+    "optimizeWrite",
 )
 #: What delta-spark would do and `write` cannot; other names delta-spark passes over too.
 _REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")

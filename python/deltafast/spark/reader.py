@@ -25,6 +25,9 @@ __all__ = ["Way", "files_frame", "physical_rows", "read", "row_tracking"]
 Way: TypeAlias = Literal["auto", "index", "paths", "arrow"]
 _WAYS = ("auto", "index", "paths", "arrow")
 
+#: Whose columns the feed of a table with column mapping has: the last version's by itself, as in delta-spark.
+_NAMES_OF_FEED = "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable"
+
 #: delta-spark's options, in small letters, and what they are called here.
 _OPTIONS = {
     "versionasof": "version",
@@ -204,7 +207,15 @@ def _changes(version: Version, given: dict[str, Any], number: Any, timestamp: An
         raise InvalidArgumentError(message)
     starts = (given.get("starting_version"), given.get("starting_timestamp"))
     ends = (given.get("ending_version"), given.get("ending_timestamp"))
-    return executors.changes(version, *feed_range(version.snapshot, starts, ends, version.session.zone))
+    newest = (
+        str(version.session.conf(_NAMES_OF_FEED, "endVersion")).lower() != "endversion" or version.mapping == "none"
+    )
+    first, last = feed_range(version.snapshot, starts, ends, version.session.zone, as_opened=newest)
+    if not newest and first <= last < version.number:
+        place, zone = version.place, version.session.zone
+        ended = DeltaTable(place.uri, version=last, storage_options=place.options or None, time_zone=zone)
+        version = Version(version.session, place, ended, is_past=True)
+    return executors.changes(version, first, last)
 
 
 def _given(options: Mapping[str, Any] | None) -> dict[str, Any]:

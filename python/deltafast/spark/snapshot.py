@@ -250,7 +250,9 @@ class Version:
         return self.columns.logical_paths(Bound.from_json(tree).expr)
 
 
-def feed_range(snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[Any, Any], zone: str) -> tuple[int, int]:
+def feed_range(
+    snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[Any, Any], zone: str, *, as_opened: bool = False
+) -> tuple[int, int]:
     """The versions of a change data feed, the last included.
 
     Args:
@@ -258,6 +260,7 @@ def feed_range(snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[An
         starts: `startingVersion` and `startingTimestamp`, of which one is given.
         ends: `endingVersion` and `endingTimestamp`, of which at most one is.
         zone: The session's, for moments that have none.
+        as_opened: Whether the feed has the snapshot's columns also where they are mapped.
 
     Raises:
         InvalidArgumentError: Others are given, or the range is impossible.
@@ -271,6 +274,7 @@ def feed_range(snapshot: _core.Snapshot, starts: tuple[Any, Any], ends: tuple[An
         ending_version=None if ends[0] is None else int(ends[0]),
         starting_timestamp_ms=None if starts[1] is None else instant(moment_in(str(starts[1]), zone)),
         ending_timestamp_ms=None if ends[1] is None else instant(moment_in(str(ends[1]), zone)),
+        as_opened=as_opened,
     )
     return found or (0, -1)
 

@@ -19,7 +19,7 @@ from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
 from deltafast.spark.columns import field_of, mapping_mode, plain_type
 from deltafast.spark.fitting import fitted
-from deltafast.spark.folder import remove, write_folder
+from deltafast.spark.folder import gathered, remove, write_folder
 from deltafast.spark.session import Session
 from deltafast.spark.storage import is_done, place_of
 from deltafast.table import DeltaTable, _core_options
@@ -46,6 +46,7 @@ _OPTIONS = (
     "usermetadata",
     "maxrecordsperfile",
     "compression",
+    "optimizewrite",
 )
 _CONF = "spark.databricks.delta."
 
@@ -82,7 +83,7 @@ def write(
             match it.
         options: delta-spark's options by name: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
             `partitionOverwriteMode`, `txnAppId` with `txnVersion`, `userMetadata`, `maxRecordsPerFile`,
-            `compression`.
+            `compression`, `optimizeWrite`.
         cluster_by: Columns by which a new table is clustered; files are not laid out by them before OPTIMIZE.
         name: Name of a new table.
         description: Description of a new table.
@@ -212,7 +213,8 @@ def _by_executors(
     codec = given.get("compression") or properties.get("delta.parquet.compression.codec")
     options = {"maxRecordsPerFile": str(given["maxrecordsperfile"])} if "maxrecordsperfile" in given else {}
     try:
-        write_folder(session, rows, partition, place, folder, None if codec is None else str(codec), options)
+        gather = gathered(session, properties, given.get("optimizewrite"))
+        write_folder(session, rows, partition, place, folder, None if codec is None else str(codec), options, gather)
     except BaseException:
         plan.abandon(folder)
         remove(place, folder)

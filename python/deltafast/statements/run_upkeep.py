@@ -172,7 +172,7 @@ def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
     table = tables.table(optimize.target)
     options = _options(table, tables)
     where = _where(table, optimize.where)
-    laid = table.optimize
+    laid = tables.optimizer(table)
     if optimize.full:
         if where is not None or optimize.zorder_by:
             message = "OPTIMIZE .. FULL takes neither WHERE nor ZORDER BY: it clusters the whole table anew"
@@ -193,7 +193,7 @@ def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
             f"not write; for files that Iceberg can read set the property delta.enableIcebergCompatV{reorg.upgrade}"
         )
         raise UnsupportedExpressionError(message)
-    return _optimized(table, table.optimize.purge(_where(table, reorg.where), **_options(table, tables)))
+    return _optimized(table, tables.optimizer(table).purge(_where(table, reorg.where), **_options(table, tables)))
 
 
 def _where(table: DeltaTable, where: Expression | None) -> str | None:

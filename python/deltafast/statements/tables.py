@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltafast.commands.optimize import TableOptimizer
     from deltafast.statements.tree import Query, TableName, TimeTravel
     from deltafast.transaction import CommitProperties
 
@@ -92,6 +93,10 @@ class Tables:
         from deltafast.statements.queries import run_query
 
         return run_query(query, self)
+
+    def optimizer(self, table: DeltaTable) -> TableOptimizer:
+        """What lays the files of a table out anew."""
+        return table.optimize
 
     def existing(self, place: str) -> DeltaTable | None:
         """The table at a place, None where there is none."""

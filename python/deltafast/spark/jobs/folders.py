@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 from deltafast import _core
 from deltafast.exceptions import CommitUnknownError, DeltaError
 from deltafast.spark.fitting import physical
-from deltafast.spark.folder import remove, write_folder
+from deltafast.spark.folder import gathered, remove, write_folder
 from deltafast.spark.jobs.rows import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from deltafast.spark.columns import Columns
@@ -43,24 +44,47 @@ class Folders:
     def write(self, frame: Any) -> None:
         """Write new rows: the table's columns, and where rows keep them their id and commit version."""
         self.rows = f"spark-{uuid.uuid4()}"
-        self._write(frame, self.rows, self._rows.tracked)
+        self._write(frame, self.rows, self._rows.tracked, gathered(self._rows.session, self._rows.version.properties))
 
     def tell(self, frame: Any) -> None:
         """Write changes: the table's columns and `_change_type`."""
         self.changes = f"_change_data/spark-{uuid.uuid4()}"
         self._write(frame, self.changes, (KIND,))
 
-    def _write(self, frame: Any, folder: str, more: tuple[str, ...]) -> None:
+    def copy(self, frame: Any, part: str, more: Sequence[str], arranged: Callable[[Any], Any]) -> None:
+        """Write rows that stay as they are, into a folder for each number of their part.
+
+        Args:
+            frame: The table's columns, those of `tracked`, the parts and more.
+            part: The column with the parts; what a part has of partition values is known.
+            more: Other columns, which `arranged` takes.
+            arranged: Brings rows where they are written, and leaves only columns of files and the part.
+        """
         from pyspark.sql import functions
 
+        self._check()
+        self.rows = f"spark-{uuid.uuid4()}"
+        kept = (*self._rows.tracked, part, *more)
+        frame, _ = physical(frame, self._columns, functions, kept, partitions=False)
+        options = {"maxRecordsPerFile": "0"}
+        write_folder(self._rows.session, arranged(frame), [part], self._rows.place, self.rows, self._codec(), options)
+
+    def _check(self) -> None:
         if self._outlook["has_partitions_in_files"]:
             refuse("the table's files hold the partition columns, too")
+
+    def _codec(self) -> str | None:
+        return self._rows.version.properties.get("delta.parquet.compression.codec")
+
+    def _write(self, frame: Any, folder: str, more: tuple[str, ...], gather: str | None = None) -> None:
+        from pyspark.sql import functions
+
+        self._check()
         for field in self._columns.partition:
             if field["type"] == "binary":
                 refuse(f"{field['name']!r} is a binary partition column")
-        codec = self._rows.version.properties.get("delta.parquet.compression.codec")
         frame, partition = physical(frame, self._columns, functions, more)
-        write_folder(self._rows.session, frame, partition, self._rows.place, folder, codec)
+        write_folder(self._rows.session, frame, partition, self._rows.place, folder, self._codec(), None, gather)
 
     def __enter__(self) -> Self:
         """Nothing is written yet."""

@@ -61,12 +61,20 @@ class Rows:
         files = found.files.append_column(FILE, numbers)
         return found._replace(files=files, constants=[*found.constants, field_of(FILE, "integer")])
 
-    def frame(self, listing: Listing) -> Any:
-        """The table's columns, `FILE` and `ROW`, and where rows keep them their id and commit version."""
+    def frame(self, listing: Listing, constants: Sequence[str] | None = None) -> Any:
+        """The table's columns, and where rows keep them their id and commit version.
+
+        Args:
+            listing: The files.
+            constants: Constants of the listing that are wanted, too; `FILE` and `ROW` if None.
+        """
         from pyspark.sql import functions
 
         data = self.columns.physical(self.columns.data)
-        added: list[Any] = [functions.col(FILE), functions.col("_metadata.row_index").alias(ROW)]
+        added: list[Any] = [functions.col(name) for name in (FILE,) if constants is None]
+        added += (
+            [functions.col("_metadata.row_index").alias(ROW)] if constants is None else map(functions.col, constants)
+        )
         for name, column in zip(_TRACKED, self.tracked, strict=False):
             data.append(field_of(column, "long"))
             constant = self.version.materialized(name)[1]

@@ -1,0 +1,183 @@
+"""OPTIMIZE and REORG as Spark jobs.
+
+The core plans which files become one, as for the embedded command. One job reads all of them, gives each new file's
+rows to one task, and writes; for a curve another job takes a sample of its columns before. The core commits what lies
+there.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from deltafast import _core
+from deltafast.commands.optimize import TableOptimizer, _figures
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr.demands import bind_rows
+from deltafast.reader import RecordBatchReader
+from deltafast.spark.columns import field_of
+from deltafast.spark.jobs.change import ANSI
+from deltafast.spark.jobs.curve import OWN, PLACE, STEP, placed, ranked, word
+from deltafast.spark.jobs.folders import Folders
+from deltafast.spark.jobs.rows import Rows
+from deltafast.spark.jobs.tasks import MOST_PARTS, keys_of, shared
+from deltafast.spark.session import Session, quiet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltafast.filters import Predicate
+    from deltafast.progress import Progress
+    from deltafast.spark.snapshot import Listing
+    from deltafast.table import DeltaTable
+
+__all__ = ["JobOptimizer", "optimize"]
+
+#: Columns beside the table's: the number of a file's bin, and what says which task takes a row.
+_BIN, _TASK = "__deltafast_bin", "__deltafast_task"
+
+#: Rows of the samples of all bins together, and of each bin at least.
+_SAMPLE, _SAMPLE_OF_BIN = 200_000, 2_000
+
+
+def optimize(spark: Any, table: DeltaTable) -> JobOptimizer:
+    """Lay the files of a table out anew.
+
+    Args:
+        spark: The session, classic or Connect.
+        table: A handle, which is moved to the new version.
+
+    Returns:
+        What has the methods of `DeltaTable.optimize`: `compact`, `z_order`, `cluster`, `purge`. All is one commit, and
+        files are encoded as Spark does, so `min_commit_interval` and `writer_properties` are refused.
+    """
+    return JobOptimizer(Session(spark), table)
+
+
+class JobOptimizer(TableOptimizer):
+    """Lays the files of a table out anew by Spark jobs. No row changes."""
+
+    def __init__(self, session: Session, table: DeltaTable) -> None:
+        super().__init__(table)
+        self._session = session
+
+    def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
+        del progress  # Spark shows how far its jobs are.
+        for name, given in (
+            ("min_commit_interval", options["min_commit_interval_ms"]),
+            ("writer_properties", options["encoding"]["writer_properties"]),
+        ):
+            if given:
+                message = f"{name} is of the core: leave it out, or set spark.deltafast.engine to driver"
+                raise InvalidArgumentError(message)
+        everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)
+        schema, zone = self.table.schema().to_json(), self._session.zone
+        rows = None if everything else bind_rows(partition_filters, schema, zone=zone)
+        job = _core.OptimizeJob(self.table._snapshot, json.dumps(options), rows)
+        outlook: dict[str, Any] = json.loads(job.outlook())
+        copied = Rows(self._session, self.table, outlook["tracked"])
+        folders = Folders(copied, copied.columns, outlook)
+        with self._session.set(ANSI), folders:
+            if outlook["bins"]:
+                _Copy(copied, outlook, job).write(folders)
+            moved, report = job.run(folders.rows)
+        figures = json.loads(report)
+        if figures["version"] is not None:
+            self.table._move(moved)
+        # Spark gives a task its rows in whatever order they come.
+        return _figures(figures) | {"preserveInsertionOrder": False, "preservedStableOrder": False}
+
+
+class _Copy:
+    """The rows of all bins on their way into new files, which are parts of bins."""
+
+    def __init__(self, rows: Rows, outlook: dict[str, Any], job: _core.OptimizeJob) -> None:
+        self._rows, self._outlook, self._job = rows, outlook, job
+        self._part: str = outlook["part"]
+        parts: list[int] = outlook["parts"]
+        #: The number of each bin's first part.
+        self._first = [0, *accumulate(parts)][:-1]
+        sizes = [size // count for size, count in zip(outlook["bytes"], parts, strict=True) for _ in range(count)]
+        tasks = shared(sizes)
+        self._tasks = tasks[-1] + 1
+        keys = keys_of(self._tasks)
+        #: For each part what sends its rows to its task.
+        self._keys = [keys[task] for task in tasks]
+
+    def write(self, folders: Folders) -> None:
+        """Write the new files."""
+        columns: list[list[str]] = self._outlook["columns"]
+        if columns:
+            frame = self._laid([word(self._rows.columns, path) for path in columns])
+            order, settings = [self._part, PLACE], {}
+        else:
+            constants = {self._part: self._first, _TASK: self._keys}
+            frame = self._rows.frame(self._listing(constants), tuple(constants))
+            # As many files of a task are written at the same time, so that nothing has to be sorted.
+            order, settings = [], {"spark.sql.maxConcurrentOutputFileWriters": str(MOST_PARTS)}
+        with self._rows.session.set(settings):
+            folders.copy(frame, self._part, (_TASK, *order[1:]), lambda frame: self._spread(frame, order))
+
+    def _listing(self, constants: dict[str, list[int]]) -> Listing:
+        """The files of the bins, each with what its bin has of these."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        compute: Any = pc
+        bins: list[list[str]] = self._outlook["bins"]
+        paths = [path for files in bins for path in files]
+        listing = self._rows.listing(None).only(paths)
+        place = compute.index_in(listing.files.column("path").combine_chunks(), pa.array(paths, pa.string()))
+        number = pa.array([number for number, files in enumerate(bins) for _ in files], pa.int32()).take(place)
+        files = listing.files
+        for name, values in constants.items():
+            files = files.append_column(name, pa.array(values, pa.int32()).take(number))
+        return listing._replace(
+            files=files, constants=[*listing.constants, *(field_of(name, "integer") for name in constants)]
+        )
+
+    def _laid(self, words: list[str]) -> Any:
+        """Each bin's rows in parts along the curve."""
+        from pyspark.sql import functions
+
+        parts: list[int] = self._outlook["parts"]
+        frame = self._rows.frame(self._listing({_BIN: list(range(len(parts)))}), (_BIN,))
+        known = self._rows.session.frame(self._known(frame, words, parts))
+        frame = frame.join(functions.broadcast(known), functions.col(_BIN) == functions.col(f"{OWN}bin_known"))
+        frame = placed(frame, words, self._outlook["bits"], is_hilbert=self._outlook["is_hilbert"])
+        frame = ranked(frame, {STEP: (PLACE, f"{OWN}cuts")}, max(parts) - 1)
+        part, task = f"{OWN}first + {STEP}", f"get({OWN}keys, {STEP})"
+        return frame.withColumns({self._part: functions.expr(part), _TASK: functions.expr(task)})
+
+    def _known(self, frame: Any, words: list[str], parts: list[int]) -> pa.Table:
+        """What is to be known of each bin: bounds and cuts, and its parts."""
+        import pyarrow as pa
+
+        found: Any = RecordBatchReader(self._job.curve(self._sample(frame, words))).read_all()
+        keys = [self._keys[first : first + count] for first, count in zip(self._first, parts, strict=True)]
+        out: dict[str, Any] = {f"{OWN}bin_known": found.column("bin")}
+        out |= {f"{OWN}first": pa.array(self._first, pa.int32()), f"{OWN}keys": pa.array(keys, pa.list_(pa.int32()))}
+        for name in found.column_names[1:]:
+            column = found.column(name)
+            if pa.types.is_list(column.type) and pa.types.is_large_binary(column.type.value_type):
+                column = column.cast(pa.list_(pa.binary()))
+            out[OWN + name] = column
+        return pa.table(out)
+
+    def _sample(self, frame: Any, words: list[str]) -> pa.Table:
+        """Some rows of the curve's columns."""
+        wanted = max(_SAMPLE, _SAMPLE_OF_BIN * len(self._outlook["bins"]))
+        share = wanted / max(self._outlook["rows"], 1)
+        frame = frame.selectExpr(f"{_BIN} as bin", *(f"{word} as c{n}" for n, word in enumerate(words)))
+        if share < 1:
+            frame = frame.sample(share, 0)
+        with quiet():
+            return frame.toArrow()
+
+    def _spread(self, frame: Any, order: list[str]) -> Any:
+        """Each row where its task finds it, in order."""
+        frame = frame.repartition(self._tasks, _TASK)
+        if order:
+            frame = frame.sortWithinPartitions(*order)
+        return frame.drop(_TASK, PLACE)

@@ -1,0 +1,275 @@
+"""OPTIMIZE does the same as Spark jobs, embedded, and in delta-spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import math
+import pathlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltafast.spark
+from deltafast import DeltaTable, write_deltalake
+from deltafast.exceptions import CommitFailedError, InvalidArgumentError
+from deltafast.spark import jobs
+from deltafast.spark.jobs.tasks import keys_of, shared
+
+from .helpers import rows
+from .test_jobs import COMPARED, LAYOUTS, content, leftovers, make, same_ids, table_of, twin
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+
+def said(folder: str) -> dict[str, Any]:
+    """What the newest commit says but for sizes, names and times."""
+    version = DeltaTable(folder).version()
+    lines = (pathlib.Path(folder) / f"_delta_log/{version:020}.json").read_text().splitlines()
+    actions = [json.loads(line) for line in lines]
+    info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+    adds = [action["add"] for action in actions if "add" in action]
+    removes = [action["remove"] for action in actions if "remove" in action]
+    metrics = {key: value for key, value in info["operationMetrics"].items() if not key.endswith("FileSize")}
+    del metrics["numAddedBytes"]
+    return {
+        "operation": info["operation"],
+        "parameters": info["operationParameters"],
+        "isolation": info["isolationLevel"],
+        "metrics": metrics,
+        "names": sorted(info["operationMetrics"]),
+        "tags": {json.dumps(add.get("tags", {}) | {"ZCUBE_ID": bool(add.get("tags"))}, sort_keys=True) for add in adds},
+        "cubes": len({add.get("tags", {}).get("ZCUBE_ID") for add in adds}),
+        "providers": {add.get("clusteringProvider") for add in adds},
+        "data_change": {action["dataChange"] for action in adds + removes},
+        "partitions": sorted(json.dumps(add["partitionValues"], sort_keys=True) for add in adds),
+        "rows": sum(json.loads(add["stats"])["numRecords"] for add in adds),
+        "removed": sorted(remove["path"] for remove in removes),
+        "row_ids": ["baseRowId" in add for add in adds],
+    }
+
+
+#: What is asked of the optimizer of either engine.
+TASKS = {
+    "compact": lambda found: found.compact(target_size=3000),
+    "z_order": lambda found: found.z_order(["v", "s.x", "name"]),
+    "purge": lambda found: found.purge(),
+    "one": lambda found: found.z_order(["id"], target_size=2000),
+}
+
+
+@pytest.mark.parametrize("layout", COMPARED)
+def test_it_is_the_embedded_one(reference, spark, tmp_path, layout):
+    core = str(make(tmp_path / "t", layout))
+    before = content(core)
+    for name, task in TASKS.items():
+        ours, other = twin(core), twin(f"{core}-twin")
+        version = DeltaTable(ours).version()
+        found, wanted = task(jobs.optimize(spark, DeltaTable(ours))), task(DeltaTable(other).optimize)
+        assert found.keys() == wanted.keys()
+        assert found["numFilesRemoved"] == wanted["numFilesRemoved"], name
+        assert found["totalConsideredFiles"] == wanted["totalConsideredFiles"]
+        assert found["partitionsOptimized"] == wanted["partitionsOptimized"]
+        assert content(ours) == before
+        assert DeltaTable(ours).version() == DeltaTable(other).version()
+        if found["numFilesRemoved"]:
+            assert DeltaTable(ours).version() == version + 1
+            # Files this small are mostly footers, whose sizes say nothing of how many there will be.
+            assert name == "one" or said(ours) == said(other), name
+            assert rows(reference._load(ours)) == rows(deltafast.spark.read(spark, other))
+            same_ids(reference, ours, other)
+        assert not leftovers(ours)
+    # Where nothing is to be done there is no version.
+    table = DeltaTable(twin(core))
+    jobs.optimize(spark, table).compact(target_size=1 << 30)
+    version = table.version()
+    figures = jobs.optimize(spark, table).compact(target_size=1 << 30)
+    assert (table.version(), figures["numFilesAdded"]) == (version, 0)
+
+
+def points(seed: int, count: int) -> pa.Table:
+    """Points of a square, in no order."""
+    numbers = [(n * 7919 + seed * 31) % 1_000_003 for n in range(count)]
+    return pa.table(
+        {
+            "id": pa.array(range(seed * count, (seed + 1) * count), pa.int64()),
+            "x": pa.array([n * n % 1009 for n in numbers], pa.int64()),
+            # Files that Spark writes have no bounds of floating point columns.
+            "y": pa.array([None if n % 997 == 0 else n * 31 % 2003 // 2 for n in numbers], pa.int32()),
+            "s": [f"customer-{n % 300:05}" for n in numbers],
+        }
+    )
+
+
+def met(folder: str) -> int:
+    """Files that filters on each of the columns do not exclude."""
+    table = DeltaTable(folder)
+    filters = [f"x between {n} and {n + 20}" for n in range(0, 1000, 50)]
+    filters += [f"y between {n} and {n + 20}" for n in range(0, 1000, 50)]
+    filters += [f"s between 'customer-{n:05}' and 'customer-{n + 5:05}'" for n in range(0, 300, 15)]
+    return sum(len(table.file_uris(file_pruning_predicate=text)) for text in filters)
+
+
+@pytest.mark.parametrize("kind", ["z-order", "clustered"])
+def test_rows_lie_as_well_along_the_curve(reference, spark, tmp_path, kind):
+    folder = tmp_path / "t"
+    for n in range(4):
+        cluster_by = {"cluster_by": ["x", "y"]} if kind == "clustered" and n == 0 else {}
+        write_deltalake(folder, points(n, 10_000), mode="append", **cluster_by)
+    core = str(folder)
+    size = sum(DeltaTable(core).get_add_actions()["size_bytes"].to_pylist()) // 20
+    ours, theirs, before = twin(core), twin(f"{core}-twin"), met(core)
+    found = {}
+    for folder, optimizer in ((ours, jobs.optimize(spark, DeltaTable(ours))), (core, DeltaTable(core).optimize)):
+        if kind == "clustered":
+            found[folder] = optimizer.cluster(target_size=size)
+        else:
+            found[folder] = optimizer.z_order(["x", "y"], target_size=size)
+    assert found[ours].keys() == found[core].keys()
+    reference.forget()
+    with reference.configured({"spark.databricks.delta.optimize.maxFileSize": str(size)}):
+        reference.sql(f"OPTIMIZE delta.`{theirs}`" + ("" if kind == "clustered" else " ZORDER BY (x, y)"))
+    assert content(ours) == content(core) == content(theirs)
+    files = {folder: len(DeltaTable(folder).files()) for folder in (ours, core, theirs)}
+    quality = {folder: met(folder) for folder in (ours, core, theirs)}
+    print(kind, files.values(), quality.values(), before)  # noqa: T201 - the measurement
+    # The embedded Z-order cuts files by what is written, of which footers are most here.
+    assert abs(files[ours] - files[core if kind == "clustered" else theirs]) <= 1
+    assert quality[ours] <= 1.1 * min(quality[core], quality[theirs])
+    words = [said(folder) for folder in (ours, core, theirs)]
+    for one in words[1:]:
+        for key in ("operation", "isolation", "tags", "cubes", "providers", "data_change", "rows", "names"):
+            assert words[0][key] == one[key], key
+    assert words[0]["parameters"] == words[1]["parameters"]
+    assert words[0]["parameters"].keys() == words[2]["parameters"].keys()
+    if kind == "clustered":
+        assert found[ours]["clusteringStats"] == found[core]["clusteringStats"]
+        # Neither finds anything left to do; what comes later is put together with what is there.
+        for optimizer in (jobs.optimize(spark, DeltaTable(ours)), DeltaTable(ours).optimize):
+            assert optimizer()["numFilesAdded"] == optimizer.cluster(full=True)["numFilesAdded"] == 0
+        write_deltalake(ours, points(9, 1000), mode="append")
+        DeltaTable(ours).alter.cluster_by(["s"])
+        spark.conf.set("spark.deltafast.engine", "jobs")
+        try:
+            answer = deltafast.spark.sql(spark, f"OPTIMIZE delta.`{ours}` FULL").collect()[0]
+        finally:
+            spark.conf.unset("spark.deltafast.engine")
+        assert answer.metrics.numFilesRemoved == files[ours] + 1
+        assert said(ours)["tags"] == {'{"ZCUBE_ID": true, "ZCUBE_ZORDER_BY": "[\\"s\\"]"}'}
+        assert said(ours)["parameters"]["isFull"] is True
+        assert DeltaTable(ours).count() == 41_000
+        reference.forget()
+        assert reference._load(ours).count() == 41_000
+
+
+def test_columns_of_every_type_have_an_order(reference, spark, tmp_path):
+    count = 600
+    day, utc = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    values: dict[str, list[Any]] = {
+        "a": [n % 2 == 0 for n in range(count)],
+        "b": [n - 100 for n in range(count)],
+        "c": [day + dt.timedelta(days=n - 300) for n in range(count)],
+        "d": [utc + dt.timedelta(hours=n) for n in range(count)],
+        "e": [dt.datetime(1960, 1, 1) + dt.timedelta(days=n * 40) for n in range(count)],  # noqa: DTZ001 - has no zone
+        "f": [(float("nan"), -0.0, float("-inf"), n / 3)[n % 4] for n in range(count)],
+        "g": [decimal.Decimal(n - 300).scaleb(-2) for n in range(count)],
+        "h": [f"ü{n:03}" for n in range(count)],
+        "i": [bytes([n % 256, 0]) for n in range(count)],
+    }
+    for column in values.values():
+        column[17::50] = [None] * len(column[17::50])
+    types = [
+        pa.bool_(), pa.int16(), pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.float32(),
+        pa.decimal128(20, 2), pa.string(), pa.binary(),
+    ]  # fmt: skip
+    table = pa.table({name: pa.array(values[name], kind) for name, kind in zip(values, types, strict=True)})
+    order = pa.array([n * 101 % count for n in range(count)])
+    core = str(tmp_path / "t")
+    for n in range(3):
+        write_deltalake(core, table.take(order).slice(n * 200, 200), mode="append")
+    for name in values:
+        ours = twin(core)
+        jobs.optimize(spark, DeltaTable(ours)).z_order([name])
+        assert content(ours) == content(core)
+        (uri,) = DeltaTable(ours).file_uris()
+        found = pa.parquet.read_table(uri, columns=[name])[name].to_pylist()
+        assert found == sorted(found, key=_ascending) or name == "f"
+        if name == "f":
+            assert list(map(str, found)) == list(map(str, sorted(found, key=_ascending))) or [
+                "0" if value == 0 else str(value) for value in found
+            ] == ["0" if value == 0 else str(value) for value in sorted(found, key=_ascending)]
+    ours = twin(core)
+    with spark_settings(spark, {"spark.sql.session.timeZone": "America/St_Johns", "spark.sql.ansi.enabled": "false"}):
+        jobs.optimize(spark, DeltaTable(ours)).z_order(list(values), target_size=4000)
+    assert content(ours) == content(core)
+    assert len(DeltaTable(ours).files()) > 1
+    assert reference._load(ours).count() == count
+
+
+def _ascending(value: Any) -> tuple[int, Any]:
+    """Nulls first, `NaN` last."""
+    if value is None:
+        return 0, 0
+    return (2, 0) if isinstance(value, float) and math.isnan(value) else (1, value)
+
+
+class spark_settings:  # noqa: N801 - reads as a function
+    """Settings of a session for a while."""
+
+    def __init__(self, spark: Any, settings: dict[str, str]) -> None:
+        self._spark, self._settings = spark, settings
+        self._before = {key: spark.conf.get(key, None) for key in settings}
+
+    def __enter__(self) -> None:
+        """Set them."""
+        for key, value in self._settings.items():
+            self._spark.conf.set(key, value)
+
+    def __exit__(self, *error: object) -> None:
+        """Set what was there before."""
+        for key, value in self._before.items():
+            self._spark.conf.unset(key) if value is None else self._spark.conf.set(key, value)
+
+
+def test_many_bins_are_one_job_and_conflicts_leave_nothing(spark, tmp_path):
+    folder = str(tmp_path / "t")
+    for n in range(2):
+        table = table_of(n * 300, 300).append_column("q", pa.array([m % 150 for m in range(300)]))
+        write_deltalake(folder, table, mode="append", partition_by=["q"], configuration=LAYOUTS["vectors"][0])
+    core = twin(folder)
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("optimize", "")
+    stale, lost, beside = DeltaTable(folder), DeltaTable(folder), DeltaTable(folder)
+    figures = jobs.optimize(spark, stale).compact("q < 120")
+    assert len(tracker.getJobIdsForGroup("optimize")) <= 2
+    assert (figures["numFilesAdded"], figures["numFilesRemoved"]) == (120, 240)
+    assert content(folder) == content(core)
+    assert said(folder)["parameters"]["predicate"] == '["(q < 120)"]' or "q" in said(folder)["parameters"]["predicate"]
+    # Another one that packs the same files comes too late; one that packs others does not, and nor does an append.
+    write_deltalake(folder, table, mode="append")
+    with pytest.raises(CommitFailedError):
+        jobs.optimize(spark, lost).compact()
+    assert not leftovers(folder)
+    jobs.optimize(spark, beside).compact("q >= 120")
+    assert DeltaTable(folder).count() == 900
+    for wrong in ({"min_commit_interval": 1}, {"partition_filters": "id = 3"}):
+        with pytest.raises(InvalidArgumentError):
+            jobs.optimize(spark, DeltaTable(folder)).compact(**wrong)
+
+
+def test_tasks_get_what_is_theirs(spark):
+    sizes = [1 << 20] * 100 + [1 << 30] * 3 + [1 << 10] * 200
+    tasks = shared(sizes)
+    assert tasks == sorted(tasks)
+    assert max(tasks.count(task) for task in set(tasks)) == 64
+    assert all(tasks.count(tasks[n]) == 1 for n in (100, 101, 102))
+    keys = keys_of(37)
+    found = spark.createDataFrame([(key,) for key in keys], "k int").repartition(37, "k")
+    parts = found.selectExpr("k", "spark_partition_id() as p").collect()
+    assert {row.p: row.k for row in parts} == dict(enumerate(keys))
