@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -20,10 +23,11 @@ from .helpers import plan, rows, scan_of
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
-ROWS = 150_000
+ROWS = 24_000
 
 #: Columns of every type; some values are few, so that files have dictionaries, some are null.
 COLUMNS = (
@@ -78,15 +82,21 @@ def types(spark, tmp_path_factory) -> str:
     """Files of several row groups; of some the first rows are deleted, the last, all, a long stretch, some here and there."""
     folder = str(tmp_path_factory.mktemp("types") / "t")
     write = spark.range(0, ROWS, 1, 4).selectExpr(*COLUMNS).write.partitionBy("p")
-    write.option("parquet.block.size", 400_000).option("parquet.page.size", 20_000).parquet(folder)
-    convert_to_deltalake(folder, pa.schema([("p", pa.string())]))
+    write.option("parquet.block.size", 100_000).option("parquet.page.size", 10_000).parquet(folder)
+    convert_to_deltalake(folder, partition_by=pa.schema([("p", pa.string())]))
     table = DeltaTable(folder)
     table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
-    table.delete("id % 100 = 7 and id > 40000 and id < 140000")
-    table.delete("id < 10 or id = 37499 or id between 45000 and 52000 or id % 10 = 3 and id > 75000 and id < 100000")
+    table.delete("id % 100 = 7 and id > 6000 and id < 23000")
+    table.delete("id < 10 or id = 5999 or id between 7000 and 9000 or id % 10 = 3 and id > 12000 and id < 16000")
     # The last of the files, all of it but one row, and one of those without a partition value altogether.
-    table.delete("id > 112500 and id <> 130001 and p = 'n'")
+    table.delete("id >= 18000 and id <> 20001 and p = 'n'")
     return folder
+
+
+def _sums(frame: Any) -> list[Any]:
+    """What tells rows from others: their number, and a sum of hashes of all columns but maps, which have none."""
+    columns = ", ".join(f"`{name}`" for name in frame.columns if name != "m")
+    return frame.selectExpr("count(*)", f"sum(cast(xxhash64({columns}) as decimal(38, 0)))").collect()
 
 
 def _conf(spark: Any, settings: dict[str, str]) -> Any:
@@ -95,26 +105,28 @@ def _conf(spark: Any, settings: dict[str, str]) -> Any:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_all_types_are_those_of_the_reference(reference, spark, types, reader, setting):
-    expected = rows(reference._load(types).drop("m"))
-    assert 100_000 < len(expected) < ROWS
+    expected = _sums(reference._load(types))
+    assert 10_000 < expected[0][0] < ROWS
     with _conf(spark, SETTINGS[setting]):
         frame = deltafast.spark.read(spark, types)
-        assert rows(frame.drop("m")) == expected
-        assert frame.count() == len(expected)
+        assert _sums(frame) == expected
+        assert frame.count() == expected[0][0]
+        # Rows as they are, without anything computed over them.
+        assert len({row.id for row in frame.collect()}) == expected[0][0]
         assert frame.selectExpr("sum(m['m1'].v)", "count(m)").collect() == (
             reference._load(types).selectExpr("sum(m['m1'].v)", "count(m)").collect()
         )
 
 
 QUESTIONS = (
-    "id between 44000 and 45010",
+    "id between 6900 and 7010",
     "l = 77000231",
-    "s in ('s130001', 's45001', 's9', 's10')",
+    "s in ('s20001', 's7001', 's9', 's12')",
     "k = 'k3' and id % 1000 < 20",
-    "st.x > 149000 or st.z.q is null and id < 200",
+    "st.x > 23900 or st.z.q is null and id < 200",
     "p is null and n18 < 40",
-    "z >= timestamp'1970-01-01 20:00:00' and a < date'1961-01-01'",
-    "y = cast('y52001' as binary)",
+    "z >= timestamp'1970-01-01 02:00:00' and a < date'1982-01-01'",
+    "y = cast('y9001' as binary)",
     "ar[0] = 100",
     "id = -5",
 )
@@ -122,13 +134,13 @@ QUESTIONS = (
 
 @pytest.mark.parametrize("setting", ["usual", "no vectors", "off the heap", "many small splits"])
 def test_filters_skip_row_groups_but_count_rows_by_the_file(reference, spark, types, reader, setting):
-    theirs = {text: rows(reference._load(types).where(text).drop("m")) for text in QUESTIONS}
+    theirs = {text: _sums(reference._load(types).where(text)) for text in QUESTIONS}
+    assert sum(found[0][0] > 0 for found in theirs.values()) == len(QUESTIONS) - 2
     with _conf(spark, SETTINGS[setting]):
         for text, expected in theirs.items():
             frame = deltafast.spark.read(spark, types).where(text)
-            assert rows(frame.drop("m")) == expected, text
-            assert frame.count() == len(expected), text
-        some = deltafast.spark.read(spark, types).where("id between 44000 and 45010")
+            assert _sums(frame) == expected, text
+        some = deltafast.spark.read(spark, types).where("id between 6900 and 7010")
         assert "PushedFilters: [IsNotNull(id)" in plan(some)
 
 
@@ -138,7 +150,13 @@ def test_metadata_columns_and_row_numbers_stay_right(reference, spark, types, re
         with _conf(spark, SETTINGS[setting]):
             found = deltafast.spark.read(spark, types).where("id % 50 < 10").selectExpr(*columns)
             # Of the files themselves, all rows.
-            files = {(row[0], row[1], row[2]) for row in spark.read.parquet(types).selectExpr(*columns[:3]).collect()}
+            files = {
+                (row[0], row[1], row[2])
+                for row in spark.read.option("pathGlobFilter", "*.parquet")
+                .parquet(types)
+                .selectExpr(*columns[:3])
+                .collect()
+            }
             ids = {row[0] for row in reference._load(types).where("id % 50 < 10").select("id").collect()}
             got = found.collect()
             assert {row[0] for row in got} == ids
@@ -199,11 +217,13 @@ def test_a_table_of_delta_spark_after_a_merge(reference, spark, tmp_path, reader
     # More than 65,536 in one stretch, across what a bitmap has in one container.
     reference.sql(f"delete from delta.`{path}` where id between 10000 and 140000")
     frame = deltafast.spark.read(spark, path)
-    assert rows(frame) == rows(reference._load(path))
+    assert _sums(frame) == _sums(reference._load(path))
     assert frame.count() == reference._load(path).count()
     with_ids = deltafast.spark.read(spark, path, metadata_columns=["row_id"]).select("id", "row_id")
     newest = DeltaTable(path).version()
-    theirs = {(row["id"], row["row_id"]) for row in reference.row_ids(path, newest).select(["id", "row_id"]).to_pylist()}
+    theirs = {
+        (row["id"], row["row_id"]) for row in reference.row_ids(path, newest).select(["id", "row_id"]).to_pylist()
+    }
     assert {tuple(row) for row in with_ids.collect()} == theirs
     for version in range(newest + 1):
         assert deltafast.spark.read(spark, path, version).count() == reference._load(path, versionAsOf=version).count()
@@ -301,6 +321,19 @@ def test_where_executors_cannot_have_the_reader_a_join_stands_in(spark, types, m
         frame = deltafast.spark.read(spark, types)
     assert "Join" in plan(frame)
     assert frame.selectExpr("sum(id)").collect() == expected
+
+
+def test_executors_that_are_processes_get_the_reader(tmp_path):
+    program = pathlib.Path(__file__).with_name("vectors_on_executors.py")
+    ran = subprocess.run(
+        [sys.executable, str(program), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+    )
+    assert ran.stdout.endswith("all is well\n"), ran.stderr[-3000:]
 
 
 def test_the_setting_is_checked(spark, types):

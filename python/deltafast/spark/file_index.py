@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexUnavailableError", "scan"]
 
-#: `auto` (the default): `format.java` reads. `parquet`: Spark's own reader as it is, and a join leaves out deleted rows.
+#: `auto` (the default): `format.java` reads. `parquet`: Spark's own reader as it is; a join leaves out deleted rows.
 READER = "spark.deltafast.reader"
 _READERS = ("auto", "parquet")
+
 
 class IndexUnavailableError(DeltaError):
     """This Spark cannot take the index."""

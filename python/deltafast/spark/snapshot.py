@@ -41,9 +41,9 @@ _MATERIALIZED = {
 class Listing(NamedTuple):
     """The files that are read."""
 
-    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, `rows` (that are not deleted, null where the
-    #: log does not tell), then the constants; None where they are so many that only those are listed which a query
-    #: asks for (`Version.chosen`).
+    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, `rows` (those that are not deleted, null
+    #: where the log does not tell), then the constants; None where they are so many that only those are listed which a
+    #: query asks for (`Version.chosen`).
     files: Any
     #: The constants: fields in Delta's JSON, by the names that they have in `files`.
     constants: list[dict[str, Any]]
