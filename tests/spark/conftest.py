@@ -26,13 +26,15 @@ def spark(reference: Reference):
     return reference._spark
 
 
-@pytest.fixture(params=["index", "many", "paths", "arrow"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Give each way of reading, that over a list of files once more as it is for very many."""
+@pytest.fixture(params=["index", "many", "join", "paths", "arrow"])
+def way(request: pytest.FixtureRequest, spark, monkeypatch: pytest.MonkeyPatch):
+    """Give each way of reading; that over a list of files as it is for very many, too, and with Spark's own reader."""
     if request.param == "many":
         monkeypatch.setattr("deltafast.spark.snapshot.MANY", 0)
-        return "index"
-    return request.param
+    if request.param == "join":
+        spark.conf.set("spark.deltafast.reader", "parquet")
+    yield "index" if request.param in ("many", "join") else request.param
+    spark.conf.unset("spark.deltafast.reader")
 
 
 @pytest.fixture

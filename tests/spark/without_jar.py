@@ -154,12 +154,12 @@ def many_versions_at_once(spark, folder: pathlib.Path) -> None:
 
 def without_index(spark, folder: pathlib.Path) -> None:
     """Where Spark does not take the index the second way reads the same, and says so."""
-    whole = file_index._compiled
+    whole = file_index._index
 
     def broken(_: object) -> None:
         raise file_index.IndexUnavailableError("no Janino here")
 
-    file_index._compiled = broken
+    file_index._index = broken
     try:
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
@@ -168,7 +168,7 @@ def without_index(spark, folder: pathlib.Path) -> None:
             isinstance(warning.message, DeltaWarning) and "explicit paths" in str(warning.message) for warning in heard
         )
     finally:
-        file_index._compiled = whole
+        file_index._index = whole
 
 
 def nothing_per_file(spark, folder: pathlib.Path) -> None:

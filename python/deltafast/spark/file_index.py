@@ -1,20 +1,21 @@
 """The first way of reading: a list of files compiled into the driver, over which Spark's own Parquet reader runs.
 
-`index.java` is compiled by Spark's own compiler, Janino, so nothing is installed. Files are neither listed
-nor looked at; their partition values come from the log. When Spark has pushed the user's filters down it
-asks the index, which asks the core. The classes are internal to Spark; where they are not as expected, the
-second way reads the same.
+Files are neither listed nor looked at; their partition values come from the log. When Spark has pushed the
+user's filters down it asks the index, `index.java`, which asks the core. The reader is Spark's own, of which
+`format.java` makes one that leaves out the rows that deletion vectors delete; where executors cannot have that, a
+join with the bitmaps leaves them out. The classes are internal to Spark; where they are not as expected, the second
+way reads the same.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast.exceptions import DeltaError
+from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.spark.columns import array_of, field_of, spark_schema
+from deltafast.spark.compiled import UnavailableError, first_line, load, on_executors
 from deltafast.spark.session import spill, spilled
 from deltafast.spark.snapshot import VECTOR
 
@@ -27,8 +28,9 @@ __all__ = ["IndexUnavailableError", "scan"]
 #: Seconds for which files are where the log said: no vacuum takes what was just there, and asking costs a listing.
 _YOUNG = 10.0
 
-#: The compiled class, by the Java it was compiled in.
-_COMPILED: dict[int, Any] = {}
+#: `auto` (the default): `format.java` reads. `parquet`: Spark's own reader as it is; a join leaves out deleted rows.
+READER = "spark.deltafast.reader"
+_READERS = ("auto", "parquet")
 
 
 class IndexUnavailableError(DeltaError):
@@ -70,7 +72,7 @@ class _List:
             self._version.is_past |= not is_young
             return "" if is_young else "anew"
         try:
-            return spilled(self._version.chosen(self._listing, filters).select(_names(self._listing)))
+            return spilled(_block(self._listing, self._version.chosen(self._listing, filters)))
         except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
             return f"!{error}"
 
@@ -80,9 +82,18 @@ class _List:
         implements = ["java.util.function.Function"]  # noqa: RUF012
 
 
-def _names(listing: Listing) -> list[str]:
-    """The columns of the block of files, in the order in which Java reads them."""
-    return ["path", "size", "time", "ended", *(field["name"] for field in listing.constants)]
+def _block(listing: Listing, files: Any) -> Any:
+    """Files with their columns in the order in which Java reads them."""
+    import pyarrow as pa
+
+    constants = [field["name"] for field in listing.constants]
+    # Where the number is a constant the rows are left out by a join.
+    is_ours = VECTOR in files.column_names and VECTOR not in constants
+    numbers = files.column(VECTOR) if is_ours else pa.nulls(len(files), pa.int32())
+    block = files.select(["path", "size", "time", "ended", "rows"]).append_column("vector", numbers)
+    for name in constants:
+        block = block.append_column(name, files.column(name))
+    return block
 
 
 def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
@@ -105,44 +116,78 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     def schema(fields: list[dict[str, Any]]) -> Any:
         return java.parseDataType(spark_schema(version.columns.declared(fields)).json())
 
+    kind, reader = _index(session), _reader(session, listing)
+    listed = listing if reader is None else listing._replace(constants=_without_number(listing))
+    vectors = None if listing.vectors is None or reader is None else listing.vectors.select(["words"])
     try:
-        kind = _compiled(session)
-        constants = schema(listing.constants)
+        constants = schema(listed.constants)
         with contextlib.ExitStack() as stack:
-            arguments = spark._sc._gateway.new_array(jvm.java.lang.Object, 6)
+            arguments = spark._sc._gateway.new_array(jvm.java.lang.Object, 8)
             arguments[0] = version.place.hadoop
             arguments[1] = str(version.number)
             arguments[2] = constants
-            files = listing.files
-            arguments[3] = "" if files is None else stack.enter_context(spill(files.select(_names(listing))))
+            files = listed.files
+            arguments[3] = "" if files is None else stack.enter_context(spill(_block(listed, files)))
             arguments[4] = str(listing.size)
             arguments[5] = java.sessionState().newHadoopConf()
+            arguments[6] = "" if vectors is None else stack.enter_context(spill(vectors))
+            arguments[7] = spark._sc._jsc.sc()
             index = kind.getConstructors()[0].newInstance(arguments)
         if files is None or len(files):
             from pyspark import java_gateway
 
             cast("Any", java_gateway).ensure_callback_server_started(spark._sc._gateway)
             paths = None if files is None else files.column("path").combine_chunks()
-            index.setCore(_List(version, listing) if files is None else _Prune(version, paths))
+            index.setCore(_List(version, listed) if files is None else _Prune(version, paths))
         formats = jvm.org.apache.spark.sql.execution.datasources
         relation = formats.HadoopFsRelation(
             index,
             constants,
             schema(data),
             jvm.scala.Option.empty(),
-            formats.parquet.ParquetFileFormat(),
+            formats.parquet.ParquetFileFormat() if reader is None else reader,
             jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()),
             java,
         )
         frame = DataFrame(java.baseRelationToDataFrame(relation), spark)
-    except IndexUnavailableError:
-        raise
     except Exception as error:
-        message = f"this Spark does not take deltafast's list of files ({_short(error)})"
+        message = f"this Spark does not take deltafast's list of files ({first_line(error)})"
         raise IndexUnavailableError(message) from error
-    if listing.vectors is None:
+    if listing.vectors is None or reader is not None:
         return frame
     return without_deleted(frame, _small(session, kind, listing.vectors))
+
+
+def _index(session: Session) -> Any:
+    try:
+        return load(session, "index.java", "DeltafastFileIndex")
+    except UnavailableError as error:
+        message = f"this Spark cannot compile deltafast's list of files ({error})"
+        raise IndexUnavailableError(message) from error
+
+
+def _reader(session: Session, listing: Listing) -> Any:
+    """The reader that leaves out deleted rows itself; None where Spark's is to be taken as it is."""
+    chosen = session.conf(READER, "auto")
+    if chosen not in _READERS:
+        message = f"{READER} must be one of {', '.join(_READERS)}, not {chosen!r}"
+        raise InvalidArgumentError(message)
+    if chosen == "parquet":
+        return None
+    try:
+        kind = load(session, "format.java", "DeltafastFormat")
+        on_executors(session, kind, "DeltafastProbe")
+        arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 1)
+        arguments[0] = "false" if listing.vectors is None else "true"
+        return kind.getConstructors()[0].newInstance(arguments)
+    except UnavailableError as error:
+        if listing.vectors is not None:
+            warn(f"this Spark does not take deltafast's reader ({error}); deleted rows are left out by a join instead")
+        return None
+
+
+def _without_number(listing: Listing) -> list[dict[str, Any]]:
+    return [field for field in listing.constants if field["name"] != VECTOR]
 
 
 def without_deleted(frame: Any, vectors: Any) -> Any:
@@ -162,21 +207,6 @@ def kept(row: str, words: str) -> Any:
     return functions.expr(f"coalesce(getbit({word}, cast({row} & 63 as int)), 0) = 0")
 
 
-def _compiled(session: Session) -> Any:
-    key = id(session.spark._sc._gateway)
-    if key not in _COMPILED:
-        jvm = session.jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-        try:
-            compiler.cook(Path(__file__).with_name("index.java").read_text(encoding="utf-8"))
-        except Exception as error:
-            message = f"this Spark cannot compile deltafast's list of files ({_short(error)})"
-            raise IndexUnavailableError(message) from error
-        _COMPILED[key] = compiler.getClassLoader().loadClass("deltafast.DeltafastFileIndex")
-    return _COMPILED[key]
-
-
 def _small(session: Session, kind: Any, table: Any) -> Any:
     """A table as a frame whose rows are in the plan, so that no job is needed to look at it."""
     from pyspark.sql import DataFrame
@@ -189,10 +219,3 @@ def _small(session: Session, kind: Any, table: Any) -> Any:
         arguments[0], arguments[2] = java, file
         arguments[1] = java.parseDataType(spark_schema(fields).json())
         return DataFrame(frame.invoke(None, arguments), session.spark)
-
-
-def _short(error: Exception) -> str:
-    """The first line of an error of Java."""
-    cause: Any = getattr(error, "java_exception", None)
-    text = str(cause.toString()) if cause is not None else str(error)
-    return text.strip().splitlines()[0][:300] if text.strip() else type(error).__name__

@@ -23,6 +23,8 @@ import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BasePredicate;
@@ -43,18 +45,29 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * The files of one version of a table, as Spark's planner asks for them. It lives in the driver only.
  *
- * The files come as an Arrow stream: path in the log, size, time, whether the newest version has it no more, then the values
- * of the partition columns, typed. Filters on these are evaluated here, exactly, since Spark drops them; other filters are
- * sent to the core as SQL, which answers with one character a file. Of very many files none comes before a query asks: then
- * the core lists those that its filters leave.
+ * The files come as an Arrow stream: path in the log, size, time, whether the newest version has it no more, how many rows it
+ * has, the number of its deletion vector, then the values of the partition columns, typed. Filters on these are evaluated here,
+ * exactly, since Spark drops them; other filters are sent to the core as SQL, which answers with one character a file. Of very
+ * many files none comes before a query asks: then the core lists those that its filters leave.
+ *
+ * What `DeltafastFormat` needs to know of a file goes with it.
  */
 public class DeltafastFileIndex implements FileIndex {
   private static final long BLOCK = 134217728L;
+  /** Columns of the stream before those of the partition. */
+  private static final int FIXED = 6;
+  /** So many words of deletion vectors, 4 MiB, go to executors together. */
+  private static final int TOGETHER = 1 << 19;
   private final String root;
   private final String version;
   private final StructType partition;
   private final long size;
   private final Configuration configuration;
+  private final SparkContext context;
+  /** The deletion vectors by their numbers, in groups, and where each group begins. */
+  private final long[][][] vectors;
+  private final int[] starts;
+  private final Broadcast[] sent;
   /** All files, or null where they are asked for. */
   private final Files all;
   private java.util.function.Function core;
@@ -67,32 +80,68 @@ public class DeltafastFileIndex implements FileIndex {
     final FileStatus[] files;
     final boolean[] ended;
     final InternalRow[] values;
+    /** How many rows are there and not deleted, and the number of the deletion vector; -1 where that is not known or there is none. */
+    final long[] rows;
+    final int[] vectors;
 
     Files(String root, StructType partition, String stream) {
-      List rows = rows(stream);
-      files = new FileStatus[rows.size()];
+      List list = rows(stream);
+      files = new FileStatus[list.size()];
       ended = new boolean[files.length];
       values = new InternalRow[files.length];
+      rows = new long[files.length];
+      vectors = new int[files.length];
       for (int i = 0; i < files.length; i++) {
-        InternalRow row = (InternalRow) rows.get(i);
+        InternalRow row = (InternalRow) list.get(i);
         files[i] = new FileStatus(row.getLong(1), false, 1, BLOCK, row.getLong(2), place(root, row.getUTF8String(0).toString()));
         ended[i] = row.getBoolean(3);
+        rows[i] = row.isNullAt(4) ? -1 : row.getLong(4);
+        vectors[i] = row.isNullAt(5) ? -1 : row.getInt(5);
         Object[] of = new Object[partition.length()];
         for (int j = 0; j < of.length; j++) {
-          of[j] = row.isNullAt(4 + j) ? null : row.get(4 + j, partition.fields()[j].dataType());
+          of[j] = row.isNullAt(FIXED + j) ? null : row.get(FIXED + j, partition.fields()[j].dataType());
         }
         values[i] = new GenericInternalRow(of);
       }
     }
   }
 
-  /** `stream` is the file that lists all files; where it is empty the core is asked for those that a query needs. */
-  public DeltafastFileIndex(String root, String version, StructType partition, String stream, String size, Configuration configuration) {
+  /**
+   * `stream` is the file that lists all files; where it is empty the core is asked for those that a query needs. `deleted` is
+   * the one with the deletion vectors, empty where there are none or where rows are left out otherwise.
+   */
+  public DeltafastFileIndex(String root, String version, StructType partition, String stream, String size, Configuration configuration,
+      String deleted, SparkContext context) {
     this.root = root;
     this.version = version;
     this.partition = partition;
     this.size = Long.parseLong(size);
     this.configuration = configuration;
+    this.context = context;
+    ArrayList groups = new ArrayList();
+    ArrayList group = new ArrayList();
+    ArrayList begins = new ArrayList();
+    int words = 0;
+    List list = deleted.isEmpty() ? new ArrayList() : rows(deleted);
+    for (int i = 0; i < list.size(); i++) {
+      long[] vector = ((InternalRow) list.get(i)).getArray(0).toLongArray();
+      if (group.isEmpty()) {
+        begins.add(Integer.valueOf(i));
+      }
+      group.add(vector);
+      words += vector.length;
+      if (words >= TOGETHER || i == list.size() - 1) {
+        groups.add(group.toArray(new long[0][]));
+        group.clear();
+        words = 0;
+      }
+    }
+    vectors = (long[][][]) groups.toArray(new long[0][][]);
+    starts = new int[vectors.length];
+    for (int i = 0; i < starts.length; i++) {
+      starts[i] = ((Integer) begins.get(i)).intValue();
+    }
+    sent = new Broadcast[vectors.length];
     all = stream.isEmpty() ? null : new Files(root, partition, stream);
   }
 
@@ -238,7 +287,7 @@ public class DeltafastFileIndex implements FileIndex {
           group = new ArrayList();
           groups.put(values[i], group);
         }
-        group.add(new FileStatusWithMetadata(files[i], scala.collection.immutable.Map$.MODULE$.empty()));
+        group.add(new FileStatusWithMetadata(files[i], known(listed, i)));
       }
     }
     check(ended);
@@ -248,6 +297,29 @@ public class DeltafastFileIndex implements FileIndex {
       out.add(new PartitionDirectory((InternalRow) group.getKey(), CollectionConverters.asScala((List) group.getValue()).toSeq()));
     }
     return CollectionConverters.asScala(out).toSeq();
+  }
+
+  /** What the reader is to know of a file: see `DeltafastFormat`. */
+  private scala.collection.immutable.Map known(Files listed, int i) {
+    java.util.HashMap known = new java.util.HashMap();
+    if (listed.rows[i] >= 0) {
+      known.put("deltafast.rows", Long.valueOf(listed.rows[i]));
+    }
+    if (listed.vectors[i] >= 0) {
+      int group = Arrays.binarySearch(starts, listed.vectors[i]);
+      group = group < 0 ? -group - 2 : group;
+      known.put("deltafast.deleted", sent(group));
+      known.put("deltafast.number", Integer.valueOf(listed.vectors[i] - starts[group]));
+    }
+    return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(known));
+  }
+
+  /** A group of deletion vectors, for every executor that needs one of them. */
+  private synchronized Broadcast sent(int group) {
+    if (sent[group] == null) {
+      sent[group] = context.broadcast(vectors[group], scala.reflect.ClassTag$.MODULE$.apply(long[][].class));
+    }
+    return sent[group];
   }
 
   private void byPartition(Expression filter, InternalRow[] values, boolean[] keep) {

@@ -6,15 +6,12 @@ The classes are public or internal to Spark; where they are not as expected `ena
 
 from __future__ import annotations
 
-import atexit
 import json
 import re
-import tempfile
-import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
+from deltafast.spark.compiled import first_line, load, none
 from deltafast.spark.reader import read
 from deltafast.spark.writer import write
 
@@ -25,8 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Provider", "known_options", "known_to_delta"]
 
-_CLASS = "deltafast.DeltafastProvider"
-_SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+_SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 
 _READ = (
@@ -103,7 +99,8 @@ class Provider:
         #: What was wrong last, for callers who want it whole.
         self.failure: BaseException | None = None
         try:
-            self._java = _loaded(session).getConstructors()[0].newInstance(_none(session))
+            kind = load(session, "provider.java", "DeltafastProvider", _SERVICE)
+            self._java = kind.getConstructors()[0].newInstance(none(session))
             from pyspark import java_gateway
 
             cast("Any", java_gateway).ensure_callback_server_started(session.spark._sc._gateway)
@@ -111,8 +108,8 @@ class Provider:
         except DeltaError:
             raise
         except Exception as error:
-            line = str(error).strip().splitlines()[0][:300]
-            message = f"this Spark does not take deltafast's format delta ({line}); use deltafast.spark.read and write"
+            message = f"this Spark does not take deltafast's format delta ({first_line(error)}); "
+            message += "use deltafast.spark.read and write"
             raise InvalidArgumentError(message) from error
 
     def forget(self, spark: Any) -> None:
@@ -188,45 +185,3 @@ def _path(options: Mapping[str, Any]) -> str:
         message = f"format('delta') needs the path of one table, not {len(paths)}"
         raise InvalidArgumentError(message)
     return str(paths[0])
-
-
-# --- the jar -------------------------------------------------------------------------------------
-
-#: The class, by the Java that it was loaded into.
-_LOADED: dict[int, Any] = {}
-
-
-def _loaded(session: Session) -> Any:
-    key = id(session.spark._sc._gateway)
-    if key not in _LOADED:
-        jvm = session.jvm
-        jar = _jar(session)
-        loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-        if jvm.java.lang.Class.forName("org.apache.spark.util.MutableURLClassLoader").isInstance(loader):
-            # Every thread of the driver has it, and executors need not fetch anything.
-            loader.addURL(jvm.java.io.File(jar).toURI().toURL())
-        else:
-            session.spark._jsparkSession.sessionState().resourceLoader().addJar(jar)
-            loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-        _LOADED[key] = loader.loadClass(_CLASS)
-    return _LOADED[key]
-
-
-def _none(session: Session) -> Any:
-    return session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
-
-
-def _jar(session: Session) -> str:
-    """Compile the provider into a jar."""
-    jvm = session.jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    compiler.cook(Path(__file__).with_name("provider.java").read_text(encoding="utf-8"))
-    folder = tempfile.TemporaryDirectory(prefix="deltafast-")
-    atexit.register(folder.cleanup)
-    path = Path(folder.name) / "deltafast-delta.jar"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, code in dict(compiler.getBytecodes()).items():
-            archive.writestr(str(name).replace(".", "/") + ".class", bytes(code))
-        archive.writestr(_SERVICE, _CLASS + "\n")
-    return str(path)

@@ -41,8 +41,9 @@ _MATERIALIZED = {
 class Listing(NamedTuple):
     """The files that are read."""
 
-    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, then the constants; None where they are
-    #: so many that only those are listed which a query asks for (`Version.chosen`).
+    #: One row a file: `path` (as in the log), `size`, `time` (ms), `ended`, `rows` (those that are not deleted, null
+    #: where the log does not tell), then the constants; None where they are so many that only those are listed which a
+    #: query asks for (`Version.chosen`).
     files: Any
     #: The constants: fields in Delta's JSON, by the names that they have in `files`.
     constants: list[dict[str, Any]]
@@ -149,25 +150,28 @@ class Version:
         compute: Any = pc
         # What leads out of the table's store is refused before Spark gets to open it.
         RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True)).read_all()
-        names = ["path", "size_bytes", "modification_time", "partition", "deletion_vector"]
+        names = ["path", "size_bytes", "modification_time", "num_records", "partition", "deletion_vector"]
         names += ["base_row_id", "default_row_commit_version"] if listing.wanted else []
         found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate)).read_all()
         paths = found.column("path").combine_chunks()
         is_ended = self._ended(paths) if self.is_past else None
         if is_ended is None:
             is_ended = pa.repeat(pa.scalar(value=False), len(paths))
+        descriptor = found.column("deletion_vector").combine_chunks()
+        deleted = compute.struct_field(descriptor, "cardinality")
         data: dict[str, Any] = {
             "path": paths,
             "size": compute.coalesce(found.column("size_bytes"), 0),
             "time": compute.coalesce(found.column("modification_time"), 0),
             "ended": is_ended,
+            "rows": compute.subtract(found.column("num_records"), compute.coalesce(deleted, 0)),
         }
         for field in self.columns.partition:
             values = compute.struct_field(found.column("partition").combine_chunks(), field["name"])
             data[self.columns.name(field)] = values
         if listing.vectors is not None:
             number = compute.index_in(paths, listing.marked)
-            has_vector = compute.is_valid(found.column("deletion_vector").combine_chunks())
+            has_vector = compute.is_valid(descriptor)
             if compute.any(compute.and_(has_vector, compute.is_null(number))).as_py():
                 message = f"some deletion vectors of {self.place.uri} at version {self.number} were not found"
                 raise DeltaError(message)
