@@ -17,6 +17,7 @@ from deltafast.exceptions import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
+from deltafast.spark import jobs
 
 from .helpers import rows
 
@@ -266,7 +267,7 @@ def test_optimized_writes_leave_few_files(reference, spark, tmp_path):
     before = spark.conf.get("spark.sql.adaptive.enabled")
     table = DeltaTable(ours)
     table.alter.set_table_properties(on)
-    deltafast.spark.jobs.update(spark, table, {"id": "id + 1"}, "p = '1'")
+    jobs.update(spark, table, {"id": "id + 1"}, "p = '1'")
     assert spark.conf.get("spark.sql.adaptive.enabled") == before
     assert len(table.files()) == 5
 
