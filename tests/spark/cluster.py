@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -58,6 +60,12 @@ def running(root: pathlib.Path, home: pathlib.Path) -> Iterator[Cluster]:
         yield Cluster(master, str(bare / "bin" / "python"), str(packages))
 
 
+def _end_with_the_tests() -> None:
+    """Have Linux end this process when the one that started it is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
 @contextlib.contextmanager
 def _daemon(home: pathlib.Path, log: pathlib.Path, name: str, *arguments: str) -> Iterator[Callable[[], str]]:
     """Run one of Spark's own processes; give what waits until it says that it is there, and has a master's address."""
@@ -82,6 +90,7 @@ def _daemon(home: pathlib.Path, log: pathlib.Path, name: str, *arguments: str) -
             stdout=out,
             stderr=subprocess.STDOUT,
             env=environment | {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"},
+            preexec_fn=_end_with_the_tests,  # noqa: PLW1509 - it takes no lock
         )
 
     def wait() -> str:
