@@ -61,12 +61,24 @@ SETTINGS: dict[str, dict[str, str]] = {
     "small batches": {"spark.sql.parquet.columnarReaderBatchSize": "7"},
     "no vectors": {"spark.sql.parquet.enableVectorizedReader": "false"},
     "no vectors of nested types": {"spark.sql.parquet.enableNestedColumnVectorizedReader": "false"},
-    "no compiled plans": {"spark.sql.codegen.wholeStage": "false"},
+    "no compiled plans": {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"},
     "off the heap": {"spark.sql.columnVector.offheap.enabled": "true"},
     "many small splits": {"spark.sql.files.maxPartitionBytes": "100000", "spark.sql.files.openCostInBytes": "0"},
     "not ANSI, not adaptive": {"spark.sql.ansi.enabled": "false", "spark.sql.adaptive.enabled": "false"},
     "case matters": {"spark.sql.caseSensitive": "true"},
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiles(spark):
+    """Let Spark compile plans, as it does where nobody says otherwise: only then do readers give vectors."""
+    usual = {
+        "spark.sql.codegen.wholeStage": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+        "spark.sql.adaptive.enabled": "true",
+    }
+    with _conf(spark, usual):
+        yield
 
 
 @pytest.fixture(params=["auto", "parquet"])
@@ -173,7 +185,7 @@ def test_queries_of_all_kinds(reference, spark, types, reader):
     reference._load(types).createOrReplaceTempView("theirs")
     for text in (
         "select a.id, b.s from {t} a join {t} b on a.id = b.id + 1 where a.id % 1000 < 3",
-        "select k, count(*), sum(d), max(s), min(n30) from {t} group by k",
+        "select k, count(*), max(d), max(s), min(n30), sum(n9) from {t} group by k",
         "select count(*), count(l), sum(id) from {t} where id > (select avg(id) from {t})",
         "select id from {t} where id in (select id + 1 from {t} where b = 7)",
         "select p, count(*) from {t} group by p",
@@ -182,7 +194,7 @@ def test_queries_of_all_kinds(reference, spark, types, reader):
         "select id, s from {t} order by id limit 20",
         "select id, row_number() over (partition by b order by id desc) n from {t} where id % 77 = 1",
         "select explode(ar) e, st.z.q from {t} where id < 300",
-        "select count(distinct input_file_name()) from {t}",
+        "select count(*) from (select distinct input_file_name() from {t})",
         "select id from {t} union all select l from {t} where l is not null",
     ):
         assert rows(spark.sql(text.format(t="ours"))) == rows(spark.sql(text.format(t="theirs"))), text
@@ -207,15 +219,15 @@ def test_a_table_of_delta_spark_after_a_merge(reference, spark, tmp_path, reader
         "'delta.enableRowTracking' = 'true')"
     )
     reference.sql(
-        f"insert into delta.`{path}` select id, concat('a', id), named_struct('x', id, 'y', 'y') from range(0, 300000, 1, 2)"
+        f"insert into delta.`{path}` select id, concat('a', id), named_struct('x', id, 'y', 'y') from range(0, 180000, 1, 2)"
     )
-    spark.range(0, 400_000, 7).createOrReplaceTempView("changes")
+    spark.range(0, 200_000, 7).createOrReplaceTempView("changes")
     reference.sql(
         f"merge into delta.`{path}` t using changes c on t.id = c.id when matched and c.id % 2 = 0 then delete "
         "when matched then update set `a b` = 'new' when not matched then insert (id, `a b`) values (c.id, 'in')"
     )
     # More than 65,536 in one stretch, across what a bitmap has in one container.
-    reference.sql(f"delete from delta.`{path}` where id between 10000 and 140000")
+    reference.sql(f"delete from delta.`{path}` where id between 10000 and 80000")
     frame = deltafast.spark.read(spark, path)
     assert _sums(frame) == _sums(reference._load(path))
     assert frame.count() == reference._load(path).count()

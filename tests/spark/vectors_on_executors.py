@@ -60,9 +60,8 @@ def main(root: pathlib.Path) -> None:
     spark.stop()
     spark = session()
     assert read(spark, path) == (*expected, False)
-    spark.stop()
     # Where no jar may be added a join stands in.
-    spark = session()
+    compiled._SENT.clear()
     whole = type(spark.sparkContext._jsc).__getattr__
 
     def refused(this, name):
