@@ -33,6 +33,7 @@ mod status {
     pub(super) const UNSUPPORTED: u8 = 3;
     pub(super) const SHORT: u8 = 5;
     pub(super) const UNKNOWN: u8 = 6;
+    pub(super) const WRONG: u8 = 7;
 }
 
 /// Where the driver's Java listens, and what it must be told.
@@ -206,6 +207,7 @@ impl Request {
             Fault::Told(status::MISSING, _) => Error::not_found(Missing::Object, format!("no such object: {url}")),
             Fault::Told(status::DENIED, why) => Error::storage(format!("access denied to {url}: {}", without_secrets(&why)), false),
             Fault::Told(status::UNSUPPORTED, why) => Error::unsupported(format!("cannot {doing} {url}: {}", without_secrets(&why))),
+            Fault::Told(status::WRONG, why) => Error::invalid(format!("cannot {doing} {url}: {}", without_secrets(&why))),
             Fault::Told(status::SHORT, _) => Error::corrupt_data(format!("the file is shorter than the log says: {url}")),
             Fault::Told(_, why) => Error::storage(format!("cannot {doing} {url}: {}", without_secrets(&why)), true),
             Fault::Unreachable(why) => Error::storage(

@@ -1,7 +1,7 @@
 """Hadoop's settings of S3A, ABFS and the connector of Google Cloud Storage -> options of the core's own stores.
 
-The keys are those that Hadoop and the connectors document. Where credentials come out of a class, a keystore or a login that
-only Java has, the answer is None: such a store is reached by way of Hadoop.
+The keys are those that Hadoop and the connectors document. Where credentials come out of a class, a keystore or a login
+that only Java has, the answer is None: such a store is reached by way of Hadoop.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def s3(settings: Mapping[str, str], bucket: str) -> dict[str, str] | None:
     return found
 
 
-def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:
+def _s3_credentials(given: Mapping[str, str]) -> dict[str, str] | None:  # noqa: C901, PLR0911 - one line a class
     """What the first class of the list finds, as Hadoop goes through it."""
     key, secret, token = (given.get(name) for name in ("access.key", "secret.key", "session.token"))
     for text in re.split(r"[,\s]+", given.get("aws.credentials.provider", "") or _DEFAULT):
@@ -178,7 +178,7 @@ def _s3_proxy(given: Mapping[str, str]) -> dict[str, str] | None:
 _AZURE_HOSTS: Final = (".dfs.core.windows.net", ".blob.core.windows.net", ".dfs.fabric.microsoft.com")
 
 
-def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:
+def azure(settings: Mapping[str, str], netloc: str) -> dict[str, str] | None:  # noqa: PLR0911 - one line a kind
     """The options of a container, whose settings win over those of its account, and these over those of all.
 
     Args:

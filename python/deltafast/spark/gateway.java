@@ -51,7 +51,7 @@ import org.apache.hadoop.ipc.RemoteException;
 public class DeltafastGateway implements Runnable {
   private static final int PIECE = 1 << 20;
   private static final int BROKEN = -1;
-  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6;
+  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7;
   /** createFile() option and path capability of file systems whose files are made on close, if there is none. */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 
@@ -271,6 +271,9 @@ public class DeltafastGateway implements Runnable {
   private void failed(Throwable given) throws IOException {
     boolean unsure = given instanceof Unsure;
     Throwable error = plain(unsure ? given.getCause() : given);
+    while (error.getClass() == RuntimeException.class && error.getCause() != null) {
+      error = error.getCause();
+    }
     int kind = FAILED;
     String name = error.getClass().getSimpleName();
     if (error instanceof FileNotFoundException || error instanceof java.nio.file.NoSuchFileException) {
@@ -279,13 +282,15 @@ public class DeltafastGateway implements Runnable {
       kind = DENIED;
     } else if (error instanceof EOFException) {
       kind = SHORT;
-    } else if (error instanceof UnsupportedOperationException || name.equals("UnsupportedFileSystemException") || error instanceof ClassNotFoundException) {
+    } else if (error instanceof UnsupportedOperationException) {
       kind = UNSUPPORTED;
+    } else if (name.equals("UnsupportedFileSystemException") || error instanceof ClassNotFoundException || error instanceof java.net.UnknownHostException) {
+      kind = WRONG;
     }
     out.writeByte(unsure ? UNKNOWN : kind);
     String message = error.getMessage();
     String line = message == null ? "" : message.trim().split("\n", 2)[0];
-    text(message == null ? name : kind == UNSUPPORTED ? line : name + ": " + line);
+    text(message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
   }
 
   // --- file systems ------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Hadoop's file systems for the core, for stores that it does not know or whose credentials only Java can make.
 
-`gateway.java`, compiled by Spark's own Janino, listens on the loopback interface of the driver's machine; the core speaks to
-it directly, without Python and py4j between. Kerberos, delegation tokens, mounts and classes that make credentials are those
-of the session.
+`gateway.java`, compiled by Spark's own Janino, listens on the loopback interface of the driver's machine; the core
+speaks to it directly, without Python and py4j between. Kerberos, delegation tokens, mounts and classes that make
+credentials are those of the session.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class Session:
         return str(self.conf("spark.deltafast.viaHadoop", "false")).lower() == "true"
 
     def home(self) -> str | None:
-        """The folder that Hadoop takes paths without a scheme to be relative to; None where it is one of this machine."""
+        """The folder that paths without a scheme are relative to; None where it is one of this machine."""
         default = self.conf("spark.hadoop.fs.defaultFS")
         if default is None and not self.is_connect:
             default = self.spark._jsc.hadoopConfiguration().get("fs.defaultFS")

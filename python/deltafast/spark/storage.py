@@ -96,44 +96,43 @@ def place_of(
         message = "the path of the table is empty"
         raise InvalidArgumentError(message)
     given = dict(storage_options or {})
-    asked = str(given.pop("via_hadoop", session.via_hadoop)).lower() == "true"
-    parts = urlsplit(text)
-    scheme = parts.scheme.lower() if ":/" in text else ""
-    home = None if scheme == "file" else session.home()
+    asked = str(given.pop("via_hadoop", session.via_hadoop)).lower() == "true" or "hadoop_gateway" in given
+    scheme = urlsplit(text).scheme.lower() if ":/" in text else ""
+    home = session.home()
     if scheme == "file" or (not scheme and home is None):
         # Without `//` Hadoop takes the path as it is, with them as a URL.
+        parts = urlsplit(text)
         plain = text if not scheme else unquote(parts.path) if "://" in text else parts.path
         # Not resolved: a link is where the user says that the table is.
-        local = Path(os.path.abspath(plain)).as_posix()  # noqa: PTH100
-        if "hadoop_gateway" in given or asked:
-            return _by_hadoop(session, f"file:{local}", f"file://{local}", given)
-        return Place(f"file:{local}", str(Path(local)), given)
+        local = Path(os.path.abspath(plain))  # noqa: PTH100
+        hadoop = f"file:{local.as_posix()}"
+        if asked:
+            return _by_hadoop(session, hadoop, f"file://{local.as_posix()}", given)
+        # Where paths without a scheme are Hadoop's, that of this machine needs its own.
+        return Place(hadoop, str(local) if home is None else local.as_uri(), given)
     text = _whole(text, scheme, home)
     scheme, _, rest = text.partition("://")
-    netloc = rest.partition("/")[0]
     if scheme in _S3:
         text = f"s3a://{rest}"
-    found: dict[str, str] | None = None
-    if not asked and "hadoop_gateway" not in given:
-        if scheme in _S3:
-            found = credentials.s3(_settings(session), netloc)
-        elif scheme in _AZURE:
-            found = credentials.azure(_settings(session), netloc)
-        elif scheme == "gs":
-            found = credentials.gcs(_settings(session))
-        if found is None and given.keys() - {_RISK} and scheme in (*_S3, *_AZURE, "gs"):
-            # Who gives options for the core's own store wants that.
-            found = {}
+    found = None if asked else _own(session, scheme, rest.partition("/")[0], given)
     if found is None:
         return _by_hadoop(session, text, text, given)
     return Place(text, f"s3://{rest}" if scheme in _S3 else text, found | given)
 
 
-def _settings(session: HadoopSettings) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _own(session: HadoopSettings, scheme: str, netloc: str, given: Mapping[str, str]) -> dict[str, str] | None:
+    """The options of the core's own store; None where it has none, or only Java has the credentials."""
+    if scheme not in (*_S3, *_AZURE, "gs"):
+        return None
+    settings: dict[str, str] = {}
     for prefix in credentials.PREFIXES:
-        found |= session.hadoop(prefix)
-    return found
+        settings |= session.hadoop(prefix)
+    if scheme in _S3:
+        found = credentials.s3(settings, netloc)
+    else:
+        found = credentials.gcs(settings) if scheme == "gs" else credentials.azure(settings, netloc)
+    # Who gives options for the core's own store wants that.
+    return {} if found is None and given.keys() - {_RISK} else found
 
 
 def _by_hadoop(session: HadoopSettings, hadoop: str, uri: str, given: dict[str, str]) -> Place:
