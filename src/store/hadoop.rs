@@ -83,7 +83,12 @@ impl Hadoop {
         }
         let root = parts.join("/");
         Ok(Self {
-            gateway: Arc::new(Gateway { address: address.to_owned(), secret: Secret(secret.to_owned()), configuration: configuration.to_owned(), idle: Mutex::default() }),
+            gateway: Arc::new(Gateway {
+                address: address.to_owned(),
+                secret: Secret(secret.to_owned()),
+                configuration: configuration.to_owned(),
+                idle: Mutex::default(),
+            }),
             scheme: scheme.to_owned(),
             authority: authority.to_owned(),
             url: format!("{scheme}://{authority}/{root}{}", if root.is_empty() { "" } else { "/" }),
@@ -211,7 +216,9 @@ impl Request {
             Fault::Told(status::SHORT, _) => Error::corrupt_data(format!("the file is shorter than the log says: {url}")),
             Fault::Told(_, why) => Error::storage(format!("cannot {doing} {url}: {}", without_secrets(&why)), true),
             Fault::Unreachable(why) => Error::storage(
-                format!("cannot {doing} {url}: the Java of the Spark driver, which has its file system, is not reached from here ({why}); it listens on the driver's machine alone, while its session runs"),
+                format!(
+                    "cannot {doing} {url}: the Java of the Spark driver, which has its file system, is not reached from here ({why}); it listens on the driver's machine alone, while its session runs"
+                ),
                 false,
             ),
             Fault::Torn(why) => Error::storage(format!("cannot {doing} {url}: the connection to the Java of the Spark driver broke off: {why}"), true),
@@ -411,7 +418,9 @@ impl Store for Hadoop {
     }
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
-        self.ask(&self.request(b'H', path), |connection| Ok(ObjectMeta { path: path.to_owned(), size: connection.number()?, modified_ms: connection.signed()? }))
+        self.ask(&self.request(b'H', path), |connection| {
+            Ok(ObjectMeta { path: path.to_owned(), size: connection.number()?, modified_ms: connection.signed()? })
+        })
     }
 
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
