@@ -49,7 +49,7 @@ def main(cluster: str, folder: str) -> None:
     assert spark.read.format("delta").load(f"file:{folder}/t").count() == 4
     assert Handle(str(pathlib.Path(folder, "t"))).version() == 1
     spark.stop()
-    print("all is well")
+    sys.stdout.write("all is well\n")
 
 
 if __name__ == "__main__":
