@@ -9,6 +9,7 @@
 mod check;
 #[doc(hidden)]
 pub mod fault;
+mod hadoop;
 mod local;
 mod remote;
 mod resolve;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
+use super::hadoop::{self, Hadoop};
 use super::remote::{Commits, Remote, Service};
 use super::{File, Local, Store};
 use crate::error::{Error, Result};
@@ -16,13 +17,18 @@ use crate::error::{Error, Result};
 /// `storage_options` of the caller: keys as `object_store` and `deltalake` take them.
 pub type Options = HashMap<String, String>;
 
-/// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`, `http(s):`, `memory:` URL.
+/// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`, `http(s):`, `memory:` URL; any
+/// URL of Hadoop where the options say how its file systems are reached.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a URL or option that cannot be used.
 pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
     if uri.is_empty() {
         return Err(Error::invalid("the table's location is empty"));
+    }
+    // Whoever gives the address of a driver's Java wants all files by way of it.
+    if let ([Some(address), Some(secret), Some(configuration)], Some(_)) = (hadoop::OPTIONS.map(|name| option(options, &[name])), scheme_of(uri)) {
+        return Ok(Arc::new(Hadoop::new(uri, [address, secret, configuration], unsafe_rename(options))?));
     }
     match Url::parse(uri) {
         // One letter before the colon is a drive, not a scheme.

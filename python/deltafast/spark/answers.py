@@ -60,6 +60,6 @@ def nothing(session: Session) -> Any:
 
 
 def _as_hadoop(text: str | None) -> str | None:
-    if text is None or not text.startswith("file:///"):
+    if text is None or "://" not in text:
         return text
-    return "file:/" + text.removeprefix("file:///").rstrip("/")
+    return re.sub("^file:///", "file:/", text).rstrip("/")

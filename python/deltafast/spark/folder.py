@@ -6,7 +6,6 @@ Spark's committer sees to it that only one attempt of each task counts.
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import ConstraintViolatedError
@@ -111,5 +110,5 @@ def _gathering(session: Session, size: str) -> dict[str, str]:
 
 def remove(place: Place, folder: str) -> None:
     """Remove what is left of a local folder whose files are deleted."""
-    if place.hadoop.startswith("file:"):
-        shutil.rmtree(Path(place.uri) / folder, ignore_errors=True)
+    if place.folder is not None:
+        shutil.rmtree(place.folder / folder, ignore_errors=True)

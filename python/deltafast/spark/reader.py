@@ -58,7 +58,7 @@ def read(
 
     Args:
         spark: The session, classic or Connect.
-        path: A path, a URL (`s3a://`, `abfss://`, `gs://`), or a handle, which is read at its version.
+        path: A path, a URL (`s3a://`, `abfss://`, `gs://`, `hdfs://`), or a handle, which is read at its version.
         version: The version to read; the newest if None.
         timestamp: Read the version that was current at this moment: a datetime, or ISO 8601 text, in the session's zone
             where it has none.

@@ -99,6 +99,40 @@ class Session:
             found = {prefix + str(key): str(value) for key, value in dict(there).items()}
         return found | {prefix + key: value for key, value in self.settings(f"spark.hadoop.{prefix}").items()}
 
+    @property
+    def via_hadoop(self) -> bool:
+        """Whether the core is to reach all stores by way of Hadoop."""
+        return str(self.conf("spark.deltafast.viaHadoop", "false")).lower() == "true"
+
+    def home(self) -> str | None:
+        """The folder that paths without a scheme are relative to; None where it is one of this machine."""
+        default = self.conf("spark.hadoop.fs.defaultFS")
+        if default is None and not self.is_connect:
+            default = self.spark._jsc.hadoopConfiguration().get("fs.defaultFS")
+        if not default or str(default).startswith("file:"):
+            return None
+        if self.is_connect:
+            return str(default).rstrip("/") + "/"
+        from deltafast.spark import gateway
+
+        return gateway.home(self)
+
+    def gateway(self, path: str) -> dict[str, str]:
+        """How the core reaches a path by way of Hadoop.
+
+        Raises:
+            InvalidArgumentError: It cannot.
+        """
+        if self.is_connect:
+            message = (
+                f"{path} is reached by way of the Java of the driver, which Spark Connect does not give: use a classic "
+                "session, or give storage_options for the core's own store"
+            )
+            raise InvalidArgumentError(message)
+        from deltafast.spark import gateway
+
+        return gateway.options(self)
+
     def settings(self, prefix: str) -> dict[str, str]:
         """The session's settings that begin with `prefix`, without it."""
         everything: Any = self.spark.conf.getAll

@@ -65,12 +65,10 @@ def discard(place: Place, paths: Iterable[str | None]) -> None:
 
 
 def _remove_folders(place: Place, folders: set[str]) -> None:
-    from pathlib import Path
-
-    if place.hadoop.startswith("file:"):
+    if place.folder is not None:
         for folder in folders:
             try:
-                (Path(place.uri) / folder).rmdir()
+                (place.folder / folder).rmdir()
             except OSError:
                 # A task that does not count is still writing there.
                 continue

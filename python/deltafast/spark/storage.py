@@ -1,35 +1,33 @@
 """Where tables are and how stores are opened: Hadoop's schemes and settings -> those of the core.
 
 Spark reads and writes the data with its own settings; the core reads and commits the log with what is made
-of them here.
+of them here. What the core has no store for, or no credentials, it reaches by way of Hadoop (`gateway`).
 Options that the caller gives win.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.spark import credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HadoopSettings", "Place", "is_done", "place_of"]
+__all__ = ["VIA_HADOOP", "HadoopSettings", "Place", "is_done", "place_of"]
+
+#: The setting of a session by which the core reaches all stores by way of Hadoop; the storage option is `via_hadoop`.
+VIA_HADOOP: Final = "spark.deltafast.viaHadoop"
 
 _S3 = ("s3", "s3a", "s3n")
-_AZURE = ("abfs", "abfss", "wasb", "wasbs")
-
-#: Hadoop's keys, below `fs.s3a.` or `fs.s3a.bucket.NAME.`, and the core's.
-_S3_KEYS = {
-    "access.key": "AWS_ACCESS_KEY_ID",
-    "secret.key": "AWS_SECRET_ACCESS_KEY",
-    "session.token": "AWS_SESSION_TOKEN",
-    "endpoint": "AWS_ENDPOINT_URL",
-    "endpoint.region": "AWS_REGION",
-}
+_AZURE = ("abfs", "abfss")
+#: An option that is for all kinds of stores.
+_RISK = "allow_unsafe_rename"
 
 
 class HadoopSettings(Protocol):
@@ -37,6 +35,19 @@ class HadoopSettings(Protocol):
 
     def hadoop(self, prefix: str) -> dict[str, str]:
         """The settings of Hadoop's file systems that begin with `prefix`."""
+        ...
+
+    def home(self) -> str | None:
+        """The folder that paths without a scheme are relative to; None where that is one of this machine."""
+        ...
+
+    def gateway(self, path: str) -> dict[str, str]:
+        """How the core reaches a path by way of Hadoop."""
+        ...
+
+    @property
+    def via_hadoop(self) -> bool:
+        """Whether all stores are reached so."""
         ...
 
 
@@ -49,6 +60,11 @@ class Place(NamedTuple):
     uri: str
     #: How the core opens it.
     options: dict[str, str]
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder on this machine, where it is one."""
+        return Path(self.hadoop.removeprefix("file:")) if self.hadoop.startswith("file:") else None
 
 
 def is_done(place: Place, app_id: str, version: int) -> bool:
@@ -73,79 +89,67 @@ def place_of(
         storage_options: Options for the core, which win over those of the session.
 
     Raises:
-        InvalidArgumentError: There is no path, or the core has no store for its scheme.
+        InvalidArgumentError: There is no path, or only Hadoop could reach it and is not there.
     """
     text = os.fspath(path)
     if not text:
         message = "the path of the table is empty"
         raise InvalidArgumentError(message)
     given = dict(storage_options or {})
-    parts = urlsplit(text)
-    scheme = parts.scheme.lower() if ":/" in text else ""
-    if scheme in ("", "file"):
+    asked = str(given.pop("via_hadoop", session.via_hadoop)).lower() == "true" or "hadoop_gateway" in given
+    scheme = urlsplit(text).scheme.lower() if ":/" in text else ""
+    home = session.home()
+    if scheme == "file" or (not scheme and home is None):
         # Without `//` Hadoop takes the path as it is, with them as a URL.
+        parts = urlsplit(text)
         plain = text if not scheme else unquote(parts.path) if "://" in text else parts.path
         # Not resolved: a link is where the user says that the table is.
-        local = os.path.abspath(plain)  # noqa: PTH100
-        return Place(f"file:{Path(local).as_posix()}", local, given)
-    text = text.rstrip("/")
-    rest = text.partition("://")[2]
+        local = Path(os.path.abspath(plain))  # noqa: PTH100
+        hadoop = f"file:{local.as_posix()}"
+        if asked:
+            return _by_hadoop(session, hadoop, f"file://{local.as_posix()}", given)
+        # Where paths without a scheme are Hadoop's, that of this machine needs its own.
+        return Place(hadoop, str(local) if home is None else local.as_uri(), given)
+    text = _whole(text, scheme, home)
+    scheme, _, rest = text.partition("://")
     if scheme in _S3:
-        return Place(f"s3a://{rest}", f"s3://{rest}", _s3(session, parts.netloc) | given)
-    if scheme in _AZURE:
-        return Place(text, text, _azure(session, parts.netloc) | given)
-    if scheme == "gs":
-        return Place(text, text, _gcs(session) | given)
-    message = f"the core has no store for {scheme}:// yet; it has local paths, s3a://, abfss:// and gs://"
-    raise InvalidArgumentError(message)
+        text = f"s3a://{rest}"
+    found = None if asked else _own(session, scheme, rest.partition("/")[0], given)
+    if found is None:
+        return _by_hadoop(session, text, text, given)
+    return Place(text, f"s3://{rest}" if scheme in _S3 else text, found | given)
 
 
-def _s3(session: HadoopSettings, bucket: str) -> dict[str, str]:
-    """Settings of a bucket, which win over those of all buckets."""
-    found: dict[str, str] = {}
-    everything = session.hadoop("fs.s3a.")
-    for prefix in ("fs.s3a.", f"fs.s3a.bucket.{bucket}."):
-        settings = {key[len(prefix) :]: value for key, value in everything.items() if key.startswith(prefix)}
-        found |= {ours: settings[theirs] for theirs, ours in _S3_KEYS.items() if settings.get(theirs)}
-        encrypted = settings.get("connection.ssl.enabled", "true").lower() != "false"
-        if "path.style.access" in settings:
-            found["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = str(settings["path.style.access"].lower() != "true").lower()
-        endpoint = found.get("AWS_ENDPOINT_URL")
-        if endpoint and "://" not in endpoint:
-            found["AWS_ENDPOINT_URL"] = endpoint = f"{'https' if encrypted else 'http'}://{endpoint}"
-        if endpoint and endpoint.startswith("http://"):
-            found["AWS_ALLOW_HTTP"] = "true"
-        if "AnonymousAWSCredentialsProvider" in settings.get("aws.credentials.provider", ""):
-            found["AWS_SKIP_SIGNATURE"] = "true"
-    return found
+def _own(session: HadoopSettings, scheme: str, netloc: str, given: Mapping[str, str]) -> dict[str, str] | None:
+    """The options of the core's own store; None where it has none, or only Java has the credentials."""
+    if scheme not in (*_S3, *_AZURE, "gs"):
+        return None
+    settings: dict[str, str] = {}
+    for prefix in credentials.PREFIXES:
+        settings |= session.hadoop(prefix)
+    if scheme in _S3:
+        found = credentials.s3(settings, netloc)
+    else:
+        found = credentials.gcs(settings) if scheme == "gs" else credentials.azure(settings, netloc)
+    # Who gives options for the core's own store wants that.
+    return {} if found is None and given.keys() - {_RISK} else found
 
 
-def _azure(session: HadoopSettings, netloc: str) -> dict[str, str]:
-    """Settings of an account: a key, a client with its secret, or a fixed token."""
-    host = netloc.rpartition("@")[2]
-    account = host.partition(".")[0]
-    everything = session.hadoop("fs.azure.")
-
-    def setting(name: str) -> str | None:
-        return everything.get(f"fs.azure.{name}.{host}") or everything.get(f"fs.azure.{name}")
-
-    found = {"azure_storage_account_name": account}
-    if key := setting("account.key"):
-        found["azure_storage_account_key"] = key
-    if token := setting("sas.fixed.token"):
-        found["azure_storage_sas_token"] = token
-    client, secret = setting("account.oauth2.client.id"), setting("account.oauth2.client.secret")
-    endpoint = setting("account.oauth2.client.endpoint") or ""
-    if client and secret:
-        found |= {"azure_storage_client_id": client, "azure_storage_client_secret": secret}
-        # https://login.microsoftonline.com/TENANT/oauth2/token
-        found["azure_storage_tenant_id"] = urlsplit(endpoint).path.strip("/").partition("/")[0]
-    return found
+def _by_hadoop(session: HadoopSettings, hadoop: str, uri: str, given: dict[str, str]) -> Place:
+    return Place(hadoop, uri, given if "hadoop_gateway" in given else session.gateway(uri) | given)
 
 
-def _gcs(session: HadoopSettings) -> dict[str, str]:
-    """The file with the key of a service account."""
-    keys = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
-    everything = session.hadoop("fs.gs.") | session.hadoop("google.cloud.")
-    file = next((everything[key] for key in keys if everything.get(key)), None)
-    return {"google_service_account": file} if file else {}
+def _whole(text: str, scheme: str, home: str | None) -> str:
+    """A path with scheme and authority, as Hadoop completes and normalises it."""
+    start, _, rest = (home or "").partition("://")
+    authority, slash, folder = rest.partition("/")
+    if not scheme:
+        scheme, path = start, posixpath.join(slash + folder, text)
+    else:
+        _, _, path = text.partition(":")
+        if path.startswith("//"):
+            authority, slash, path = path[2:].partition("/")
+            path = slash + path
+        if not authority and scheme == start:
+            authority = rest.partition("/")[0]
+    return f"{scheme}://{authority}{posixpath.normpath(path) if path.strip('/') else ''}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark import executors
 from deltafast.spark.columns import field_of, plain_type, quoted, spark_schema, spark_type
+from deltafast.spark.credentials import PREFIXES
 from deltafast.spark.reader import files_frame
 from deltafast.spark.rows import FEED_FIELDS
 from deltafast.spark.session import Session
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register", "sink", "stream"]
 
-_STORES = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.")
 #: delta-spark's options of a stream's writer that `write` takes.
 _COUNTED = ("txnappid", "txnversion")
 
@@ -35,12 +35,28 @@ _COUNTED = ("txnappid", "txnversion")
 class _Settings:
     """Hadoop's settings of stores, for processes that have no session."""
 
-    def __init__(self, held: dict[str, str]) -> None:
-        self._held = held
+    def __init__(self, session: Session) -> None:
+        self._held: dict[str, str] = {}
+        for prefix in PREFIXES:
+            self._held |= session.hadoop(prefix)
+        self.via_hadoop = session.via_hadoop
+        self._home = session.home()
+        self._gateway = None if session.is_connect else session.gateway("")
 
     def hadoop(self, prefix: str) -> dict[str, str]:
         """The settings that begin with `prefix`."""
         return {key: value for key, value in self._held.items() if key.startswith(prefix)}
+
+    def home(self) -> str | None:
+        """The folder that paths without a scheme are relative to."""
+        return self._home
+
+    def gateway(self, path: str) -> dict[str, str]:
+        """How the core reaches a path by way of the Java of the driver."""
+        if self._gateway is None:
+            message = f"{path} is reached by way of the Java of the driver, which Spark Connect does not give"
+            raise InvalidArgumentError(message)
+        return self._gateway
 
 
 def register(spark: Any) -> None:
@@ -64,10 +80,7 @@ def register(spark: Any) -> None:
 def _formats(session: Session) -> list[type[Any]]:
     from deltafast.spark.data_source import DeltafastDataSource, PlacesDataSource
 
-    held: dict[str, str] = {}
-    for prefix in _STORES:
-        held |= session.hadoop(prefix)
-    of = {"settings": _Settings(held), "zone": session.zone}
+    of = {"settings": _Settings(session), "zone": session.zone}
     # Made here, so that they travel with their settings.
     return [type(f"Registered{kind.__name__}", (kind,), of) for kind in (DeltafastDataSource, PlacesDataSource)]
 

@@ -1,0 +1,735 @@
+package deltafast;
+
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
+import java.io.File;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.StandardCopyOption;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.UUID;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumFileSystem;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.viewfs.ViewFileSystem;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.web.WebHdfsFileSystem;
+import org.apache.hadoop.ipc.RemoteException;
+
+/**
+ * Hadoop's file systems for the core, which speaks to it over the loopback interface: `src/store/hadoop.rs` is the other end.
+ *
+ * It lives in the driver. A connection first shows the secret, then carries one request after another; whatever a request has
+ * begun and not finished is undone when the connection ends. Numbers are big-endian, texts and blocks have their length before
+ * them.
+ */
+public class DeltafastGateway implements Runnable {
+  private static final int PIECE = 1 << 20;
+  private static final int BROKEN = -1;
+  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7;
+  /** createFile() option and path capability of file systems whose files are made on close, if there is none. */
+  private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
+
+  private final ServerSocket server;
+  private final byte[] secret;
+  private final ClassLoader loader;
+  private final Map configurations = new HashMap();
+  private final Map opened = new HashMap();
+  /** Null in the gateway itself, else the connection that this serves. */
+  private final Socket socket;
+  private final DeltafastGateway gateway;
+
+  public DeltafastGateway(ClassLoader loader) throws IOException {
+    this.server = new ServerSocket(0, 256, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}));
+    byte[] random = new byte[32];
+    new SecureRandom().nextBytes(random);
+    StringBuilder text = new StringBuilder();
+    for (int i = 0; i < random.length; i++) {
+      text.append(String.format("%02x", new Object[] {Byte.valueOf(random[i])}));
+    }
+    this.secret = text.toString().getBytes(StandardCharsets.UTF_8);
+    this.loader = loader;
+    this.socket = null;
+    this.gateway = this;
+    start(this, "deltafast-gateway");
+  }
+
+  private DeltafastGateway(DeltafastGateway gateway, Socket socket) {
+    this.server = null;
+    this.secret = null;
+    this.loader = gateway.loader;
+    this.socket = socket;
+    this.gateway = gateway;
+  }
+
+  private void start(Runnable work, String name) {
+    Thread thread = new Thread(work, name);
+    thread.setDaemon(true);
+    thread.setContextClassLoader(loader);
+    thread.start();
+  }
+
+  /** Where it listens, the secret, and the number of this configuration: equal ones have the same. */
+  public String use(Configuration configuration) throws Exception {
+    TreeMap sorted = new TreeMap();
+    for (Iterator all = configuration.iterator(); all.hasNext();) {
+      Map.Entry entry = (Map.Entry) all.next();
+      String key = (String) entry.getKey();
+      if (!key.startsWith("spark.") || key.startsWith("spark.deltafast.")) {
+        sorted.put(key, entry.getValue());
+      }
+    }
+    byte[] digest = MessageDigest.getInstance("SHA-256").digest(sorted.toString().getBytes(StandardCharsets.UTF_8));
+    String id = new java.math.BigInteger(1, digest).toString(16);
+    synchronized (configurations) {
+      if (!configurations.containsKey(id)) {
+        configurations.put(id, new Configuration(configuration));
+      }
+    }
+    return "127.0.0.1:" + server.getLocalPort() + "\n" + new String(secret, StandardCharsets.UTF_8) + "\n" + id;
+  }
+
+  /** The folder that relative paths are below, with scheme and authority. */
+  public String home(Configuration configuration) throws IOException {
+    FileSystem files = FileSystem.get(configuration);
+    return files.makeQualified(files.getWorkingDirectory()).toString();
+  }
+
+  public void run() {
+    if (socket != null) {
+      serve();
+      return;
+    }
+    while (!server.isClosed()) {
+      try {
+        start(new DeltafastGateway(this, server.accept()), "deltafast-gateway-connection");
+      } catch (IOException e) {
+        // One connection that came to nothing is no reason to take no more.
+      }
+    }
+  }
+
+  // --- a connection ------------------------------------------------------------------------------
+
+  private DataInputStream in;
+  private DataOutputStream out;
+  private Configuration configuration;
+  private FileSystem files;
+  private String scheme;
+  private String authority;
+
+  private void serve() {
+    try {
+      socket.setTcpNoDelay(true);
+      in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), 1 << 16));
+      out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream(), 1 << 16));
+      int length = in.readInt();
+      byte[] shown = new byte[Math.max(0, Math.min(length, 256))];
+      in.readFully(shown);
+      if (!MessageDigest.isEqual(shown, gateway.secret)) {
+        return;
+      }
+      while (true) {
+        int operation = in.read();
+        if (operation < 0) {
+          return;
+        }
+        request(operation);
+        out.flush();
+      }
+    } catch (Throwable e) {
+      // The other end sees that the connection is over.
+    } finally {
+      try {
+        socket.close();
+      } catch (IOException e) {
+        // It is gone.
+      }
+    }
+  }
+
+  private String text() throws IOException {
+    byte[] bytes = new byte[in.readInt()];
+    in.readFully(bytes);
+    return new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  private void text(String text) throws IOException {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    out.writeInt(bytes.length);
+    out.write(bytes);
+  }
+
+  private Path path(String path) {
+    return new Path(scheme, authority.isEmpty() ? null : authority, path);
+  }
+
+  private void request(int operation) throws IOException {
+    String id = text();
+    scheme = text();
+    authority = text();
+    String first = text();
+    // All that was sent is read before anything is done, so that an error leaves the connection usable.
+    String after = operation == 'L' ? text() : null;
+    boolean risk = (operation == 'P' || operation == 'U') && in.readBoolean();
+    boolean essential = (operation == 'P' || operation == 'U') && in.readBoolean();
+    byte[] bytes = null;
+    if (operation == 'P') {
+      bytes = new byte[in.readInt()];
+      in.readFully(bytes);
+    }
+    long[] ranges = null;
+    if (operation == 'R') {
+      ranges = new long[2 * in.readInt()];
+      for (int i = 0; i < ranges.length; i++) {
+        ranges[i] = in.readLong();
+      }
+    }
+    String[] more = null;
+    if (operation == 'D') {
+      more = new String[in.readInt()];
+      for (int i = 0; i < more.length; i++) {
+        more[i] = text();
+      }
+    }
+    Throwable wrong = null;
+    Path path = null;
+    try {
+      path = path(first);
+      files = files(id);
+    } catch (Throwable e) {
+      wrong = e;
+    }
+    if (operation == 'U') {
+      upload(path, risk, essential, wrong);
+      return;
+    }
+    try {
+      if (wrong != null) {
+        throw wrong;
+      }
+      switch (operation) {
+        case 'L': list(path, after); break;
+        case 'H': head(path); break;
+        case 'G': get(path); break;
+        case 'R': ranges(path, ranges); break;
+        case 'P': put(path, bytes, risk, essential); break;
+        case 'D': delete(more); break;
+        case 'X': removeFolder(path); break;
+        default: throw new IOException("no such request: " + operation);
+      }
+    } catch (Torn e) {
+      throw e;
+    } catch (Throwable e) {
+      failed(e);
+    }
+  }
+
+  /** The connection cannot be used any more. */
+  static class Torn extends IOException {
+    Torn(Throwable cause) {
+      super(cause);
+    }
+  }
+
+  /** What was asked for may have been done, or not. */
+  static class Unsure extends IOException {
+    Unsure(Throwable cause) {
+      super(cause);
+    }
+  }
+
+  private static Throwable plain(Throwable error) {
+    return error instanceof RemoteException ? ((RemoteException) error).unwrapRemoteException() : error;
+  }
+
+  private void failed(Throwable given) throws IOException {
+    boolean unsure = given instanceof Unsure;
+    Throwable error = plain(unsure ? given.getCause() : given);
+    while (error.getClass() == RuntimeException.class && error.getCause() != null) {
+      error = error.getCause();
+    }
+    int kind = FAILED;
+    String name = error.getClass().getSimpleName();
+    if (error instanceof FileNotFoundException || error instanceof java.nio.file.NoSuchFileException) {
+      kind = MISSING;
+    } else if (name.equals("AccessControlException") || error instanceof java.nio.file.AccessDeniedException) {
+      kind = DENIED;
+    } else if (error instanceof EOFException) {
+      kind = SHORT;
+    } else if (error instanceof UnsupportedOperationException) {
+      kind = UNSUPPORTED;
+    } else if (name.equals("UnsupportedFileSystemException") || error instanceof ClassNotFoundException || error instanceof java.net.UnknownHostException) {
+      kind = WRONG;
+    }
+    out.writeByte(unsure ? UNKNOWN : kind);
+    String message = error.getMessage();
+    String line = message == null ? "" : message.trim().split("\n", 2)[0];
+    text(message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
+  }
+
+  // --- file systems ------------------------------------------------------------------------------
+
+  private FileSystem files(String id) throws Exception {
+    synchronized (gateway.configurations) {
+      configuration = (Configuration) gateway.configurations.get(id);
+    }
+    if (configuration == null) {
+      throw new IOException("the driver has forgotten the settings of Hadoop; open the table again");
+    }
+    URI uri = new URI(scheme, authority.isEmpty() ? null : authority, "/", null, null);
+    FileSystem found;
+    if (configuration.getBoolean("fs." + scheme + ".impl.disable.cache", false)) {
+      String key = id + " " + uri;
+      synchronized (gateway.opened) {
+        found = (FileSystem) gateway.opened.get(key);
+        if (found == null) {
+          found = FileSystem.get(uri, configuration);
+          gateway.opened.put(key, found);
+        }
+      }
+    } else {
+      found = FileSystem.get(uri, configuration);
+    }
+    // Files beside the files, with their checksums, are nothing that other writers know of.
+    return found instanceof ChecksumFileSystem ? ((ChecksumFileSystem) found).getRawFileSystem() : found;
+  }
+
+  // --- reading -----------------------------------------------------------------------------------
+
+  private void list(Path folder, String after) throws IOException {
+    RemoteIterator found;
+    boolean more;
+    try {
+      found = files.listStatusIterator(folder);
+      more = found.hasNext();
+    } catch (FileNotFoundException e) {
+      found = null;
+      more = false;
+    }
+    out.writeByte(OK);
+    try {
+      while (more) {
+        FileStatus status = (FileStatus) found.next();
+        String name = status.getPath().getName();
+        boolean link = status.isDirectory() && files instanceof RawLocalFileSystem && Files.isSymbolicLink(file(status.getPath()).toPath());
+        if (name.compareTo(after) > 0 && !link && !status.getPath().toUri().getPath().equals(folder.toUri().getPath())) {
+          out.writeByte(status.isDirectory() ? 2 : 1);
+          text(name);
+          out.writeLong(status.getLen());
+          out.writeLong(status.getModificationTime());
+        }
+        more = found.hasNext();
+      }
+      out.writeByte(0);
+    } catch (Throwable e) {
+      out.writeByte(255);
+      failed(e);
+    }
+  }
+
+  private FileStatus file(Path path, FileStatus status) throws IOException {
+    if (status.isDirectory()) {
+      throw new IOException("is no regular file");
+    }
+    return status;
+  }
+
+  private void head(Path path) throws IOException {
+    FileStatus status = file(path, files.getFileStatus(path));
+    out.writeByte(OK);
+    out.writeLong(status.getLen());
+    out.writeLong(status.getModificationTime());
+  }
+
+  private void get(Path path) throws IOException {
+    FileStatus status = file(path, files.getFileStatus(path));
+    FSDataInputStream source = files.open(path);
+    try {
+      out.writeByte(OK);
+      out.writeLong(status.getModificationTime());
+      try {
+        byte[] piece = new byte[(int) Math.max(1, Math.min(PIECE, status.getLen()))];
+        int count = source.read(piece, 0, piece.length);
+        while (count >= 0) {
+          send(piece, count);
+          count = source.read(piece, 0, piece.length);
+        }
+        out.writeInt(0);
+      } catch (Torn e) {
+        throw e;
+      } catch (Throwable e) {
+        out.writeInt(BROKEN);
+        failed(e);
+      }
+    } finally {
+      source.close();
+    }
+  }
+
+  private void ranges(Path path, long[] ranges) throws IOException {
+    FSDataInputStream source = files.open(path);
+    try {
+      out.writeByte(OK);
+      try {
+        byte[] piece = null;
+        for (int i = 0; i < ranges.length; i += 2) {
+          long at = ranges[i];
+          while (at < ranges[i + 1]) {
+            int wanted = (int) Math.min(PIECE, ranges[i + 1] - at);
+            if (piece == null || piece.length < wanted) {
+              piece = new byte[wanted];
+            }
+            source.readFully(at, piece, 0, wanted);
+            send(piece, wanted);
+            at += wanted;
+          }
+        }
+        out.writeInt(0);
+      } catch (Torn e) {
+        throw e;
+      } catch (Throwable e) {
+        out.writeInt(BROKEN);
+        failed(e);
+      }
+    } finally {
+      source.close();
+    }
+  }
+
+  private void send(byte[] piece, int count) throws IOException {
+    try {
+      if (count > 0) {
+        out.writeInt(count);
+        out.write(piece, 0, count);
+      }
+    } catch (IOException e) {
+      throw new Torn(e);
+    }
+  }
+
+  // --- writing -----------------------------------------------------------------------------------
+
+  /**
+   * How a file of this file system comes to be, whole, where there is none: by `rename`, which does not replace; by `link`; by
+   * `conditional` or `create`, whose files are there when they are closed.
+   */
+  private String way(FileSystem files, Path path, boolean risk) throws IOException {
+    String scheme = files.getUri().getScheme();
+    String told = configuration.get("spark.deltafast.commit." + scheme, "");
+    if (told.equals("rename") || told.equals("create")) {
+      return told;
+    }
+    if (files instanceof RawLocalFileSystem) {
+      return "link";
+    }
+    if (files instanceof DistributedFileSystem || files instanceof WebHdfsFileSystem || scheme.startsWith("abfs") || scheme.startsWith("wasb") || scheme.equals("adl")) {
+      return "rename";
+    }
+    if (scheme.equals("gs")) {
+      return "create";
+    }
+    if (files.hasPathCapability(path, CONDITIONAL)) {
+      return "conditional";
+    }
+    if (risk) {
+      return "risk";
+    }
+    throw new UnsupportedOperationException("Hadoop's file system for " + scheme + ":// (" + files.getClass().getSimpleName()
+        + ") is not known to make a file only where there is none, so commits are not safe in it; if its rename never replaces a file set spark.deltafast.commit."
+        + scheme + " to rename, if its create without overwrite does that set it to create, and if there is only ever one writer use the option allow_unsafe_rename");
+  }
+
+  /** A path in the file system that a mount of `viewfs` leads to; its folder is made. */
+  private Path placed(Path path) throws IOException {
+    Path folder = path.getParent();
+    files.mkdirs(folder);
+    if (!(files instanceof ViewFileSystem)) {
+      return path;
+    }
+    Path real = new Path(files.resolvePath(folder), new Path(null, null, path.getName()));
+    files = real.getFileSystem(configuration);
+    return real;
+  }
+
+  private File file(Path path) {
+    return ((RawLocalFileSystem) files).pathToFile(path);
+  }
+
+  private Path beside(Path path, boolean hidden) {
+    String name = (hidden ? "." : "") + path.getName() + "." + UUID.randomUUID() + ".tmp";
+    URI uri = path.toUri();
+    String folder = path.getParent().toUri().getPath();
+    return new Path(uri.getScheme(), uri.getAuthority(), folder + (folder.endsWith("/") ? "" : "/") + name);
+  }
+
+  private void sync(FSDataOutputStream stream, boolean essential) throws IOException {
+    if (essential && (files instanceof RawLocalFileSystem || stream.hasCapability("hsync"))) {
+      stream.hsync();
+    }
+  }
+
+  /** Gives a file its name; false where there is one of it. */
+  private boolean name(Path staged, Path path, String way, boolean replace) throws IOException {
+    if (way.equals("link")) {
+      if (replace) {
+        Files.move(file(staged).toPath(), file(path).toPath(), new java.nio.file.CopyOption[] {StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING});
+        return true;
+      }
+      try {
+        Files.createLink(file(path).toPath(), file(staged).toPath());
+        return true;
+      } catch (java.nio.file.FileAlreadyExistsException e) {
+        return false;
+      }
+    }
+    try {
+      if (files instanceof DistributedFileSystem || files instanceof WebHdfsFileSystem) {
+        Options.Rename[] how = new Options.Rename[] {replace ? Options.Rename.OVERWRITE : Options.Rename.NONE};
+        if (files instanceof DistributedFileSystem) {
+          ((DistributedFileSystem) files).rename(staged, path, how);
+        } else {
+          ((WebHdfsFileSystem) files).rename(staged, path, how);
+        }
+        return true;
+      }
+      if (replace) {
+        files.delete(path, false);
+      }
+      if (files.rename(staged, path)) {
+        return true;
+      }
+    } catch (IOException e) {
+      if (!replace && plain(e) instanceof FileAlreadyExistsException) {
+        return false;
+      }
+      throw new Unsure(e);
+    }
+    if (!replace && files.exists(path)) {
+      return false;
+    }
+    throw new IOException("it could not be renamed to its name");
+  }
+
+  private void put(Path given, byte[] bytes, boolean risk, boolean essential) throws IOException {
+    if (files.exists(given)) {
+      // Only to spare the work: what is below decides.
+      answer(false);
+      return;
+    }
+    // What is refused is refused before a folder is made; of a mount that shows only then.
+    String way = files instanceof ViewFileSystem ? null : way(files, given, risk);
+    Path path = placed(given);
+    way = way == null ? way(files, path, risk) : way;
+    if (way.equals("create") || way.equals("conditional")) {
+      answer(created(path, bytes, way));
+      return;
+    }
+    Path staged = beside(path, true);
+    boolean made = false;
+    try {
+      FSDataOutputStream stream = files.create(staged, false);
+      try {
+        stream.write(bytes);
+        sync(stream, essential);
+      } finally {
+        stream.close();
+      }
+      made = name(staged, path, way, false);
+    } finally {
+      if (!made || way.equals("link")) {
+        forget(staged);
+      }
+    }
+    answer(made);
+  }
+
+  private void answer(boolean made) throws IOException {
+    out.writeByte(OK);
+    out.writeBoolean(made);
+  }
+
+  /** What stays belongs to no table. */
+  private void forget(Path path) {
+    try {
+      files.delete(path, false);
+    } catch (Throwable e) {
+      // As said.
+    }
+  }
+
+  private boolean created(Path path, byte[] bytes, String way) throws IOException {
+    FSDataOutputStream stream;
+    try {
+      stream = way.equals("create") ? files.create(path, false) : conditional(path);
+    } catch (FileAlreadyExistsException e) {
+      return false;
+    }
+    // A stream takes all bytes or is never closed: closing it would show what it has.
+    try {
+      stream.write(bytes);
+      stream.close();
+    } catch (IOException e) {
+      if (e instanceof FileAlreadyExistsException || e.getClass().getSimpleName().equals("RemoteFileChangedException")) {
+        return false;
+      }
+      throw new Unsure(e);
+    }
+    return true;
+  }
+
+  private FSDataOutputStream conditional(Path path) throws IOException {
+    FSDataOutputStreamBuilder builder = files.createFile(path);
+    builder.must(CONDITIONAL, true);
+    builder.recursive();
+    return (FSDataOutputStream) builder.build();
+  }
+
+  /** Blocks until one that is empty, which ends the file, or one of -1 bytes or the end of the connection, which undo it. */
+  private void upload(Path given, boolean risk, boolean essential, Throwable wrong) throws IOException {
+    FSDataOutputStream stream = null;
+    Path path = given, staged = null;
+    String way = null;
+    boolean finished = false, named = false;
+    try {
+      if (wrong == null) {
+        try {
+          // A derived file is replaced, and may be where no commit can be made.
+          way = files instanceof ViewFileSystem ? null : way(files, given, risk || !essential);
+          path = placed(given);
+          way = way == null ? way(files, path, risk || !essential) : way;
+          boolean direct = way.equals("create") || way.equals("conditional") || way.equals("risk");
+          staged = direct ? path : beside(path, !essential);
+          stream = files.create(staged, !essential);
+        } catch (Throwable e) {
+          wrong = e;
+        }
+      }
+      // What is wrong is said at once: the other end waits for this before it sends.
+      if (wrong != null) {
+        failed(wrong);
+        return;
+      }
+      out.writeByte(OK);
+      out.flush();
+      byte[] piece = new byte[PIECE];
+      long size = 0;
+      int left = in.readInt();
+      while (left > 0) {
+        size += left;
+        while (left > 0) {
+          int count = Math.min(left, piece.length);
+          in.readFully(piece, 0, count);
+          if (wrong == null) {
+            try {
+              stream.write(piece, 0, count);
+            } catch (Throwable e) {
+              wrong = e;
+            }
+          }
+          left -= count;
+        }
+        left = in.readInt();
+      }
+      if (left < 0) {
+        return;
+      }
+      try {
+        if (wrong != null) {
+          throw wrong;
+        }
+        sync(stream, essential);
+        stream.close();
+        finished = true;
+        if (staged != path && !name(staged, path, way, !essential)) {
+          throw new IOException("there is a file already, which is never replaced");
+        }
+        named = !"link".equals(way);
+        out.writeByte(OK);
+        out.writeLong(size);
+        out.writeLong(System.currentTimeMillis());
+      } catch (Throwable e) {
+        failed(e);
+      }
+    } finally {
+      if (stream != null && !finished) {
+        abandon(stream, staged);
+      } else if (staged != null && staged != path && !named) {
+        forget(staged);
+      }
+    }
+  }
+
+  private void abandon(FSDataOutputStream stream, Path staged) {
+    try {
+      if (stream.hasCapability("fs.capability.outputstream.abortable")) {
+        stream.abort();
+      }
+      stream.close();
+    } catch (Throwable e) {
+      // What was written is deleted, if it is there.
+    }
+    forget(staged);
+  }
+
+  // --- deleting ----------------------------------------------------------------------------------
+
+  private void delete(String[] paths) throws IOException {
+    out.writeByte(OK);
+    for (int i = 0; i < paths.length; i++) {
+      try {
+        Path path = path(paths[i]);
+        if (!files.delete(path, false) && files.exists(path)) {
+          throw new IOException("it could not be deleted");
+        }
+        out.writeByte(OK);
+      } catch (FileNotFoundException e) {
+        out.writeByte(OK);
+      } catch (Throwable e) {
+        failed(e);
+      }
+    }
+  }
+
+  private void removeFolder(Path folder) throws IOException {
+    try {
+      if (!files.listStatusIterator(folder).hasNext()) {
+        files.delete(folder, false);
+      }
+    } catch (FileNotFoundException e) {
+      // It is gone.
+    } catch (IOException e) {
+      if (files.listStatusIterator(folder).hasNext()) {
+        // Something has come into it.
+      } else {
+        throw e;
+      }
+    }
+    out.writeByte(OK);
+  }
+}

@@ -1,0 +1,598 @@
+//! Hadoop's file systems (HDFS, and whatever else has a class in Java), by way of the Java of a Spark driver.
+//!
+//! The other end is `python/deltafast/spark/gateway.java`, which listens on the loopback interface: a connection shows a
+//! secret, then carries one request after another. Idle connections are kept; each request has one for itself, so many are
+//! under way at once. Numbers are big-endian, texts and blocks have their length before them.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use crate::error::{Error, Missing, Result};
+use crate::exec;
+
+/// Connections that are kept while nobody needs them.
+const IDLE: usize = 16;
+/// The largest piece that is sent at once.
+const PIECE: usize = 1 << 20;
+/// Files that are deleted by one request, and requests at once.
+const BATCH: usize = 64;
+const BATCHES_AT_ONCE: usize = 8;
+/// The length that says that what follows is an error.
+const BROKEN: u32 = u32::MAX;
+
+/// What the driver's Java says, by the first byte of an answer.
+mod status {
+    pub(super) const OK: u8 = 0;
+    pub(super) const MISSING: u8 = 1;
+    pub(super) const DENIED: u8 = 2;
+    pub(super) const UNSUPPORTED: u8 = 3;
+    pub(super) const SHORT: u8 = 5;
+    pub(super) const UNKNOWN: u8 = 6;
+    pub(super) const WRONG: u8 = 7;
+}
+
+/// Where the driver's Java listens, and what it must be told.
+#[derive(Debug)]
+struct Gateway {
+    address: String,
+    secret: Secret,
+    /// Which of its configurations file systems are made with.
+    configuration: String,
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A text that is never shown.
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// How the options name a gateway: its address, its secret, and a configuration.
+pub(super) const OPTIONS: [&str; 3] = ["hadoop_gateway", "hadoop_gateway_secret", "hadoop_gateway_configuration"];
+
+/// A folder of a file system of Hadoop.
+#[derive(Debug, Clone)]
+pub(super) struct Hadoop {
+    gateway: Arc<Gateway>,
+    scheme: String,
+    authority: String,
+    /// Decoded, without a slash at either end.
+    root: String,
+    url: String,
+    /// Whether files may be made by looking first.
+    risk: bool,
+}
+
+impl Hadoop {
+    /// The folder at `uri`, spelt as Hadoop does: nothing in it is encoded. The other arguments are the values of [`OPTIONS`].
+    pub(super) fn new(uri: &str, [address, secret, configuration]: [&str; 3], risk: bool) -> Result<Self> {
+        let bad = || Error::invalid(format!("not a URL of Hadoop, which is scheme://authority/path: {uri}"));
+        let (scheme, rest) = uri.split_once("://").ok_or_else(bad)?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        if scheme.is_empty() || parts.iter().any(|part| matches!(*part, "." | "..")) {
+            return Err(bad());
+        }
+        let root = parts.join("/");
+        Ok(Self {
+            gateway: Arc::new(Gateway {
+                address: address.to_owned(),
+                secret: Secret(secret.to_owned()),
+                configuration: configuration.to_owned(),
+                idle: Mutex::default(),
+            }),
+            scheme: scheme.to_owned(),
+            authority: authority.to_owned(),
+            url: format!("{scheme}://{authority}/{root}{}", if root.is_empty() { "" } else { "/" }),
+            root,
+            risk,
+        })
+    }
+
+    fn full(&self, path: &str) -> String {
+        let mut full = format!("/{}", self.root);
+        if !path.is_empty() {
+            if !self.root.is_empty() {
+                full.push('/');
+            }
+            full.push_str(path);
+        }
+        full
+    }
+
+    fn request(&self, operation: u8, path: &str) -> Request {
+        let mut bytes = vec![operation];
+        for text in [&self.gateway.configuration, &self.scheme, &self.authority, &self.full(path)] {
+            put_text(&mut bytes, text);
+        }
+        Request { bytes, url: format!("{}{path}", self.url), doing: "read" }
+    }
+
+    /// A request that writes; it says too whether that may be by looking first, and whether the file must last.
+    fn writing(&self, operation: u8, path: &str, role: Role) -> Request {
+        let mut request = self.request(operation, path);
+        request.bytes.extend([u8::from(self.risk), u8::from(role == Role::Essential)]);
+        request.doing = "write";
+        request
+    }
+
+    /// Sends a request and has `read` take what follows the status of its answer.
+    fn ask<T>(&self, request: &Request, read: impl Fn(&mut Connection) -> Fallible<T>) -> Result<T> {
+        exec::blocking(|| self.answered(request, read)).map_err(|fault| request.failed(fault))
+    }
+
+    fn answered<T>(&self, request: &Request, read: impl Fn(&mut Connection) -> Fallible<T>) -> Fallible<T> {
+        let mut connection = self.gateway.send(&request.bytes)?;
+        connection.status()?;
+        let found = read(&mut connection);
+        // After an error that was told in good order the connection is as good as before.
+        if !matches!(found, Err(Fault::Torn(_))) {
+            self.gateway.keep(connection);
+        }
+        found
+    }
+
+    fn listed(&self, dir: &str, after: &str) -> Result<Vec<(bool, ObjectMeta)>> {
+        let mut request = self.request(b'L', dir);
+        put_text(&mut request.bytes, after);
+        request.doing = "list";
+        let found = self.ask(&request, |connection| {
+            let mut out = Vec::new();
+            loop {
+                let is_folder = match connection.byte()? {
+                    0 => return Ok(out),
+                    1 => false,
+                    2 => true,
+                    _ => {
+                        connection.status()?;
+                        return Err(Fault::Torn(io::ErrorKind::InvalidData.into()));
+                    }
+                };
+                let name = connection.text()?;
+                let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
+                out.push((is_folder, ObjectMeta { path, size: connection.number()?, modified_ms: connection.signed()? }));
+            }
+        });
+        match found {
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            found => found,
+        }
+    }
+
+    fn spawn<T: Send + 'static>(&self, request: Request, read: impl Fn(&mut Connection) -> Fallible<T> + Send + 'static) -> Pending<T> {
+        let this = self.clone();
+        match exec::runtime() {
+            Ok(runtime) => Pending::task(runtime.spawn_blocking(move || this.ask(&request, read))),
+            Err(error) => Pending::lazy(move || Err(error)),
+        }
+    }
+
+    fn delete_some(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+        let mut request = self.request(b'D', "");
+        request.doing = "delete";
+        put_length(&mut request.bytes, paths.len());
+        for path in paths {
+            put_text(&mut request.bytes, &self.full(path));
+        }
+        self.ask(&request, |connection| {
+            let mut out = Vec::new();
+            for path in paths {
+                match connection.status() {
+                    Ok(()) => {}
+                    Err(fault @ Fault::Told(..)) => {
+                        out.push((path.clone(), Request { bytes: Vec::new(), url: format!("{}{path}", self.url), doing: "delete" }.failed(fault)));
+                    }
+                    Err(fault) => return Err(fault),
+                }
+            }
+            Ok(out)
+        })
+    }
+}
+
+/// A request, and how errors of it are told.
+struct Request {
+    bytes: Vec<u8>,
+    url: String,
+    doing: &'static str,
+}
+
+impl Request {
+    fn failed(&self, fault: Fault) -> Error {
+        let Self { url, doing, .. } = self;
+        match fault {
+            Fault::Told(status::MISSING, _) => Error::not_found(Missing::Object, format!("no such object: {url}")),
+            Fault::Told(status::DENIED, why) => Error::storage(format!("access denied to {url}: {}", without_secrets(&why)), false),
+            Fault::Told(status::UNSUPPORTED, why) => Error::unsupported(format!("cannot {doing} {url}: {}", without_secrets(&why))),
+            Fault::Told(status::WRONG, why) => Error::invalid(format!("cannot {doing} {url}: {}", without_secrets(&why))),
+            Fault::Told(status::SHORT, _) => Error::corrupt_data(format!("the file is shorter than the log says: {url}")),
+            Fault::Told(_, why) => Error::storage(format!("cannot {doing} {url}: {}", without_secrets(&why)), true),
+            Fault::Unreachable(why) => Error::storage(
+                format!(
+                    "cannot {doing} {url}: the Java of the Spark driver, which has its file system, is not reached from here ({why}); it listens on the driver's machine alone, while its session runs"
+                ),
+                false,
+            ),
+            Fault::Torn(why) => Error::storage(format!("cannot {doing} {url}: the connection to the Java of the Spark driver broke off: {why}"), true),
+        }
+    }
+}
+
+/// Hadoop's messages may hold signed URLs and settings.
+fn without_secrets(text: &str) -> String {
+    const NAMES: [&str; 8] = ["sig=", "signature=", "token=", "secret=", "password=", "secret.key=", "account.key=", "access.key="];
+    let mut out = crate::error::shown(text);
+    for name in NAMES {
+        let mut from = 0;
+        while let Some(at) = out[from..].to_ascii_lowercase().find(name) {
+            let start = from + at + name.len();
+            let end = out[start..].find(|c: char| c.is_whitespace() || matches!(c, '&' | ',' | '"' | '\'' | ')' | ';')).map_or(out.len(), |at| start + at);
+            out.replace_range(start..end, "…");
+            from = start;
+        }
+    }
+    out
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Fault {
+    /// Java says so; the connection can be used again.
+    Told(u8, String),
+    /// There was no connection, so nothing was asked.
+    Unreachable(String),
+    /// The connection broke off after the request was sent, at least in part.
+    Torn(io::Error),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Torn(error)
+    }
+}
+
+type Fallible<T> = std::result::Result<T, Fault>;
+
+impl Gateway {
+    fn connect(&self) -> Fallible<Connection> {
+        let unreachable = |error: io::Error| Fault::Unreachable(error.to_string());
+        let stream = TcpStream::connect(&self.address).map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
+        let mut connection = Connection { process: std::process::id(), stream: BufReader::with_capacity(1 << 16, stream) };
+        let mut hello = Vec::new();
+        put_text(&mut hello, &self.secret.0);
+        connection.send(&hello).map_err(unreachable)?;
+        Ok(connection)
+    }
+
+    /// A connection that has sent `bytes`, and whose answer has begun to come or will.
+    fn send(&self, bytes: &[u8]) -> Fallible<Connection> {
+        while let Some(mut connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            // One that was inherited by a fork is another process's; one that Java has closed has ended.
+            if connection.process == std::process::id() && connection.is_alive() {
+                connection.send(bytes)?;
+                return Ok(connection);
+            }
+        }
+        let mut connection = self.connect()?;
+        connection.send(bytes)?;
+        Ok(connection)
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE {
+            idle.push(connection);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    process: u32,
+    stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    /// Whether nothing has come that was not asked for, the end above all.
+    fn is_alive(&self) -> bool {
+        let stream = self.stream.get_ref();
+        if stream.set_nonblocking(true).is_err() {
+            return false;
+        }
+        let waiting = matches!(stream.peek(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        stream.set_nonblocking(false).is_ok() && waiting
+    }
+
+    fn byte(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        self.stream.read_exact(&mut byte)?;
+        Ok(byte[0])
+    }
+
+    fn length(&mut self) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(u32::from_be_bytes(bytes))
+    }
+
+    fn number(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(u64::from_be_bytes(bytes))
+    }
+
+    fn signed(&mut self) -> io::Result<i64> {
+        self.number().map(u64::cast_signed)
+    }
+
+    fn text(&mut self) -> io::Result<String> {
+        let length = self.length()?;
+        let mut bytes = Vec::new();
+        self.stream.by_ref().take(u64::from(length)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != u64::from(length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The first byte of an answer, and the reason that follows it when it is bad news.
+    fn status(&mut self) -> Fallible<()> {
+        match self.byte()? {
+            status::OK => Ok(()),
+            kind => Err(Fault::Told(kind, self.text()?)),
+        }
+    }
+
+    /// Blocks up to the empty one.
+    fn blocks(&mut self) -> Fallible<Vec<u8>> {
+        let mut out = Vec::new();
+        loop {
+            match self.length()? {
+                0 => return Ok(out),
+                BROKEN => {
+                    self.status()?;
+                    return Err(Fault::Torn(io::ErrorKind::InvalidData.into()));
+                }
+                length => {
+                    let read = self.stream.by_ref().take(u64::from(length)).read_to_end(&mut out)?;
+                    if read as u64 != u64::from(length) {
+                        return Err(Fault::Torn(io::ErrorKind::UnexpectedEof.into()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "no path and no commit comes near 4 GiB; blocks are cut before")]
+fn put_length(out: &mut Vec<u8>, length: usize) {
+    out.extend((length as u32).to_be_bytes());
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_length(out, text.len());
+    out.extend(text.as_bytes());
+}
+
+impl Store for Hadoop {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
+        let mut out: Vec<ObjectMeta> = self.listed(dir, after)?.into_iter().filter(|(is_folder, _)| !is_folder).map(|(_, meta)| meta).collect();
+        // Java compares texts by UTF-16, and file systems list in orders of their own.
+        let folder = if dir.is_empty() { 0 } else { dir.len() + 1 };
+        out.retain(|meta| meta.path.get(folder..).is_some_and(|name| name > after));
+        out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(out)
+    }
+
+    fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
+        let mut out = Folder::default();
+        for (is_folder, meta) in self.listed(dir, "")? {
+            if is_folder {
+                out.folders.push(meta.path);
+            } else if take(meta.path.rsplit('/').next().unwrap_or_default()) {
+                out.objects.push(meta);
+            }
+        }
+        Ok(out)
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn head(&self, path: &str) -> Result<ObjectMeta> {
+        self.ask(&self.request(b'H', path), |connection| {
+            Ok(ObjectMeta { path: path.to_owned(), size: connection.number()?, modified_ms: connection.signed()? })
+        })
+    }
+
+    fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
+        let name = path.to_owned();
+        self.spawn(self.request(b'G', path), move |connection| {
+            let modified_ms = connection.signed()?;
+            let bytes = Bytes::from(connection.blocks()?);
+            let meta = ObjectMeta { path: name.clone(), size: bytes.len() as u64, modified_ms };
+            Ok((bytes, meta))
+        })
+    }
+
+    fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
+        let mut request = self.request(b'R', path);
+        put_length(&mut request.bytes, ranges.len());
+        for range in &ranges {
+            request.bytes.extend(range.start.to_be_bytes());
+            request.bytes.extend(range.end.to_be_bytes());
+        }
+        let url = request.url.clone();
+        let found = self.spawn(request, Connection::blocks);
+        found.map(move |bytes| {
+            let mut rest = Bytes::from(bytes);
+            let mut out = Vec::with_capacity(ranges.len());
+            for range in ranges {
+                let wanted = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+                if wanted > rest.len() {
+                    return Err(Error::corrupt_data(format!("the file is shorter than the log says: {url}")));
+                }
+                out.push(rest.split_to(wanted));
+            }
+            Ok(out)
+        })
+    }
+
+    fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
+        let mut request = self.writing(b'P', path, role);
+        put_length(&mut request.bytes, bytes.len());
+        request.bytes.extend(&bytes);
+        match exec::blocking(|| self.answered(&request, |connection| Ok(connection.byte()? != 0))) {
+            Ok(true) => Ok(Put::Created),
+            Ok(false) => Ok(Put::Exists),
+            Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => Ok(Put::Unknown(request.failed(fault))),
+            Err(fault) => Err(request.failed(fault)),
+        }
+    }
+
+    fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
+        let request = self.writing(b'U', path, role);
+        let begun = exec::blocking(|| {
+            let mut connection = self.gateway.send(&request.bytes)?;
+            connection.status()?;
+            Ok(connection)
+        });
+        let connection = begun.map_err(|fault| request.failed(fault))?;
+        Ok(Box::new(HadoopUpload { store: self.clone(), path: path.to_owned(), request, connection: Some(connection), buffer: Vec::new() }))
+    }
+
+    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+        let runtime = exec::runtime()?;
+        let mut out = Vec::new();
+        for some in paths.chunks(BATCH * BATCHES_AT_ONCE) {
+            let tasks: Vec<_> = some
+                .chunks(BATCH)
+                .map(|batch| {
+                    let (this, batch) = (self.clone(), batch.to_vec());
+                    Pending::task(runtime.spawn_blocking(move || this.delete_some(&batch)))
+                })
+                .collect();
+            for task in tasks {
+                out.extend(task.wait()?);
+            }
+        }
+        Ok(out)
+    }
+
+    fn remove_folder(&self, dir: &str) -> Result<()> {
+        let mut request = self.request(b'X', dir);
+        request.doing = "remove";
+        self.ask(&request, |_| Ok(()))
+    }
+
+    fn authority_root(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Self { root: String::new(), url: format!("{}://{}/", self.scheme, self.authority), ..self.clone() }))
+    }
+}
+
+/// A new file, of which Java undoes everything when the connection ends before the file does.
+struct HadoopUpload {
+    store: Hadoop,
+    path: String,
+    request: Request,
+    /// Present until the file is finished.
+    connection: Option<Connection>,
+    buffer: Vec<u8>,
+}
+
+impl HadoopUpload {
+    fn send(&mut self) -> Result<()> {
+        let Some(connection) = self.connection.as_mut() else { return Err(Error::internal("a file was written after its end")) };
+        let mut length = Vec::with_capacity(4);
+        put_length(&mut length, self.buffer.len());
+        let sent = exec::blocking(|| connection.send(&length).and_then(|()| connection.send(&self.buffer)));
+        self.buffer.clear();
+        sent.map_err(|error| self.request.failed(Fault::Torn(error)))
+    }
+}
+
+impl Upload for HadoopUpload {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (head, tail) = bytes.split_at(bytes.len().min(PIECE - self.buffer.len()));
+            self.buffer.extend_from_slice(head);
+            bytes = tail;
+            if self.buffer.len() >= PIECE {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
+        let work = move || {
+            if !self.buffer.is_empty() {
+                self.send()?;
+            }
+            let Some(mut connection) = self.connection.take() else { return Err(Error::internal("a file was finished twice")) };
+            let ended = (|| {
+                connection.send(&0_u32.to_be_bytes())?;
+                connection.status()?;
+                Ok((connection.number()?, connection.signed()?))
+            })();
+            let (size, modified_ms) = ended.map_err(|fault| self.request.failed(fault))?;
+            self.store.gateway.keep(connection);
+            Ok(ObjectMeta { path: self.path.clone(), size, modified_ms })
+        };
+        match exec::runtime() {
+            Ok(runtime) => Pending::task(runtime.spawn_blocking(work)),
+            Err(error) => Pending::lazy(move || Err(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_java_says_is_told_without_secrets() {
+        let told = without_secrets("Denied: https://h/c?sig=abc&se=1 fs.s3a.secret.key=xyz, token=t1;\n\tat x");
+        assert_eq!(told, "Denied: https://h/c fs.s3a.secret.key=…, token=…;  at x");
+        assert_eq!(without_secrets("Signature=é"), "Signature=…");
+    }
+
+    #[test]
+    fn urls_are_as_hadoop_spells_them() {
+        let store = Hadoop::new("hdfs://nn:8020/a b%25c//t/", ["x:1", "s", "c"], false).unwrap();
+        assert_eq!((store.url(), store.full("d/é").as_str()), ("hdfs://nn:8020/a b%25c/t/", "/a b%25c/t/d/é"));
+        let root = store.authority_root().unwrap();
+        assert_eq!(root.url(), "hdfs://nn:8020/");
+        let mount = Hadoop::new("viewfs:///t", ["x:1", "s", "c"], false).unwrap();
+        assert_eq!((mount.url(), mount.authority.as_str(), mount.full("").as_str()), ("viewfs:///t/", "", "/t"));
+        assert!(!format!("{store:?}").contains("\"s\""));
+        for bad in ["hdfs:/t", "/t", "hdfs://nn/a/../b"] {
+            assert!(Hadoop::new(bad, ["x:1", "s", "c"], false).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nobody_listening_is_an_error_that_says_where() {
+        let store = Hadoop::new("hdfs://nn/t", ["127.0.0.1:1", "secret", "c"], false).unwrap();
+        let error = store.head("f").unwrap_err().to_string();
+        assert!(error.contains("hdfs://nn/t/f") && error.contains("Spark driver") && !error.contains("secret"), "{error}");
+    }
+}
