@@ -163,7 +163,7 @@ class Version:
         names += ["base_row_id", "default_row_commit_version"] if listing.wanted else []
         found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate, paths=only)).read_all()
         paths = found.column("path").combine_chunks()
-        is_ended = self._ended(paths) if self.is_past else None
+        is_ended = self._ended(paths, only) if self.is_past else None
         if is_ended is None:
             is_ended = pa.repeat(pa.scalar(value=False), len(paths))
         descriptor = found.column("deletion_vector").combine_chunks()
@@ -190,7 +190,7 @@ class Version:
                 data[name] = found.column(column)
         return pa.table(data)
 
-    def _ended(self, paths: Any) -> Any:
+    def _ended(self, paths: Any, only: set[str] | None = None) -> Any:
         """Which of these files newer versions have no more; None where there is no newer version."""
         import pyarrow.compute as pc
 
@@ -198,7 +198,7 @@ class Version:
         newest = self.snapshot.update()
         if newest.version == self.number:
             return None
-        there = newest.file_uris(None, as_in_log=True, paths=set(paths.to_pylist()))
+        there = newest.file_uris(None, as_in_log=True, paths=only)
         live = RecordBatchReader(there).read_all().column("uri").combine_chunks()
         return compute.invert(compute.is_in(paths, live))
 
