@@ -174,8 +174,11 @@ class Snapshot:
         predicate: str | None = None,
         flatten: bool = False,
         partition_filter_only: bool = False,
+        paths: set[str] | None = None,
     ) -> ArrowStream: ...
-    def file_uris(self, predicate: str | None = None, as_in_log: bool = False) -> ArrowStream:
+    def file_uris(
+        self, predicate: str | None = None, as_in_log: bool = False, paths: set[str] | None = None
+    ) -> ArrowStream:
         """The files as `uri`: where they are, or as the log has them, refused where they lead out of the stores."""
     def partitions(self, predicate: str | None = None) -> ArrowStream: ...
     def scan(
@@ -194,8 +197,11 @@ class Snapshot:
     def transactions_json(self) -> str: ...
     def domain_metadata_json(self) -> str: ...
     def tombstones(self) -> ArrowStream: ...
-    def deletion_vectors(self, as_bitmaps: bool = False) -> ArrowStream:
-        """Deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` of bits."""
+    def deletion_vectors(self, as_bitmaps: bool = False, paths: set[str] | None = None) -> ArrowStream:
+        """Deleted rows by file: `filepath` and `selection_vector`, or `path` (as in the log) and `words` of bits.
+
+        Bitmaps are given of the files at some paths, if any are said.
+        """
     def ids_agree(self) -> bool:
         """Whether physical names find the same columns as field ids do, in every file; costs a footer each."""
     def cdf(
@@ -256,6 +262,8 @@ class TableWrite:
         """Write and commit: the demands with a `tree` at each. Gives the new version, and a report as JSON."""
     def run_folder(self, bound: str, folder: str) -> tuple[Snapshot | None, str]:
         """The same for files that another engine wrote into a folder of the table; on an error they are deleted."""
+    def run_written(self, bound: str, answers: list[str]) -> tuple[Snapshot | None, str]:
+        """The same for files that `write_files` wrote elsewhere, by its answers (with the `steps` of identities)."""
     def abandon(self, folder: str) -> None:
         """Delete such files, instead of a commit."""
 

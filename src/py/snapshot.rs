@@ -1,6 +1,6 @@
 //! `Snapshot`: a version of a table, as Python holds it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, StringArray};
@@ -220,7 +220,7 @@ impl Snapshot {
         })
     }
 
-    #[pyo3(signature = (columns=None, predicate=None, flatten=false, partition_filter_only=false))]
+    #[pyo3(signature = (columns=None, predicate=None, flatten=false, partition_filter_only=false, paths=None))]
     fn files(
         &self,
         py: Python<'_>,
@@ -228,26 +228,27 @@ impl Snapshot {
         predicate: Option<String>,
         flatten: bool,
         partition_filter_only: bool,
+        paths: Option<HashSet<String>>,
     ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             let mut predicate = bound(predicate)?;
             if partition_filter_only {
                 predicate = predicate.and_then(|p| crate::prune::partition_only(&p, &core.metadata().partition_columns).0);
             }
-            scan::actions(&core, &ActionColumns { names: columns, flatten }, predicate.as_ref(), cancel)
+            scan::actions(&core, &ActionColumns { names: columns, flatten, paths: paths.map(Arc::new) }, predicate.as_ref(), cancel)
         })
     }
 
-    #[pyo3(signature = (predicate=None, as_in_log=false))]
-    fn file_uris(&self, py: Python<'_>, predicate: Option<String>, as_in_log: bool) -> PyResult<ArrowStream> {
+    #[pyo3(signature = (predicate=None, as_in_log=false, paths=None))]
+    fn file_uris(&self, py: Python<'_>, predicate: Option<String>, as_in_log: bool, paths: Option<HashSet<String>>) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
             let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("uri", Arrow::Utf8, false)]));
             let root = core.stores().root().url().to_owned();
             let mut batches = Vec::with_capacity(plan.batches.len());
             for (batch, keep) in &plan.batches {
-                let rows = (0..keep.len()).filter(|row| keep.value(*row));
                 let path = |row| batch.files.path.value(row);
+                let rows = (0..keep.len()).filter(|row| keep.value(*row) && paths.as_ref().is_none_or(|paths| paths.contains(path(*row))));
                 let uri = |row| if as_in_log { scan::checked(&core, path(row)).map(str::to_owned) } else { scan::uri(&root, path(row)) };
                 let uris = rows.map(|row| uri(row).map(Some)).collect::<Result<StringArray>>()?;
                 batches.push(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(uris)])?);
@@ -341,9 +342,9 @@ impl Snapshot {
         self.stream(py, |core, cancel| scan::tombstones(&core, cancel))
     }
 
-    #[pyo3(signature = (as_bitmaps=false))]
-    fn deletion_vectors(&self, py: Python<'_>, as_bitmaps: bool) -> PyResult<ArrowStream> {
-        self.stream(py, move |core, cancel| if as_bitmaps { scan::deletion_bitmaps(&core, cancel) } else { scan::deletion_vectors(&core, cancel) })
+    #[pyo3(signature = (as_bitmaps=false, paths=None))]
+    fn deletion_vectors(&self, py: Python<'_>, as_bitmaps: bool, paths: Option<HashSet<String>>) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| if as_bitmaps { scan::deletion_bitmaps(&core, paths, cancel) } else { scan::deletion_vectors(&core, cancel) })
     }
 
     fn ids_agree(&self, py: Python<'_>) -> PyResult<bool> {

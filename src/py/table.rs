@@ -336,6 +336,13 @@ impl TableWrite {
         answer(py, done, &self.uri, self.python_store)
     }
 
+    /// Commits files that `write_files` wrote elsewhere; `answers` are its answers.
+    fn run_written(&self, py: Python<'_>, bound: String, answers: Vec<String>) -> PyResult<Answer> {
+        let (write, _) = self.take(py)?;
+        let done = wait_settled(py, move |cancel| write.run_written(&parsed("demands", &bound)?, super::write::together(&answers)?, cancel))?;
+        answer(py, done, &self.uri, self.python_store)
+    }
+
     /// Deletes what another engine left in a folder of the table, instead of a commit.
     fn abandon(&self, py: Python<'_>, folder: String) -> PyResult<()> {
         let (write, _) = self.take(py)?;

@@ -113,6 +113,55 @@ fn answer(written: Written) -> String {
     json!({"files": files, "rows": written.rows, "identities": identities}).to_string()
 }
 
+/// What `write_files` said of one file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FileAnswer {
+    path: String,
+    partition_values: BTreeMap<String, Option<String>>,
+    size: u64,
+    modification_time: i64,
+    num_records: u64,
+    stats: Option<String>,
+}
+
+/// What `write_files` answered.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WriteAnswer {
+    files: Vec<FileAnswer>,
+    rows: u64,
+    identities: BTreeMap<String, i64>,
+    /// The steps of these, of which the last value given out is the furthest.
+    #[serde(default)]
+    steps: BTreeMap<String, i64>,
+}
+
+/// What several writes made together, from their answers.
+pub(super) fn together(answers: &[String]) -> Result<Written> {
+    let mut out = Written::default();
+    let mut last: BTreeMap<String, i64> = BTreeMap::new();
+    for text in answers {
+        let answer: WriteAnswer = serde_json::from_str(text).map_err(|e| Error::invalid(format!("what a task answered: {e}")))?;
+        out.rows += answer.rows;
+        out.files.extend(answer.files.into_iter().map(|file| NewFile {
+            path: file.path,
+            partition_values: file.partition_values.into_iter().collect(),
+            size: file.size,
+            modified_ms: file.modification_time,
+            num_records: file.num_records,
+            stats: file.stats,
+        }));
+        for (column, value) in answer.identities {
+            let falls = answer.steps.get(&column).is_some_and(|step| *step < 0);
+            let known = last.entry(column).or_insert(value);
+            *known = if falls { (*known).min(value) } else { (*known).max(value) };
+        }
+    }
+    out.identities = last.into_iter().collect();
+    Ok(out)
+}
+
 /// Writes batches as data files of a table.
 #[pyfunction]
 #[pyo3(signature = (uri, schema, data, options="{}", storage_options=None))]

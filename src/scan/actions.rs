@@ -1,5 +1,6 @@
 //! The file list as Arrow: `get_add_actions` in all its forms, distinct partitions, tombstones.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -28,6 +29,8 @@ pub struct ActionColumns {
     pub names: Option<Vec<String>>,
     /// Whether structs become columns of dotted names.
     pub flatten: bool,
+    /// Only the files at these paths of the log.
+    pub paths: Option<Arc<HashSet<String>>>,
 }
 
 const USUAL: &[&str] = &["path", "size_bytes", "modification_time", "num_records", "null_count", "min", "max", "partition", "deletion_vector"];
@@ -193,7 +196,7 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
     let empty = PlanBatch::new(snapshot, empty_files(snapshot, &needs), &wanted_leaves, with_stats)?;
     let schema = layout.batch(&empty)?.schema();
     let keys = predicate.map(|p| plan(snapshot, Some(p), cancel)).transpose()?.map(|plan| {
-        let mut keys = std::collections::HashSet::new();
+        let mut keys = HashSet::new();
         for (batch, keep) in &plan.batches {
             for row in (0..keep.len()).filter(|row| keep.value(*row)) {
                 keys.insert((batch.files.path.value(row).to_owned(), batch.files.dv_unique_id(row)));
@@ -209,9 +212,13 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
         ..wanted(snapshot, &wanted_leaves, with_stats)
     };
     let progress = Progress::default();
-    let (context, done, expected) = (snapshot.clone(), progress.clone(), schema.clone());
+    let (context, done, expected, paths) = (snapshot.clone(), progress.clone(), schema.clone(), columns.paths.clone());
     let batches = snapshot.finished_files(FileKind::Adds, wanted, cancel, move |mut files| {
         done.advance(files.len() as u64);
+        if let Some(paths) = &paths {
+            let keep: Vec<bool> = (0..files.len()).map(|row| paths.contains(files.path.value(row))).collect();
+            files = files.filter(&BooleanArray::from(keep))?;
+        }
         if let Some(keys) = &keys {
             let keep: Vec<bool> = (0..files.len()).map(|row| keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))).collect();
             files = files.filter(&BooleanArray::from(keep))?;

@@ -789,7 +789,7 @@ pub fn count(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) ->
 }
 
 fn count_from_statistics(snapshot: &Snapshot, cancel: &Cancel) -> Result<Option<u64>> {
-    let columns = super::ActionColumns { names: Some(vec!["num_records".into(), "deletion_vector.cardinality".into()]), flatten: true };
+    let columns = super::ActionColumns { names: Some(vec!["num_records".into(), "deletion_vector.cardinality".into()]), flatten: true, paths: None };
     let mut total = 0i64;
     for batch in super::actions(snapshot, &columns, None, cancel)?.batches {
         let batch = batch?;

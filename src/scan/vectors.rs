@@ -1,5 +1,6 @@
 //! Deletion vectors as selection vectors or as bitmaps, for readers of their own.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBufferBuilder, StringBuilder};
@@ -27,14 +28,14 @@ const MOST_ROWS: i64 = 1 << 28;
 const MOST_BITS: u64 = 1 << 32;
 
 /// Streams (`path` utf8 as in the log, `words` list<int64>: a bit for each deleted row, the lowest first, up to the last that is
-/// deleted) for every file that has a deletion vector.
+/// deleted) for every file that has a deletion vector; of those at some paths of the log, if any are said.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged vector.
-pub fn deletion_bitmaps(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
+pub fn deletion_bitmaps(snapshot: &Snapshot, paths: Option<HashSet<String>>, cancel: &Cancel) -> Result<Batches> {
     let item = Arc::new(Field::new("item", Arrow::Int64, false));
     let schema = Arc::new(Schema::new(vec![Field::new("path", Arrow::Utf8, false), Field::new("words", Arrow::List(Arc::clone(&item)), false)]));
-    let found = with_vectors(snapshot, cancel)?;
+    let found = with_vectors(snapshot, paths, cancel)?;
     Ok(by_chunk(snapshot, &schema, found, cancel, move |_, schema, chunk, vectors| {
         let mut paths = StringBuilder::new();
         let mut words: Vec<i64> = Vec::new();
@@ -73,7 +74,7 @@ type WithVector = (String, dv::Descriptor, u64);
 pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
     let item = Arc::new(Field::new("item", Arrow::Boolean, false));
     let schema = Arc::new(Schema::new(vec![Field::new("filepath", Arrow::Utf8, false), Field::new("selection_vector", Arrow::List(Arc::clone(&item)), false)]));
-    let found = with_vectors(snapshot, cancel)?;
+    let found = with_vectors(snapshot, None, cancel)?;
     Ok(by_chunk(snapshot, &schema, found, cancel, move |snapshot, schema, chunk, vectors| {
         let root = snapshot.stores().root().url();
         let mut paths = StringBuilder::new();
@@ -98,8 +99,8 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
     }))
 }
 
-/// The live files that have a deletion vector.
-fn with_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Vec<WithVector>> {
+/// The live files that have a deletion vector; of those at some paths of the log, if any are said.
+fn with_vectors(snapshot: &Snapshot, paths: Option<HashSet<String>>, cancel: &Cancel) -> Result<Vec<WithVector>> {
     let leaves = super::Leaves::default();
     let found = snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, true), cancel, {
         let snapshot = snapshot.clone();
@@ -113,7 +114,8 @@ fn with_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Vec<WithVector>>
                 u64::try_from(stats.num_records.value(row).min(MOST_ROWS)).ok()
             };
             let found = |row: usize| Some((batch.files.path.value(row).to_owned(), batch.files.deletion_vector(row)?, records(row).unwrap_or(0)));
-            let rows = (0..batch.files.len()).filter_map(found);
+            let is_wanted = |row: &usize| paths.as_ref().is_none_or(|paths| paths.contains(batch.files.path.value(*row)));
+            let rows = (0..batch.files.len()).filter(is_wanted).filter_map(found);
             Ok(rows.collect())
         }
     })?;

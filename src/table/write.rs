@@ -311,6 +311,25 @@ impl Write {
         Ok(done)
     }
 
+    /// Commits files that other processes wrote by [`crate::write::write`], with what these know of them. On an error they are
+    /// deleted, unless nobody knows whether they were committed.
+    ///
+    /// # Errors
+    /// As [`Write::run_folder`].
+    pub fn run_written(self, bound: &Demands, written: Written, cancel: &Cancel) -> Result<Done> {
+        let mut orphans = Orphans::new(self.place.store());
+        orphans.add(&written.files);
+        let refused = |what: &str| Error::unsupported(format!("{what}, which needs its rows; write them through the core"));
+        if self.keys.is_some() {
+            return Err(refused("files of other processes cannot replace rows by keys"));
+        }
+        let change = self.replaced(bound, cancel)?;
+        if self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change) {
+            return Err(refused("the write replaces some rows of files of a table with a change data feed"));
+        }
+        self.finish(bound, change, written, Written::default(), false, orphans, cancel)
+    }
+
     /// Deletes all that a write left in a folder that no version names.
     ///
     /// # Errors

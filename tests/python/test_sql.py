@@ -121,6 +121,10 @@ class TestQueries:
             {"id": 5, "_change_type": "insert", "v": 2},
         ]
         assert sql("FROM table_changes('t', 0, 1)", t=table).num_rows == 3
+        assert sql("SELECT sum(num_records) AS n FROM delta_files('t')", t=table).to_pylist() == [{"n": table.count()}]
+        found = sql(f"SELECT h.version FROM delta_history('{tmp_path}/t', 2) AS h ORDER BY ALL")
+        assert found["version"].to_pylist() == [table.version() - 1, table.version()]
+        assert sql("SELECT format FROM delta_detail('t')", t=table).to_pylist() == [{"format": "delta"}]
         assert sql(f"FROM table_changes('delta.`{tmp_path}/t`', 2)").num_rows == 2
         assert sql(f"FROM table_changes_by_path('{tmp_path}/t', 0, 0)").num_rows == 2
         text = "FROM table_changes('t', '2020-01-01', '9999-01-01') AS a JOIN table_changes('t', 0) AS b USING (id)"
@@ -866,6 +870,8 @@ class TestErrors:
             ("RESTORE t TO 5", "expected TO VERSION AS OF"),
             ("SELECT * FROM t VERSION AS OF x", "expected a version number"),
             ("SELECT * FROM table_changes(t, 1)", "table_changes takes texts and versions"),
+            ("SELECT * FROM delta_files(t)", "delta_files takes a table"),
+            ("SELECT * FROM delta_detail('t', 1)", "delta_detail takes a table"),
             ("SELECT * FROM nowhere", "nowhere does not exist"),
             ("SELEC 1", "'SELEC' begins no statement"),
             ("MERGE INTO t USING s ON t.id = s.id", "expected WHEN"),

@@ -78,6 +78,9 @@ def statements(spark, folder: str) -> None:
     assert merged.first().num_deleted_rows == 1
     assert sql(spark, "select count(*) n from seen").first().n == 19
     assert sql(spark, "select max(id) n from seen where id < :top", {"top": 7}).first().n == 6
+    assert sql(spark, f"select count(*) n from delta_files('{folder}') where num_records > 0").first().n > 0
+    assert sql(spark, "select operation from delta_history('seen', 1)").first().operation == "MERGE"
+    assert sql(spark, "select d.format from delta_detail('seen') d").first().format == "delta"
     made = DeltaTable.create(spark).location(f"{folder}-made").addColumn("a", "int").execute()
     assert made.toDF().columns == ["a"]
     for call in (lambda: DeltaTable.forPath(spark, f"{folder}-none"), lambda: DeltaTable.forName(spark, "none")):

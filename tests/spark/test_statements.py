@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 
 import deltafast.spark
+from deltafast import DeltaTable as CoreTable
 from deltafast import exceptions as ours
 from deltafast.spark import register_view, sql
 
@@ -95,6 +96,22 @@ def test_queries_name_tables_versions_and_changes(spark, start):
             sql(spark, f"select max(_commit_version) v from table_changes_by_path('{start}', 1, 1)").collect()[0].v == 1
         )
         assert sql(spark, "select count(*) n from table_changes('seen', 1)").collect()[0].n == 40
+        for of in ("seen", start, f"delta.`{start}`"):
+            found = sql(spark, f"select sum(num_records) n, max(delta_files.size_bytes) s from delta_files('{of}')")
+            assert found.first().n == spark.read.format("delta").load(str(start)).count()
+            assert found.first().s > 0
+            history = sql(
+                spark, f"select h.version, h.operation from delta_history('{of}', 2) h order by h.version desc"
+            )
+            wanted = spark.sql(f"describe history {t}").select("version", "operation").limit(2)
+            assert history.collect() == wanted.collect()
+            assert sql(spark, f"select numFiles from delta_detail('{of}')").first().numFiles == len(
+                CoreTable(str(start)).files()
+            )
+        assert sql(spark, "select * from delta_history('seen')").count() == CoreTable(str(start)).version() + 1
+        for wrong in ("delta_files()", "delta_detail('seen', 2)", "delta_history(seen)", "delta_files('none')"):
+            with pytest.raises(AnalysisException):
+                sql(spark, f"select * from {wrong}")
     finally:
         for name in ("small", "seen", "past"):
             spark.catalog.dropTempView(name)

@@ -37,9 +37,12 @@ def scan(
 
     fields = [field_of(field["name"], plain_type(field["type"])) for field in version.columns.fields]
     fields += [field_of(name, "long") for name in metadata_columns]
-    found = RecordBatchReader(version.snapshot.files(columns=["path", "size_bytes"], predicate=predicate)).read_all()
+    paths = None if only is None else set(only)
+    found = RecordBatchReader(
+        version.snapshot.files(columns=["path", "size_bytes"], predicate=predicate, paths=paths)
+    ).read_all()
     listed: Any = zip(found.column("path").to_pylist(), found.column("size_bytes").to_pylist(), strict=True)
-    chunks = cut((path, size) for path, size in listed if only is None or path in only)
+    chunks = cut(listed)
     work = pa.table({"paths": pa.array([list(chunk) for chunk in chunks], pa.list_(pa.string()))})
     columns = [field["name"] for field in version.columns.fields]
     opened = _opener(version)

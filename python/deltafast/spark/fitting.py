@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.session import Session
 
-__all__ = ["BROKEN", "cast_column", "checked", "fitted", "not_null", "physical", "required"]
+__all__ = ["BROKEN", "cast_column", "checked", "fitted", "logical", "not_null", "physical", "required"]
 
 #: Begins what a broken rule says, so that it is known again in Spark's error.
 BROKEN = "deltafast: the rows break"
@@ -34,12 +34,44 @@ def fitted(
     Args:
         session: The session.
         frame: The rows.
-        target: The table's `schema` (parsed), `partition` columns and whether it is `mapped`.
-        demands: Checks, generated columns and defaults, as the core says them.
-        predicate: What rows must match that replace others.
+        target: As for `logical`.
+        demands: As for `logical`.
+        predicate: As for `logical`.
 
     Returns:
         The frame, and the names of the partition columns in it, which hold text as the log has it.
+
+    Raises:
+        SchemaMismatchError: As `logical`.
+        DeltaProtocolError: A column's values can only be made by the core.
+    """
+    from pyspark.sql import functions
+
+    rows, columns = logical(session, frame, target, demands, predicate)
+    return physical(rows, columns, functions)
+
+
+def logical(
+    session: Session,
+    frame: Any,
+    target: dict[str, Any],
+    demands: dict[str, Any],
+    predicate: str | None,
+    *,
+    by_core: bool = False,
+) -> tuple[Any, Columns]:
+    """Rows as the table has them, of which one that breaks a rule raises.
+
+    Args:
+        session: The session.
+        frame: The rows.
+        target: The table's `schema` (parsed), `partition` columns and whether it is `mapped`.
+        demands: Checks, generated columns and defaults, as the core says them.
+        predicate: What rows must match that replace others.
+        by_core: Whether the core writes the rows, which makes the values of identity columns.
+
+    Returns:
+        The frame, and the table's columns.
 
     Raises:
         SchemaMismatchError: A column is of a type that the table's has no room for.
@@ -55,8 +87,10 @@ def fitted(
     first: list[Any] = []
     for field in columns.fields:
         name, of = field["name"], plain_type(field["type"])
-        if "delta.identity.start" in field.get("metadata", {}):
-            message = f"the values of the identity column {name!r} are made by the core: write with writer='driver'"
+        if by_core and (of == "void" or (_is_identity(field) and name.lower() not in given)):
+            continue
+        if _is_identity(field) and not by_core:
+            message = f"the values of the identity column {name!r} are made by the core: write with writer='arrow'"
             raise DeltaProtocolError(message, feature="identityColumns", column=name)
         if (source := given.get(name.lower())) is not None:
             column = cast_column(
@@ -76,10 +110,15 @@ def fitted(
             checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {value}"))
         else:
             rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(of)))
-    checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(columns.fields, [])]
+    plain = [field for field in columns.fields if not _is_identity(field)]
+    checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(plain, [])]
     if predicate is not None:
         checks.append(("replaceWhere", predicate))
-    return physical(checked(rows, checks, columns, functions), columns, functions)
+    return checked(rows, checks, columns, functions), columns
+
+
+def _is_identity(field: dict[str, Any]) -> bool:
+    return "delta.identity.start" in field.get("metadata", {})
 
 
 def _by_name(frame: Any) -> dict[str, dict[str, Any]]:
@@ -164,7 +203,7 @@ def checked(rows: Any, checks: list[tuple[str, str]], columns: Columns, function
     """The same rows, of which one that breaks a check raises: null is as bad as false."""
     if not checks:
         return rows
-    first = columns.fields[0]["name"]
+    first = next(field["name"] for field in columns.fields if field["name"] in rows.columns)
     guarded: Any = None
     for name, sql in checks:
         text = functions.lit(f"{BROKEN} {name}: {sql}")
@@ -236,7 +275,7 @@ def _as_text(column: Any, field: dict[str, Any], functions: Any) -> Any:
     of = field["type"]
     if of == "binary":
         message = (
-            f"a binary partition column ({field['name']}) can only be written by the core: write with writer='driver'"
+            f"a binary partition column ({field['name']}) can only be written by the core: write with writer='arrow'"
         )
         raise DeltaProtocolError(message, column=field["name"])
     if of != "timestamp":

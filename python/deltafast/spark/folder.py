@@ -6,6 +6,7 @@ Spark's committer sees to it that only one attempt of each task counts.
 from __future__ import annotations
 
 import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import ConstraintViolatedError
@@ -13,12 +14,12 @@ from deltafast.spark.columns import quoted
 from deltafast.spark.fitting import BROKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from deltafast.spark.session import Session
     from deltafast.spark.storage import Place
 
-__all__ = ["gathered", "remove", "write_folder"]
+__all__ = ["gathered", "gathering", "remove", "telling", "write_folder"]
 
 _CONF = "spark.databricks.delta.optimizeWrite."
 #: Heaps into which rows are thrown by their partition, before Spark makes tasks of them.
@@ -63,13 +64,23 @@ def write_folder(
 
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
     given |= ({"compression": codec} if codec else {}) | dict(options or {})
-    settings = _SETTINGS if gather is None else _SETTINGS | _gathering(session, gather)
+    settings = _SETTINGS if gather is None else _SETTINGS | gathering(session, gather)
+    with session.set(settings), telling():
+        if gather is not None:
+            # The hint is looked at here and now, and needs adaptive execution.
+            rows = rows.hint("rebalance", *(functions.col(quoted(name)) for name in partition))
+        rows.write.options(**given).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
+
+
+@contextmanager
+def telling() -> Generator[None]:
+    """Tell of a row that breaks a rule of the table in one line.
+
+    Raises:
+        ConstraintViolatedError: There is one.
+    """
     try:
-        with session.set(settings):
-            if gather is not None:
-                # The hint is looked at here and now, and needs adaptive execution.
-                rows = rows.hint("rebalance", *(functions.col(quoted(name)) for name in partition))
-            rows.write.options(**given).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
+        yield
     except Exception as error:
         text = str(error)
         if BROKEN not in text:
@@ -95,7 +106,7 @@ def gathered(session: Session, properties: Mapping[str, str | None], option: Any
     return f"{size}m" if size.isdigit() else size
 
 
-def _gathering(session: Session, size: str) -> dict[str, str]:
+def gathering(session: Session, size: str) -> dict[str, str]:
     """Settings by which Spark brings the rows of a partition together, in tasks of about this size."""
     tasks = max(int(session.conf("spark.sql.shuffle.partitions", "0") or 0), _TASKS)
     return {

@@ -6,13 +6,15 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.answers import answered, history_of
 from deltafast.spark.catalog import View, handle, views_of
 from deltafast.spark.columns import quoted
 from deltafast.spark.exceptions import translated
 from deltafast.spark.reader import read
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
-from deltafast.statements.tree import Changes, Query, TableName
+from deltafast.statements.run_upkeep import facts_of
+from deltafast.statements.tree import Changes, Facts, Query, TableName
 
 if TYPE_CHECKING:
     import os
@@ -168,27 +170,32 @@ def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
     return session.spark.sql("".join(text), **given, **frames)
 
 
-def _meaning(part: TableName | Changes) -> tuple[Any, ...]:
+def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:
     """The same for every place in the text that names it."""
+    if isinstance(part, Facts):
+        return (*_meaning(part.table), part.what, part.limit)
     if isinstance(part, Changes):
         return (*_meaning(part.table), part.start, part.end)
     at = part.at
     return part.name, part.by_path, at and (at.version, at.digits, at.moment and at.moment.text)
 
 
-def _alias(part: TableName | Changes, rest: tuple[Any, ...]) -> str:
+def _alias(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
     """The table's own name, so that columns may go by it, unless the text gives it another."""
-    table = part.table if isinstance(part, Changes) else part
+    table = part if isinstance(part, TableName) else part.table
     behind = rest[0] if rest and isinstance(rest[0], str) else ""
     match = _NEXT.match(behind)
     word = match[1] if match else ""
     has_alias = word == "`" or (re.fullmatch(r"[A-Za-z_]\w*", word) and word.upper() not in _NO_ALIAS)
-    if table.by_path or has_alias:
+    if has_alias or (table.by_path and not isinstance(part, Facts)):
         return ""
-    return f" AS {quoted(table.name.rpartition('.')[2].strip('`'))}"
+    name = f"delta_{part.what}" if isinstance(part, Facts) else table.name.rpartition(".")[2].strip("`")
+    return f" AS {quoted(name)}"
 
 
-def _read(part: TableName | Changes, tables: SparkTables) -> Any:
+def _read(part: TableName | Changes | Facts, tables: SparkTables) -> Any:
+    if isinstance(part, Facts):
+        return _facts(part, tables)
     table = part.table if isinstance(part, Changes) else part
     path = tables.place(TableName(table.name, table.by_path, table.pos))
     spark = tables.session.spark
@@ -202,3 +209,13 @@ def _read(part: TableName | Changes, tables: SparkTables) -> Any:
     if isinstance(at, int):
         return read(spark, path, at)
     return read(spark, path, timestamp=at)
+
+
+def _facts(facts: Facts, tables: SparkTables) -> Any:
+    session = tables.session
+    if facts.what == "files":
+        return files(session.spark, tables.place(facts.table))
+    if facts.what == "detail":
+        return answered(session, facts_of(facts, tables))
+    place = place_of(session, tables.place(facts.table))
+    return history_of(session, place, handle(session, place), facts.limit)

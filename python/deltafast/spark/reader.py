@@ -144,9 +144,7 @@ def _frame(
     if way == "arrow" or not _names_will_do(version, way):
         return executors.scan(version, tree, metadata, only)
     lazy = only is None and way != "paths" and not version.session.is_connect
-    listing = version.listing(tree, metadata, lazy=lazy)
-    if only is not None:
-        listing = listing.only(only)
+    listing = version.listing(tree, metadata, lazy=lazy, only=only)
     data = version.columns.physical(version.columns.data)
     materialized = [(name, *version.materialized(name)) for name in metadata]
     data += [field_of(column, "long") for _, column, _ in materialized if column]

@@ -113,23 +113,32 @@ class Version:
         key, constant = _MATERIALIZED[name]
         return self.properties.get(key), constant
 
-    def listing(self, predicate: str | None, wanted: tuple[str, ...] = (), *, lazy: bool = False) -> Listing:
+    def listing(
+        self,
+        predicate: str | None,
+        wanted: tuple[str, ...] = (),
+        *,
+        lazy: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Listing:
         """The files, all that Java has to know of them in one block.
 
         Args:
             predicate: A bound tree; files that cannot match are left out.
             wanted: Metadata columns that are asked for.
             lazy: List none where there are very many.
+            only: List only the files at these paths of the log.
         """
+        paths = None if only is None else set(only)
         constants = [field for field in self.columns.partition for field in self.columns.physical([field])]
-        vectors, marked = self._vectors()
+        vectors, marked = self._vectors(paths)
         if vectors is not None:
             constants.append(field_of(VECTOR, "integer"))
         constants += [field_of(name, "long") for name in (BASE_ROW_ID, COMMIT_VERSION) if wanted]
         listing = Listing(None, constants, vectors, 0, wanted, predicate, marked)
         if lazy and self.snapshot.num_files() >= MANY:
             return listing._replace(size=self.snapshot.size_in_bytes())
-        files = self._files(listing, predicate)
+        files = self._files(listing, predicate, paths)
         size: Any = cast("Any", files.column("size")).to_numpy().sum()
         return listing._replace(files=files, size=int(size))
 
@@ -142,19 +151,19 @@ class Version:
             trees.append(Bound.from_json(listing.predicate).expr)
         return self._files(listing, self._together(trees))
 
-    def _files(self, listing: Listing, predicate: str | None) -> pa.Table:
-        """The block of the files that a bound tree leaves."""
+    def _files(self, listing: Listing, predicate: str | None, only: set[str] | None = None) -> pa.Table:
+        """The block of the files that a bound tree leaves; of those at some paths, if any are said."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         compute: Any = pc
         # What leads out of the table's store is refused before Spark gets to open it.
-        RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True)).read_all()
+        RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True, paths=only)).read_all()
         names = ["path", "size_bytes", "modification_time", "num_records", "partition", "deletion_vector"]
         names += ["base_row_id", "default_row_commit_version"] if listing.wanted else []
-        found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate)).read_all()
+        found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate, paths=only)).read_all()
         paths = found.column("path").combine_chunks()
-        is_ended = self._ended(paths) if self.is_past else None
+        is_ended = self._ended(paths, only) if self.is_past else None
         if is_ended is None:
             is_ended = pa.repeat(pa.scalar(value=False), len(paths))
         descriptor = found.column("deletion_vector").combine_chunks()
@@ -181,7 +190,7 @@ class Version:
                 data[name] = found.column(column)
         return pa.table(data)
 
-    def _ended(self, paths: Any) -> Any:
+    def _ended(self, paths: Any, only: set[str] | None = None) -> Any:
         """Which of these files newer versions have no more; None where there is no newer version."""
         import pyarrow.compute as pc
 
@@ -189,7 +198,8 @@ class Version:
         newest = self.snapshot.update()
         if newest.version == self.number:
             return None
-        live = RecordBatchReader(newest.file_uris(None, as_in_log=True)).read_all().column("uri").combine_chunks()
+        there = newest.file_uris(None, as_in_log=True, paths=only)
+        live = RecordBatchReader(there).read_all().column("uri").combine_chunks()
         return compute.invert(compute.is_in(paths, live))
 
     def ended(self, paths: Any) -> str:
@@ -197,13 +207,13 @@ class Version:
         found = self._ended(paths)
         return "" if found is None else _digits(found)
 
-    def _vectors(self) -> tuple[pa.Table | None, Any]:
+    def _vectors(self, only: set[str] | None = None) -> tuple[pa.Table | None, Any]:
         """Which rows the deletion vectors delete, by the numbers of their files, and the files by these numbers."""
         import pyarrow as pa
 
         if not self._has_vectors:
             return None, None
-        words = RecordBatchReader(self.snapshot.deletion_vectors(as_bitmaps=True)).read_all()
+        words = RecordBatchReader(self.snapshot.deletion_vectors(as_bitmaps=True, paths=only)).read_all()
         if not len(words):
             return None, None
         columns: Any = {"vector": pa.array(range(len(words)), pa.int32()), "words": words.column("words")}

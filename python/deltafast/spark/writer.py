@@ -18,7 +18,8 @@ from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
 from deltafast.spark.columns import field_of, mapping_mode, plain_type
-from deltafast.spark.fitting import fitted
+from deltafast.spark.direct import write_direct
+from deltafast.spark.fitting import fitted, logical
 from deltafast.spark.folder import gathered, remove, write_folder
 from deltafast.spark.session import Session
 from deltafast.spark.storage import is_done, place_of
@@ -63,7 +64,7 @@ def write(
     name: str | None = None,
     description: str | None = None,
     configuration: Mapping[str, str | None] | None = None,
-    writer: Literal["jvm", "driver"] = "jvm",
+    writer: Literal["jvm", "arrow", "driver"] = "jvm",
     storage_options: Mapping[str, str] | None = None,
 ) -> int | None:
     """Write a data frame to a table, which is made where there is none.
@@ -88,8 +89,9 @@ def write(
         name: Name of a new table.
         description: Description of a new table.
         configuration: Properties of a new table.
-        writer: `jvm`: the executors write. `driver`: the rows are collected by the driver for the core,
-            which can make the values of identity columns, and the change files of a replacement; for
+        writer: `jvm`: the executors write by Spark's own writer. `arrow`: they write by the core, straight to where
+            files stay, and need deltafast; for stores where renaming is copying, and identity columns. `driver`: the
+            rows are collected by the driver for the core, which can make the change files of a replacement, too; for
             results that are not large.
         storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
             them.
@@ -107,8 +109,10 @@ def write(
         CommitUnknownError: Whether the commit was made cannot be found out.
     """
     session = Session(frame.sparkSession)
-    if mode not in _MODES or writer not in ("jvm", "driver"):
-        message = f"mode must be one of {', '.join(_MODES)} and writer jvm or driver, not {mode!r} and {writer!r}"
+    if mode not in _MODES or writer not in ("jvm", "arrow", "driver"):
+        message = (
+            f"mode must be one of {', '.join(_MODES)} and writer jvm, arrow or driver, not {mode!r} and {writer!r}"
+        )
         raise InvalidArgumentError(message)
     given = _given(session, options)
     place = place_of(session, path, storage_options)
@@ -140,7 +144,7 @@ def write(
     if writer == "driver":
         return _through_driver(session, frame, place, settings, replace_where)
     plan = _planned(session, frame, place, settings)
-    return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given)
+    return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given, writer)
 
 
 def write_as_select(
@@ -194,26 +198,36 @@ def _by_executors(
     plan: _core.TableWrite,
     replace_where: Predicate | None,
     given: dict[str, Any],
+    writer: Literal["jvm", "arrow"] = "jvm",
 ) -> int | None:
     """Have Spark write, then commit."""
     target = json.loads(plan.target)
     protocol: dict[str, Any] = target["protocol"]
     metadata: dict[str, Any] = target["metadata"]
     properties: dict[str, Any] = metadata.get("configuration") or {}
+    mapped = mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
     table: dict[str, Any] = {
         "schema": json.loads(plan.schema),
         "partition": metadata.get("partitionColumns") or [],
-        "mapped": mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties) != "none",
+        "mapped": mapped != "none",
     }
     demand = None if replace_where is None else bind_rows(replace_where, plan.schema, zone=session.zone)
     predicate = None if demand is None else to_spark_sql(json.dumps(json.loads(demand)["tree"]))
-    rows, partition = fitted(session, frame, table, json.loads(plan.demands), predicate)
     bound = json.dumps({"predicate": None if demand is None else json.loads(demand)})
+    gather = gathered(session, properties, given.get("optimizewrite"))
+    if writer == "arrow":
+        if "maxrecordsperfile" in given:
+            message = "maxRecordsPerFile is of Spark's writer: write with writer='jvm', or set delta.targetFileSize"
+            raise InvalidArgumentError(message)
+        rows, columns = logical(session, frame, table, json.loads(plan.demands), predicate, by_core=True)
+        known = target | {"schema": plan.schema, "mapped": mapped}
+        answers = write_direct(session, rows, columns, place, known, given.get("compression"), gather)
+        return json.loads(plan.run_written(bound, answers)[1])["version"]
+    rows, partition = fitted(session, frame, table, json.loads(plan.demands), predicate)
     folder = f"spark-{uuid.uuid4()}"
     codec = given.get("compression") or properties.get("delta.parquet.compression.codec")
     options = {"maxRecordsPerFile": str(given["maxrecordsperfile"])} if "maxrecordsperfile" in given else {}
     try:
-        gather = gathered(session, properties, given.get("optimizewrite"))
         write_folder(session, rows, partition, place, folder, None if codec is None else str(codec), options, gather)
     except BaseException:
         plan.abandon(folder)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltafast.convert import instant, moment
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.query import _source, connect
-from deltafast.statements.tree import Changes, Query, TableName
+from deltafast.statements.tree import Changes, Facts, Query, TableName
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
             once = query.text.lower().count(name.lower()) == 1
             connection.register(name, _scanned(tables.readable(TableName(name, by_path=False, pos=0)), once=once))
     text: list[str] = []
-    made: dict[TableName | Changes, str] = {}
+    made: dict[TableName | Changes | Facts, str] = {}
     for part in query.parts:
         if isinstance(part, str):
             text.append(part)
@@ -61,17 +61,24 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
         raise InvalidArgumentError(message) from error
 
 
-def _unplaced(part: TableName | Changes) -> TableName | Changes:
+def _unplaced(part: TableName | Changes | Facts) -> TableName | Changes | Facts:
     """The same for every place in the text that names it."""
+    if isinstance(part, Facts):
+        return Facts(cast("TableName", _unplaced(part.table)), part.what, part.limit)
     if isinstance(part, Changes):
         return Changes(cast("TableName", _unplaced(part.table)), part.start, part.end)
     return TableName(part.name, part.by_path, 0, part.at)
 
 
-def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | Changes, tables: Tables) -> str:
+def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | Changes | Facts, tables: Tables) -> str:
     """Make the table known in a schema of its own, so that its columns still go by its name; gives the full name."""
     if isinstance(part, Changes):
         name, source = part.table.name, _Streams(_feed(part, tables))
+    elif isinstance(part, Facts):
+        # Statements know queries.
+        from deltafast.statements.run_upkeep import facts_of
+
+        name, source = f"delta_{part.what}", pa.table(facts_of(part, tables))
     else:
         name, source = part.name, _scanned(tables.readable(part), once=True)
     connection.register(f"{schema}_source", source)

@@ -4,17 +4,18 @@ The rest is the engine's: its strings (`'it''s'`, `E'..'`, `$$..$$`), names in d
 over as DuckDB reads them. A name in backquotes, which DuckDB does not have, becomes one in double quotes. For an engine
 that speaks Spark SQL itself the text is read as Spark does, and stays.
 
-Found are ``delta.`place` ``, `table_changes(..)`, `table_changes_by_path(..)`, and a version behind a table: `t@v5`,
-`t@20260131120000000`, `t VERSION AS OF 5`, `t TIMESTAMP AS OF '2026-01-31'`.
+Found are ``delta.`place` ``, `table_changes(..)`, `table_changes_by_path(..)`, `delta_files(..)`, `delta_history(..)`,
+`delta_detail(..)`, and a version behind a table: `t@v5`, `t@20260131120000000`, `t VERSION AS OF 5`,
+`t TIMESTAMP AS OF '2026-01-31'`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from deltafast.expr.errors import invalid
-from deltafast.statements.tree import Changes, Expression, Query, TableName, TimeTravel
+from deltafast.statements.tree import Changes, Expression, Facts, Query, TableName, TimeTravel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,11 @@ _SPARK_TOKEN: Final = re.compile(
 _SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
 _STAMP: Final = re.compile(r"[vV]\d{1,18}|\d{17}")
 _CHANGES: Final = ("table_changes", "table_changes_by_path")
+_FACTS: Final[dict[str, Literal["files", "history", "detail"]]] = {
+    "delta_files": "files",
+    "delta_history": "history",
+    "delta_detail": "detail",
+}
 
 
 class _Piece(NamedTuple):
@@ -109,7 +115,7 @@ class _Scan:
         self.token = _SPARK_TOKEN if spark else _TOKEN
 
     def query(self, start: int, *, nested: bool) -> tuple[Query, int]:
-        parts: list[str | TableName | Changes] = []
+        parts: list[str | TableName | Changes | Facts] = []
         names: set[str] = set()
         depth, pos, done = 0, start, start
         while (piece := self.next(pos)) is not None:
@@ -161,12 +167,14 @@ class _Scan:
                 return match.end()
         raise invalid("a /* comment is never closed", self.text, start, "close it with */")
 
-    def table(self, piece: _Piece) -> tuple[TableName | Changes, int] | None:
+    def table(self, piece: _Piece) -> tuple[TableName | Changes | Facts, int] | None:
         """The table that Delta's syntax names here, and the place behind it."""
         if piece.kind not in ("name", "ident", "tick"):
             return None
         if piece.text.lower() in _CHANGES:
             return self.changes(piece)
+        if piece.text.lower() in _FACTS:
+            return self.facts(piece)
         if piece.text.lower() == "delta":
             dot = self.next(piece.end)
             place = None if dot is None or dot.text != "." else self.next(dot.end)
@@ -221,7 +229,42 @@ class _Scan:
         return None
 
     def changes(self, piece: _Piece) -> tuple[Changes, int] | None:
-        open_, pos = self.next(piece.end), piece.end
+        hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5), or moments as texts"
+        found = self.arguments(piece, "texts and versions", hint)
+        if found is None:
+            return None
+        given, pos = found
+        if len(given) not in (2, 3) or given[0].kind != "text":
+            hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5)"
+            raise invalid(f"{piece.text} takes a table and one or two versions", self.text, piece.start, hint)
+        name = given[0].meaning
+        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
+        by_path = piece.text.lower() == "table_changes_by_path"
+        table = TableName(place[1] if place and not by_path else name, by_path or bool(place), given[0].start)
+        ends = [int(item.text) if item.kind == "number" else item.meaning for item in given[1:]]
+        return Changes(table, ends[0], ends[1] if len(ends) > 1 else None), pos
+
+    def facts(self, piece: _Piece) -> tuple[Facts, int] | None:
+        what = _FACTS[piece.text.lower()]
+        more = ", and how many commits" if what == "history" else ""
+        hint = f"write {piece.text}('/path/to/table')" + (f" or {piece.text}('/path/to/table', 10)" if more else "")
+        found = self.arguments(piece, f"a table{more}", hint)
+        if found is None:
+            return None
+        given, pos = found
+        kinds = [item.kind for item in given]
+        if kinds not in (["text"], ["text", "number"][: 2 if more else 1]):
+            raise invalid(f"{piece.text} takes a table{more}", self.text, piece.start, hint)
+        name = given[0].meaning
+        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
+        # A name has letters and dots, and nothing that only a path has.
+        by_path = place is not None or not re.fullmatch(r"\w+(\.\w+)*", name)
+        table = TableName(place[1] if place else name, by_path, given[0].start)
+        return Facts(table, what, int(given[1].text) if len(given) > 1 else None), pos
+
+    def arguments(self, piece: _Piece, takes: str, hint: str) -> tuple[list[_Piece], int] | None:
+        """The texts and numbers in the parentheses behind a function, and the place behind these."""
+        open_ = self.next(piece.end)
         if open_ is None or open_.text != "(":
             return None
         pos = open_.end
@@ -232,17 +275,7 @@ class _Scan:
                 given.append(argument)
                 comma = self.next(argument.end)
             if comma is None or comma.text not in (",", ")"):
-                hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5), or moments as texts"
-                raise invalid(f"{piece.text} takes texts and versions", self.text, piece.start, hint)
+                raise invalid(f"{piece.text} takes {takes}", self.text, piece.start, hint)
             pos = comma.end
             if comma.text == ")":
-                break
-        if len(given) not in (2, 3) or given[0].kind != "text":
-            hint = f"write {piece.text}('table', 0) or {piece.text}('table', 0, 5)"
-            raise invalid(f"{piece.text} takes a table and one or two versions", self.text, piece.start, hint)
-        name = given[0].meaning
-        place = re.fullmatch(r"(?is)delta\.`(.+)`", name)
-        by_path = piece.text.lower() == "table_changes_by_path"
-        table = TableName(place[1] if place and not by_path else name, by_path or bool(place), given[0].start)
-        ends = [int(item.text) if item.kind == "number" else item.meaning for item in given[1:]]
-        return Changes(table, ends[0], ends[1] if len(ends) > 1 else None), pos
+                return given, pos

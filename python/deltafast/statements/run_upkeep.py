@@ -14,13 +14,14 @@ from deltafast.schema import ArrayType, MapType, PrimitiveType, StructType, Vari
 from deltafast.statements.answers import answer, nothing
 from deltafast.statements.expressions import plain
 from deltafast.statements.rows import source_rows
+from deltafast.statements.tree import Describe
 
 if TYPE_CHECKING:
     from deltafast.schema import DataType
     from deltafast.statements.tables import Tables
     from deltafast.statements.tree import (
-        Describe,
         Expression,
+        Facts,
         Generate,
         Optimize,
         Reorg,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "commits",
+    "facts_of",
     "run_describe",
     "run_generate",
     "run_optimize",
@@ -300,6 +302,13 @@ def _implied(table: DeltaTable) -> list[str]:
     if protocol.writer_features is not None:
         return []
     return [name for version, names in _LEGACY.items() if version <= protocol.min_writer_version for name in names]
+
+
+def facts_of(facts: Facts, tables: Tables) -> Any:
+    """What the log says of a table, as rows that can be read once."""
+    if facts.what == "files":
+        return tables.table(facts.table).get_add_actions(flatten=True)
+    return run_describe(Describe(facts.table, facts.what, facts.limit), tables)
 
 
 def commits(history: list[dict[str, Any]]) -> pa.RecordBatchReader:

@@ -34,6 +34,7 @@ __all__ = [
     "DropConstraint",
     "DropFeature",
     "Expression",
+    "Facts",
     "Generate",
     "Insert",
     "Merge",
@@ -103,11 +104,21 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """`delta_files(..)`, `delta_history(..)` or `delta_detail(..)`: what the log says of a table, as rows."""
+
+    table: TableName
+    what: Literal["files", "history", "detail"]
+    #: Commits of the history at most.
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
 class Query:
     """A query in the engine's own SQL; `parts` is its text, with records where Delta's syntax names a table."""
 
     text: str
-    parts: tuple[str | TableName | Changes, ...]
+    parts: tuple[str | TableName | Changes | Facts, ...]
     #: Every other name in it, in lower case: which of the caller's tables it may speak of.
     names: frozenset[str]
 

@@ -127,7 +127,7 @@ class _Copy:
         compute: Any = pc
         bins: list[list[str]] = self._outlook["bins"]
         paths = [path for files in bins for path in files]
-        listing = self._rows.listing(None).only(paths)
+        listing = self._rows.listing(None, paths)
         place = compute.index_in(listing.files.column("path").combine_chunks(), pa.array(paths, pa.string()))
         number = pa.array([number for number, files in enumerate(bins) for _ in files], pa.int32()).take(place)
         files = listing.files

@@ -13,7 +13,7 @@ from deltafast.spark.snapshot import Listing, Version
 from deltafast.spark.storage import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import pyarrow as pa
 
@@ -52,11 +52,11 @@ class Rows:
         if self.version.mapping == "id" and not self.version.snapshot.ids_agree():
             refuse("field ids and physical names of some files of the table disagree", "columnMapping")
 
-    def listing(self, tree: str | None) -> Listing:
-        """The files that may hold rows for which a bound tree is true, numbered."""
+    def listing(self, tree: str | None, only: Collection[str] | None = None) -> Listing:
+        """The files that may hold rows for which a bound tree is true, numbered; of some paths, if any are said."""
         import pyarrow as pa
 
-        found = self.version.listing(tree, _TRACKED if self.tracked else ())
+        found = self.version.listing(tree, _TRACKED if self.tracked else (), only=only)
         numbers = pa.array(range(len(found.files)), pa.int32())
         files = found.files.append_column(FILE, numbers)
         return found._replace(files=files, constants=[*found.constants, field_of(FILE, "integer")])
