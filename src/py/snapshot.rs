@@ -1,6 +1,6 @@
 //! `Snapshot`: a version of a table, as Python holds it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, StringArray};
@@ -343,7 +343,7 @@ impl Snapshot {
     }
 
     #[pyo3(signature = (as_bitmaps=false, paths=None))]
-    fn deletion_vectors(&self, py: Python<'_>, as_bitmaps: bool, paths: Option<HashSet<String>>) -> PyResult<ArrowStream> {
+    fn deletion_vectors(&self, py: Python<'_>, as_bitmaps: bool, paths: Option<BTreeSet<String>>) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| if as_bitmaps { scan::deletion_bitmaps(&core, paths, cancel) } else { scan::deletion_vectors(&core, cancel) })
     }
 

@@ -1,6 +1,6 @@
 //! Deletion vectors as selection vectors or as bitmaps, for readers of their own.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBufferBuilder, StringBuilder};
@@ -32,7 +32,7 @@ const MOST_BITS: u64 = 1 << 32;
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a damaged vector.
-pub fn deletion_bitmaps(snapshot: &Snapshot, paths: Option<HashSet<String>>, cancel: &Cancel) -> Result<Batches> {
+pub fn deletion_bitmaps(snapshot: &Snapshot, paths: Option<BTreeSet<String>>, cancel: &Cancel) -> Result<Batches> {
     let item = Arc::new(Field::new("item", Arrow::Int64, false));
     let schema = Arc::new(Schema::new(vec![Field::new("path", Arrow::Utf8, false), Field::new("words", Arrow::List(Arc::clone(&item)), false)]));
     let found = with_vectors(snapshot, paths, cancel)?;
@@ -100,7 +100,7 @@ pub fn deletion_vectors(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches>
 }
 
 /// The live files that have a deletion vector; of those at some paths of the log, if any are said.
-fn with_vectors(snapshot: &Snapshot, paths: Option<HashSet<String>>, cancel: &Cancel) -> Result<Vec<WithVector>> {
+fn with_vectors(snapshot: &Snapshot, paths: Option<BTreeSet<String>>, cancel: &Cancel) -> Result<Vec<WithVector>> {
     let leaves = super::Leaves::default();
     let found = snapshot.finished_files(FileKind::Adds, wanted(snapshot, &leaves, true), cancel, {
         let snapshot = snapshot.clone();

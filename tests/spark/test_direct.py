@@ -58,7 +58,7 @@ def test_modes_rules_and_transactions_are_those_of_the_other_writer(reference, s
         write(frame.withColumn("v", -frame.v), mode="append")
     assert DeltaTable(folder).version() == 2
     # What other tasks had written by then is of no version, and a vacuum takes it.
-    DeltaTable(folder).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    DeltaTable(folder).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
     assert parquet_files(folder) == before
     assert write(frame.where("p = 'p1'").limit(3), mode="overwrite", replace_where="p = 'p1'") == 3
     assert DeltaTable(folder).count() == 23
@@ -117,7 +117,7 @@ def test_attempts_that_fail_leave_their_rows_in_no_version(spark, tmp_path):
         direct._writer = made
     assert sorted(DeltaTable(folder).to_pyarrow_table()["id"].to_pylist()) == list(range(3000))
     assert live(folder) < parquet_files(folder), "what the other attempts left"
-    DeltaTable(folder).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    DeltaTable(folder).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
     assert parquet_files(folder) == live(folder)
 
 
