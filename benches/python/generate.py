@@ -613,6 +613,10 @@ def _recipe(name: str, scale: float) -> tuple[Any, dict[str, Any]]:
                 "files": 50 if scale >= 0.05 else 5,  # noqa: PLR2004
             },
         ),
+        "data-small": (
+            _write_data,
+            {"rows": _scaled(20_000_000, scale, 1000), "files": _scaled(10_000, scale, 20)},
+        ),
         "vectors": (
             _write_vectors,
             {
@@ -639,6 +643,7 @@ TABLES = (
     "log-10m",
     "parquet",
     "data",
+    "data-small",
     "data-dv1",
     "data-dv10",
     "vectors",

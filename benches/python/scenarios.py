@@ -577,6 +577,7 @@ SCENARIOS = (
     ),
     _compact("compact-small", "OPTIMIZE 10,000 small files into 1", (faster(2),), "parquet", "id", 420),
     _spark_read("spark-read", "Spark: queries of 20 M rows, 50 files", "data", times=1, vectors=False),
+    _spark_read("spark-small", "Spark: queries of 20 M rows, 10,000 files", "data-small", times=1, vectors=False),
     _spark_read(
         "spark-vectors-1", "Spark: queries where 1 % of 20 M rows are deleted", "data-dv1", times=2, vectors=True
     ),

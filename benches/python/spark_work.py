@@ -55,12 +55,10 @@ def _read(clock: Clock, job: Job) -> Facts:
         def frame() -> Any:
             return _frame(session, peer, folder)
 
-        columns = ", ".join(f"`{name}`" for name in frame().columns)
-
         def whole() -> None:
-            # delta-spark does not write tables with deletion vectors to nowhere.
+            # Rows are made and dropped. delta-spark does not write tables with deletion vectors to nowhere.
             if job.get("vectors"):
-                frame().selectExpr(f"bit_xor(xxhash64({columns}))").collect()
+                frame()._jdf.queryExecution().toRdd().count()
             else:
                 frame().write.format("noop").mode("overwrite").save()
 
