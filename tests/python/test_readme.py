@@ -77,15 +77,6 @@ def test_what_documents_name_is_there(document):
     assert not [path for path in paths if not (ROOT / path).exists()]
 
 
-def test_a_method_that_is_not_there_yet_does_not_exist():
-    table = README[README.index("## What there is") : README.index("Table feature by table feature")]
-    rows = [line for line in table.splitlines() if line.endswith("| not yet |")]
-    assert rows
-    for name in (name for line in rows for name in re.findall(r"`(\w+)`", line)):
-        assert not hasattr(deltafast.DeltaTable, name), name
-        assert not hasattr(deltafast, name), name
-
-
 @pytest.mark.usefixtures("folder")
 def test_the_section_on_deltalake_runs():
     (block,) = [block for block in BLOCKS if "install_as_deltalake" in block]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pathlib
 import subprocess
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -51,7 +53,8 @@ def test_what_the_driver_plans_says_that_an_executor_lacks_deltafast(running, tm
     """As `format("deltafast")` does where the driver's Python is another than that of the executors."""
     schema = StructType([StructField("id", LongType())])
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
-    kind = type("Registered", (DeltafastDataSource,), {"settings": _Settings({}), "zone": "UTC"})
+    session: Any = SimpleNamespace(hadoop=lambda _: {}, via_hadoop=False, home=lambda: None, is_connect=True)
+    kind = type("Registered", (DeltafastDataSource,), {"settings": _Settings(session), "zone": "UTC"})
     source = kind({"path": str(tmp_path / "t"), "checkpointLocation": str(tmp_path / "c")})
     zips = [str(file) for file in (HOME / "python" / "lib").glob("*.zip")]
     for what in (

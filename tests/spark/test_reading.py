@@ -12,7 +12,13 @@ import pytest
 import deltafast
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
-from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, VersionNotFoundError
+from deltafast.exceptions import (
+    DeltaError,
+    DeltaProtocolError,
+    InvalidArgumentError,
+    StorageError,
+    VersionNotFoundError,
+)
 from deltafast.transaction import AddAction
 
 from .helpers import ODD_NAMES, files_read, odd_table, plan, rows, scan_of
@@ -385,8 +391,8 @@ def test_what_is_no_session_or_table_is_refused(spark, tmp_path):
         deltafast.spark.read(spark, str(tmp_path / "nothing"))
     with pytest.raises(InvalidArgumentError, match="way must be"):
         deltafast.spark.read(spark, str(tmp_path), way="fast")
-    with pytest.raises(InvalidArgumentError, match="no store for hdfs"):
-        deltafast.spark.read(spark, "hdfs://host/t")
+    with pytest.raises(StorageError, match=r"cannot read hdfs://host\.invalid/t/.*UnknownHostException"):
+        deltafast.spark.read(spark, "hdfs://host.invalid/t")
 
 
 def test_a_table_without_files_has_columns(spark, tmp_path, way):
