@@ -19,6 +19,7 @@ __all__ = [
     "Counter",
     "FileUpload",
     "Files",
+    "OptimizeJob",
     "Snapshot",
     "TableMerge",
     "TableWrite",
