@@ -28,10 +28,11 @@ class _Interruptible:
     """The stream for pyarrow, which lets go of the GIL while it pulls."""
 
     def __init__(self, stream: ArrowStream) -> None:
-        self._stream = stream
+        # The core begins here, so that it reads while pyarrow is imported.
+        self._stream = stream.interruptible()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._stream.interruptible()
+        return self._stream
 
 
 class RecordBatchReader:
@@ -113,9 +114,10 @@ class RecordBatchReader:
         """Have pyarrow read from the stream, which tells it the schema once and for all; errors with type and place."""
         try:
             if self._reader is None:
+                stream = _Interruptible(self._stream)
                 import pyarrow as pa
 
-                self._reader = pa.RecordBatchReader.from_stream(_Interruptible(self._stream))
+                self._reader = pa.RecordBatchReader.from_stream(stream)
             return getattr(self._reader, method)()
         except StopIteration:
             self._finish()
