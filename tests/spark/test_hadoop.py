@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
 import pickle
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 
@@ -25,6 +22,7 @@ from deltafast.spark.storage import Place, place_of
 
 from . import hdfs
 from .helpers import rows
+from .programs import run
 
 pytestmark = [
     pytest.mark.spark,
@@ -132,16 +130,7 @@ def test_a_stream_out_of_and_into_tables(spark, root, cluster):
 
 
 def test_a_program_whose_paths_are_those_of_hdfs(cluster):
-    program = pathlib.Path(__file__).with_name("over_hdfs.py")
-    ran = subprocess.run(
-        [sys.executable, str(program), cluster],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
-    )
-    assert ran.stdout.endswith("all is well\n"), ran.stderr[-3000:]
+    run("over_hdfs", cluster)
 
 
 def test_of_writers_at_once_each_makes_its_own_version(spark, root, options):

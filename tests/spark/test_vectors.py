@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
-import subprocess
-import sys
 import warnings
 from typing import Any
 
@@ -20,6 +17,7 @@ from deltafast.spark import compiled, file_index
 from deltafast.spark.session import Session
 
 from .helpers import plan, rows, scan_of
+from .programs import run
 
 pytestmark = [
     pytest.mark.spark,
@@ -336,16 +334,7 @@ def test_where_executors_cannot_have_the_reader_a_join_stands_in(spark, types, m
 
 
 def test_executors_that_are_processes_get_the_reader(tmp_path):
-    program = pathlib.Path(__file__).with_name("vectors_on_executors.py")
-    ran = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=580,
-        check=False,
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
-    )
-    assert ran.stdout.endswith("all is well\n"), ran.stderr[-3000:]
+    run("vectors_on_executors", str(tmp_path))
 
 
 def test_the_setting_is_checked(spark, types):

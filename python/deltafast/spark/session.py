@@ -101,7 +101,7 @@ class Session:
 
     @property
     def via_hadoop(self) -> bool:
-        """Whether the core is to reach all stores by way of Hadoop."""
+        """Whether the core is to reach all stores by way of Hadoop; the storage option is `via_hadoop`."""
         return str(self.conf("spark.deltafast.viaHadoop", "false")).lower() == "true"
 
     def home(self) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
@@ -19,10 +19,7 @@ from deltafast.spark import credentials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["VIA_HADOOP", "HadoopSettings", "Place", "is_done", "place_of"]
-
-#: The setting of a session by which the core reaches all stores by way of Hadoop; the storage option is `via_hadoop`.
-VIA_HADOOP: Final = "spark.deltafast.viaHadoop"
+__all__ = ["HadoopSettings", "Place", "is_done", "place_of", "settings_of"]
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss")
@@ -120,13 +117,16 @@ def place_of(
     return Place(text, f"s3://{rest}" if scheme in _S3 else text, found | given)
 
 
+def settings_of(session: HadoopSettings) -> dict[str, str]:
+    """All settings that credentials are made of."""
+    return {key: value for prefix in credentials.PREFIXES for key, value in session.hadoop(prefix).items()}
+
+
 def _own(session: HadoopSettings, scheme: str, netloc: str, given: Mapping[str, str]) -> dict[str, str] | None:
     """The options of the core's own store; None where it has none, or only Java has the credentials."""
     if scheme not in (*_S3, *_AZURE, "gs"):
         return None
-    settings: dict[str, str] = {}
-    for prefix in credentials.PREFIXES:
-        settings |= session.hadoop(prefix)
+    settings = settings_of(session)
     if scheme in _S3:
         found = credentials.s3(settings, netloc)
     else:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark import executors
 from deltafast.spark.columns import field_of, plain_type, quoted, spark_schema, spark_type
-from deltafast.spark.credentials import PREFIXES
 from deltafast.spark.reader import files_frame
 from deltafast.spark.rows import FEED_FIELDS
 from deltafast.spark.session import Session
 from deltafast.spark.shipping import register_at_driver, shipped_format
 from deltafast.spark.snapshot import Version
-from deltafast.spark.storage import place_of
+from deltafast.spark.storage import place_of, settings_of
 from deltafast.spark.stream_options import stream_options
 from deltafast.spark.stream_plan import BEGINNING, StreamPlan
 from deltafast.table import DeltaTable
@@ -36,9 +35,7 @@ class _Settings:
     """Hadoop's settings of stores, for processes that have no session."""
 
     def __init__(self, session: Session) -> None:
-        self._held: dict[str, str] = {}
-        for prefix in PREFIXES:
-            self._held |= session.hadoop(prefix)
+        self._held = settings_of(session)
         self.via_hadoop = session.via_hadoop
         self._home = session.home()
         self._gateway = None if session.is_connect else session.gateway("")
