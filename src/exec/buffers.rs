@@ -1,10 +1,12 @@
-//! Buffers that are used again: pages are read and decompressed by the megabyte, and memory fresh from the system costs
-//! more (it is zeroed and mapped page by page) than what is put into it.
+//! Buffers that are used again: pages are read and decompressed, and arrays made of them, by the megabyte, and memory fresh
+//! from the system costs more (it is zeroed and mapped page by page) than what is put into it.
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use arrow_buffer::{ArrowNativeType, MutableBuffer, ScalarBuffer};
 use bytes::Bytes;
 
 use crate::error::Result;
@@ -20,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { buffers: VecDeque::new(), bytes: 0 });
 
-/// Buffers without a user and since when, the last used ones at the end. All of their bytes are initialised.
+/// Buffers without a user and since when, the last used ones at the end.
 struct Idle {
-    buffers: VecDeque<(Instant, Vec<u8>)>,
+    buffers: VecDeque<(Instant, MutableBuffer)>,
     bytes: usize,
 }
 
@@ -33,7 +35,7 @@ fn idle() -> std::sync::MutexGuard<'static, Idle> {
 
 impl Idle {
     /// A buffer of at least `size` bytes and not many more, since its user may keep it for long.
-    fn take(&mut self, size: usize) -> Option<Vec<u8>> {
+    fn take(&mut self, size: usize) -> Option<MutableBuffer> {
         let at = self.buffers.iter().rposition(|(_, buffer)| (size..=size + size / 8 + LEAST).contains(&buffer.len()))?;
         let (_, buffer) = self.buffers.remove(at)?;
         self.bytes -= buffer.len();
@@ -41,7 +43,7 @@ impl Idle {
     }
 
     /// Takes a buffer in; gives those back that have waited enough.
-    fn put(&mut self, buffer: Vec<u8>, now: Instant) -> Vec<Vec<u8>> {
+    fn put(&mut self, buffer: MutableBuffer, now: Instant) -> Vec<MutableBuffer> {
         self.bytes += buffer.len();
         self.buffers.push_back((now, buffer));
         let mut out = Vec::new();
@@ -57,8 +59,18 @@ impl Idle {
 
 /// A buffer that comes back when it is dropped.
 struct Lent {
-    buffer: Vec<u8>,
+    buffer: MutableBuffer,
     size: usize,
+}
+
+impl Lent {
+    /// One of at least `size` arbitrary bytes.
+    fn new(size: usize) -> Self {
+        /// Numbers of any type fill a buffer without a rest.
+        const UNIT: usize = 64;
+        let known = if (LEAST..=MOST).contains(&size) { idle().take(size) } else { None };
+        Self { buffer: known.unwrap_or_else(|| MutableBuffer::from_len_zeroed(size.next_multiple_of(UNIT))), size }
+    }
 }
 
 impl AsRef<[u8]> for Lent {
@@ -82,12 +94,80 @@ impl Drop for Lent {
 /// # Errors
 /// Those of `fill`.
 pub fn filled(size: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Bytes> {
-    let known = if (LEAST..=MOST).contains(&size) { idle().take(size) } else { None };
-    let mut lent = Lent { buffer: known.unwrap_or_else(|| vec![0; size]), size };
+    let mut lent = Lent::new(size);
     if let Some(bytes) = lent.buffer.get_mut(..size) {
         fill(bytes)?;
     }
     Ok(Bytes::from_owner(lent))
+}
+
+/// Numbers that become a buffer of an array.
+pub struct Filling<T> {
+    lent: Lent,
+    length: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: ArrowNativeType> Filling<T> {
+    /// None yet, with room for `room` of them.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        Self { lent: Lent::new(room.saturating_mul(size_of::<T>())), length: 0, of: PhantomData }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Those from `from` on.
+    pub fn tail(&mut self, from: usize) -> &mut [T] {
+        let length = self.length;
+        self.lent.buffer.typed_data_mut().get_mut(from..length).unwrap_or_default()
+    }
+
+    /// `count` more, arbitrary ones as yet.
+    pub fn more(&mut self, count: usize) -> &mut [T] {
+        let from = self.length;
+        self.length += count;
+        if self.lent.buffer.len() < self.length * size_of::<T>() {
+            self.grow(from);
+        }
+        self.tail(from)
+    }
+
+    /// Appends numbers.
+    pub fn extend(&mut self, numbers: impl ExactSizeIterator<Item = T>) {
+        let slots = self.more(numbers.len());
+        for (slot, number) in slots.iter_mut().zip(numbers) {
+            *slot = number;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, filled: usize) {
+        let mut larger = Lent::new(self.length.max(2 * filled).saturating_mul(size_of::<T>()));
+        let bytes = filled * size_of::<T>();
+        if let (Some(to), Some(from)) = (larger.buffer.get_mut(..bytes), self.lent.buffer.get(..bytes)) {
+            to.copy_from_slice(from);
+        }
+        self.lent = larger;
+    }
+}
+
+impl<T: ArrowNativeType> From<Filling<T>> for ScalarBuffer<T> {
+    fn from(filling: Filling<T>) -> Self {
+        let Filling { mut lent, length, .. } = filling;
+        lent.size = length * size_of::<T>();
+        Self::new(Bytes::from_owner(lent).into(), 0, length)
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +199,20 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_those_that_were_appended() {
+        for room in [0, 10, 5000, 100_000] {
+            let mut numbers = Filling::<i128>::new(room);
+            assert!(numbers.is_empty());
+            numbers.extend((0..7000).map(i128::from));
+            numbers.extend(std::iter::repeat_n(-1, 3));
+            numbers.tail(6999).iter_mut().for_each(|number| *number -= 1);
+            assert_eq!(numbers.len(), 7003);
+            let expected: Vec<i128> = (0..6999).chain([6998, -2, -2, -2]).collect();
+            assert_eq!(ScalarBuffer::from(numbers).as_ref(), expected, "with room for {room}");
+        }
+    }
+
+    #[test]
     fn what_waits_is_bounded() {
         let all: Vec<Bytes> = (0..20).map(|_| filled(4 << 20, |_| Ok(())).unwrap()).collect();
         drop(all);
@@ -128,10 +222,11 @@ mod tests {
     #[test]
     fn nothing_waits_for_ever() {
         let (mut idle, now) = (Idle { buffers: VecDeque::new(), bytes: 0 }, Instant::now());
-        assert!(idle.put(vec![0; 100], now).is_empty());
-        assert!(idle.put(vec![0; 200], now + PATIENCE).is_empty());
-        let gone = idle.put(vec![0; 300], now + PATIENCE * 3 / 2);
-        assert_eq!(gone.iter().map(Vec::len).collect::<Vec<_>>(), [100]);
+        let buffer = |size| MutableBuffer::from_len_zeroed(size);
+        assert!(idle.put(buffer(100), now).is_empty());
+        assert!(idle.put(buffer(200), now + PATIENCE).is_empty());
+        let gone = idle.put(buffer(300), now + PATIENCE * 3 / 2);
+        assert_eq!(gone.iter().map(|gone| gone.len()).collect::<Vec<_>>(), [100]);
         assert_eq!((idle.buffers.len(), idle.bytes), (2, 500));
     }
 }

@@ -14,7 +14,7 @@ mod random;
 mod stream;
 
 pub use budget::memory_limit;
-pub use buffers::filled;
+pub use buffers::{Filling, filled};
 pub use cancel::{Cancel, Progress};
 pub use env::{Env, SystemEnv};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};

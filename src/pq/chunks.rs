@@ -1,9 +1,9 @@
 //! Bytes of column chunks: footer and wanted leaves -> pages for the decoder.
 //!
 //! A remote row group's chunks are fetched whole in one call (`get_ranges` joins neighbours and runs the rest at once) that
-//! can be under way while the row group before it is decoded. On local disks the bytes are read by windows as the decoder
-//! gets to them: memory stays at a window a column however large the row group is, a limit or a skipped page saves the
-//! reading, and the buffers are used again while still in the processor's cache.
+//! can be under way while the row group before it is decoded. On local disks small chunks are read at once and others by
+//! windows, as the decoder gets to them: memory stays at a window a column however large the row group is, a limit or a skipped
+//! page saves the reading, and the buffers are used again while still in the processor's cache.
 //!
 //! Where a filter leaves only parts of a row group, the offset index says which pages hold them: only those are fetched from a
 //! remote store, and others are passed over without a look at them.
@@ -39,7 +39,9 @@ use crate::error::{Error, Result};
 use crate::exec::filled;
 use crate::store::{File, Opened, Pending};
 
-/// Bytes read at once from a local file where pages are small.
+/// A local column chunk up to this size is read at once, which fits in the processor's cache.
+const WHOLE: u64 = 1 << 20;
+/// Bytes read at once of a larger one where pages are small.
 const WINDOW: u64 = 128 << 10;
 /// Bytes read beyond a larger page, for the next page's header: then each page costs one read and none is read twice.
 const LOOK_AHEAD: u64 = 1 << 10;
@@ -118,13 +120,22 @@ impl Chunk {
                 {
                     return Ok(bytes);
                 }
-                // What was held is given back before more is taken.
-                *held = (start, Bytes::new());
                 let enough = enough as u64;
-                let end = start + left.min(if enough * 2 < WINDOW { WINDOW } else { enough + LOOK_AHEAD });
-                let bytes = opened.range(start..end)?;
-                *held = (start, bytes.clone());
-                Ok(bytes)
+                let whole = self.range.end - self.range.start <= WHOLE;
+                let (from, size) = match () {
+                    () if whole => (self.range.start, WHOLE),
+                    // The decoder passes a page's header once more when the page is read: what follows is still wanted.
+                    () if start < held.0 => return opened.range(start..start + left.min(enough.max(LOOK_AHEAD))),
+                    // Nobody knows yet how large pages are.
+                    () if held.1.is_empty() => (start, enough.max(LOOK_AHEAD)),
+                    () if enough * 2 < WINDOW => (start, WINDOW),
+                    () => (start, enough + LOOK_AHEAD),
+                };
+                // What was held is given back before more is taken.
+                *held = (from, Bytes::new());
+                let bytes = opened.range(from..from.saturating_add(size).min(self.range.end))?;
+                *held = (from, bytes.clone());
+                within(from, &bytes).ok_or_else(outside)
             }
         }
     }

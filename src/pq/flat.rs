@@ -23,6 +23,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use super::decode_error;
 use super::hybrid::{Damaged, Hybrid, Run};
 use crate::error::{Error, Result};
+use crate::exec::Filling;
 
 /// Dictionary indices unpacked at once.
 const INDICES: usize = 1024;
@@ -42,10 +43,10 @@ pub(super) struct FlatColumn {
 struct DataPage {
     left: usize,
     levels: Option<Hybrid>,
-    values: Values,
+    values: Stream,
 }
 
-enum Values {
+enum Stream {
     Plain(Plain),
     Indices(Hybrid),
 }
@@ -119,45 +120,92 @@ macro_rules! stored {
 
 stored!(i32, i64, f32, f64);
 
+/// The values of an array under construction.
+struct Values<T> {
+    /// Entries of the dictionary that are the array, as long as nothing else is: values that do not repeat are written in
+    /// the order of their entries, and need no copy.
+    whole: Range<usize>,
+    out: Option<Filling<T>>,
+    rows: usize,
+}
+
+impl<T: ArrowNativeType> Values<T> {
+    fn new() -> Self {
+        Self { whole: 0..0, out: None, rows: 0 }
+    }
+
+    /// Takes entries of the dictionary as they stand; says if something else was before them.
+    fn join(&mut self, run: &Range<usize>) -> bool {
+        let joined = match self.whole.len() {
+            0 => self.out.as_ref().is_none_or(Filling::is_empty).then(|| run.clone()),
+            _ => (self.whole.end == run.start).then_some(self.whole.start..run.end),
+        };
+        joined.map(|joined| self.whole = joined).is_some()
+    }
+
+    /// Where values go that are not `entries` of the dictionary as it stands.
+    fn out<I: ExactSizeIterator<Item = T>>(&mut self, entries: impl FnOnce(Range<usize>) -> I) -> &mut Filling<T> {
+        let whole = std::mem::replace(&mut self.whole, 0..0);
+        let out = self.out.get_or_insert_with(|| Filling::new(self.rows));
+        if !whole.is_empty() {
+            out.extend(entries(whole));
+        }
+        out
+    }
+
+    /// The entries that are the array as they stand, and not few of them: the array keeps all of the dictionary.
+    fn shared(&self, dictionary: usize) -> Option<Range<usize>> {
+        /// How many times what it needs of a dictionary an array may keep.
+        const KEPT: usize = 4;
+        (!self.whole.is_empty() && self.whole.len() * KEPT >= dictionary).then(|| self.whole.clone())
+    }
+
+    /// All values, none being left.
+    fn finish<I: ExactSizeIterator<Item = T>>(&mut self, entries: impl FnOnce(Range<usize>) -> I) -> ScalarBuffer<T> {
+        self.out(entries);
+        self.out.take().map(ScalarBuffer::from).unwrap_or_default()
+    }
+}
+
 /// Numbers: `S` in the page, `T` in the array.
 struct Numbers<S, T> {
     /// As it stands in its page.
     dictionary: Bytes,
-    /// Entries of the dictionary that are the array under construction, as long as nothing else is: values that do not
-    /// repeat are written in the order of their entries, and need no copy.
-    whole: Range<usize>,
-    out: Vec<T>,
-    rows: usize,
+    values: Values<T>,
     data_type: DataType,
     stored: PhantomData<S>,
 }
 
+/// The numbers of a page.
+fn numbers<S: Stored, T: From<S>>(bytes: &[u8], range: Range<usize>) -> impl ExactSizeIterator<Item = T> {
+    S::all(bytes).get(range).unwrap_or_default().iter().map(|bytes| T::from(S::read(*bytes)))
+}
+
 impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
     fn boxed(data_type: &DataType) -> Box<dyn Output> {
-        Box::new(Self { dictionary: Bytes::new(), whole: 0..0, out: Vec::new(), rows: 0, data_type: data_type.clone(), stored: PhantomData })
+        Box::new(Self { dictionary: Bytes::new(), values: Values::new(), data_type: data_type.clone(), stored: PhantomData })
     }
 
-    /// Where values go that are not the dictionary as it stands.
-    fn out(&mut self) -> &mut Vec<T> {
-        if self.out.capacity() == 0 {
-            self.out.reserve_exact(self.rows);
-        }
-        let whole = std::mem::replace(&mut self.whole, 0..0);
-        self.out.extend(S::all(&self.dictionary).get(whole).unwrap_or_default().iter().map(|bytes| T::from(S::read(*bytes))));
-        &mut self.out
+    fn entries(&self) -> usize {
+        self.dictionary.len() / S::SIZE
     }
 
-    /// The array's bytes where they are entries of the dictionary as it stands, and not few of them: the array keeps all.
-    fn shared(&self) -> Option<Buffer> {
-        let bytes = self.dictionary.get(self.whole.start * S::SIZE..self.whole.end * S::SIZE).filter(|bytes| !bytes.is_empty())?;
+    fn out(&mut self) -> &mut Filling<T> {
+        self.values.out(|whole| numbers::<S, T>(&self.dictionary, whole))
+    }
+
+    /// The array where it is entries of the dictionary as they stand.
+    fn shared(&self) -> Option<(usize, Buffer)> {
+        let whole = self.values.shared(self.entries())?;
+        let bytes = self.dictionary.get(whole.start * S::SIZE..whole.end * S::SIZE)?;
         let is_aligned = bytes.as_ptr().align_offset(align_of::<T>()) == 0;
-        (is_aligned && bytes.len() * KEPT >= self.dictionary.len()).then(|| Buffer::from(self.dictionary.slice_ref(bytes)))
+        is_aligned.then(|| (whole.len(), Buffer::from(self.dictionary.slice_ref(bytes))))
     }
 }
 
 impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
     fn reserve(&mut self, rows: usize) {
-        self.rows = rows;
+        self.values.rows = rows;
     }
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
@@ -169,27 +217,22 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
 
     fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
         let bytes = page.take(count.checked_mul(S::SIZE).ok_or_else(ends_early)?)?;
-        self.out().extend(S::all(bytes).iter().map(|bytes| T::from(S::read(*bytes))));
+        self.out().extend(numbers::<S, T>(bytes, 0..count));
         Ok(())
     }
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
         let Some(run) = in_order(indices) else {
-            self.out();
-            return gather(S::all(&self.dictionary), indices, &mut self.out, |bytes| T::from(S::read(bytes)));
+            let out = self.values.out(|whole| numbers::<S, T>(&self.dictionary, whole));
+            return gather(S::all(&self.dictionary), indices, out, |bytes| T::from(S::read(bytes)));
         };
-        if run.end > self.dictionary.len() / S::SIZE {
+        if run.end > self.entries() {
             return Err(no_entry());
         }
-        if size_of::<T>() == S::SIZE
-            && self.out.is_empty()
-            && let Some(whole) = joined(&self.whole, &run)
-        {
-            self.whole = whole;
-            return Ok(());
+        if size_of::<T>() != S::SIZE || !self.values.join(&run) {
+            let out = self.values.out(|whole| numbers::<S, T>(&self.dictionary, whole));
+            out.extend(numbers::<S, T>(&self.dictionary, run));
         }
-        self.out();
-        self.out.extend(S::all(&self.dictionary).get(run).unwrap_or_default().iter().map(|bytes| T::from(S::read(*bytes))));
         Ok(())
     }
 
@@ -209,13 +252,15 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let (length, buffer) = match self.shared() {
-            Some(buffer) => (self.whole.len(), buffer),
+            Some(shared) => {
+                self.values.whole = 0..0;
+                shared
+            }
             None => {
-                let out = std::mem::take(self.out());
-                (out.len(), Buffer::from_vec(out))
+                let values = self.values.finish(|whole| numbers::<S, T>(&self.dictionary, whole));
+                (values.len(), values.into_inner())
             }
         };
-        self.whole = 0..0;
         let data = ArrayDataBuilder::new(self.data_type.clone()).len(length).add_buffer(buffer).nulls(nulls).build()?;
         Ok(make_array(data))
     }
@@ -223,17 +268,6 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
 
 fn no_entry() -> Error {
     Error::corrupt_data("a Parquet page names a dictionary entry that does not exist")
-}
-
-/// How many times what it needs of a dictionary an array may keep.
-const KEPT: usize = 4;
-
-/// The entries that are an array as they stand and those of `run`, if it goes on where they end.
-fn joined(whole: &Range<usize>, run: &Range<usize>) -> Option<Range<usize>> {
-    match whole.len() {
-        0 => Some(run.clone()),
-        _ => (whole.end == run.start).then_some(whole.start..run.end),
-    }
 }
 
 /// The entries at `indices`, if each follows the one before it.
@@ -248,7 +282,7 @@ fn in_order(indices: &[u32]) -> Option<Range<usize>> {
 }
 
 /// Appends the entries at `indices`.
-fn gather<E: Copy, T>(dictionary: &[E], indices: &[u32], out: &mut Vec<T>, value: impl Fn(E) -> T) -> Result<()> {
+fn gather<E: Copy, T: ArrowNativeType>(dictionary: &[E], indices: &[u32], out: &mut Filling<T>, value: impl Fn(E) -> T) -> Result<()> {
     // One bit says of all indices at once whether any is negative, seen as signed, or above the last entry: two
     // instructions for four indices on any processor, which a maximum of unsigned numbers is not.
     let last = i32::try_from(dictionary.len()).map_err(|_| no_entry())? - 1;
@@ -264,11 +298,11 @@ fn gather<E: Copy, T>(dictionary: &[E], indices: &[u32], out: &mut Vec<T>, value
 }
 
 /// Moves the last values of `out` apart, so that each stands where its bit is; nothing is said of the slots between.
-fn spread<T: Copy + Default>(out: &mut Vec<T>, valid: &BooleanBuffer) {
+fn spread<T: ArrowNativeType>(out: &mut Filling<T>, valid: &BooleanBuffer) {
     let values = valid.count_set_bits();
     let Some(from) = out.len().checked_sub(values) else { return };
-    out.resize(from + valid.len(), T::default());
-    let Some(slots) = out.get_mut(from..) else { return };
+    out.extend(std::iter::repeat_n(T::default(), valid.len() - values));
+    let slots = out.tail(from);
     let mut next = values;
     for slot in (0..valid.len()).rev() {
         if next == 0 || next == slot + 1 {
@@ -286,14 +320,11 @@ fn spread<T: Copy + Default>(out: &mut Vec<T>, valid: &BooleanBuffer) {
 struct Views {
     text: bool,
     dictionary: ScalarBuffer<u128>,
-    /// Entries that are the array under construction, as with [`Numbers`].
-    whole: Range<usize>,
+    values: Values<u128>,
     dictionary_bytes: Option<Buffer>,
     /// The dictionary's number among the buffers, and the one that its views name.
     dictionary_buffer: Option<u32>,
     named: u32,
-    out: Vec<u128>,
-    rows: usize,
     buffers: Vec<Buffer>,
 }
 
@@ -315,25 +346,17 @@ impl Views {
     fn boxed(text: bool) -> Box<dyn Output> {
         Box::new(Self {
             text,
-            dictionary: Vec::new().into(),
-            whole: 0..0,
+            dictionary: ScalarBuffer::default(),
+            values: Values::new(),
             dictionary_bytes: None,
             dictionary_buffer: None,
             named: 0,
-            out: Vec::new(),
-            rows: 0,
             buffers: Vec::new(),
         })
     }
 
-    /// Where views go that are not the dictionary's as they stand.
-    fn out(&mut self) -> &mut Vec<u128> {
-        if self.out.capacity() == 0 {
-            self.out.reserve_exact(self.rows);
-        }
-        let whole = std::mem::replace(&mut self.whole, 0..0);
-        self.out.extend_from_slice(self.dictionary.get(whole).unwrap_or_default());
-        &mut self.out
+    fn out(&mut self) -> &mut Filling<u128> {
+        self.values.out(|whole| entries(&self.dictionary, whole))
     }
 
     /// Puts the dictionary among the array's buffers and makes its views name it there.
@@ -347,21 +370,27 @@ impl Views {
         self.dictionary_buffer = Some(at);
         if self.named != at {
             let named = |view: &u128| *view & !(u128::from(u32::MAX) << BUFFER_BITS) | u128::from(at) << BUFFER_BITS;
-            self.dictionary = self.dictionary.iter().map(|view| if view_length(*view) > INLINE { named(view) } else { *view }).collect();
+            let mut renamed = Filling::new(self.dictionary.len());
+            renamed.extend(self.dictionary.iter().map(|view| if view_length(*view) > INLINE { named(view) } else { *view }));
+            self.dictionary = renamed.into();
             self.named = at;
         }
     }
 }
 
-/// Appends views of `count` values that stand one after the other, each behind its length, and name `buffer`; says where
-/// they end and whether any is too long to stand in its view.
+fn entries(dictionary: &[u128], range: Range<usize>) -> impl ExactSizeIterator<Item = u128> {
+    dictionary.get(range).unwrap_or_default().iter().copied()
+}
+
+/// Makes views of values that stand one after the other, each behind its length, and name `buffer`; says where they end and
+/// whether any is too long to stand in its view.
 ///
 /// A short value with its length before it looks as its view does, but for what follows it; a long one as the first half.
-fn read_views(bytes: &[u8], from: usize, count: usize, text: bool, buffer: u32, out: &mut Vec<u128>) -> Result<(usize, bool)> {
+fn read_views(bytes: &[u8], from: usize, text: bool, buffer: u32, views: &mut [u128]) -> Result<(usize, bool)> {
     let not_text = || Error::corrupt_data("a Parquet page has a string that is not UTF-8");
     let check = |range: Option<&[u8]>| range.filter(|bytes| simdutf8::basic::from_utf8(bytes).is_ok()).map(|_| ()).ok_or_else(not_text);
     let (mut at, mut unchecked, mut long) = (from, from, false);
-    for _ in 0..count {
+    for view in views {
         let head = match bytes.get(at..).and_then(<[u8]>::first_chunk) {
             Some(head) => u128::from_le_bytes(*head),
             None => last_head(bytes.get(at..).unwrap_or_default())?,
@@ -372,13 +401,13 @@ fn read_views(bytes: &[u8], from: usize, count: usize, text: bool, buffer: u32, 
         if end > bytes.len() {
             return Err(ends_early());
         }
-        out.push(if length <= INLINE {
+        *view = if length <= INLINE {
             head & u128::MAX >> (8 * (INLINE - length))
         } else {
             long = true;
             // Pages are smaller than 4 GiB.
             head & u128::from(u64::MAX) | u128::from(buffer) << BUFFER_BITS | u128::from(u32::try_from(start).unwrap_or(u32::MAX)) << OFFSET_BITS
-        });
+        };
         // Lengths below 128 are ASCII, so that runs of values are validated at once, lengths and all: no character can
         // reach across a length. Others are left out.
         if text && length >= 128 {
@@ -407,13 +436,16 @@ fn last_head(bytes: &[u8]) -> Result<u128> {
 
 impl Output for Views {
     fn reserve(&mut self, rows: usize) {
-        self.rows = rows;
+        self.values.rows = rows;
     }
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
+        if values > bytes.len() / size_of::<u32>() {
+            return Err(ends_early());
+        }
         self.out();
-        let mut views = Vec::with_capacity(values.min(bytes.len() / 4 + 1));
-        let (_, long) = read_views(&bytes, 0, values, self.text, 0, &mut views)?;
+        let mut views = Filling::new(values);
+        let (_, long) = read_views(&bytes, 0, self.text, 0, views.more(values))?;
         self.dictionary = views.into();
         self.dictionary_bytes = long.then(|| Buffer::from(bytes));
         (self.dictionary_buffer, self.named) = (None, 0);
@@ -421,10 +453,10 @@ impl Output for Views {
     }
 
     fn plain(&mut self, page: &mut Plain, count: usize) -> Result<()> {
-        self.out();
         let next = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
         let buffer = page.buffer.unwrap_or(next);
-        let (at, long) = read_views(&page.bytes, page.at, count, self.text, buffer, &mut self.out)?;
+        let text = self.text;
+        let (at, long) = read_views(&page.bytes, page.at, text, buffer, self.out().more(count))?;
         page.at = at;
         if long && page.buffer.is_none() {
             page.buffer = Some(buffer);
@@ -436,20 +468,16 @@ impl Output for Views {
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
         self.use_dictionary();
         let Some(run) = in_order(indices) else {
-            self.out();
-            return gather(&self.dictionary, indices, &mut self.out, |view| view);
+            let out = self.values.out(|whole| entries(&self.dictionary, whole));
+            return gather(&self.dictionary, indices, out, |view| view);
         };
         if run.end > self.dictionary.len() {
             return Err(no_entry());
         }
-        if self.out.is_empty()
-            && let Some(whole) = joined(&self.whole, &run)
-        {
-            self.whole = whole;
-            return Ok(());
+        if !self.values.join(&run) {
+            let out = self.values.out(|whole| entries(&self.dictionary, whole));
+            out.extend(entries(&self.dictionary, run));
         }
-        self.out();
-        self.out.extend_from_slice(self.dictionary.get(run).unwrap_or_default());
         Ok(())
     }
 
@@ -465,22 +493,25 @@ impl Output for Views {
     }
 
     fn spread(&mut self, valid: &BooleanBuffer) {
-        let from = self.out().len() - valid.count_set_bits();
-        spread(&mut self.out, valid);
+        let out = self.out();
+        let from = out.len() - valid.count_set_bits();
+        spread(out, valid);
         // Whoever sums up lengths does not look at validity.
-        if let Some(slots) = self.out.get_mut(from..) {
-            for (slot, valid) in slots.iter_mut().zip(valid.iter()) {
-                if !valid {
-                    *slot = 0;
-                }
+        for (slot, valid) in out.tail(from).iter_mut().zip(valid.iter()) {
+            if !valid {
+                *slot = 0;
             }
         }
     }
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let is_shared = !self.whole.is_empty() && self.whole.len() * KEPT >= self.dictionary.len();
-        let views = if is_shared { self.dictionary.slice(self.whole.start, self.whole.len()) } else { std::mem::take(self.out()).into() };
-        self.whole = 0..0;
+        let views = match self.values.shared(self.dictionary.len()) {
+            Some(whole) => {
+                self.values.whole = 0..0;
+                self.dictionary.slice(whole.start, whole.len())
+            }
+            None => self.values.finish(|whole| entries(&self.dictionary, whole)),
+        };
         let buffers = std::mem::take(&mut self.buffers);
         self.dictionary_buffer = None;
         // SAFETY: every view was made of a value that stands at its place in the buffer that it names, buffers are only
@@ -528,7 +559,7 @@ impl FlatColumn {
     /// The column of `pages`, which must be [`is_flat`].
     pub fn new(pages: Box<dyn PageReader>, column: &ColumnChunkMetaData, field: &Field) -> Result<Self> {
         let out = output(column, field).ok_or_else(|| Error::internal("the column is not flat"))?;
-        let page = DataPage { left: 0, levels: None, values: Values::Plain(Plain::new(Bytes::new())) };
+        let page = DataPage { left: 0, levels: None, values: Stream::Plain(Plain::new(Bytes::new())) };
         Ok(Self { pages, optional: column.column_descr().max_def_level() > 0, out, page, rows: 0, validity: None })
     }
 
@@ -536,7 +567,7 @@ impl FlatColumn {
     pub fn read(&mut self, rows: usize) -> Result<ArrayRef> {
         self.out.reserve(rows);
         self.rows = 0;
-        if let Values::Plain(page) = &mut self.page.values {
+        if let Stream::Plain(page) = &mut self.page.values {
             page.buffer = None;
         }
         while self.rows < rows && self.more()? {
@@ -602,11 +633,11 @@ impl FlatColumn {
             left: left as usize,
             levels: levels.map(|levels| Hybrid::new(levels, 1)).transpose().map_err(damaged)?,
             values: match encoding {
-                Encoding::PLAIN => Values::Plain(Plain::new(values)),
+                Encoding::PLAIN => Stream::Plain(Plain::new(values)),
                 Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
                     // A page of nulls may have no values at all.
                     let width = values.first().copied().unwrap_or(0);
-                    Values::Indices(Hybrid::new(values.slice(values.len().min(1)..), width).map_err(damaged)?)
+                    Stream::Indices(Hybrid::new(values.slice(values.len().min(1)..), width).map_err(damaged)?)
                 }
                 other => return Err(Error::corrupt_data(format!("a Parquet page is encoded as {other}, of which the footer does not know"))),
             },
@@ -617,8 +648,8 @@ impl FlatColumn {
     /// Appends values.
     fn values(&mut self, count: usize) -> Result<()> {
         match &mut self.page.values {
-            Values::Plain(page) => self.out.plain(page, count),
-            Values::Indices(indices) => {
+            Stream::Plain(page) => self.out.plain(page, count),
+            Stream::Indices(indices) => {
                 let mut left = count;
                 let mut unpacked = [0; INDICES];
                 while left > 0 {
@@ -806,7 +837,7 @@ mod tests {
                 page.extend(u32::try_from(value.len()).unwrap().to_le_bytes());
                 page.extend(value);
             }
-            read_views(&page, 0, 3, true, 0, &mut Vec::new())
+            read_views(&page, 0, true, 0, &mut [0; 3])
         };
         assert!(push("déjà".as_bytes()).is_ok());
         // The first half of a character, at the end of a value and at the end of a long one.

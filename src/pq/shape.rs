@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema_by_columns};
@@ -146,8 +146,8 @@ fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Fie
 
 /// Batches of one row group, as they come from the decoder.
 pub(super) struct GroupBatches {
-    /// Columns that go the straight way, with their position among the fields.
-    flat: Vec<(usize, FlatColumn)>,
+    /// Columns that go the straight way, with their position among the fields, until they have given all their rows.
+    flat: Vec<(usize, Option<FlatColumn>)>,
     /// The others, in order.
     rest: Option<ParquetRecordBatchReader>,
     schema: SchemaRef,
@@ -178,7 +178,7 @@ pub(super) fn decode(shape: &Shape, group: &Group, batch_rows: usize, selection:
             }
         };
         Ok(GroupBatches {
-            flat: flat.into_iter().map(|(field, _, column)| (field, column)).collect(),
+            flat: flat.into_iter().map(|(field, _, column)| (field, Some(column))).collect(),
             rest,
             schema: Arc::new(Schema::new(shape.fields.clone())),
             left: group.num_rows(),
@@ -222,12 +222,7 @@ impl GroupBatches {
         if rest.is_some() && counted != rows {
             return Err(Error::corrupt_data(format!("the columns of a row group have different numbers of rows ({counted} and {rows})")));
         }
-        if rows == 0 {
-            for (_, column) in flat {
-                if column.more()? {
-                    return Err(Error::corrupt_data("a column has more rows than its row group claims"));
-                }
-            }
+        if rows == 0 && flat.iter().all(|(_, column)| column.is_none()) {
             return Ok(None);
         }
         let mut others = others.iter().flat_map(|batch| batch.columns().iter().cloned());
@@ -235,7 +230,7 @@ impl GroupBatches {
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for at in 0..schema.fields().len() {
             let array = match flat.next_if(|(field, _)| *field == at) {
-                Some((_, column)) => column.read(rows)?,
+                Some((_, column)) => given(column, rows, rows == *left)?,
                 None => others.next().ok_or_else(|| Error::internal("a column is missing"))?,
             };
             if array.len() < rows {
@@ -244,8 +239,21 @@ impl GroupBatches {
             arrays.push(array);
         }
         *left -= rows;
-        Ok(Some(RecordBatch::try_new(Arc::clone(schema), arrays)?))
+        Ok((rows > 0).then(|| RecordBatch::try_new(Arc::clone(schema), arrays)).transpose()?)
     }
+}
+
+/// The next rows of a column. With the last ones it gives back what it holds, before the next column takes as much.
+fn given(column: &mut Option<FlatColumn>, rows: usize, is_last: bool) -> Result<ArrayRef> {
+    let open = column.as_mut().ok_or_else(|| Error::internal("a column was read to its end"))?;
+    let array = open.read(rows)?;
+    if is_last {
+        if open.more()? {
+            return Err(Error::corrupt_data("a column has more rows than its row group claims"));
+        }
+        *column = None;
+    }
+    Ok(array)
 }
 
 impl Iterator for GroupBatches {

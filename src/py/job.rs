@@ -14,7 +14,7 @@ use super::runtime::{wait, wait_settled};
 use super::snapshot::Snapshot;
 use super::table::{Answer, answer, optimized, parsed, text};
 use crate::error::{Error, Result};
-use crate::exec::Progress;
+use crate::exec::{Cancel, Progress};
 use crate::scan::Batches;
 use crate::table;
 
@@ -23,24 +23,44 @@ pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Res
     stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the rows that were found cannot be read: {e}"))))
 }
 
-/// A DELETE or an UPDATE that another engine does.
-#[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct ChangeJob {
-    job: Mutex<Option<table::ChangeJob>>,
+/// A job, until it is run; and whose table it changes.
+struct Held<J> {
+    job: Mutex<Option<J>>,
     uri: String,
     python_store: bool,
 }
 
-impl ChangeJob {
-    fn take(&self, py: Python<'_>) -> PyResult<table::ChangeJob> {
+impl<J: Send + 'static> Held<J> {
+    fn new(job: J, (uri, python_store): (String, bool)) -> Self {
+        Self { job: Mutex::new(Some(job)), uri, python_store }
+    }
+
+    fn take(&self, py: Python<'_>) -> PyResult<J> {
         let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).take();
         job.ok_or_else(|| to_python(py, &Error::invalid("a job can be run once")))
     }
 
-    fn put(&self, job: table::ChangeJob) {
+    /// Has the job do a step before it is run; one that fails is its last.
+    fn step<T: Send + 'static>(&self, py: Python<'_>, step: impl FnOnce(&mut J, &Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+        let mut job = self.take(py)?;
+        let (job, found) = wait(py, move |cancel| {
+            let found = step(&mut job, cancel)?;
+            Ok((job, found))
+        })?;
         *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
+        Ok(found)
+    }
+
+    /// Runs the job.
+    fn run<T: Send + 'static>(&self, py: Python<'_>, run: impl FnOnce(J, &Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+        let job = self.take(py)?;
+        wait_settled(py, move |cancel| run(job, cancel))
     }
 }
+
+/// A DELETE or an UPDATE that another engine does.
+#[pyclass(frozen, module = "deltafast._core")]
+pub(super) struct ChangeJob(Held<table::ChangeJob>);
 
 #[pymethods]
 impl ChangeJob {
@@ -48,25 +68,18 @@ impl ChangeJob {
     #[new]
     #[pyo3(signature = (snapshot, verb, choices, predicate=None))]
     fn new(py: Python<'_>, snapshot: &Snapshot, verb: &str, choices: &str, predicate: Option<&str>) -> PyResult<Self> {
-        let (uri, python_store) = snapshot.origin();
         let made = || {
             let verb = parsed("verb", &json!(verb).to_string())?;
             let predicate = predicate.map(|json| parsed("predicate", json)).transpose()?;
             table::ChangeJob::new(snapshot.core(), verb, predicate, parsed("choices", choices)?)
         };
         let job = made().map_err(|e| to_python(py, &e))?;
-        Ok(Self { job: Mutex::new(Some(job)), uri, python_store })
+        Ok(Self(Held::new(job, snapshot.origin())))
     }
 
     /// JSON of `JobOutlook`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
-        let job = self.take(py)?;
-        let (job, found) = wait(py, move |cancel| {
-            let found = text(&job.outlook(cancel)?)?;
-            Ok((job, found))
-        })?;
-        self.put(job);
-        Ok(found)
+        self.0.step(py, |job, cancel| text(&job.outlook(cancel)?))
     }
 
     /// Takes the places of rows, `file`, `word` and `bits`; `files` is a JSON object of paths by their numbers. JSON of
@@ -74,43 +87,23 @@ impl ChangeJob {
     #[pyo3(signature = (files, marks=None))]
     fn find(&self, py: Python<'_>, files: String, marks: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let marks = marks.map(import_stream).transpose()?;
-        let mut job = self.take(py)?;
-        let (job, found) = wait(py, move |cancel| {
+        self.0.step(py, move |job, cancel| {
             let files: BTreeMap<i32, String> = parsed("files", &files)?;
-            let found = text(&job.find(marks.map(found), &files, cancel)?)?;
-            Ok((job, found))
-        })?;
-        self.put(job);
-        Ok(found)
+            text(&job.find(marks.map(found), &files, cancel)?)
+        })
     }
 
     /// Commits what lies in the folders.
     #[pyo3(signature = (rows=None, changes=None))]
     fn run(&self, py: Python<'_>, rows: Option<String>, changes: Option<String>) -> PyResult<Answer> {
-        let job = self.take(py)?;
-        let done = wait_settled(py, move |cancel| job.run(rows.as_deref(), changes.as_deref(), cancel))?;
-        answer(py, done, &self.uri, self.python_store)
+        let done = self.0.run(py, move |job, cancel| job.run(rows.as_deref(), changes.as_deref(), cancel))?;
+        answer(py, done, &self.0.uri, self.0.python_store)
     }
 }
 
 /// An OPTIMIZE or a REORG that another engine does.
 #[pyclass(frozen, module = "deltafast._core")]
-pub(super) struct OptimizeJob {
-    job: Mutex<Option<table::OptimizeJob>>,
-    uri: String,
-    python_store: bool,
-}
-
-impl OptimizeJob {
-    fn take(&self, py: Python<'_>) -> PyResult<table::OptimizeJob> {
-        let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).take();
-        job.ok_or_else(|| to_python(py, &Error::invalid("a job can be run once")))
-    }
-
-    fn put(&self, job: table::OptimizeJob) {
-        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
-    }
-}
+pub(super) struct OptimizeJob(Held<table::OptimizeJob>);
 
 #[pymethods]
 impl OptimizeJob {
@@ -118,36 +111,26 @@ impl OptimizeJob {
     #[new]
     #[pyo3(signature = (snapshot, options, predicate=None))]
     fn new(py: Python<'_>, snapshot: &Snapshot, options: String, predicate: Option<String>) -> PyResult<Self> {
-        let (uri, python_store) = snapshot.origin();
         let core = snapshot.core().clone();
         let job = wait(py, move |cancel| {
             let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
             table::OptimizeJob::new(&core, predicate.as_ref(), parsed("options", &options)?, cancel)
         })?;
-        Ok(Self { job: Mutex::new(Some(job)), uri, python_store })
+        Ok(Self(Held::new(job, snapshot.origin())))
     }
 
     /// JSON of `OptimizeOutlook`.
     fn outlook(&self, py: Python<'_>) -> PyResult<String> {
-        let job = self.take(py)?;
-        let (job, found) = wait(py, move |cancel| {
-            let found = text(&job.outlook(cancel)?)?;
-            Ok((job, found))
-        })?;
-        self.put(job);
-        Ok(found)
+        self.0.step(py, |job, cancel| text(&job.outlook(cancel)?))
     }
 
     /// How rows are placed along the curve, for a sample of its columns.
     fn curve(&self, py: Python<'_>, sample: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
         let sample = import_stream(sample)?;
-        let job = self.take(py)?;
-        let (job, found) = wait(py, move |cancel| {
+        let found = self.0.step(py, move |job, cancel| {
             let empty = RecordBatch::new_empty(sample.schema());
-            let found = job.curve(std::iter::once(Ok(empty)).chain(found(sample)), cancel)?;
-            Ok((job, found))
+            job.curve(std::iter::once(Ok(empty)).chain(found(sample)), cancel)
         })?;
-        self.put(job);
         let batches = Batches { schema: found.schema(), batches: Box::new(std::iter::once(Ok(found))), progress: Progress::default() };
         Ok(ArrowStream::new(batches, false))
     }
@@ -155,9 +138,8 @@ impl OptimizeJob {
     /// Commits what lies in the folder.
     #[pyo3(signature = (folder=None))]
     fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<Answer> {
-        let job = self.take(py)?;
-        let done = wait_settled(py, move |cancel| job.run(folder.as_deref(), cancel))?;
-        optimized(py, done, self.uri.clone(), self.python_store)
+        let done = self.0.run(py, move |job, cancel| job.run(folder.as_deref(), cancel))?;
+        optimized(py, done, self.0.uri.clone(), self.0.python_store)
     }
 }
 

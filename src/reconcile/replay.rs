@@ -61,7 +61,7 @@ impl Texts {
     }
 
     /// The texts of commits, several of which are asked for at once.
-    pub(super) fn get_all(&self, commits: &[CommitFile]) -> impl Iterator<Item = Result<Bytes>> {
+    pub fn get_all(&self, commits: &[CommitFile]) -> impl Iterator<Item = Result<Bytes>> {
         /// Of each group of commits under way.
         const AT_ONCE: usize = 16;
         commits.chunks(AT_ONCE).flat_map(|commits| {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
+use bytes::Bytes;
 
 use super::Batches;
 use super::columns::Leaves;
@@ -140,6 +141,9 @@ struct Version {
     metadata: Option<Metadata>,
 }
 
+/// Commits that are read by one job: what a job costs is more than what a small commit does.
+const JOB: usize = 8;
+
 fn read_versions(snapshot: &Snapshot, start: i64, end: i64) -> Result<Vec<Version>> {
     let listing = snapshot.log().list(start)?;
     let mut commits = Vec::new();
@@ -156,15 +160,19 @@ fn read_versions(snapshot: &Snapshot, start: i64, end: i64) -> Result<Vec<Versio
         ..Wanted::default()
     };
     let take = Take { adds: Some(wanted.clone()), removes: Some(wanted.clone()), cdc: Some(wanted), table: true, ..Take::default() };
-    map_all(commits, move |commit| {
-        let text = Texts::default().get(&commit)?;
-        let parsed = commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path).at_version(commit.version)?;
-        let metadata = parsed.singles.into_iter().find_map(|single| match single {
-            Single::Metadata(metadata) => Some(*metadata),
-            _ => None,
-        });
-        Ok(Version { commit, adds: parsed.adds, removes: parsed.removes, cdc: parsed.cdc, metadata })
-    })
+    let versions = map_all(commits.chunks(JOB).map(<[_]>::to_vec), move |commits| {
+        let parse = |(commit, text): (&CommitFile, Result<Bytes>)| {
+            let text = text?;
+            let parsed = commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path).at_version(commit.version)?;
+            let metadata = parsed.singles.into_iter().find_map(|single| match single {
+                Single::Metadata(metadata) => Some(*metadata),
+                _ => None,
+            });
+            Ok(Version { commit: commit.clone(), adds: parsed.adds, removes: parsed.removes, cdc: parsed.cdc, metadata })
+        };
+        commits.iter().zip(Texts::default().get_all(&commits)).map(parse).collect::<Result<Vec<_>>>()
+    })?;
+    Ok(versions.into_iter().flatten().collect())
 }
 
 /// Refuses versions whose changes were not recorded, and schemas that do not read as the feed's.

@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Int64Type};
+use arrow_array::types::{ArrowPrimitiveType, ByteViewType, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array, downcast_primitive_array,
-    new_null_array,
+    Array, ArrayRef, BooleanArray, GenericByteViewArray, Int32Array, Int64Array, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array,
+    downcast_primitive_array, new_null_array,
 };
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
@@ -26,7 +26,7 @@ use super::columns::find;
 use super::plan::{Plan, PlanBatch, plan};
 use crate::dv::{self, DeletionVector, DvPath, Positions};
 use crate::error::{Error, Missing, Result};
-use crate::exec::{Cancel, IN_FLIGHT, Progress, Source, lanes, parallelism};
+use crate::exec::{Cancel, Filling, IN_FLIGHT, Progress, Source, lanes, parallelism};
 use crate::expr::Bound;
 use crate::pq::{self, FileSpec, FooterCache, Mapping};
 use crate::protocol::data_path;
@@ -209,7 +209,7 @@ const FOOTERS: usize = 16 << 20;
 /// enough for the caches.
 const BATCH_ROWS: Range<usize> = 32 << 10..128 << 10;
 /// How large a batch should get within these bounds.
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 8 << 20;
 
 /// The rows of a batch of these columns.
 fn batch_rows(columns: &[StructField]) -> usize {
@@ -541,12 +541,23 @@ fn repeat(value: &ArrayRef, field: &Field, rows: usize) -> Result<ArrayRef> {
     let value = value.as_ref();
     Ok(downcast_primitive_array!(
         value => repeated(value, rows),
+        Arrow::Utf8View => repeated_view(value.as_string_view(), rows),
+        Arrow::BinaryView => repeated_view(value.as_binary_view(), rows),
         _ => arrow_select::take::take(value, &UInt32Array::from_value(0, rows), None)?
     ))
 }
 
 fn repeated<T: ArrowPrimitiveType>(value: &PrimitiveArray<T>, rows: usize) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::from_value(value.value(0), rows).with_data_type(value.data_type().clone()))
+    let mut values = Filling::new(rows);
+    values.extend(std::iter::repeat_n(value.value(0), rows));
+    Arc::new(PrimitiveArray::<T>::new(values.into(), None).with_data_type(value.data_type().clone()))
+}
+
+fn repeated_view<T: ByteViewType>(value: &GenericByteViewArray<T>, rows: usize) -> ArrayRef {
+    let mut views = Filling::new(rows);
+    views.extend(std::iter::repeat_n(value.views().first().copied().unwrap_or_default(), rows));
+    // SAFETY: all views are that of `value`, whose buffers these are.
+    Arc::new(unsafe { GenericByteViewArray::<T>::new_unchecked(views.into(), Arc::clone(value.data_buffers()), None) })
 }
 
 fn missing_file(error: Error, path: &str, version: i64) -> Error {
@@ -728,15 +739,20 @@ fn join(mut batches: impl Iterator<Item = Result<RecordBatch>> + Send, rows: usi
     })
 }
 
-/// How many files are read at once: one more than processors, and from remote stores as many more as make up for waiting,
-/// as long as their bytes would fit in a moment's memory.
+/// How many files are read at once. Of local ones somewhat more than processors: small ones take as long as it takes to be
+/// woken, so there must be some that wait for a thread, not threads that wait for one. From remote stores as many more as make
+/// up for waiting, as long as their bytes would fit in a moment's memory.
 fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
     const BYTES: u64 = 256 << 20;
+    const SMALL: u64 = 8 << 20;
     let busy = parallelism() + 1;
-    if tasks.len() <= busy || !tasks.iter().any(|(reading, _)| reading.snapshot.stores().root().is_remote()) {
+    if tasks.len() <= busy {
         return busy;
     }
     let bytes = tasks.iter().fold(0_u64, |sum, (_, task)| sum.saturating_add(Some(size(task)).filter(|size| *size < u64::MAX).unwrap_or(0)));
+    if !tasks.iter().any(|(reading, _)| reading.snapshot.stores().root().is_remote()) {
+        return if bytes / tasks.len() as u64 <= SMALL { 2 * parallelism() + 1 } else { busy };
+    }
     let fit = BYTES.saturating_mul(tasks.len() as u64) / bytes.max(1);
     usize::try_from(fit).unwrap_or(IN_FLIGHT).clamp(busy, IN_FLIGHT.max(busy))
 }
