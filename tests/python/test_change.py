@@ -142,6 +142,18 @@ def test_statistics_stay_where_a_checkpoint_has_them_as_columns_alone(tmp_path: 
     assert (kept["minValues"]["id"], kept["maxValues"]["id"], kept["nullCount"]["s"]) == (0, 59, 9)
 
 
+def test_deleted_rows_that_the_log_does_not_tell_are_left_out(tmp_path: pathlib.Path) -> None:
+    write_deltalake(tmp_path, rows(), partition_by="p")
+    commit = tmp_path / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for line in lines:
+        line.get("add", {}).pop("stats", None)
+    commit.write_text("\n".join(map(json.dumps, lines)))
+    figures = DeltaTable(tmp_path).delete("p = 'odd'")
+    assert (figures["num_removed_files"], "num_deleted_rows" in figures) == (1, False)
+    assert DeltaTable(tmp_path).delete("id < 10")["num_deleted_rows"] == 5
+
+
 @pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
 def test_many_deletes_leave_what_no_predicate_chose(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
     chance = random.Random(5)
