@@ -83,7 +83,7 @@ def also_by_position(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _
             if twice := late.keys() & kwargs.keys():
                 message = f"{name}() got multiple values for {min(twice)!r}"
                 raise TypeError(message)
-            message = f"{name}() takes {', '.join(late)} by keyword: by position is deprecated"
+            message = f"{name}() takes {', '.join(late)} by keyword: to pass them positionally is deprecated"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
             return cast("Any", method)(*args[:most], **kwargs, **late)
 
