@@ -139,4 +139,5 @@ _SPELLED: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
     (bytes, lambda value: f"X'{value.hex()}'"),
     (datetime, _instant),
     (date, lambda value: f"DATE '{value.isoformat()}'"),
+    (list, lambda value: f"array({', '.join(map(literal, value))})"),
 )
