@@ -189,8 +189,13 @@ def _plain(metadata: object) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         message = f"custom_metadata must be a mapping, not a {type(metadata).__name__}"
         raise InvalidArgumentError(message)
+    given: dict[Any, Any] = dict(cast("Any", metadata))
+    for key in given:
+        if not isinstance(key, str):
+            message = f"custom_metadata keys must be strings, not {key!r:.50}"
+            raise InvalidArgumentError(message)
     try:
-        return json.loads(json.dumps(dict(cast("Any", metadata)), allow_nan=False))
+        return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
         message = f"custom_metadata cannot be written as JSON: {error}"
         raise InvalidArgumentError(message) from None

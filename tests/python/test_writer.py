@@ -773,6 +773,7 @@ def test_commits_tell_everything(tmp_path):
         ({"userMetadata": 1}, "`userMetadata` in the custom commit metadata must be a text"),
         ({"userName": 123}, "`userName` in the custom commit metadata must be a text"),
         ({"a": {1, 2}}, "JSON"),
+        ({1: "a"}, "keys must be strings, not 1"),
     ]:
         with pytest.raises(InvalidArgumentError, match=text):
             write_deltalake(tmp_path, ROWS, mode="append", commit_properties=CommitProperties(custom_metadata=metadata))
