@@ -88,7 +88,10 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
     for (key, value) in &choices.custom_metadata {
         match (key.as_str(), value) {
             ("userMetadata", Value::String(text)) => operation.user_metadata = Some(text.clone()),
-            ("userMetadata", _) => return Err(Error::invalid("`userMetadata` in the custom commit metadata must be a text")),
+            // Readers with types for what Spark writes read no others.
+            ("userMetadata", _) | ("userId" | "userName", Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                return Err(Error::invalid(format!("`{key}` in the custom commit metadata must be a text")));
+            }
             _ => _ = operation.extra.insert(key.clone(), value.clone()),
         }
     }

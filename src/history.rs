@@ -148,7 +148,7 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
             {
                 return Ok(found);
             }
-            version(low).ok_or_else(|| Error::not_found(Missing::Version, format!("the time {} is after the newest version", show(timestamp_ms))))
+            version(low).ok_or_else(|| Error::not_found(Missing::Version, format!("the time {} is greater than latest commit timestamp", show(timestamp_ms))))
         }
     }
 }

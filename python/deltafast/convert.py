@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
@@ -25,6 +25,7 @@ __all__ = [
     "also_by_position",
     "choices",
     "instant",
+    "late_arguments",
     "local_path",
     "location",
     "moment",
@@ -76,20 +77,39 @@ def also_by_position(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             if len(args) <= most:
                 return method(*args, **kwargs)
-            late = dict(zip(names, args[most:], strict=False))
-            if len(args) > most + len(names):
-                message = f"{name}() takes at most {most - 1 + len(names)} arguments by position, not {len(args) - 1}"
-                raise TypeError(message)
-            if twice := late.keys() & kwargs.keys():
-                message = f"{name}() got multiple values for {min(twice)!r}"
-                raise TypeError(message)
-            message = f"{name}() takes {', '.join(late)} by keyword: by position is deprecated"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            late = late_arguments(name, names, args[most:], kwargs.keys(), before=most - 1)
             return cast("Any", method)(*args[:most], **kwargs, **late)
 
         return call
 
     return wrap
+
+
+def late_arguments(
+    method: str, names: Sequence[str], args: Sequence[Any], given: Collection[str], *, before: int = 0
+) -> dict[str, Any]:
+    """What became keywords, by name, where a method is given it by position; with a warning for the method's caller.
+
+    Args:
+        method: The method's name.
+        names: The keywords, in the order of their positions.
+        args: What is given by position.
+        given: Names of what is given by keyword.
+        before: How many arguments by position the method has before these.
+
+    Raises:
+        TypeError: There are too many, or one is given twice.
+    """
+    if len(args) > len(names):
+        message = f"{method}() takes at most {before + len(names)} arguments by position, not {before + len(args)}"
+        raise TypeError(message)
+    late = dict(zip(names, args, strict=False))
+    if twice := late.keys() & given:
+        message = f"{method}() got multiple values for {min(twice)!r}"
+        raise TypeError(message)
+    message = f"{method}() takes {', '.join(late)} by keyword: to pass them positionally is deprecated"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    return late
 
 
 def without_secrets(uri: str) -> str:
@@ -169,8 +189,13 @@ def _plain(metadata: object) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         message = f"custom_metadata must be a mapping, not a {type(metadata).__name__}"
         raise InvalidArgumentError(message)
+    given: dict[Any, Any] = dict(cast("Any", metadata))
+    for key in given:
+        if not isinstance(key, str):
+            message = f"custom_metadata keys must be strings, not {key!r:.50}"
+            raise InvalidArgumentError(message)
     try:
-        return json.loads(json.dumps(dict(cast("Any", metadata)), allow_nan=False))
+        return json.loads(json.dumps(given, allow_nan=False))
     except (TypeError, ValueError) as error:
         message = f"custom_metadata cannot be written as JSON: {error}"
         raise InvalidArgumentError(message) from None

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial, reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import unquote
 
@@ -28,12 +30,15 @@ from deltafast.reader import RecordBatchReader
 from deltafast.schema import ArrayType, DataType, MapType, StructType, VariantType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from deltafast._core import ArrowStream
     from deltafast.filters import Predicate
     from deltafast.progress import Progress
     from deltafast.table import DeltaTable
+
+#: Bounds of texts are cut at so many characters.
+_CUT = 32
 
 __all__ = ["ScanDataset", "as_expression", "parquet_dataset", "read_table"]
 
@@ -309,9 +314,12 @@ def parquet_dataset(
     Raises:
         DeltaProtocolError: pyarrow's reader would give wrong rows for this table.
     """
-    columns = (
-        ["path", "deletion_vector", "partition"] if table.metadata().partition_columns else ["path", "deletion_vector"]
-    )
+    columns = ["path", "deletion_vector"]
+    if table.metadata().partition_columns:
+        columns.append("partition")
+    # Of columns whose types are given, the statistics may be of others.
+    if schema is None:
+        columns += ["num_records", "null_count", "min", "max"]
     actions = table.get_add_actions(columns=columns, predicate=pruning)
     if files is not None:
         actions = actions.filter(pc.is_in(actions.column("path"), pa.array(files, pa.string())))
@@ -323,11 +331,18 @@ def parquet_dataset(
     )
     if schema is None:
         schema = table.schema().to_arrow(as_large_types=as_large_types)
+    encoded = cast("Any", fmt.read_options).dictionary_columns or ()
+    bounds = _bounds(actions, [field for field in schema if field.name not in encoded])
+    places = actions.select([name for name in ("path", "partition") if name in actions.column_names]).to_pylist()
     fragments = [
-        fmt.make_fragment(_relative_path(row["path"]), filesystem=below, partition_expression=_guarantee(row, schema))
-        for row in actions.to_pylist()
+        fmt.make_fragment(
+            _relative_path(place["path"]),
+            filesystem=below,
+            partition_expression=_guarantee(place, schema, [bound for of in bounds for bound in of(row)]),
+        )
+        for row, place in enumerate(places)
     ]
-    for name in cast("Any", fmt.read_options).dictionary_columns or ():
+    for name in encoded:
         if (index := schema.get_field_index(name)) >= 0:
             field = schema.field(index)
             schema = schema.set(index, field.with_type(pa.dictionary(pa.int32(), field.type)))
@@ -386,11 +401,60 @@ def _relative_path(path: str) -> str:
     return unquote(path)
 
 
-def _guarantee(row: dict[str, Any], schema: pa.Schema) -> pc.Expression | None:
-    """What the log says of all rows of a file: its partition values."""
-    out: pc.Expression | None = None
+def _guarantee(row: dict[str, Any], schema: pa.Schema, terms: list[pc.Expression]) -> pc.Expression | None:
+    """What the log says of all rows of a file: its partition values, and what else is known."""
     for name, value in (row.get("partition") or {}).items():
         field = pc.field(name)
-        term = field.is_null() if value is None else field == pa.scalar(value, schema.field(name).type)
-        out = term if out is None else out & term
+        terms.append(field.is_null() if value is None else field == pa.scalar(value, schema.field(name).type))
+    return reduce(and_, terms) if terms else None
+
+
+def _bounds(actions: pa.Table, fields: Iterable[pa.Field[Any]]) -> list[Callable[[int], Iterator[pc.Expression]]]:
+    """For each column with statistics: what they say of all rows of a file, by its place among the files."""
+    if "min" not in actions.column_names:
+        return []
+    records, nulls, low, high = (actions.column(of) for of in ("num_records", "null_count", "min", "max"))
+    out: list[Callable[[int], Iterator[pc.Expression]]] = []
+    for field in fields:
+        if _is_ordered(field.type) and all(of.type.get_field_index(field.name) >= 0 for of in (nulls, low, high)):
+            counts = pc.struct_field(nulls, field.name)
+            ends = [
+                _widened(pc.struct_field(of, field.name), field.type, by) for of, by in ((low, -1000), (high, 1000))
+            ]
+            out.append(partial(_known, field.name, records, counts, *ends))
     return out
+
+
+def _known(name: str, records: Any, counts: Any, low: Any, high: Any, row: int) -> Iterator[pc.Expression]:
+    """What the statistics of a file say of a column; what they do not say may be anything."""
+    field: Any = pc.field(name)
+    count = counts[row].as_py()
+    if count and count == records[row].as_py():
+        yield field.is_null()
+        return
+    if count == 0:
+        yield field.is_valid()
+    for is_low, ends in ((True, low), (False, high)):
+        end = ends[row]
+        # Of longer texts they may be beginnings.
+        if end.is_valid and not (_is_text(end.type) and len(end.as_py()) >= _CUT):
+            term = field >= end if is_low else field <= end
+            yield term if count == 0 else term | field.is_null()
+
+
+def _is_ordered(kind: Any) -> bool:
+    """Whether pyarrow orders values of a type as the log does; where there is NaN it does not."""
+    is_: Any = pa.types
+    tests = (is_.is_integer, is_.is_date, is_.is_decimal, is_.is_timestamp, is_.is_string, is_.is_large_string)
+    return any(test(kind) for test in tests)
+
+
+def _is_text(kind: Any) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _widened(ends: Any, kind: Any, micros: int) -> Any:
+    """Bounds of timestamps, which may be cut to milliseconds, a little farther out; others as they are."""
+    if not pa.types.is_timestamp(kind):
+        return ends.cast(kind)
+    return pc.add(ends.cast(pa.int64()), micros).cast(kind)

@@ -15,7 +15,7 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast.convert import partition_text
+from deltafast.convert import COMMIT_ARGUMENTS, late_arguments, partition_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "absent_method",
+    "convert_arrow_schema",
+    "deprecate_positional_commit_args",
     "enable_nanosecond_timestamps",
     "encode_partition_value",
     "init_tracing",
@@ -146,6 +148,70 @@ def encode_partition_value(val: Any) -> str:
     return cast(
         "str", val.decode("unicode_escape", "backslashreplace") if isinstance(val, bytes) else partition_text(val)
     )
+
+
+def deprecate_positional_commit_args(
+    method_name: str,
+    args: Sequence[Any],
+    commit_properties: Any = None,
+    post_commithook_properties: Any = None,
+    legacy_order: Sequence[str] = COMMIT_ARGUMENTS,
+) -> tuple[Any, Any]:
+    """Commit and hook properties that may be given by position, under the name that `deltalake` has for it.
+
+    Raises:
+        TypeError: There are too many, or one is given twice.
+    """
+    values = (commit_properties, post_commithook_properties)
+    given = {name: value for name, value in zip(COMMIT_ARGUMENTS, values, strict=True) if value is not None}
+    if args:
+        given |= late_arguments(method_name, legacy_order, args, given.keys())
+    return given.get(COMMIT_ARGUMENTS[0]), given.get(COMMIT_ARGUMENTS[1])
+
+
+def convert_arrow_schema(schema: Any, existing_schema: Any = None) -> Any:
+    """An Arrow schema of any library with types that Delta has, as a schema of that library.
+
+    Columns of nulls take the type that `existing_schema` has for them. Libraries import this from
+    `deltalake.writer._conversion`.
+    """
+    import pyarrow as pa
+
+    found: Any = pa.schema(schema)
+    known: Any = pa.schema([]) if existing_schema is None else pa.schema(existing_schema)
+
+    def wanted(field: Any) -> Any:
+        place = known.get_field_index(field.name) if pa.types.is_null(field.type) else -1
+        return field.with_type(_delta_type(field.type if place < 0 else known.field(place).type))
+
+    converted = pa.schema([wanted(field) for field in found], metadata=found.metadata)
+    return converted if isinstance(schema, pa.Schema) else cast("Any", type(schema)).from_arrow(converted)
+
+
+def _delta_type(kind: Any) -> Any:
+    """The Arrow type for values of this type in a Delta table."""
+    import pyarrow as pa
+
+    arrow: Any = pa
+    is_ = arrow.types
+    lists: dict[Any, Any] = {
+        is_.is_list: arrow.list_,
+        is_.is_large_list: arrow.large_list,
+        is_.is_list_view: arrow.list_view,
+        is_.is_large_list_view: arrow.large_list_view,
+    }
+    if is_.is_struct(kind):
+        return arrow.struct([field.with_type(_delta_type(field.type)) for field in kind.fields])
+    if is_.is_fixed_size_list(kind):
+        return arrow.list_(kind.value_field.with_type(_delta_type(kind.value_type)), kind.list_size)
+    for test, make in lists.items():
+        if test(kind):
+            return make(kind.value_field.with_type(_delta_type(kind.value_type)))
+    if is_.is_timestamp(kind):
+        return arrow.timestamp("us", None if kind.tz is None else "UTC")
+    if is_.is_unsigned_integer(kind):
+        return getattr(arrow, f"int{kind.bit_width}")()
+    return arrow.binary() if is_.is_fixed_size_binary(kind) else kind
 
 
 def enable_nanosecond_timestamps() -> None:

@@ -41,10 +41,20 @@ def spell_nulls(filters: FilterType, partition_columns: set[str]) -> FilterDNFTy
     for group in groups:
         alternatives: FilterDNFType = [[]]
         for column, op, value in group:
+            if column in partition_columns:
+                _require_encodable(value)
             choices = _null_choices(column, op, value) if column in partition_columns else [[(column, op, value)]]
             alternatives = [[*left, *right] for left in alternatives for right in choices]
         out.extend(alternatives)
     return out
+
+
+def _require_encodable(value: Any) -> None:
+    """Refuse what is no partition value: a container, but for the list of `in`."""
+    for item in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
+        if isinstance(item, (dict, list, tuple, set, frozenset)):
+            message = f"Could not encode partition value for type {type(item).__name__}: {item}"
+            raise InvalidArgumentError(message)
 
 
 def _null_choices(column: str, op: str, value: Any) -> FilterDNFType:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from deltafast.table import DeltaTable
 
-__all__ = ["QueryBuilder", "connect", "relation"]
+__all__ = ["QueryBuilder", "ViewQueryBuilder", "connect", "relation"]
 
 _PINNED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -111,3 +111,21 @@ class QueryBuilder:
         if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])
         return cast("pa.RecordBatchReader", found.to_arrow_reader())
+
+
+class ViewQueryBuilder(QueryBuilder):
+    """`deltalake`'s builder, whose strings and binaries come as Arrow views; `QueryBuilder` spares pyarrow these."""
+
+    def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
+        views = {"arrow_output_version": "1.4", "produce_arrow_string_view": "true"}
+        super().__init__(views | dict(session_config or {}))
+
+    def execute(self, sql: str) -> pa.RecordBatchReader:
+        """Run one query."""
+        import pyarrow as pa
+
+        rows = super().execute(sql)
+        # DuckDB has views for strings alone.
+        fields: list[Any] = list(cast("Any", rows.schema))
+        views = pa.schema([f.with_type(pa.binary_view()) if f.type == pa.binary() else f for f in fields])
+        return rows if views == rows.schema else rows.cast(views)

@@ -466,6 +466,29 @@ class Schema(StructType):
 DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
 
 
+#: Keys of metadata whose values are numbers and flags in the log.
+_IDENTITY = frozenset(f"delta.identity.{key}" for key in ("start", "step", "highWaterMark", "allowExplicitInsert"))
+
+
+def for_the_log(schema: Schema) -> Schema:
+    """The schema with the settings of identity columns as numbers, where they are texts as in Arrow's metadata."""
+
+    def value(key: str, given: Any) -> Any:
+        if key in _IDENTITY and isinstance(given, str):
+            try:
+                return json.loads(given)
+            except ValueError:
+                message = f"{key} must be a number or a flag, not {given!r:.50}"
+                raise InvalidArgumentError(message) from None
+        return given
+
+    def field(of: Field) -> Field:
+        metadata = {key: value(key, given) for key, given in of.metadata.items()}
+        return Field(of.name, of.type, nullable=of.nullable, metadata=metadata)
+
+    return Schema([field(of) for of in schema.fields])
+
+
 def _invariants(fields: Sequence[Field], prefix: str) -> Iterator[tuple[str, str]]:
     for field in fields:
         path = f"{prefix}{field.name}"
@@ -542,7 +565,7 @@ def _arrow_primitive(name: str, *, large: bool) -> pa.DataType:
 
 def _arrow_field(field: Field, *, large: bool) -> pa.Field[Any]:
     metadata = {key: value if isinstance(value, str) else _dump(value) for key, value in field.metadata.items()}
-    return _named(field.name, _arrow_type(field.type, large=large), field.nullable, metadata or None)
+    return _named(field.name, _arrow_type(field.type, large=large), field.nullable, metadata)
 
 
 def _from_arrow_field(field: pa.Field[Any]) -> Field:

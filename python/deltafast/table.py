@@ -32,7 +32,7 @@ from deltafast.convert import (
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.reader import RecordBatchReader
-from deltafast.schema import Schema
+from deltafast.schema import Schema, for_the_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -256,7 +256,7 @@ class DeltaTable:
         """
         from deltafast.expr.demands import bind_demands
 
-        text = (schema if isinstance(schema, Schema) else Schema.from_arrow(schema)).to_json()
+        text = for_the_log(schema if isinstance(schema, Schema) else Schema.from_arrow(schema)).to_json()
         uri, properties = os.fspath(table_uri), dict(configuration or {})
         given = {key: value for key, value in properties.items() if value is not None}
         # A table whose expressions nobody can evaluate would take no rows.
@@ -955,8 +955,8 @@ class DeltaTable:
                 meanwhile. From the second try on the writers of one machine queue up.
 
         Returns:
-            `num_added_files`, `num_removed_files`, `num_deleted_rows` (None where the log does not tell),
-            `num_copied_rows`, `execution_time_ms`, `scan_time_ms`, `rewrite_time_ms`.
+            `num_added_files`, `num_removed_files`, `num_deleted_rows` (left out where the log does
+            not tell), `num_copied_rows`, `execution_time_ms`, `scan_time_ms`, `rewrite_time_ms`.
 
         Raises:
             InvalidArgumentError: The predicate is wrong, or the table is append-only.

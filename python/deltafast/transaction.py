@@ -47,7 +47,7 @@ class Transaction:
 class CommitProperties:
     """How to commit."""
 
-    #: Further keys for the commit's `commitInfo`. `userMetadata` must be a text.
+    #: Further keys for the commit's `commitInfo`. `userMetadata`, `userId` and `userName` must be texts.
     custom_metadata: dict[str, Any] | None = None
     #: How often to try again when other writers were first; 10,000 times if None.
     max_commit_retries: int | None = None

@@ -34,6 +34,7 @@ Compression: TypeAlias = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ
 
 #: Codecs that take a level: the lowest, the highest, the usual one.
 _LEVELS = {"GZIP": (0, 10, 6), "BROTLI": (0, 11, 1), "ZSTD": (1, 22, 1)}
+_LARGEST = 2**63 - 1
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 
@@ -354,6 +355,9 @@ def _run(
 
 def encoding(properties: WriterProperties | None, zone: str, target_file_size: int | None = None) -> dict[str, Any]:
     """How files are made, as the core takes it: `Encoding` in `src/table/target.rs`."""
+    if target_file_size is not None and not 1 <= target_file_size <= _LARGEST:
+        message = f"target_file_size must be between 1 and {_LARGEST}, not {target_file_size}"
+        raise InvalidArgumentError(message)
     written = {} if properties is None else properties._options()
     return {"target_file_size": target_file_size, "writer_properties": written, "time_zone": zone}
 

@@ -123,9 +123,10 @@ impl Range {
     }
 }
 
-/// Types whose statistics say something about the order of values.
+/// Types whose statistics say something about the order of values. Bounds of booleans are left alone, as by delta-spark:
+/// it writes none, and what older writers wrote may be wrong.
 fn has_bounds(data_type: &DataType) -> bool {
-    data_type.is_primitive() && !matches!(data_type, DataType::Void | DataType::Binary)
+    data_type.is_primitive() && !matches!(data_type, DataType::Void | DataType::Binary | DataType::Boolean)
 }
 
 fn has_nan(array: &ArrayRef) -> bool {

@@ -98,7 +98,7 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
     if start > newest {
         let error = Error::not_found(
             Missing::Version,
-            format!("the starting version {start} is beyond the newest version {newest}; `allow_out_of_range` gives an empty feed instead"),
+            format!("invalid table version: {start}, where the newest version is {newest}; `allow_out_of_range` gives an empty feed instead"),
         )
         .at_version(start);
         return out_of_range(error);

@@ -12,7 +12,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
@@ -22,7 +21,7 @@ use super::local::{has_no_links, object_meta, sync_directory, write_failure};
 use super::remote::failed;
 use super::{ObjectMeta, Pending, Role};
 use crate::error::{Error, Result};
-use crate::exec;
+use crate::exec::{self, Env, SystemEnv};
 
 /// A new object on its way. Dropping it unfinished leaves nothing behind, as far as that can be had.
 pub trait Upload: Send {
@@ -83,7 +82,8 @@ impl LocalUpload {
         for directory in &self.changed {
             sync_directory(directory).map_err(|e| write_failure(directory, &e))?;
         }
-        object_meta(&self.path, &self.target, &meta)
+        // A file system's time may lie some milliseconds behind the clock: before the write began.
+        Ok(ObjectMeta { modified_ms: SystemEnv.now_ms(), ..object_meta(&self.path, &self.target, &meta)? })
     }
 
     /// Gives the file its name.
@@ -227,8 +227,7 @@ impl Upload for RemoteUpload {
             }
             self.parts = None;
             // The service's own clock would cost another request.
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: i64::try_from(now).unwrap_or(0) })
+            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: SystemEnv.now_ms() })
         }))
     }
 }

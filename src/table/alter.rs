@@ -15,7 +15,7 @@ use arrow_array::types::Int64Type;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{asks_for_values, check_clustering};
+use super::create::{GENERATED, asks_for_values, check_clustering};
 use super::{check_writable, clustering_columns, clustering_domain, iceberg, now_ms, predicate, row_ids, unique};
 use crate::command::{Choices, Done, commit, listed};
 use crate::commit::{Operation, Transaction};
@@ -307,8 +307,9 @@ impl Alter<'_> {
         let schema = self.snapshot.schema();
         for field in &added.fields {
             if let Some(key) = asks_for_values(field) {
-                return Err(Error::invalid(format!("a column cannot be added with `{key}`: the rows that are there would need values; add it without"))
-                    .at_column(&field.name));
+                let what =
+                    if key == GENERATED { "New columns cannot be a generated column:".to_owned() } else { format!("a column cannot be added with `{key}`:") };
+                return Err(Error::invalid(format!("{what} the rows that are there would need values; add it without")).at_column(&field.name));
             }
             if !field.nullable {
                 return Err(Error::invalid("a new column must be nullable: the rows that are there have no value for it").at_column(&field.name));

@@ -86,9 +86,12 @@ pub(super) fn spelled(schema: &StructType, name: &str) -> String {
     schema.field(name).map_or_else(|| name.to_owned(), |field| field.name.clone())
 }
 
+/// The key of a field's metadata that makes it a generated column.
+pub(super) const GENERATED: &str = "delta.generationExpression";
+
 /// What a new column has that the rows which are there would need values for.
 pub(super) fn asks_for_values(field: &StructField) -> Option<&'static str> {
-    ["CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.start"].into_iter().find(|key| field.metadata.contains_key(*key))
+    ["CURRENT_DEFAULT", GENERATED, "delta.identity.start"].into_iter().find(|key| field.metadata.contains_key(*key))
 }
 
 /// More columns than these delta-spark does not cluster by.

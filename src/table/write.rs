@@ -17,7 +17,7 @@ use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::{CreateOptions, asks_for_values, made, said_of, spelled};
+use super::create::{CreateOptions, GENERATED, asks_for_values, made, said_of, spelled};
 use super::files::{Orphans, add_new};
 use super::keys::{Key, Keys};
 use super::matched::Matched;
@@ -690,9 +690,6 @@ fn check_options(options: &WriteOptions) -> Result<()> {
     if options.as_select.is_some() && (partly || options.schema_mode.is_some()) {
         return Err(Error::internal("a table that is made of a query replaces all of an old one"));
     }
-    if options.encoding.target_file_size == Some(0) {
-        return Err(Error::invalid("`target_file_size` must be positive"));
-    }
     Ok(())
 }
 
@@ -726,7 +723,7 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
         && *asked != metadata.partition_columns
     {
         return Err(Error::invalid(format!(
-            "the table is partitioned by {}, not by {}; leave `partition_by` out, or replace the table with mode=\"overwrite\" and schema_mode=\"overwrite\"",
+            "Specified table partitioning does not match table partitioning: expected: {}, got: {}; leave `partition_by` out, or replace the table with mode=\"overwrite\" and schema_mode=\"overwrite\"",
             json!(metadata.partition_columns),
             json!(asked)
         )));
@@ -738,7 +735,11 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
             let widens = features::supported(protocol).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
             for field in data.fields.iter().filter(|field| snapshot.schema().field(&field.name).is_none()) {
                 if let Some(key) = asks_for_values(field) {
-                    let what = "a column that is added while writing cannot have values made for it";
+                    let what = if key == GENERATED {
+                        "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
+                    } else {
+                        "a column that is added while writing cannot have values made for it"
+                    };
                     return Err(Error::schema_mismatch(what, format!("no `{key}`"), format!("`{}` with it", field.name)).at_column(&field.name));
                 }
             }

@@ -71,8 +71,13 @@ fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Optio
         if used.get(n) == Some(&false) {
             let name = format!("{path}{}", field.name());
             let twice = table.iter().any(|f| f.name.to_lowercase() == field.name().to_lowercase());
-            let what =
-                if twice { "the data has a column twice (names are compared without case)" } else { "the data has a column that the table does not have" };
+            let what = if twice {
+                "the data has a column twice (names are compared without case)"
+            } else if path.is_empty() && found.len() != table.len() {
+                "Cannot cast schema, number of fields does not match: the data has a column that the table does not have"
+            } else {
+                "the data has a column that the table does not have"
+            };
             let expected: Vec<&str> = table.iter().map(|f| f.name.as_str()).collect();
             return Err(Error::schema_mismatch(what, format!("columns {}", expected.join(", ")), format!("`{name}`")).at_column(name));
         }

@@ -154,7 +154,7 @@ impl Rules {
                     } else {
                         format!("the CHECK constraint `{}` ({}) does not hold for row {number}: {values}", check.name, check.sql)
                     };
-                    return Err(Error::constraint_violated(&check.name, what));
+                    return Err(violated(&check.name, held.len() - held.true_count(), &what));
                 }
             }
         }
@@ -202,14 +202,15 @@ fn check_generated(rule: &Computed, batch: &RecordBatch, first_row: u64) -> Resu
     let held = rule.expr.with(equal).filter_mask(batch)?;
     let Some(row) = first_false(&held) else { return Ok(()) };
     let given = batch.column_by_name(&rule.column).map_or_else(String::new, |array| shown_value(array, row));
-    let what = format!(
-        "the generated column `{}` is {given} in row {} where `{}` gives another value: {}",
-        rule.column,
-        first_row + row as u64 + 1,
-        rule.expr,
-        values(&rule.expr, batch, row)
-    );
-    Err(Error::constraint_violated(&rule.column, what).at_column(&rule.column))
+    let what = format!("the generated column `{}` is {given} in row {} where `{}` gives another value", rule.column, first_row + row as u64 + 1, rule.expr);
+    let values = values(&rule.expr, batch, row);
+    let what = if values.is_empty() { what } else { format!("{what}: {values}") };
+    Err(violated(&rule.column, held.len() - held.true_count(), &what).at_column(&rule.column))
+}
+
+/// The error for rows of a batch that break a rule; it begins as that of `deltalake` does, for which programs look.
+fn violated(constraint: &str, rows: usize, what: &str) -> Error {
+    Error::constraint_violated(constraint, format!("Invalid data found: {rows} rows failed validation check. {what}"))
 }
 
 fn first_false(held: &BooleanArray) -> Option<usize> {
@@ -249,10 +250,12 @@ fn not_null(
 ) -> Result<()> {
     if !nullable && array.logical_null_count() > 0 {
         let nulls = array.logical_nulls();
-        let broken = nulls.as_ref().and_then(|nulls| (0..array.len()).find(|n| nulls.is_null(*n) && parent.is_none_or(|parent| parent.is_valid(*n))));
-        if let Some(element) = broken {
+        let is_broken = |n: &usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(*n)) && parent.is_none_or(|parent| parent.is_valid(*n));
+        if let Some(element) = (0..array.len()).find(is_broken) {
             let row = first_row + row_of(element) as u64 + 1;
-            return Err(Error::constraint_violated("NOT NULL", format!("the column `{path}` is NOT NULL and null in row {row}")).at_column(path));
+            let mut rows: Vec<usize> = (element..array.len()).filter(is_broken).map(row_of).collect();
+            rows.dedup();
+            return Err(violated("NOT NULL", rows.len(), &format!("the column `{path}` is NOT NULL and null in row {row}")).at_column(path));
         }
     }
     match data_type {

@@ -153,9 +153,11 @@ def test_a_range_in_which_the_feed_was_off_is_an_error(fed: log.Table) -> None:
 
 
 def test_a_start_after_the_newest_version_is_an_error_unless_allowed(fed: log.Table) -> None:
-    with pytest.raises(deltafast.exceptions.DeltaError):
+    with pytest.raises(deltafast.exceptions.VersionNotFoundError, match=r"invalid table version: 7, where .* is 1"):
         helpers.changes(fed, 7)
     opened = helpers.open_table(fed)
+    with pytest.raises(deltafast.exceptions.VersionNotFoundError, match="is greater than latest commit timestamp"):
+        opened.load_cdf(starting_timestamp="2999-01-01T00:00:00Z")
     assert pa.table(opened.load_cdf(starting_version=7, allow_out_of_range=True)).num_rows == 0
 
 

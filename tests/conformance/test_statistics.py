@@ -264,6 +264,14 @@ def test_booleans_have_null_counts_only(table: log.Table) -> None:
     assert helpers.planned(table, "v is null") == ["1.parquet"]
 
 
+def test_bounds_of_booleans_are_left_alone(table: log.Table) -> None:
+    """Spark writes none, and what other writers wrote may be wrong."""
+    _table(table, "boolean", [pa.array([True, False]), pa.array([False, False])], [_bounds(True, True)] * 2)
+    assert helpers.filtered(table, "v") == [0]
+    assert helpers.filtered(table, "v = false") == [1, 100, 101]
+    assert helpers.planned(table, "not v") == ["0.parquet", "1.parquet"]
+
+
 def test_binaries(table: log.Table) -> None:
     _table(table, "binary", [pa.array([b"\x00\xff", b"\x01"])], [{"numRecords": 2, "nullCount": {"v": 0}}])
     assert helpers.filtered(table, "v = X'00FF'") == [0]

@@ -58,6 +58,7 @@ def test_columns_are_added_at_the_end(table):
         (Field("ID", "long"), "the table has a column `ID` already"),
         (Field("q", "long", nullable=False), "a new column must be nullable"),
         (Field("q", "long", metadata={"CURRENT_DEFAULT": "1"}), "cannot be added with `CURRENT_DEFAULT`"),
+        (Field("q", "long", metadata={"delta.generationExpression": "id"}), "New columns cannot be a generated column"),
         (Field("s", StructType([Field("x", "long")])), "the table has a column `s` already"),
     ]:
         with pytest.raises(InvalidArgumentError, match=re.escape(text)):

@@ -142,6 +142,18 @@ def test_statistics_stay_where_a_checkpoint_has_them_as_columns_alone(tmp_path: 
     assert (kept["minValues"]["id"], kept["maxValues"]["id"], kept["nullCount"]["s"]) == (0, 59, 9)
 
 
+def test_deleted_rows_that_the_log_does_not_tell_are_left_out(tmp_path: pathlib.Path) -> None:
+    write_deltalake(tmp_path, rows(), partition_by="p")
+    commit = tmp_path / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for line in lines:
+        line.get("add", {}).pop("stats", None)
+    commit.write_text("\n".join(map(json.dumps, lines)))
+    figures = DeltaTable(tmp_path).delete("p = 'odd'")
+    assert (figures["num_removed_files"], "num_deleted_rows" in figures) == (1, False)
+    assert DeltaTable(tmp_path).delete("id < 10")["num_deleted_rows"] == 5
+
+
 @pytest.mark.parametrize("configuration", [PLAIN, VECTORS], ids=["copy", "vectors"])
 def test_many_deletes_leave_what_no_predicate_chose(tmp_path: pathlib.Path, configuration: dict[str, str]) -> None:
     chance = random.Random(5)
@@ -282,7 +294,7 @@ def test_wrong_updates_are_refused(tmp_path: pathlib.Path) -> None:
         ({}, "Either updates or new_values"),
         ({"updates": {"n": "1"}, "new_values": {"n": 1}}, "updates and new_values at same time"),
         ({"new_values": {"n": object()}}, "object"),
-        ({"new_values": {"n": [1]}}, "list"),
+        ({"new_values": {"n": [1]}}, "`n`"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             table.update(**arguments)
@@ -299,11 +311,13 @@ def test_python_values_become_literals(tmp_path: pathlib.Path) -> None:
     values: dict[str, Any] = {
         "i": 7, "f": 1.5, "d": Decimal("1.25"), "t": "it's a \\ 'text'", "b": b"\x00\xff", "z": True,
         "at": moment, "local": moment.replace(tzinfo=None), "day": date(2026, 3, 4), "none": None,
+        "l": ["it's", None], "empty": [], "deep": [[1, 2], []],
     }  # fmt: skip
     types = {
         "i": pa.int64(), "f": pa.float64(), "d": pa.decimal128(10, 2), "t": pa.string(), "b": pa.binary(),
         "z": pa.bool_(), "at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"), "day": pa.date32(),
-        "none": pa.string(),
+        "none": pa.string(), "l": pa.list_(pa.string()), "empty": pa.list_(pa.int64()),
+        "deep": pa.list_(pa.list_(pa.int64())),
     }  # fmt: skip
     write_deltalake(path, pa.table({name: pa.array([None], kind) for name, kind in types.items()}))
     table = DeltaTable(path)

@@ -11,7 +11,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pytest
 
-from deltafast import DeltaTable, exceptions
+from deltafast import DeltaTable, exceptions, write_deltalake
 from support import same_rows
 
 ID = pc.field("id")
@@ -152,6 +152,48 @@ class TestPlainFiles:
     def test_know_their_partition_values(self, events):
         fragments = list(events.to_pyarrow_dataset().get_fragments(pc.field("day") == dt.date(2026, 1, 1)))
         assert len(fragments) == 3
+
+    @pytest.mark.parametrize("expression", FILTERS, ids=str)
+    def test_are_filtered_as_pyarrow_does(self, events, event_table, expression):
+        dataset = events.to_pyarrow_dataset(parquet_read_options=pads.ParquetReadOptions())
+        same_rows(dataset.to_table(filter=expression), event_table.filter(expression))
+
+    def test_know_their_statistics(self, tmp_path):
+        moment = dt.datetime(2026, 1, 1, 0, 0, 0, 500, dt.UTC)
+        columns = {
+            "n": pa.int64(),
+            "d": pa.date32(),
+            "t": pa.timestamp("us", "UTC"),
+            "s": pa.string(),
+            "x": pa.float64(),
+        }
+        files = [
+            {"n": [1, 2], "d": [dt.date(2026, 1, 1)] * 2, "t": [moment] * 2, "s": ["a", "b"], "x": [0.5, float("nan")]},
+            {
+                "n": [5, None],
+                "d": [dt.date(2026, 1, 2), None],
+                "t": [None, None],
+                "s": ["c" * 40, "d"],
+                "x": [1.5, None],
+            },
+        ]
+        schema = pa.schema(list(columns.items()))
+        for rows in files:
+            write_deltalake(tmp_path, pa.table(rows, schema), mode="append")
+        dataset = DeltaTable(tmp_path).to_pyarrow_dataset(parquet_read_options=pads.ParquetReadOptions())
+        for expression, fragments, count in [
+            (pc.field("n") > 2, 1, 1),
+            (pc.field("n").is_null(), 1, 1),
+            (pc.field("d") == dt.date(2026, 1, 2), 1, 1),
+            (pc.field("t") == moment, 1, 2),
+            (pc.field("t") > moment + dt.timedelta(milliseconds=3), 0, 0),
+            (pc.field("t").is_null(), 1, 2),
+            (pc.field("s") == "c" * 40, 1, 1),
+            (pc.field("s") < "a", 1, 0),
+            (pc.field("x") > 0, 2, 2),
+        ]:
+            assert len(list(dataset.get_fragments(expression))) == fragments, expression
+            assert dataset.count_rows(filter=expression) == count, expression
 
     def test_are_refused_where_pyarrow_would_read_wrong_rows(self, tmp_path):
         configuration = {"delta.columnMapping.mode": "name"}

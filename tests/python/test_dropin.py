@@ -23,7 +23,6 @@ INSTALL = "import deltafast; deltafast.install_as_deltalake()\n"
 
 # Names of deltalake's modules that have no meaning here: what its own Python code calls of its own extension.
 OWN = {
-    "deltalake._util": {"deprecate_positional_commit_args"},
     "deltalake._internal": {
         "DeltaDataChecker",
         "DeltaFileSystemHandler",
@@ -44,7 +43,7 @@ OWN = {
     "deltalake.writer.properties": {"Compression", "Encoding"},
 }
 #: Modules that nobody but deltalake itself imports.
-INNER = {"deltalake.fs._base_handler", "deltalake.writer._conversion"}
+INNER = {"deltalake.fs._base_handler"}
 #: What a release of deltafast may lack; it is refused in one line, and comes by itself with its class.
 LATER = {"TableMerger", "TableOptimizer"}
 
@@ -321,6 +320,42 @@ def test_what_became_a_keyword_is_taken_by_position_with_a_warning(tmp_path):
     with pytest.raises(TypeError, match=r"at most 4 arguments by position, not 5"):
         table.delete("id = 1", None, hooks, me, me)
     assert table.version() == 3
+
+
+def test_private_helpers_that_libraries_import_are_there():
+    code = """
+import warnings
+import pyarrow as pa
+from arro3.core import Schema
+from deltalake._util import deprecate_positional_commit_args as late
+from deltalake.writer._conversion import _convert_arro3_schema_to_delta as convert
+
+with warnings.catch_warnings(record=True, action="always") as caught:
+    assert late("f", (), None, 2) == (None, 2) and not caught
+    assert late("f", (1,), None, 2) == (1, 2)
+    assert late("f", (2, 1), legacy_order=("post_commithook_properties", "commit_properties")) == (1, 2)
+assert str(caught[0].message).startswith("f() takes commit_properties by keyword"), caught
+for args in (((1,), 1), ((1, 2, 3),)):
+    try:
+        late("f", *args)
+    except TypeError as error:
+        print(error)
+def schema(name, small, fixed, moment, none):
+    inner = pa.struct([pa.field("a", small, nullable=False), ("t", moment)])
+    return pa.schema(
+        [pa.field(name, pa.large_list(inner), metadata={"k": "v"}), ("f", pa.list_(fixed, 2)), ("n", none)]
+    )
+given = schema("l", pa.uint8(), pa.binary(3), pa.timestamp("ns", "Asia/Tokyo"), pa.null())
+found = convert(Schema.from_arrow(given), Schema.from_arrow(pa.schema([("n", pa.timestamp("s"))])))
+assert isinstance(found, Schema)
+wanted = schema("l", pa.int8(), pa.binary(), pa.timestamp("us", "UTC"), pa.timestamp("us"))
+assert pa.schema(found).equals(wanted, check_metadata=True), found
+assert convert(given).field("n").type == pa.null()
+"""
+    assert served(code).splitlines() == [
+        "f() got multiple values for 'commit_properties'",
+        "f() takes at most 2 arguments by position, not 3",
+    ]
 
 
 def test_the_history_has_texts_for_parameters(tmp_path):

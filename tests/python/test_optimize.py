@@ -100,6 +100,13 @@ def test_chosen_partitions_alone_are_packed(tmp_path):
         table.optimize.compact(partition_filters=[("id", ">", 3)])
 
 
+def test_sizes_of_files_are_numbers_of_64_bits(tmp_path):
+    table = made(tmp_path)
+    for run in (table.optimize.compact, lambda target_size: table.optimize.z_order(["id"], target_size=target_size)):
+        with pytest.raises(InvalidArgumentError, match="target_file_size must be between 1 and 9223372036854775807"):
+            run(target_size=2**63)
+
+
 def test_large_files_stay(tmp_path):
     table = made(tmp_path)
     size = max(table.get_add_actions().column("size_bytes").to_pylist())

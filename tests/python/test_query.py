@@ -3,12 +3,14 @@
 import datetime as dt
 import gc
 
+import deltalake
 import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from deltafast import DeltaTable, QueryBuilder, exceptions
+from deltafast import DeltaTable, QueryBuilder, exceptions, write_deltalake
+from deltafast.query import ViewQueryBuilder
 from support import same_rows
 
 
@@ -100,6 +102,18 @@ def test_settings_are_duckdbs_and_those_of_datafusion_are_passed_over(events):
     ).read_all().to_pylist() == [{"n": 1, "c": 90}]
     with pytest.raises(exceptions.InvalidArgumentError, match="no_such"):
         QueryBuilder({"no_such": "1"})
+
+
+def test_texts_are_views_for_programs_of_deltalake(tmp_path):
+    rows = pa.table({"s": ["a", None], "b": [b"x", None], "l": [["y"], []], "n": [1, 2]})
+    write_deltalake(tmp_path, rows)
+    table = DeltaTable(tmp_path)
+    plain = QueryBuilder().register("t", table).execute("SELECT * FROM t ORDER BY n").read_all()
+    assert (plain.schema.types[:2], plain.to_pydict()) == ([pa.string(), pa.binary()], rows.to_pydict())
+    views = ViewQueryBuilder({"threads": "1"}).register("t", table).execute("SELECT * FROM t ORDER BY n").read_all()
+    assert (views.schema.types[:2], views.to_pydict()) == ([pa.string_view(), pa.binary_view()], rows.to_pydict())
+    theirs = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(tmp_path)).execute("SELECT s, b, n FROM t")
+    assert pa.schema(theirs.schema) == views.select(["s", "b", "n"]).schema
 
 
 def test_statements_without_rows_give_none(builder):

@@ -144,6 +144,10 @@ def test_an_arrow_type_without_an_equal_is_refused(arrow):
         Schema.from_arrow(pa.schema([("a", arrow)]))
 
 
+def test_fields_without_metadata_have_an_empty_one_in_arrow():
+    assert Schema([Field("a", "long")]).to_arrow().field("a").metadata == {}
+
+
 def test_equality_is_by_meaning():
     one, two = Schema.from_json(EVERYTHING), Schema.from_json(EVERYTHING)
     assert one == two == StructType(one.fields)

@@ -261,6 +261,11 @@ class TestScanning:
     def test_a_pyarrow_table_keeps_order_and_repeats_of_columns(self, events):
         assert events.to_pyarrow_table(columns=["id", "name", "id"]).column_names == ["id", "name", "id"]
 
+    @pytest.mark.parametrize(("op", "value"), [("=", {"a": 1}), ("in", [["2026-01-01"]])])
+    def test_a_container_is_no_partition_value(self, events, op, value):
+        with pytest.raises(exceptions.InvalidArgumentError, match="Could not encode partition value for type"):
+            events.to_pyarrow_dataset([("day", op, value)])
+
     def test_old_partition_filters_leave_out_files(self, events):
         found = events.to_pyarrow_table(partitions=[("day", "=", "2026-01-02")], columns=["day"])
         assert set(found.column("day").to_pylist()) == {dt.date(2026, 1, 2)}

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import re
+import time
 from decimal import Decimal
 
 import deltalake
@@ -117,7 +118,7 @@ def test_unknown_words_are_refused(tmp_path):
             {"mode": "overwrite", "predicate": "id = 1", "partition_overwrite_mode": "dynamic"},
             "each says which rows are replaced",
         ),
-        ({"target_file_size": 0}, "`target_file_size` must be positive"),
+        ({"target_file_size": 0}, "target_file_size must be between 1 and 9223372036854775807, not 0"),
         ({"configuration": {"delta.chekpointInterval": "3"}}, "no table property `delta.chekpointInterval`"),
         ({"configuration": {"delta.checkpointInterval": "no"}}, "whole number of at least 1"),
         ({"partition_by": ["q"]}, "the partition column `q` is not in the schema"),
@@ -143,7 +144,8 @@ def test_partitioning_of_a_table_cannot_be_written_away(tmp_path):
     write_deltalake(tmp_path, ROWS, partition_by="p")
     write_deltalake(tmp_path, ROWS, mode="append", partition_by="P")
     with pytest.raises(
-        InvalidArgumentError, match=re.escape('partitioned by ["p"], not by ["id"]; leave `partition_by`')
+        InvalidArgumentError,
+        match=re.escape('does not match table partitioning: expected: ["p"], got: ["id"]; leave `partition_by`'),
     ):
         write_deltalake(tmp_path, ROWS, mode="append", partition_by="id")
     write_deltalake(tmp_path, ROWS, mode="overwrite", schema_mode="overwrite", partition_by="id")
@@ -431,8 +433,9 @@ def test_data_outside_of_the_predicate_is_refused(hundred):
     new = pa.table({"id": [5, 50, None], "p": [1, 1, 1], "s": ["a", "b", "c"]})
     with pytest.raises(ConstraintViolatedError) as caught:
         write_deltalake(hundred, new, mode="overwrite", predicate="id < 10")
-    assert (
-        str(caught.value) == "row 2 of the data does not match the predicate whose rows it replaces (id < 10): id = 50"
+    assert str(caught.value) == (
+        "Invalid data found: 2 rows failed validation check. row 2 of the data does not match the predicate whose rows "
+        "it replaces (id < 10): id = 50"
     )
     with pytest.raises(ConstraintViolatedError, match=r"row 1 of the data .*id = NULL"):
         write_deltalake(hundred, new.slice(2), mode="overwrite", predicate="id < 10")
@@ -587,7 +590,8 @@ def test_constraints_hold_for_every_row(tmp_path):
             write_deltalake(
                 table, pa.table(data, schema=pa.schema([("id", pa.int64()), ("s", pa.string())])), mode="append"
             )
-        assert (str(caught.value), caught.value.constraint) == (text, name)
+        begins = "Invalid data found: 1 rows failed validation check. "
+        assert (str(caught.value), caught.value.constraint) == (begins + text, name)
     assert (table.version(), len(data_files(tmp_path))) == (1, 1)
 
 
@@ -646,6 +650,44 @@ def test_identity_columns_count_on(tmp_path):
     assert of_kind(tmp_path, 1, "commitInfo")[0]["tags"] == {"delta.identity.schemaUpdate": "true"}
     with pytest.raises(InvalidArgumentError, match="GENERATED ALWAYS; leave the column out"):
         write_deltalake(table, pa.table({"s": ["z"], "a": [77]}), mode="append")
+
+
+def test_texts_in_the_settings_of_an_identity_column_are_read_as_numbers(tmp_path):
+    identity = {"delta.identity.start": "5", "delta.identity.step": "2", "delta.identity.allowExplicitInsert": "false"}
+    field = pa.field("a", pa.int64(), metadata=identity)
+    for name, schema in [
+        ("ours", Schema([Field("a", "long", metadata=identity), Field("s", "string")])),
+        ("arrow", pa.schema([field, ("s", pa.string())])),
+    ]:
+        table = DeltaTable.create(tmp_path / name, schema)
+        assert table.schema().fields[0].metadata == {
+            "delta.identity.start": 5,
+            "delta.identity.step": 2,
+            "delta.identity.allowExplicitInsert": False,
+        }
+        write_deltalake(table, pa.table({"s": ["x", "y"]}), mode="append")
+        assert sorted(row["a"] for row in rows(table)) == [5, 7]
+    wrong = Schema([Field("a", "long", metadata=identity | {"delta.identity.step": "two"}), Field("s", "string")])
+    with pytest.raises(InvalidArgumentError, match=r"delta\.identity\.step must be a number or a flag, not 'two'"):
+        DeltaTable.create(tmp_path / "wrong", wrong)
+
+
+def test_a_file_is_not_older_than_its_write(tmp_path):
+    for name in range(20):
+        before = time.time_ns() // 1_000_000
+        write_deltalake(tmp_path / str(name), ROWS)
+        (add,) = of_kind(tmp_path / str(name), 0, "add")
+        assert before <= add["modificationTime"] <= time.time_ns() // 1_000_000
+
+
+def test_data_of_other_columns_is_refused_in_the_words_of_deltalake(tmp_path):
+    write_deltalake(tmp_path, ROWS)
+    for mode in ("append", "overwrite"):
+        with pytest.raises(SchemaMismatchError, match=r"Cannot cast schema, number of fields does not match: .*`x`"):
+            write_deltalake(tmp_path, pa.table({"x": [1]}), mode=mode)
+    generated = pa.schema([pa.field("g", pa.int64(), metadata={"delta.generationExpression": "id"})])
+    with pytest.raises(SchemaMismatchError, match="Schema evolved fields cannot have generated expressions"):
+        write_deltalake(tmp_path, pa.table([[1]], generated), mode="append", schema_mode="merge")
 
 
 def test_invariants_and_lengths_are_checked(tmp_path):
@@ -728,8 +770,10 @@ def test_commits_tell_everything(tmp_path):
     assert ":null" not in (tmp_path / "_delta_log" / f"{1:020}.json").read_text()
     for metadata, text in [
         ({"operation": "X"}, "`operation`"),
-        ({"userMetadata": 1}, "must be a text"),
+        ({"userMetadata": 1}, "`userMetadata` in the custom commit metadata must be a text"),
+        ({"userName": 123}, "`userName` in the custom commit metadata must be a text"),
         ({"a": {1, 2}}, "JSON"),
+        ({1: "a"}, "keys must be strings, not 1"),
     ]:
         with pytest.raises(InvalidArgumentError, match=text):
             write_deltalake(tmp_path, ROWS, mode="append", commit_properties=CommitProperties(custom_metadata=metadata))

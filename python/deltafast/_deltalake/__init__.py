@@ -15,7 +15,7 @@ from deltafast.transaction import CommitProperties, PostCommitHookProperties, Tr
 from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
 
 if TYPE_CHECKING:
-    from deltafast.query import QueryBuilder
+    from deltafast.query import ViewQueryBuilder as QueryBuilder
 
 __version__ = "1.6.6"
 __served_by__ = "deltafast"
@@ -64,7 +64,7 @@ def rust_core_version() -> str:
 
 def __getattr__(name: str) -> Any:
     if name == "QueryBuilder":  # it brings DuckDB along
-        from deltafast.query import QueryBuilder
+        from deltafast.query import ViewQueryBuilder
 
-        return QueryBuilder
+        return ViewQueryBuilder
     return missing(__name__, name)

@@ -1,5 +1,5 @@
 """`deltalake._util`."""
 
-from deltafast.dropin import encode_partition_value
+from deltafast.dropin import deprecate_positional_commit_args, encode_partition_value
 
-__all__ = ["encode_partition_value"]
+__all__ = ["deprecate_positional_commit_args", "encode_partition_value"]

@@ -1,5 +1,5 @@
 """`deltalake.query`."""
 
-from deltafast.query import QueryBuilder
+from deltafast.query import ViewQueryBuilder as QueryBuilder
 
 __all__ = ["QueryBuilder"]

@@ -38,7 +38,9 @@ def delete(
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
     moved, report = _core.delete(table._snapshot, _options(table, writer_properties, commit, hooks, max_reruns), rows)
     table._move(moved)
-    return _figures(report, "num_deleted_rows", "rewrite_time_ms")
+    figures = _figures(report, "num_deleted_rows", "rewrite_time_ms")
+    # Not told where a file without statistics ended unread; `deltalake` leaves it out, too.
+    return {name: figure for name, figure in figures.items() if name != "num_deleted_rows" or figure is not None}
 
 
 def update(
@@ -137,4 +139,5 @@ _SPELLED: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
     (bytes, lambda value: f"X'{value.hex()}'"),
     (datetime, _instant),
     (date, lambda value: f"DATE '{value.isoformat()}'"),
+    (list, lambda value: f"array({', '.join(map(literal, value))})"),
 )

@@ -430,6 +430,10 @@ class _Parser:
         if following.kind == "string" and word in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"):
             self.advance()
             return self.datetime_literal(word, token.pos)
+        if following.kind == "string" and word.lower() in _TYPES:
+            # Not Spark's: other dialects of SQL, and with them programs for `deltalake`, have `int '10'` for all types.
+            kind = self.type_name(0)
+            return CastTo(self.string(), kind, safe=False, pos=token.pos)
         if word == "INTERVAL" and (following.kind in ("string", "number") or following.text in ("-", "+")):
             self.advance()
             return self.interval(token.pos)

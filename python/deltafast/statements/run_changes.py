@@ -98,7 +98,7 @@ def run_delete(delete: Delete, tables: Tables) -> pa.RecordBatchReader:
     """Delete rows; answers how many."""
     table = tables.table(delete.target)
     figures = table.delete(rows_of(delete, table), commit_properties=tables.commit_properties)
-    return counts(num_affected_rows=figures["num_deleted_rows"])
+    return counts(num_affected_rows=figures.get("num_deleted_rows"))
 
 
 def rows_of(change: Delete | Update, table: DeltaTable) -> str | None:

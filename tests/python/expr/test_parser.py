@@ -88,6 +88,15 @@ def test_a_literal_has_sparks_type_and_value(bind, text, kind, value):
 
 
 @pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [("int'10'", "integer", 10), ("Double '1.5'", "double", 1.5), ("s || string '1'", "string", None)],
+)
+def test_a_type_before_a_text_casts_it_as_in_other_dialects(bind, text, kind, value):
+    tree = bind.tree(text)
+    assert (tree["t"], tree.get("v")) == (kind, value)
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         (r"'a\'b'", "a'b"),
