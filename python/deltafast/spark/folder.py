@@ -104,7 +104,7 @@ def gathering(session: Session, size: str | None) -> dict[str, str]:
     """Settings by which Spark brings the rows of a partition together, in tasks of about this size; none for None."""
     if size is None:
         return {}
-    tasks = max(int(session.conf("spark.sql.shuffle.partitions", "0") or 0), _TASKS)
+    tasks = max(int(session.conf("spark.sql.shuffle.partitions", "1") or 1), _TASKS)
     return {
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": size,
