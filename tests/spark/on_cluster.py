@@ -266,9 +266,8 @@ def what_needs_deltafast(spark, root: pathlib.Path) -> None:
     ):
         with pytest.raises(Exception, match=NOTHING_THERE) as found:
             call()
-        assert "way='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install" in str(
-            found.value
-        )
+        told = "way='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
+        assert told in str(found.value), str(found.value)
         assert "No module named" not in str(found.value)
     assert not (root / "none").exists()
 
