@@ -258,14 +258,19 @@ class TableWrite:
         """The table's schema after the write, against which it is bound."""
     @property
     def target(self) -> str:
-        """JSON of the table's `protocol` and `metadata` after the write."""
+        """JSON of the table's `protocol` and `metadata` after the write.
+
+        And `identities` that the data gives no values of, and the `version` that is written to, null where none is.
+        """
     def run(self, bound: str) -> tuple[Snapshot | None, str]:
         """Write and commit: the demands with a `tree` at each. Gives the new version, and a report as JSON."""
-    def run_folder(self, bound: str, folder: str) -> tuple[Snapshot | None, str]:
-        """The same for files that another engine wrote into a folder of the table; on an error they are deleted."""
-    def run_written(self, bound: str, answers: list[str]) -> tuple[Snapshot | None, str]:
+    def settle(self, bound: str) -> bool:
+        """Settle what is replaced, for another engine that writes; whether it has to write changes, too."""
+    def run_folder(self, bound: str, folder: str, changes: str | None = None) -> tuple[Snapshot | None, str]:
+        """As `run` for files that another engine wrote into folders of the table; on an error they are deleted."""
+    def run_written(self, bound: str, answers: list[str], changes: str | None = None) -> tuple[Snapshot | None, str]:
         """The same for files that `write_files` wrote elsewhere, by its answers (with the `steps` of identities)."""
-    def abandon(self, folder: str) -> None:
+    def abandon(self, folders: list[str]) -> None:
         """Delete such files, instead of a commit."""
 
 @final
@@ -422,6 +427,6 @@ def write_files(
     """Write batches as data files of the table at `uri` and return what came of it; the log is not touched.
 
     `schema` is the table's `schemaString`. `options` is a JSON object, see `src/py/write.rs`. The
-    answer is one too: `files` (path, partitionValues, size, modificationTime, numRecords, stats),
+    answer is one too: `files` and `changes` (path, partitionValues, size, modificationTime, numRecords, stats),
     `rows` and `identities` (column to last value given out). On an error no file is left.
     """

@@ -320,33 +320,50 @@ impl TableWrite {
         &self.schema
     }
 
-    /// JSON of the table's `protocol` and `metadata` after the write.
+    /// JSON of the table's `protocol` and `metadata` after the write, of the `identities` that the data gives no values, and of
+    /// the `version` that is written to.
     #[getter]
     fn target(&self, py: Python<'_>) -> PyResult<String> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let (write, _) = parts.as_ref().ok_or_else(|| run_once(py))?;
         let (protocol, metadata) = write.target();
-        text(&json!({"protocol": protocol, "metadata": metadata})).map_err(|e| to_python(py, &e))
+        text(&json!({"protocol": protocol, "metadata": metadata, "identities": write.counted(), "version": write.version()})).map_err(|e| to_python(py, &e))
     }
 
-    /// Commits what another engine wrote into a folder of the table.
-    fn run_folder(&self, py: Python<'_>, bound: String, folder: String) -> PyResult<Answer> {
+    /// Settles what is replaced, for another engine that writes; whether it has to write changes, too.
+    fn settle(&self, py: Python<'_>, bound: String) -> PyResult<bool> {
+        let (mut write, input) = self.take(py)?;
+        let (write, has_feed) = wait(py, move |cancel| {
+            let has_feed = write.settle(&parsed("demands", &bound)?, cancel)?;
+            Ok((write, has_feed))
+        })?;
+        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Some((write, input));
+        Ok(has_feed)
+    }
+
+    /// Commits what another engine wrote into folders of the table.
+    #[pyo3(signature = (bound, folder, changes=None))]
+    fn run_folder(&self, py: Python<'_>, bound: String, folder: String, changes: Option<String>) -> PyResult<Answer> {
         let (write, _) = self.take(py)?;
-        let done = wait_settled(py, move |cancel| write.run_folder(&parsed("demands", &bound)?, &folder, cancel))?;
+        let done = wait_settled(py, move |cancel| write.run_folder(&parsed("demands", &bound)?, &folder, changes.as_deref(), cancel))?;
         answer(py, done, &self.uri, self.python_store)
     }
 
     /// Commits files that `write_files` wrote elsewhere; `answers` are its answers.
-    fn run_written(&self, py: Python<'_>, bound: String, answers: Vec<String>) -> PyResult<Answer> {
+    #[pyo3(signature = (bound, answers, changes=None))]
+    fn run_written(&self, py: Python<'_>, bound: String, answers: Vec<String>, changes: Option<String>) -> PyResult<Answer> {
         let (write, _) = self.take(py)?;
-        let done = wait_settled(py, move |cancel| write.run_written(&parsed("demands", &bound)?, super::write::together(&answers)?, cancel))?;
+        let done = wait_settled(py, move |cancel| {
+            let (written, inserted) = super::write::together(&answers)?;
+            write.run_written(&parsed("demands", &bound)?, written, &inserted, changes.as_deref(), cancel)
+        })?;
         answer(py, done, &self.uri, self.python_store)
     }
 
-    /// Deletes what another engine left in a folder of the table, instead of a commit.
-    fn abandon(&self, py: Python<'_>, folder: String) -> PyResult<()> {
+    /// Deletes what another engine left in folders of the table, instead of a commit.
+    fn abandon(&self, py: Python<'_>, folders: Vec<String>) -> PyResult<()> {
         let (write, _) = self.take(py)?;
-        wait(py, move |cancel| write.abandon(&folder, cancel))
+        wait(py, move |cancel| write.abandon(&folders, cancel))
     }
 
     /// Writes and commits. `bound` is `demands` with a tree at each expression.

@@ -17,6 +17,7 @@ use crate::pq::{Mapping, WriterProperties};
 use crate::protocol::schema::StructType;
 use crate::store;
 use crate::write::rules::{Check, Computed, Identity, Rules};
+use crate::write::told::write_told;
 use crate::write::{NewFile, WriteRequest, Written, write};
 
 /// What the caller may ask for; everything may be absent. Expressions are bound trees.
@@ -32,10 +33,14 @@ struct Options {
     writer_properties: WriterProperties,
     target_file_size: Option<u64>,
     max_open_files: Option<usize>,
+    /// Rows of a file at most.
+    most_rows: Option<usize>,
     memory: Option<u64>,
     /// Where timestamps without a zone are read; an empty text refuses them.
     time_zone: Option<String>,
     change_data: bool,
+    /// Whether the rows are also written as changes that insert them.
+    told: bool,
     checks: Vec<CheckOption>,
     defaults: Vec<(String, Value)>,
     generated: Vec<(String, Value)>,
@@ -87,6 +92,7 @@ impl Options {
             writer_properties: self.writer_properties,
             target_file_size: self.target_file_size.unwrap_or(usual.target_file_size),
             max_open_files: self.max_open_files.unwrap_or(usual.max_open_files),
+            most_rows: self.most_rows,
             memory: self.memory.unwrap_or(usual.memory),
             zone: match self.time_zone.as_deref() {
                 None => usual.zone,
@@ -107,10 +113,11 @@ fn file_json(file: NewFile) -> Value {
     })
 }
 
-fn answer(written: Written) -> String {
-    let files: Vec<Value> = written.files.into_iter().map(file_json).collect();
+fn answer(written: Written, told: Written) -> String {
+    let listed = |files: Vec<NewFile>| files.into_iter().map(file_json).collect::<Vec<_>>();
+    let (files, changes) = (listed(written.files), listed(told.files));
     let identities: Map<String, Value> = written.identities.into_iter().map(|(column, last)| (column, last.into())).collect();
-    json!({"files": files, "rows": written.rows, "identities": identities}).to_string()
+    json!({"files": files, "changes": changes, "rows": written.rows, "identities": identities}).to_string()
 }
 
 /// What `write_files` said of one file.
@@ -130,6 +137,7 @@ struct FileAnswer {
 #[serde(deny_unknown_fields)]
 struct WriteAnswer {
     files: Vec<FileAnswer>,
+    changes: Vec<FileAnswer>,
     rows: u64,
     identities: BTreeMap<String, i64>,
     /// The steps of these, of which the last value given out is the furthest.
@@ -137,21 +145,28 @@ struct WriteAnswer {
     steps: BTreeMap<String, i64>,
 }
 
-/// What several writes made together, from their answers.
-pub(super) fn together(answers: &[String]) -> Result<Written> {
-    let mut out = Written::default();
-    let mut last: BTreeMap<String, i64> = BTreeMap::new();
-    for text in answers {
-        let answer: WriteAnswer = serde_json::from_str(text).map_err(|e| Error::invalid(format!("what a task answered: {e}")))?;
-        out.rows += answer.rows;
-        out.files.extend(answer.files.into_iter().map(|file| NewFile {
+impl From<FileAnswer> for NewFile {
+    fn from(file: FileAnswer) -> Self {
+        Self {
             path: file.path,
             partition_values: file.partition_values.into_iter().collect(),
             size: file.size,
             modified_ms: file.modification_time,
             num_records: file.num_records,
             stats: file.stats,
-        }));
+        }
+    }
+}
+
+/// What several writes made together, from their answers; and the files with changes.
+pub(super) fn together(answers: &[String]) -> Result<(Written, Vec<NewFile>)> {
+    let (mut out, mut told) = (Written::default(), Vec::new());
+    let mut last: BTreeMap<String, i64> = BTreeMap::new();
+    for text in answers {
+        let answer: WriteAnswer = serde_json::from_str(text).map_err(|e| Error::invalid(format!("what a task answered: {e}")))?;
+        out.rows += answer.rows;
+        out.files.extend(answer.files.into_iter().map(NewFile::from));
+        told.extend(answer.changes.into_iter().map(NewFile::from));
         for (column, value) in answer.identities {
             let falls = answer.steps.get(&column).is_some_and(|step| *step < 0);
             let known = last.entry(column).or_insert(value);
@@ -159,7 +174,7 @@ pub(super) fn together(answers: &[String]) -> Result<Written> {
         }
     }
     out.identities = last.into_iter().collect();
-    Ok(out)
+    Ok((out, told))
 }
 
 /// Writes batches as data files of a table.
@@ -175,14 +190,19 @@ pub(super) fn write_files(
 ) -> PyResult<String> {
     let prepare = || -> Result<_> {
         let options: Options = serde_json::from_str(options).map_err(|e| Error::invalid(format!("`options`: {e}")))?;
+        let told = options.told;
         let request = options.request(StructType::parse(schema)?)?;
-        Ok((store::open(uri, &storage_options.unwrap_or_default())?, request))
+        Ok((store::open(uri, &storage_options.unwrap_or_default())?, request, told))
     };
-    let (store, mut request) = prepare().map_err(|e| to_python(py, &e))?;
+    let (store, mut request, told) = prepare().map_err(|e| to_python(py, &e))?;
     let stream = import_stream(data)?;
     wait(py, move |cancel| {
         request.cancel = cancel.clone();
         let batches = stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}"))));
-        write(&store, &request, batches).map(answer)
+        if told {
+            let [written, inserted] = write_told(&store, &request, batches)?;
+            return Ok(answer(written?, inserted?));
+        }
+        write(&store, &request, batches).map(|written| answer(written, Written::default()))
     })
 }

@@ -8,6 +8,7 @@
 //! Protocol: as there. Cost: 20 bytes for each 64 rows of a file that have one that is marked; a footer for each new file.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
@@ -29,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
+use crate::store::Store;
 use crate::write::bindings::Demand;
 use crate::write::rules::Rules;
 use crate::write::{Written, adopt};
@@ -150,7 +152,7 @@ impl ChangeJob {
     /// # Errors
     /// As [`super::delete`] and [`adopt`](adopt::adopt).
     pub fn run(mut self, rows: Option<&str>, changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
-        let mut orphans = left(&self.snapshot, rows.into_iter().chain(changes), cancel)?;
+        let mut orphans = left(self.snapshot.stores().root(), rows.into_iter().chain(changes), cancel)?;
         let (matched, scanned) = self.found.take().ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
         let work = self.work(cancel)?;
         let snapshot = &self.snapshot;
@@ -191,8 +193,7 @@ impl ChangeJob {
 static NO_ENCODING: std::sync::LazyLock<Encoding> = std::sync::LazyLock::new(Encoding::default);
 
 /// Whatever lies in folders of another engine, to be deleted unless a version names it.
-pub(super) fn left<'a>(snapshot: &Snapshot, folders: impl Iterator<Item = &'a str>, cancel: &Cancel) -> Result<Orphans> {
-    let store = snapshot.stores().root();
+pub(super) fn left<'a>(store: &Arc<dyn Store>, folders: impl Iterator<Item = &'a str>, cancel: &Cancel) -> Result<Orphans> {
     let mut orphans = Orphans::new(store);
     for folder in folders {
         for object in adopt::everything(store, folder, cancel)? {
@@ -207,7 +208,7 @@ pub(super) fn left<'a>(snapshot: &Snapshot, folders: impl Iterator<Item = &'a st
 /// # Errors
 /// What the store says.
 pub fn abandon(snapshot: &Snapshot, folders: &[String], cancel: &Cancel) -> Result<()> {
-    drop(left(snapshot, folders.iter().map(String::as_str), cancel)?);
+    drop(left(snapshot.stores().root(), folders.iter().map(String::as_str), cancel)?);
     Ok(())
 }
 
@@ -284,8 +285,6 @@ pub(super) fn rows_left(snapshot: &Snapshot, add: &Add) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow_array::{ArrayRef, Int32Array, Int64Array};
 
     use super::*;

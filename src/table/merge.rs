@@ -823,9 +823,7 @@ impl Joining {
         let mut metadata = self.merge.changed_metadata();
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            let mut moved = target.metadata.clone();
-            moved.schema_string = bindings::with_marks(&target.schema, &written.identities).to_text();
-            metadata = Some(moved);
+            metadata = Some(target.marked(&written.identities));
         }
         actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
         actions.extend(changes.files.into_iter().map(|file| Action::Cdc(change_file(file))));

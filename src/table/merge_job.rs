@@ -14,6 +14,7 @@ use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
 use super::check_changeable;
+use super::clauses::Clause;
 use super::files::add_new;
 use super::job::{JobOutlook, Marks, left, rows_left};
 use super::join::{KeyColumn, Known};
@@ -30,6 +31,7 @@ use crate::parse::mask;
 use crate::protocol::commit_line::{Action, Add};
 use crate::write::Written;
 use crate::write::bindings;
+use crate::write::rules::{Identity, advance};
 
 /// What an engine knows of a source.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -41,6 +43,9 @@ pub struct SourceFacts {
     pub usable: u64,
     /// Of each key whether the values that come are all that there are, not only their bounds.
     pub complete: Vec<bool>,
+    /// New rows have numbers below it, by which identity columns count.
+    #[serde(default)]
+    pub numbers: u64,
 }
 
 /// What an engine has to know of a table that it merges into.
@@ -52,6 +57,8 @@ pub struct MergeOutlook {
     pub takes_many: bool,
     /// Paths of the files that are to be read.
     pub files: Vec<String>,
+    /// Identity columns of new rows, to which clauses that give no values give that of the row's number.
+    pub identities: Vec<Identity>,
 }
 
 /// A merge that another engine does.
@@ -60,6 +67,9 @@ pub struct MergeJob {
     merge: Merge,
     plan: MergePlan,
     clauses: Clauses,
+    /// Identity columns that count new rows, and how far they come with all numbers.
+    identities: Vec<Identity>,
+    last: Vec<(String, i64)>,
     reads: Option<Bound>,
     files: Vec<Add>,
     source_rows: u64,
@@ -88,15 +98,20 @@ impl Merge {
     /// source has there, or the least and the greatest and a null where there is any.
     ///
     /// # Errors
-    /// As [`Merge::read`]; [`Error::Unsupported`] for new rows of a table with identity columns.
+    /// As [`Merge::read`], and where an identity column comes to the end of its numbers.
     pub fn job(self, plan: &MergePlan, facts: &SourceFacts, keys: impl Iterator<Item = Result<RecordBatch>>, cancel: &Cancel) -> Result<MergeJob> {
         let clauses = Clauses::of(plan)?;
         if clauses.changes() {
             check_changeable(&self.snapshot)?;
         }
         self.check_identities(&clauses)?;
-        if !clauses.not_matched.is_empty() && !bindings::identities(&self.target.protocol, &self.target.schema)?.is_empty() {
-            return Err(Error::unsupported_feature("identityColumns", "new rows need values of an identity column, which the core makes itself"));
+        let gives = |clause: &Clause, column: &str| clause.values.iter().any(|(path, _)| path.first().is_some_and(|name| name == column));
+        let mut identities = bindings::identities(&self.target.protocol, &self.target.schema)?;
+        identities.retain(|identity| clauses.not_matched.iter().any(|clause| !gives(clause, &identity.column)));
+        let mut last = Vec::new();
+        for mut identity in identities.iter().cloned().filter(|_| facts.numbers > 0) {
+            advance(&mut identity, usize::try_from(facts.numbers).unwrap_or(usize::MAX))?;
+            last.push((identity.column, identity.next.wrapping_sub(identity.step)));
         }
         let equalities = plan.equalities()?;
         let mut known = Known::new(&equalities, 0)?;
@@ -114,7 +129,7 @@ impl Merge {
         let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
         let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
-        Ok(MergeJob { merge: self, plan: plan.clone(), clauses, reads, files, source_rows: facts.rows, read_time, found: None })
+        Ok(MergeJob { merge: self, plan: plan.clone(), clauses, identities, last, reads, files, source_rows: facts.rows, read_time, found: None })
     }
 }
 
@@ -125,7 +140,8 @@ impl MergeJob {
     /// [`Error::Corrupt`] for a table that contradicts itself.
     pub fn outlook(&self, cancel: &Cancel) -> Result<MergeOutlook> {
         let table = JobOutlook::of(&self.merge.target, &self.merge.snapshot, cancel)?;
-        Ok(MergeOutlook { table, takes_many: self.clauses.takes_many(), files: self.files.iter().map(|add| add.path.clone()).collect() })
+        let files = self.files.iter().map(|add| add.path.clone()).collect();
+        Ok(MergeOutlook { table, takes_many: self.clauses.takes_many(), files, identities: self.identities.clone() })
     }
 
     /// Files that are looked at.
@@ -175,7 +191,7 @@ impl MergeJob {
     /// As [`super::Joining::run`] and [`crate::write::adopt::adopt`].
     pub fn run(mut self, rows: Option<&str>, changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
         let snapshot = self.merge.snapshot.clone();
-        let mut orphans = left(&snapshot, rows.into_iter().chain(changes), cancel)?;
+        let mut orphans = left(snapshot.stores().root(), rows.into_iter().chain(changes), cancel)?;
         let Found { touched, gone, mut figures, read, scanned } =
             self.found.take().ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
         let target = &self.merge.target;
@@ -201,7 +217,12 @@ impl MergeJob {
         figures.inserted = written.rows.saturating_sub(copied + figures.updated + figures.updated_by_source);
         let mut actions = std::mem::take(&mut marked.actions);
         let times = [self.merge.started.elapsed(), scanned, self.read_time];
-        let operation = command::operation("MERGE", self.plan.parameters(), figures.metrics(&written, told.files.len(), &marked, times));
+        let mut operation = command::operation("MERGE", self.plan.parameters(), figures.metrics(&written, told.files.len(), &marked, times));
+        let mut metadata = self.merge.changed_metadata();
+        if figures.inserted > 0 && !self.last.is_empty() {
+            operation.identity_only = metadata.is_none();
+            metadata = Some(self.merge.target.marked(&self.last));
+        }
         actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
         actions.extend(told.files.into_iter().map(|file| Action::Cdc(change_file(file))));
         let ending = Ending {
@@ -211,7 +232,7 @@ impl MergeJob {
             read: read.iter().map(String::as_str).collect(),
             touches,
             operation,
-            metadata: self.merge.changed_metadata(),
+            metadata,
             actions,
         };
         let done = ending.commit(orphans, cancel)?;

@@ -191,7 +191,7 @@ impl OptimizeJob {
     /// # Errors
     /// As [`super::optimize`] and [`adopt`](adopt::adopt).
     pub fn run(self, folder: Option<&str>, cancel: &Cancel) -> Result<Optimized> {
-        let orphans = left(&self.snapshot, folder.into_iter(), cancel)?;
+        let orphans = left(self.snapshot.stores().root(), folder.into_iter(), cancel)?;
         let target = self.target();
         let (mut written, rest) = self.written(&target, folder, cancel)?;
         let Self { snapshot, options, sql, plan } = self;

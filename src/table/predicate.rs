@@ -1,7 +1,5 @@
 //! Predicates that operations make themselves: the rows that another one does not choose, the rows of some partitions.
 
-use std::sync::Arc;
-
 use arrow_array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 
@@ -95,9 +93,4 @@ pub(super) fn joined(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
         1 => args.pop().ok_or_else(|| Error::internal("a list of one is empty")),
         _ => Expr::call(function, args, DataType::Boolean),
     }
-}
-
-/// A column of one text, as change files name what happened to a row.
-pub(super) fn constant(text: &str, rows: usize) -> ArrayRef {
-    Arc::new(arrow_array::StringArray::from(vec![text; rows]))
 }

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType as Arrow, Field, Schema};
+use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
 use serde::Deserialize;
 
 use super::keys::Keys;
-use super::predicate::constant;
 use crate::dv::Positions;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
@@ -30,8 +29,10 @@ use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
 use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::adopt::{self, Adopted};
+use crate::write::bindings;
 use crate::write::rules::Rules;
 use crate::write::sorted::Sorting;
+pub(super) use crate::write::told::changed;
 use crate::write::{NewFile, WriteRequest, Written, write, write_with};
 
 /// How files are made.
@@ -90,9 +91,6 @@ const AHEAD: usize = 2;
 /// Bytes of a file, however small files are asked for: small ones are mostly footer.
 const LEAST: u64 = 1 << 20;
 
-/// The column of a feed that says what happened to a row.
-const KIND: &str = "_change_type";
-
 /// The columns of row tracking and the properties that name them in files, in the order in which copies have them.
 pub(super) const TRACKED: [(MetadataColumn, &str); 2] = [
     (MetadataColumn::RowId, "delta.rowTracking.materializedRowIdColumnName"),
@@ -103,6 +101,11 @@ impl Target {
     /// The table as it is.
     pub(super) fn of(snapshot: &Snapshot, encoding: Encoding) -> Self {
         Self { protocol: snapshot.protocol().clone(), metadata: snapshot.metadata().clone(), schema: snapshot.schema().clone(), encoding }
+    }
+
+    /// Its metadata once identity columns have come so far.
+    pub(super) fn marked(&self, last: &[(String, i64)]) -> Metadata {
+        Metadata { schema_string: bindings::with_marks(&self.schema, last).to_text(), ..self.metadata.clone() }
     }
 
     pub(super) fn has_feed(&self) -> bool {
@@ -151,11 +154,7 @@ impl Target {
 
     /// The same for change files.
     pub(super) fn feed_request(&self, rules: Rules, cancel: &Cancel) -> Result<WriteRequest> {
-        let mut out = self.request(rules, cancel)?;
-        out.schema.fields.push(StructField::new(KIND, DataType::String, true));
-        out.hidden.push(KIND.to_owned());
-        out.change_data = true;
-        Ok(out)
+        Ok(self.request(rules, cancel)?.of_feed())
     }
 
     /// Copies rows into new files.
@@ -301,15 +300,6 @@ fn rename_last(batch: &RecordBatch, names: &[String]) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields.collect::<Vec<_>>())), batch.columns().to_vec(), &options)?)
 }
 
-/// The batch as changes of one kind.
-pub(super) fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
-    let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
-    fields.push(Arc::new(Field::new(KIND, Arrow::Utf8, true)));
-    let mut columns = batch.columns().to_vec();
-    columns.push(constant(kind, batch.num_rows()));
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-}
-
 /// The action of a change file.
 pub(super) fn change_file(file: NewFile) -> Cdc {
     Cdc { path: file.path, partition_values: file.partition_values.into_iter().collect(), size: i64::try_from(file.size).unwrap_or(i64::MAX), ..Cdc::default() }
@@ -318,14 +308,12 @@ pub(super) fn change_file(file: NewFile) -> Cdc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Int64Array, StringArray};
+    use arrow_array::Int64Array;
 
     #[test]
     fn columns_are_named_from_the_end() {
         let batch = RecordBatch::try_from_iter(vec![("id", Arc::new(Int64Array::from(vec![1, 2])) as arrow_array::ArrayRef)]).unwrap();
         let renamed = rename_last(&changed(&batch, "insert").unwrap(), &["kind".to_owned()]).unwrap();
         assert_eq!(renamed.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["id", "kind"]);
-        let texts: &StringArray = renamed.column(1).as_string();
-        assert!(texts.iter().all(|text| text == Some("insert")));
     }
 }

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use crossbeam_channel::{Receiver, bounded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create::{CreateOptions, GENERATED, asks_for_values, made, said_of, spelled};
 use super::files::{Orphans, add_new};
+use super::job::left;
 use super::keys::{Key, Keys};
 use super::matched::Matched;
 use super::predicate::Partitions;
-use super::target::{Encoding, Target, change_file, changed};
+use super::target::{Encoding, Target, change_file};
 use super::vectors;
 use super::{Place, auto_compact, check_changeable, check_writable, now_ms, unique};
 use crate::command::{Choices, Done, commit, figure, listed};
@@ -39,11 +39,12 @@ use crate::protocol::properties;
 use crate::protocol::schema::{StructField, StructType, TextLayout};
 use crate::protocol::table::{self, Context};
 use crate::snapshot::Snapshot;
-use crate::write::adopt;
+use crate::write::adopt::{self, Adopted};
 use crate::write::bindings::{self, Demands};
 use crate::write::cast::Columns;
-use crate::write::rules::Rules;
-use crate::write::{NewFile, WriteRequest, Written, write};
+use crate::write::rules::{Identity, Rules};
+use crate::write::told::write_told;
+use crate::write::{NewFile, Written, write};
 
 /// What to do where there is a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -171,6 +172,12 @@ pub struct Write {
     is_changed: bool,
     domains: Vec<DomainMetadata>,
     demands: Demands,
+    /// Identity columns that the data gives no values.
+    counted: Vec<Identity>,
+    /// Those that it gives some.
+    given: Vec<Identity>,
+    /// What is replaced, where that was settled before the rows were written.
+    settled: Option<Settled>,
     /// Those of the data, where only rows of its keys are replaced.
     keys: Option<Arc<Mutex<Keys>>>,
     /// What the caller should hear.
@@ -224,8 +231,9 @@ impl Write {
         // What no row can mend is said before any is read.
         let names: Vec<&str> = demands.generated.iter().chain(&demands.defaults).map(|demand| demand.name.as_str()).collect();
         let identities = bindings::identities(&protocol, &schema)?;
+        let (counted, given): (Vec<Identity>, Vec<Identity>) = identities.into_iter().partition(|identity| schema.field(&identity.column).is_some_and(lacks));
         for field in schema.fields.iter().filter(|field| !field.nullable && lacks(field)) {
-            if !names.contains(&field.name.as_str()) && !identities.iter().any(|identity| identity.column == field.name) {
+            if !names.contains(&field.name.as_str()) && !counted.iter().any(|identity| identity.column == field.name) {
                 return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(&field.name));
             }
         }
@@ -237,7 +245,19 @@ impl Write {
         };
         let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
         let encoding = options.encoding.clone();
-        Ok(Some(Self { place, options, target: Target { protocol, metadata, schema, encoding }, is_changed, domains, demands, keys, warnings }))
+        Ok(Some(Self {
+            place,
+            options,
+            target: Target { protocol, metadata, schema, encoding },
+            is_changed,
+            domains,
+            demands,
+            counted,
+            given,
+            settled: None,
+            keys,
+            warnings,
+        }))
     }
 
     /// What is to be bound, against [`Write::schema`].
@@ -266,78 +286,118 @@ impl Write {
         let marks = self.marks(&change);
         let has_feed = self.target.has_feed() && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));
         let rows = noted(rows, self.keys.clone());
-        let (written, inserted) = if has_feed {
-            self.write_with_feed(&request, rows, &mut orphans, cancel)?
-        } else {
-            let written = write(self.place.store(), &request, rows)?;
-            orphans.add(&written.files);
-            (written, Written::default())
-        };
-        self.finish(bound, change, written, inserted, has_feed, orphans, cancel)
+        if has_feed {
+            let both = write_told(self.place.store(), &request, rows)?;
+            for written in both.iter().flatten() {
+                orphans.add(&written.files);
+            }
+            let [written, inserted] = both;
+            return self.finish(bound, change, written?, Feed::Inserted(inserted?), orphans, cancel);
+        }
+        let written = write(self.place.store(), &request, rows)?;
+        orphans.add(&written.files);
+        self.finish(bound, change, written, Feed::Follows, orphans, cancel)
+    }
+
+    /// Settles what is replaced, for another engine that writes. Says whether that has to write changes, too: the rows that end,
+    /// and the new ones.
+    ///
+    /// # Errors
+    /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows themselves are needed,
+    /// [`Error::Invalid`] for values of an identity column that only the table may give.
+    pub fn settle(&mut self, bound: &Demands, cancel: &Cancel) -> Result<bool> {
+        if self.keys.is_some() {
+            return Err(Error::unsupported("another engine cannot replace rows by keys, which needs its rows; write them through the core"));
+        }
+        self.given.iter().try_for_each(Identity::check_given)?;
+        let change = self.replaced(bound, cancel)?;
+        let has_feed = self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change);
+        self.settled = Some(Settled { change, has_feed });
+        Ok(has_feed)
+    }
+
+    /// The version that is written to; `None` where there is no table.
+    #[must_use]
+    pub fn version(&self) -> Option<i64> {
+        match &self.place {
+            Place::Table(snapshot) => Some(snapshot.version()),
+            Place::Nothing(..) => None,
+        }
+    }
+
+    /// Identity columns that need values.
+    #[must_use]
+    pub fn counted(&self) -> &[Identity] {
+        &self.counted
     }
 
     /// Commits what lies in a folder of the table, as the rows of the write, which another engine has cast, checked and written
-    /// there. What the folder holds beside is deleted; on an error all that it holds, unless nobody knows whether it was
-    /// committed.
+    /// there; `changes` is the folder with changes, where [`Write::settle`] wants them. What folders hold beside is deleted; on
+    /// an error all that they hold, unless nobody knows whether it was committed.
     ///
     /// # Errors
     /// As [`Write::run`] and [`adopt`](adopt::adopt); [`Error::Unsupported`] where the rows themselves are needed.
-    pub fn run_folder(self, bound: &Demands, folder: &str, cancel: &Cancel) -> Result<Done> {
+    pub fn run_folder(mut self, bound: &Demands, folder: &str, changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
         let store = Arc::clone(self.place.store());
-        let mut orphans = Orphans::new(&store);
-        for object in adopt::everything(&store, folder, cancel)? {
-            orphans.add_path(&object.path);
-        }
-        let refused = |what: &str| Error::unsupported(format!("{what}, which needs its rows; write them through the core"));
-        if self.keys.is_some() {
-            return Err(refused("files of another engine cannot replace rows by keys"));
-        }
-        if !bindings::identities(&self.target.protocol, &self.target.schema)?.is_empty() {
-            return Err(refused("files of another engine cannot be given values of identity columns"));
-        }
-        let request = self.target.request(Rules::default(), cancel)?;
+        let orphans = left(&store, std::iter::once(folder).chain(changes), cancel)?;
+        let rules = Rules { identities: self.counted.clone(), ..Rules::default() };
+        let request = self.target.request(rules, cancel)?;
         if request.materialize_partition_columns && !request.partition_columns.is_empty() {
-            return Err(refused("the table's files hold the partition columns, too"));
+            return Err(Error::unsupported("the table's files hold the partition columns, too, which needs its rows; write them through the core"));
         }
-        let change = self.replaced(bound, cancel)?;
-        if self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change) {
-            return Err(refused("the write replaces some rows of files of a table with a change data feed"));
-        }
-        let adopted = adopt::adopt(&store, &request, folder, cancel)?;
-        let written = Written { rows: adopted.files.iter().map(|file| file.num_records).sum(), files: adopted.files, identities: Vec::new() };
-        let done = self.finish(bound, change, written, Written::default(), false, orphans, cancel)?;
+        let change = self.taken(changes)?;
+        let Adopted { files, mut rest, identities } = adopt::adopt(&store, &request, folder, cancel)?;
+        let written = Written { rows: files.iter().map(|file| file.num_records).sum(), files, identities };
+        let feed = self.told(changes, &[], &mut rest, cancel)?;
+        let done = self.finish(bound, change, written, feed, orphans, cancel)?;
         // What cannot be deleted is what vacuum is for.
-        let _ = store.delete_batch(&adopted.rest);
+        let _ = store.delete_batch(&rest);
         Ok(done)
     }
 
-    /// Commits files that other processes wrote by [`crate::write::write`], with what these know of them. On an error they are
-    /// deleted, unless nobody knows whether they were committed.
+    /// Commits files that other processes wrote by [`crate::write::write`], with what these know of them: rows, and where
+    /// [`Write::settle`] wants changes those that insert them, beside the folder with the others. On an error they are deleted,
+    /// unless nobody knows whether they were committed.
     ///
     /// # Errors
     /// As [`Write::run_folder`].
-    pub fn run_written(self, bound: &Demands, written: Written, cancel: &Cancel) -> Result<Done> {
-        let mut orphans = Orphans::new(self.place.store());
+    pub fn run_written(mut self, bound: &Demands, written: Written, inserted: &[NewFile], changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
+        let store = Arc::clone(self.place.store());
+        let mut orphans = left(&store, changes.into_iter(), cancel)?;
         orphans.add(&written.files);
-        let refused = |what: &str| Error::unsupported(format!("{what}, which needs its rows; write them through the core"));
-        if self.keys.is_some() {
-            return Err(refused("files of other processes cannot replace rows by keys"));
-        }
-        let change = self.replaced(bound, cancel)?;
-        if self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change) {
-            return Err(refused("the write replaces some rows of files of a table with a change data feed"));
-        }
-        self.finish(bound, change, written, Written::default(), false, orphans, cancel)
+        orphans.add(inserted);
+        let mut rest = Vec::new();
+        let (change, feed) = (self.taken(changes)?, self.told(changes, inserted, &mut rest, cancel)?);
+        let done = self.finish(bound, change, written, feed, orphans, cancel)?;
+        let _ = store.delete_batch(&rest);
+        Ok(done)
     }
 
-    /// Deletes all that a write left in a folder that no version names.
+    /// What [`Write::settle`] found.
+    fn taken(&mut self, changes: Option<&str>) -> Result<Change> {
+        match self.settled.take() {
+            Some(settled) if settled.has_feed == changes.is_some() => Ok(settled.change),
+            Some(_) => Err(Error::internal("another engine wrote changes where none are wanted, or none where they are")),
+            None => Err(Error::internal("a write of another engine is committed before it is settled what it replaces")),
+        }
+    }
+
+    /// Changes that others wrote: files that are known, and a folder of them.
+    fn told(&self, folder: Option<&str>, known: &[NewFile], rest: &mut Vec<String>, cancel: &Cancel) -> Result<Feed> {
+        let (Some(folder), Place::Table(snapshot)) = (folder, &self.place) else { return Ok(Feed::Follows) };
+        let mut told = self.target.adopt(folder, true, snapshot, cancel)?;
+        rest.append(&mut told.rest);
+        told.files.extend_from_slice(known);
+        Ok(Feed::Told(told.files))
+    }
+
+    /// Deletes all that a write left in folders that no version names.
     ///
     /// # Errors
     /// What the store says.
-    pub fn abandon(&self, folder: &str, cancel: &Cancel) -> Result<()> {
-        let store = self.place.store();
-        let paths: Vec<String> = adopt::everything(store, folder, cancel)?.into_iter().map(|object| object.path).collect();
-        store.delete_batch(&paths)?.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    pub fn abandon(&self, folders: &[String], cancel: &Cancel) -> Result<()> {
+        drop(left(self.place.store(), folders.iter().map(String::as_str), cancel)?);
+        Ok(())
     }
 
     /// Protocol and metadata of the table after the write.
@@ -347,27 +407,20 @@ impl Write {
     }
 
     /// Ends what is replaced, once the new files are there, and commits.
-    #[allow(clippy::too_many_arguments)]
-    fn finish(
-        self,
-        bound: &Demands,
-        mut change: Change,
-        written: Written,
-        inserted: Written,
-        has_feed: bool,
-        mut orphans: Orphans,
-        cancel: &Cancel,
-    ) -> Result<Done> {
+    fn finish(self, bound: &Demands, mut change: Change, written: Written, feed: Feed, mut orphans: Orphans, cancel: &Cancel) -> Result<Done> {
         if self.options.dynamic_partitions {
             self.end_partitions(&mut change, &written.files, cancel)?;
         }
         self.end_keys(&mut change, cancel)?;
-        let mut changes: Vec<Cdc> = Vec::new();
-        if let (true, Place::Table(snapshot)) = (has_feed, &self.place) {
-            let deleted = self.target.changes(snapshot, change.ended.chosen().map(|rows| (rows, "delete", None)), cancel)?;
-            orphans.add(&deleted.files);
-            changes.extend(deleted.files.into_iter().chain(inserted.files).map(change_file));
-        }
+        let mut changes: Vec<Cdc> = match (feed, &self.place) {
+            (Feed::Inserted(inserted), Place::Table(snapshot)) => {
+                let deleted = self.target.changes(snapshot, change.ended.chosen().map(|rows| (rows, "delete", None)), cancel)?;
+                orphans.add(&deleted.files);
+                deleted.files.into_iter().chain(inserted.files).map(change_file).collect()
+            }
+            (Feed::Told(files), _) => files.into_iter().map(change_file).collect(),
+            _ => Vec::new(),
+        };
         let marks = self.marks(&change);
         let (mut kept, mut marked) = (Written::default(), Vec::new());
         match &self.place {
@@ -383,9 +436,7 @@ impl Write {
         let mut metadata = self.is_changed.then(|| self.target.metadata.clone());
         if !written.identities.is_empty() {
             operation.identity_only = metadata.is_none();
-            let mut moved = self.target.metadata.clone();
-            moved.schema_string = bindings::with_marks(&self.target.schema, &written.identities).to_text();
-            metadata = Some(moved);
+            metadata = Some(self.target.marked(&written.identities));
         }
         let ends = !change.ended.files.is_empty() || marks;
         operation.row_ids_preserved = ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
@@ -540,6 +591,24 @@ impl Write {
     }
 }
 
+/// What was found before another engine wrote.
+#[derive(Debug, Clone)]
+struct Settled {
+    change: Change,
+    /// Whether it has to write changes.
+    has_feed: bool,
+}
+
+/// Where the feed of a write comes from.
+enum Feed {
+    /// It follows from the log.
+    Follows,
+    /// The new rows are told in these files; those that end are yet to be.
+    Inserted(Written),
+    /// All of it is in these files.
+    Told(Vec<NewFile>),
+}
+
 /// What a write ends.
 #[derive(Debug, Clone, Default)]
 struct Change {
@@ -618,38 +687,6 @@ impl Write {
             Place::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(snapshot, change.ended.kept(), Rules::default(), None, cancel),
             _ => Ok(Written::default()),
         }
-    }
-
-    /// Writes the data as it is and once more as changes.
-    fn write_with_feed(
-        &self,
-        request: &WriteRequest,
-        rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
-        orphans: &mut Orphans,
-        cancel: &Cancel,
-    ) -> Result<(Written, Written)> {
-        let mut feed = self.target.feed_request(request.rules.clone(), cancel)?;
-        feed.cancel = cancel.child();
-        let (stop, store) = (feed.cancel.clone(), Arc::clone(self.place.store()));
-        let (data, copy) = tee(rows)?;
-        let inserts = feed.clone();
-        let inserted = |batch: Result<RecordBatch>| changed(&batch?, "insert");
-        let writer = std::thread::Builder::new()
-            .name("deltafast-feed".to_owned())
-            .spawn(move || write(&store, &inserts, copy.into_iter().map(inserted)))
-            .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
-        let written = write(self.place.store(), request, data.into_iter());
-        if written.is_err() {
-            stop.cancel();
-        }
-        let inserted = writer.join().map_err(|_| Error::internal("the writer of changes panicked"))?;
-        if let Ok(written) = &written {
-            orphans.add(&written.files);
-        }
-        if let Ok(inserted) = &inserted {
-            orphans.add(&inserted.files);
-        }
-        Ok((written?, inserted?))
     }
 }
 
@@ -774,53 +811,9 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
     }
 }
 
-/// Batches that wait for the slower of two readers.
-const WAITING: usize = 4;
-
-/// One end of a tee.
-type End = Receiver<Result<RecordBatch>>;
-
-/// Two streams of the same batches. The source is pulled by a thread of its own, as long as either is read.
-fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<(End, End)> {
-    let ((left, data), (right, copy)) = (bounded(WAITING), bounded(WAITING));
-    let pump = move || {
-        for batch in source {
-            let failed = batch.is_err();
-            let sent = (left.send(batch.clone()), right.send(batch));
-            if failed || matches!(sent, (Err(_), Err(_))) {
-                return;
-            }
-        }
-    };
-    std::thread::Builder::new().name("deltafast-tee".to_owned()).spawn(pump).map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
-    Ok((data, copy))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::Int64Array;
-
-    fn batch(ids: &[i64]) -> RecordBatch {
-        RecordBatch::try_from_iter(vec![("id", Arc::new(Int64Array::from(ids.to_vec())) as arrow_array::ArrayRef)]).unwrap()
-    }
-
-    #[test]
-    fn both_ends_of_a_tee_see_everything_and_its_error() {
-        let rows = (0..20).map(|n| if n == 19 { Err(Error::invalid("end")) } else { Ok(batch(&[n])) });
-        let (data, copy) = tee(rows).unwrap();
-        let reader = std::thread::spawn(move || copy.into_iter().map(|b| b.map_or(-1, |b| b.num_rows() as i64)).collect::<Vec<_>>());
-        let seen: Vec<i64> = data.into_iter().map(|b| b.map_or(-1, |b| b.num_rows() as i64)).collect();
-        assert_eq!((seen.len(), seen[19]), (20, -1));
-        assert_eq!(reader.join().unwrap(), seen);
-    }
-
-    #[test]
-    fn a_tee_goes_on_for_the_reader_that_is_left() {
-        let (data, copy) = tee((0..50).map(|n| Ok(batch(&[n])))).unwrap();
-        drop(data);
-        assert_eq!(copy.into_iter().count(), 50);
-    }
 
     #[test]
     fn options_that_contradict_each_other_are_refused() {

@@ -2,7 +2,7 @@
 //!
 //! The engine names columns as the table's files do and partition folders `column=value` as Hive has it, where a value is
 //! text that its type can be read from (a timestamp with its zone). Statistics come from the footers, which are read side by
-//! side; files without rows are not taken over.
+//! side; files without rows are not taken over. How far identity columns came is in the footers, too.
 //!
 //! Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization". Cost: one listing of each
 //! folder, one footer a file.
@@ -13,11 +13,13 @@ use percent_encoding::percent_decode_str;
 
 use super::layout::file_name;
 use super::partition::{canonical, log_path};
+use super::rules::Identity;
 use super::stats::StatsPlan;
 use super::{NewFile, WriteRequest};
 use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::{Cancel, map_all};
-use crate::pq::{Mapping, survey};
+use crate::expr::Scalar;
+use crate::pq::{LeafFacts, Mapping, Wanted, survey};
 use crate::protocol::calendar::Zone;
 use crate::protocol::partition_value::HIVE_NULL;
 use crate::protocol::schema::{DataType, StructField, StructType};
@@ -30,6 +32,8 @@ pub struct Adopted {
     pub files: Vec<NewFile>,
     /// Everything else, by its path below the table's root: files without rows, marks, checksums of Hadoop.
     pub rest: Vec<String>,
+    /// For each identity column of the request's rules the last of its values.
+    pub identities: Vec<(String, i64)>,
 }
 
 /// Everything that lies below a folder of the table.
@@ -51,10 +55,10 @@ pub fn everything(store: &Arc<dyn Store>, folder: &str, cancel: &Cancel) -> Resu
     Ok(found)
 }
 
-/// Looks at the files of a folder; `request` says what the table is.
+/// Looks at the files of a folder; `request` says what the table is, and which identity columns the engine gave values.
 ///
 /// # Errors
-/// [`Error::Corrupt`] names a file that is no Parquet, [`Error::SchemaMismatch`] one with columns that the table has not,
+/// [`Error::Corrupt`] names a file that is no Parquet or lacks bounds of an identity column, [`Error::SchemaMismatch`] one with columns that the table has not,
 /// [`Error::Invalid`] a folder that is none of its partitions.
 pub fn adopt(store: &Arc<dyn Store>, request: &WriteRequest, folder: &str, cancel: &Cancel) -> Result<Adopted> {
     let is_partition = |field: &&StructField| request.partition_columns.contains(&field.name);
@@ -67,6 +71,12 @@ pub fn adopt(store: &Arc<dyn Store>, request: &WriteRequest, folder: &str, cance
         .collect::<Result<Vec<_>>>()?;
     let stats = StatsPlan::new(&written, &request.hidden, &request.properties, |field| file_name(field, request.mapping).to_owned())?;
     let (columns, wanted) = (Arc::new(in_files(&written, request.mapping)), Arc::new(stats.wanted()));
+    let identities = &request.rules.identities;
+    let counted: Vec<StructField> = identities.iter().filter_map(|identity| written.field(&identity.column).cloned()).collect();
+    if counted.len() < identities.len() {
+        return Err(Error::unsupported("a partition column cannot be an identity column whose values another engine gave"));
+    }
+    let counted = Arc::new(in_files(&StructType { fields: counted }, request.mapping));
     let mut out = Adopted::default();
     let mut data = Vec::new();
     for object in everything(store, folder, cancel)? {
@@ -94,12 +104,16 @@ pub fn adopt(store: &Arc<dyn Store>, request: &WriteRequest, folder: &str, cance
             return Err(Error::schema_mismatch(what, "no such column", format!("`{}`", shown(&field.name)))).at_file(&object.path);
         }
         let facts = found.facts(&columns, &wanted);
-        Ok((object, found.num_rows(), facts))
+        let last = found.facts(&counted, &vec![Wanted::Bounds; counted.fields.len()]);
+        Ok((object, found.num_rows(), facts, last))
     })?;
-    for (object, rows, facts) in surveyed {
+    for (object, rows, facts, last) in surveyed {
         if rows == 0 {
             out.rest.push(object.path);
             continue;
+        }
+        for (identity, facts) in identities.iter().zip(&last) {
+            note_last(identity, facts, &mut out.identities).at_file(&object.path)?;
         }
         out.files.push(NewFile {
             partition_values: values(&object.path, folder, &partition, request.mapping).at_file(&object.path)?,
@@ -111,6 +125,20 @@ pub fn adopt(store: &Arc<dyn Store>, request: &WriteRequest, folder: &str, cance
         });
     }
     Ok(out)
+}
+
+/// Notes the last value of an identity column in a file, if it is the last of all.
+fn note_last(identity: &Identity, facts: &LeafFacts, all: &mut Vec<(String, i64)>) -> Result<()> {
+    let (Some(Scalar::Long(least)), Some(Scalar::Long(most))) = (&facts.min, &facts.max) else {
+        return Err(Error::corrupt("the file's footer has no bounds of an identity column").at_column(&identity.column));
+    };
+    let rises = identity.step > 0;
+    let last = if rises { *most } else { *least };
+    match all.iter_mut().find(|(column, _)| *column == identity.column) {
+        Some((_, known)) => *known = if rises { last.max(*known) } else { last.min(*known) },
+        None => all.push((identity.column.clone(), last)),
+    }
+    Ok(())
 }
 
 /// The columns with the names that files have; what is inside of lists and maps has no statistics and needs none.

@@ -112,7 +112,8 @@ impl<'a> Files<'a> {
     /// Rows that the partition's file can still take, where they are counted.
     fn room(&self, partition: usize) -> Option<usize> {
         let (full, held) = self.parts.get(&partition).map_or((0, 0), |part| (part.full, part.rows + part.in_file));
-        Some(self.request.file_rows.get(full)?.saturating_sub(held))
+        let share = self.request.file_rows.get(full).copied().or(self.request.most_rows)?;
+        Some(share.saturating_sub(held))
     }
 
     /// Lets rows wait.

@@ -26,6 +26,7 @@ mod splice;
 pub mod stats;
 #[cfg(test)]
 mod tests;
+pub mod told;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,6 +67,8 @@ pub struct WriteRequest {
     pub target_file_size: u64,
     /// Rows of a partition's files after which the next one is begun, whatever their size; none where only that counts.
     pub file_rows: Vec<usize>,
+    /// Rows of any other file after which a new one is begun, whatever its size.
+    pub most_rows: Option<usize>,
     /// Files that are written at the same time at most.
     pub max_open_files: usize,
     /// Whether rows of more partitions than that wait rather than make more files.
@@ -106,6 +109,7 @@ impl WriteRequest {
             writer_properties: WriterProperties::default(),
             target_file_size: TARGET_FILE_SIZE,
             file_rows: Vec::new(),
+            most_rows: None,
             max_open_files: OPEN_FILES,
             gather_partitions: false,
             memory: MEMORY,

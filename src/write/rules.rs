@@ -12,6 +12,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, Record
 use arrow_buffer::NullBuffer;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{Field, Schema};
+use serde::Serialize;
 
 use super::cast::Columns;
 use crate::error::{Error, Result};
@@ -42,7 +43,7 @@ pub struct Computed {
 }
 
 /// A column that counts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Identity {
     /// The column, a long.
     pub column: String,
@@ -52,6 +53,19 @@ pub struct Identity {
     pub step: i64,
     /// Whether the data may give values of its own.
     pub allow_explicit: bool,
+}
+
+impl Identity {
+    /// Looks at data that gives values.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where only the table may.
+    pub fn check_given(&self) -> Result<()> {
+        if self.allow_explicit {
+            return Ok(());
+        }
+        Err(Error::invalid("the data gives values for an identity column that is GENERATED ALWAYS; leave the column out").at_column(&self.column))
+    }
 }
 
 /// The rules of one write.
@@ -104,8 +118,8 @@ impl Rules {
         for (field, place) in table.fields.iter().zip(&columns.places) {
             let name = &field.name;
             let identity = self.identities.iter().find(|identity| identity.column == *name);
-            if place.is_some() && identity.is_some_and(|identity| !identity.allow_explicit) {
-                return Err(Error::invalid("the data gives values for an identity column that is GENERATED ALWAYS; leave the column out").at_column(name));
+            if let (Some(_), Some(identity)) = (place, identity) {
+                identity.check_given()?;
             }
             let filled = identity.is_some() || self.defaults.iter().chain(&self.generated).any(|rule| rule.column == *name);
             if place.is_none() && !filled && !field.nullable {

@@ -262,10 +262,12 @@ def what_needs_deltafast(spark, root: pathlib.Path) -> None:
         lambda: deltafast.spark.read(spark, str(root / "feed"), options=feed).collect(),
         lambda: spark.read.format("deltafast").load(source).collect(),
         lambda: spark.range(3).write.format("deltafast").mode("append").save(str(root / "none")),
+        lambda: deltafast.spark.write(spark.range(3), root / "none", writer="arrow"),
     ):
         with pytest.raises(Exception, match=NOTHING_THERE) as found:
             call()
-        assert "way='arrow', change data feeds and format('deltafast') run there. Install" in str(found.value)
+        told = "way='arrow', writer='arrow', change data feeds and format('deltafast') run there. Install"
+        assert told in str(found.value), str(found.value)
         assert "No module named" not in str(found.value)
     assert not (root / "none").exists()
 

@@ -16,7 +16,7 @@ from pyspark.sql.functions import col, lit
 
 import deltafast.spark
 from deltafast.exceptions import DeltaError, InvalidArgumentError
-from deltafast.spark import DeltaTable, register_view, sql
+from deltafast.spark import DeltaTable, IdentityGenerator, register_view, sql
 
 warnings.filterwarnings("ignore", category=FutureWarning)
 
@@ -118,6 +118,34 @@ def by_executors(spark, folder: str) -> None:
     spark.conf.unset("spark.deltafast.engine")
 
 
+def counted(spark, folder: str) -> None:
+    """Values of identity columns, and the changes of a replacement."""
+    made = DeltaTable.create(spark).location(f"{folder}-counted").property("delta.enableChangeDataFeed", "true")
+    made = made.addColumn("id", "bigint").addColumn(
+        "n", "bigint", generatedAlwaysAs=IdentityGenerator(start=-(2**40), step=-3)
+    )
+    made.execute()
+    frame, place = spark.range(0, 40, 1, 4), f"{folder}-counted"
+    deltafast.spark.write(frame, place, "append")
+    deltafast.spark.write(
+        frame.where("id > 30"), place, "overwrite", replace_where="id > 20", options={"optimizeWrite": True}
+    )
+    spark.conf.set("spark.deltafast.engine", "jobs")
+    table = DeltaTable.forPath(spark, place)
+    source = spark.range(30, 50).alias("s")
+    table.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()
+    spark.conf.unset("spark.deltafast.engine")
+    found = {row.id: row.n for row in table.toDF().collect()}
+    assert sorted(found) == [*range(21), *range(30, 50)]
+    assert len(set(found.values())) == len(found)
+    assert all(value <= -(2**40) and (value + 2**40) % 3 == 0 for value in found.values())
+    feed = deltafast.spark.read(spark, place, options={"readChangeFeed": True, "startingVersion": 2})
+    told = [(row._change_type, row.id, row.n) for row in feed.collect()]
+    inserted = {number: value for kind, number, value in told if kind == "insert"}
+    assert inserted == {number: found[number] for number in range(30, 50)}
+    assert sorted(number for kind, number, _ in told if kind == "delete") == list(range(21, 40))
+
+
 def streams(spark, folder: str) -> None:
     """The format as source and as sink, and batches that the server's Python writes."""
     source, copy = f"{folder}-jobs-true", f"{folder}-copy"
@@ -164,7 +192,7 @@ def main(root: pathlib.Path) -> None:
     """Run everything."""
     spark = session()
     assert type(spark).__module__.startswith("pyspark.sql.connect")
-    for part in (commands, upkeep, statements, by_executors, streams, refusals):
+    for part in (commands, upkeep, statements, by_executors, counted, streams, refusals):
         part(spark, str(root / "t"))
     spark.stop()
 

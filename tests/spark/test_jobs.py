@@ -367,9 +367,6 @@ def test_what_only_the_core_can_do_is_refused_by_name(spark, tmp_path):
         tmp_path / "identity", Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
     )
     write_deltalake(identity, pa.table({"id": range(5)}), mode="append")
-    insert = identity.merge(pa.table({"id": [1]}), ON, "s", "t").when_not_matched_insert_all()
-    with pytest.raises(DeltaProtocolError, match=r"identity column.*engine to driver"):
-        jobs.merge(spark, identity, spark.range(3, 9), insert)
     with pytest.raises(InvalidArgumentError, match="identity column cannot be updated"):
         jobs.update(spark, identity, {"n": "5"})
     assert jobs.update(spark, identity, {"id": "id + 1"}, "id > 2")["num_updated_rows"] == 2

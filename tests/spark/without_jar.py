@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import sys
 import warnings
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 import deltafast.spark
-from deltafast import DeltaTable
+from deltafast import DeltaTable, Schema
 from deltafast.exceptions import DeltaWarning, InvalidArgumentError
 from deltafast.spark import file_index
 
@@ -73,26 +74,45 @@ def without_python(spark, folder: pathlib.Path) -> None:
     assert [moments[n].timestamp() for n in (42, 52, 102)] == [0, 3600, 7200]
 
 
+def failing_rows(spark, attempts: int):
+    """Rows whose tasks fail so often, once they have given all."""
+
+    def rows(batches):
+        yield from batches
+        context = TaskContext.get()
+        if context.partitionId() % 2 == 0 and context.attemptNumber() < attempts:
+            raise RuntimeError("this attempt fails after its rows were written")
+
+    return spark.range(0, 20_000, 1, 4).mapInArrow(rows, StructType([StructField("id", LongType())]))
+
+
 def failing_attempts(spark, folder: pathlib.Path) -> None:
     """Rows of attempts that failed are in no version, and what fails altogether leaves no file."""
-
-    def fails(attempts: int):
-        def rows(batches):
-            yield from batches
-            context = TaskContext.get()
-            if context.partitionId() % 2 == 0 and context.attemptNumber() < attempts:
-                raise RuntimeError("this attempt fails after its rows were written")
-
-        return spark.range(0, 20_000, 1, 4).mapInArrow(rows, StructType([StructField("id", LongType())]))
-
-    assert deltafast.spark.write(fails(1), str(folder)) == 0
+    assert deltafast.spark.write(failing_rows(spark, 1), str(folder)) == 0
     assert ids(deltafast.spark.read(spark, str(folder))) == list(range(20_000))
     before = files(folder)
     assert before == set(DeltaTable(folder).file_uris())
     with pytest.raises(Exception, match="this attempt fails"):
-        deltafast.spark.write(fails(3), str(folder), "append")
+        deltafast.spark.write(failing_rows(spark, 3), str(folder), "append")
     assert files(folder) == before
     assert DeltaTable(folder).version() == 0
+
+
+def failing_counts(spark, folder: pathlib.Path) -> None:
+    """No two rows get the same value of an identity column, whichever attempts fail."""
+    metadata = {"delta.identity.start": 5, "delta.identity.step": -2, "delta.identity.allowExplicitInsert": False}
+    fields = [
+        {"name": "n", "type": "long", "nullable": False, "metadata": metadata},
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+    ]
+    DeltaTable.create(folder, Schema.from_json(json.dumps({"type": "struct", "fields": fields})))
+    for optimized in (False, True):
+        options = {"optimizeWrite": optimized}
+        deltafast.spark.write(failing_rows(spark, 1), str(folder), "append", options=options)
+    found = [row[0] for row in deltafast.spark.read(spark, str(folder)).select("n").collect()]
+    assert len(found) == len(set(found)) == 40_000
+    assert all(value <= 5 and value % 2 for value in found)
+    assert DeltaTable(folder).schema().fields[0].metadata["delta.identity.highWaterMark"] == min(found)
 
 
 def failing_jobs(spark, folder: pathlib.Path) -> None:
@@ -210,6 +230,7 @@ def main(root: pathlib.Path) -> None:
     spark = session()
     without_python(spark, root / "a")
     failing_attempts(spark, root / "b")
+    failing_counts(spark, root / "f")
     failing_jobs(spark, root / "e")
     many_versions_at_once(spark, root / "c")
     without_index(spark, root / "c")

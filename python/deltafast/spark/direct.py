@@ -1,8 +1,7 @@
 """`writer="arrow"`: executors write the table's files by the core, straight to where they stay.
 
 Each task answers what it wrote; the answers of the attempts that count are collected once and committed. Nothing is
-renamed, and identity columns are given values here: a task has its own of every `_TASKS`, so that no two give the same.
-What attempts leave that failed, no version names, and a vacuum takes it.
+renamed. What attempts leave that failed, no version names, and a vacuum takes it.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark.folder import gathering, telling
+from deltafast.spark.folder import telling
 from deltafast.spark.session import quiet
+from deltafast.spark.shipping import shipped
 from deltafast.writer import WriterProperties
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_direct"]
 
-#: Tasks of a write that gives values of identity columns, at most; values lie as many steps apart.
-_TASKS = 1000
 #: Rows that Spark hands over at a time.
 _ROWS = "65536"
 
@@ -43,7 +40,9 @@ def write_direct(
     place: Place,
     table: dict[str, Any],
     codec: str | None,
-    gather: str | None,
+    most: int,
+    *,
+    told: bool,
 ) -> list[str]:
     """Have executors write.
 
@@ -52,16 +51,18 @@ def write_direct(
         rows: A frame of columns as the table has them, as `logical` makes it.
         columns: The table's columns.
         place: The table.
-        table: The table's `schema` as text, `protocol` and `metadata`, and how its columns are `mapped`.
+        table: The table's `schema` as text, `protocol` and `metadata`, how its columns are `mapped`, and `identities`
+            that the rows have new values of.
         codec: How files are compressed; as the table says if None.
-        gather: As for `write_folder`.
+        most: Rows of a file at most; any number if 0.
+        told: Whether the rows are also written as changes that insert them.
 
     Returns:
         What `TableWrite.run_written` takes.
 
     Raises:
         ConstraintViolatedError: A row breaks a rule of the table.
-        InvalidArgumentError: Executors lack deltafast.
+        InvalidArgumentError: An identity column has come to the end of its numbers.
     """
     properties: dict[str, str] = table["metadata"].get("configuration") or {}
     features = {*(table["protocol"].get("writerFeatures") or ())}
@@ -73,71 +74,49 @@ def write_direct(
         or any(properties.get(f"delta.enableIcebergCompatV{n}") == "true" for n in (1, 2)),
         "writer_properties": {} if codec is None else _properties(codec),
         "target_file_size": _bytes(properties.get("delta.targetFileSize")),
+        "most_rows": most or None,
+        "told": told,
         "time_zone": session.zone,
     }
-    identities = [_identity(field) for field in columns.fields if "delta.identity.start" in field.get("metadata", {})]
+    steps = {identity["column"]: identity["step"] for identity in table["identities"]}
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": _ROWS}
-    names = [field["name"] for field in columns.partition if field["name"] in rows.columns]
-    with session.set(settings | ({} if gather is None else gathering(session, gather))), telling(), quiet():
-        if gather is not None:
-            from pyspark.sql import functions
-
-            rows = rows.hint("rebalance", *(functions.col(f"`{name.replace('`', '``')}`") for name in names))
-        if identities:
-            rows = rows.coalesce(_TASKS)
-        write = _writer(place.uri, table["schema"], options, dict(place.options), identities)
-        try:
-            answers = rows.mapInArrow(write, "answer string").collect()
-        except Exception as error:
-            if "No module named 'deltafast'" not in str(error):
-                raise
-            message = (
-                "the executors' Python has no deltafast, which writer='arrow' needs: install it on all of them, or "
-            )
-            message += "write with writer='jvm'"
-            raise InvalidArgumentError(message) from error
+    write = shipped(_writer(place.uri, table["schema"], options, dict(place.options), steps))
+    with session.set(settings), telling(), quiet():
+        answers = rows.mapInArrow(write, "answer string").collect()
     return [row.answer for row in answers]
 
 
 def _writer(
-    uri: str, schema: str, options: dict[str, Any], storage: dict[str, str], identities: list[dict[str, Any]]
+    uri: str, schema: str, options: dict[str, Any], storage: dict[str, str], steps: dict[str, int]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does."""
+    """What a task does; `steps` are those of the identity columns that have new values."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
-        from pyspark import TaskContext
+        import pyarrow.compute as pc
 
         from deltafast import _core
+
+        compute: Any = pc
+        last: dict[str, int] = {}
+
+        def noted(batch: pa.RecordBatch) -> pa.RecordBatch:
+            for column, step in steps.items():
+                values = compute.min_max(batch.column(column)).as_py()
+                ends = [values["max" if step > 0 else "min"], *([last[column]] if column in last else [])]
+                last[column] = max(ends) if step > 0 else min(ends)
+            return batch
 
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return
-        task = cast("Any", TaskContext.get()).partitionId()
-        own = [
-            known | {"next": known["next"] + known["step"] * task, "step": known["step"] * _TASKS}
-            for known in identities
-        ]
-        stream = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-        given = json.dumps(options | {"identities": own})
-        answer = json.loads(_core.write_files(uri, schema, stream, given, storage or None))
-        answer["steps"] = {known["column"]: known["step"] for known in identities}
+        filled = (noted(batch) for batch in chain([first], batches) if batch.num_rows)
+        stream = pa.RecordBatchReader.from_batches(first.schema, filled)
+        answer = json.loads(_core.write_files(uri, schema, stream, json.dumps(options), storage or None))
+        answer |= {"identities": last, "steps": steps}
         yield cast("Any", pa.RecordBatch).from_pydict({"answer": [json.dumps(answer)]})
 
     return write
-
-
-def _identity(field: dict[str, Any]) -> dict[str, Any]:
-    """An identity column as the core's writer takes it."""
-    of = field["metadata"]
-    step = of["delta.identity.step"]
-    mark = of.get("delta.identity.highWaterMark")
-    return {
-        "column": field["name"],
-        "next": of["delta.identity.start"] if mark is None else mark + step,
-        "step": step,
-        "allow_explicit": bool(of.get("delta.identity.allowExplicitInsert", False)),
-    }
 
 
 def _properties(codec: str) -> dict[str, Any]:

@@ -12,43 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError, SchemaMismatchError
 from deltafast.expr.lexer import spark_text
 from deltafast.spark.columns import Columns, plain_type, quoted, spark_type
+from deltafast.spark.identity import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltafast.spark.session import Session
 
-__all__ = ["BROKEN", "cast_column", "checked", "fitted", "logical", "not_null", "physical", "required"]
+__all__ = ["BROKEN", "brought_together", "cast_column", "checked", "logical", "not_null", "physical", "required"]
 
 #: Begins what a broken rule says, so that it is known again in Spark's error.
 BROKEN = "deltafast: the rows break"
 
 _FIELD_ID = "delta.columnMapping.id"
-
-
-def fitted(
-    session: Session, frame: Any, target: dict[str, Any], demands: dict[str, Any], predicate: str | None
-) -> tuple[Any, list[str]]:
-    """Rows as files of the table have them.
-
-    Args:
-        session: The session.
-        frame: The rows.
-        target: As for `logical`.
-        demands: As for `logical`.
-        predicate: As for `logical`.
-
-    Returns:
-        The frame, and the names of the partition columns in it, which hold text as the log has it.
-
-    Raises:
-        SchemaMismatchError: As `logical`.
-        DeltaProtocolError: A column's values can only be made by the core.
-    """
-    from pyspark.sql import functions
-
-    rows, columns = logical(session, frame, target, demands, predicate)
-    return physical(rows, columns, functions)
 
 
 def logical(
@@ -58,67 +34,81 @@ def logical(
     demands: dict[str, Any],
     predicate: str | None,
     *,
+    gather: bool = False,
     by_core: bool = False,
 ) -> tuple[Any, Columns]:
-    """Rows as the table has them, of which one that breaks a rule raises.
+    """Rows as the table has them, of which one that breaks a rule raises; they are written without a shuffle behind it.
 
     Args:
         session: The session.
         frame: The rows.
-        target: The table's `schema` (parsed), `partition` columns and whether it is `mapped`.
+        target: The table's `schema` (parsed), `partition` columns, whether it is `mapped`, and the `identities` that
+            get values here.
         demands: Checks, generated columns and defaults, as the core says them.
         predicate: What rows must match that replace others.
-        by_core: Whether the core writes the rows, which makes the values of identity columns.
+        gather: Whether rows of a partition come together in few tasks; needs the settings of `folder.gathering`.
+        by_core: Whether the core writes the rows.
 
     Returns:
         The frame, and the table's columns.
 
     Raises:
         SchemaMismatchError: A column is of a type that the table's has no room for.
-        DeltaProtocolError: A column's values can only be made by the core.
     """
     from pyspark.sql import functions
 
     columns = Columns(target["schema"], target["partition"], is_mapped=target["mapped"])
-    known = {field["name"] for field in columns.fields}
+    types = {field["name"]: plain_type(field["type"]) for field in columns.fields}
+    counts = [identity["column"] for identity in target["identities"]]
     given = _by_name(frame)
-    made = {value["name"]: spark_text(value["sql"], known) for value in demands["generated"]}
-    defaults = {value["name"]: value["sql"] for value in demands["defaults"]}
-    first: list[Any] = []
-    for field in columns.fields:
-        name, of = field["name"], plain_type(field["type"])
-        if by_core and (of == "void" or (_is_identity(field) and name.lower() not in given)):
-            continue
-        if _is_identity(field) and not by_core:
-            message = f"the values of the identity column {name!r} are made by the core: write with writer='arrow'"
-            raise DeltaProtocolError(message, feature="identityColumns", column=name)
-        if (source := given.get(name.lower())) is not None:
-            column = cast_column(
-                session, functions.col(quoted(source["name"])), plain_type(source["type"]), of, name, functions
-            )
-        elif name in defaults:
-            column = functions.expr(defaults[name]).cast(spark_type(of))
-        else:
-            column = functions.lit(None).cast(spark_type(of)) if of != "void" else functions.lit(None)
-        first.append(column.alias(name))
-    rows = frame.select(*first)
-    checks = [(check["name"], spark_text(check["sql"], known)) for check in demands["checks"]]
-    for name, sql in made.items():
-        of = next(plain_type(field["type"]) for field in columns.fields if field["name"] == name)
+    wanted = {name: of for name, of in types.items() if name not in counts and not (by_core and of == "void")}
+    rows = frame.select(*_cast_or_filled(session, given, wanted, demands["defaults"]))
+    checks = [(check["name"], spark_text(check["sql"], types)) for check in demands["checks"]]
+    late: list[tuple[str, str]] = []
+    for name, sql in [(value["name"], spark_text(value["sql"], types)) for value in demands["generated"]]:
         if name.lower() in given:
-            value = f"cast(({sql}) as {spark_type(of).simpleString()})"
-            checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {value}"))
+            made = f"cast(({sql}) as {spark_type(types[name]).simpleString()})"
+            checks.append((f"Generated Column {name}", f"{quoted(name)} <=> {made}"))
+        elif any(column.lower() in sql.lower() for column in counts):
+            late.append((name, sql))
         else:
-            rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(of)))
-    plain = [field for field in columns.fields if not _is_identity(field)]
-    checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(plain, [])]
+            rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(types[name])))
+    if gather:
+        rows = brought_together(rows, [name for name in target["partition"] if name not in (*counts, *dict(late))])
+    rows = counted(rows, target["identities"])
+    for name, sql in late:
+        rows = rows.withColumn(name, functions.expr(sql).cast(spark_type(types[name])))
+    checks += [(f"NOT NULL {'.'.join(path)}", not_null(path)) for path in required(columns.fields, [])]
     if predicate is not None:
         checks.append(("replaceWhere", predicate))
     return checked(rows, checks, columns, functions), columns
 
 
-def _is_identity(field: dict[str, Any]) -> bool:
-    return "delta.identity.start" in field.get("metadata", {})
+def _cast_or_filled(
+    session: Session, given: dict[str, dict[str, Any]], wanted: dict[str, Any], defaults: Sequence[dict[str, Any]]
+) -> list[Any]:
+    """Columns that are given as those of the table, others with their default or null."""
+    from pyspark.sql import functions
+
+    filled = {value["name"]: value["sql"] for value in defaults}
+    out: list[Any] = []
+    for name, of in wanted.items():
+        if (source := given.get(name.lower())) is not None:
+            column = functions.col(quoted(source["name"]))
+            column = cast_column(session, column, plain_type(source["type"]), of, name, functions)
+        elif name in filled:
+            column = functions.expr(filled[name]).cast(spark_type(of))
+        else:
+            column = functions.lit(None).cast(spark_type(of)) if of != "void" else functions.lit(None)
+        out.append(column.alias(name))
+    return out
+
+
+def brought_together(rows: Any, partition: Sequence[str]) -> Any:
+    """Rows of a partition in few tasks; the hint is looked at here and now, and needs adaptive execution."""
+    from pyspark.sql import functions
+
+    return rows.hint("rebalance", *(functions.col(quoted(name)) for name in partition))
 
 
 def _by_name(frame: Any) -> dict[str, dict[str, Any]]:

@@ -9,9 +9,9 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deltafast.exceptions import ConstraintViolatedError
-from deltafast.spark.columns import quoted
+from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
 from deltafast.spark.fitting import BROKEN
+from deltafast.spark.identity import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -42,51 +42,45 @@ def write_folder(
     folder: str,
     codec: str | None = None,
     options: Mapping[str, str] | None = None,
-    gather: str | None = None,
 ) -> None:
     """Have Spark write.
 
     Args:
         session: The session.
-        rows: A frame of columns as files have them, as `fitted` makes it.
+        rows: A frame of columns as files have them, as `physical` makes it.
         partition: Names of the partition columns in it.
         place: The table.
         folder: The folder's path below the table's.
         codec: How files are compressed; Spark's default if None.
         options: Further options of the writer.
-        gather: Bytes, as Spark reads them, of rows that one task writes: rows of a partition come together in few
-            tasks before. Each task writes what it has if None.
 
     Raises:
         ConstraintViolatedError: A row breaks a rule of the table.
+        InvalidArgumentError: An identity column has come to the end of its numbers.
     """
-    from pyspark.sql import functions
-
     given = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
     given |= ({"compression": codec} if codec else {}) | dict(options or {})
-    settings = _SETTINGS if gather is None else _SETTINGS | gathering(session, gather)
-    with session.set(settings), telling():
-        if gather is not None:
-            # The hint is looked at here and now, and needs adaptive execution.
-            rows = rows.hint("rebalance", *(functions.col(quoted(name)) for name in partition))
+    with session.set(_SETTINGS), telling():
         rows.write.options(**given).partitionBy(*partition).parquet(f"{place.hadoop}/{folder}")
 
 
 @contextmanager
 def telling() -> Generator[None]:
-    """Tell of a row that breaks a rule of the table in one line.
+    """Tell in one line why a row cannot be one of the table's.
 
     Raises:
-        ConstraintViolatedError: There is one.
+        ConstraintViolatedError: It breaks a rule.
+        InvalidArgumentError: An identity column has no value for it.
     """
     try:
         yield
     except Exception as error:
         text = str(error)
-        if BROKEN not in text:
-            raise
-        line = text[text.index(BROKEN) :].splitlines()[0].partition(" SQLSTATE: ")[0]
-        raise ConstraintViolatedError(line.removeprefix("deltafast: ")) from error
+        for begin, kind in ((BROKEN, ConstraintViolatedError), (ENDED, InvalidArgumentError)):
+            if begin in text:
+                line = text[text.index(begin) :].splitlines()[0].partition(" SQLSTATE: ")[0]
+                raise kind(line.removeprefix("deltafast: ")) from error
+        raise
 
 
 def gathered(session: Session, properties: Mapping[str, str | None], option: Any = None) -> str | None:
@@ -106,9 +100,11 @@ def gathered(session: Session, properties: Mapping[str, str | None], option: Any
     return f"{size}m" if size.isdigit() else size
 
 
-def gathering(session: Session, size: str) -> dict[str, str]:
-    """Settings by which Spark brings the rows of a partition together, in tasks of about this size."""
-    tasks = max(int(session.conf("spark.sql.shuffle.partitions", "0") or 0), _TASKS)
+def gathering(session: Session, size: str | None) -> dict[str, str]:
+    """Settings by which Spark brings the rows of a partition together, in tasks of about this size; none for None."""
+    if size is None:
+        return {}
+    tasks = max(int(session.conf("spark.sql.shuffle.partitions", "1") or 1), _TASKS)
     return {
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": size,

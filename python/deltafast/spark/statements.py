@@ -235,7 +235,7 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     try:
         version = write(frame, path, mode, replace_where=condition, options=options)
     except DeltaProtocolError:
-        # Nothing was written: identity columns and change files are the core's to make.
+        # Nothing was written: binary partition columns, and files that hold partition columns, are the core's to write.
         version = write(frame, path, mode, replace_where=condition, options=options, writer="driver")
     table.update_incremental()
     made = 0 if version is None or version == before else written(table)

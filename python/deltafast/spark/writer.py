@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
@@ -19,8 +20,9 @@ from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
 from deltafast.spark.columns import field_of, mapping_mode, plain_type
 from deltafast.spark.direct import write_direct
-from deltafast.spark.fitting import fitted, logical
-from deltafast.spark.folder import gathered, remove, write_folder
+from deltafast.spark.fitting import logical, physical
+from deltafast.spark.folder import gathered, gathering, remove, write_folder
+from deltafast.spark.replacing import tell
 from deltafast.spark.session import Session
 from deltafast.spark.storage import is_done, place_of
 from deltafast.table import DeltaTable, _core_options
@@ -28,7 +30,7 @@ from deltafast.transaction import CommitProperties, Transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from deltafast.filters import Predicate
     from deltafast.spark.storage import Place
@@ -90,9 +92,8 @@ def write(
         description: Description of a new table.
         configuration: Properties of a new table.
         writer: `jvm`: the executors write by Spark's own writer. `arrow`: they write by the core, straight to where
-            files stay, and need deltafast; for stores where renaming is copying, and identity columns. `driver`: the
-            rows are collected by the driver for the core, which can make the change files of a replacement, too; for
-            results that are not large.
+            files stay, and need deltafast; for stores where renaming is copying. `driver`: the rows are collected by
+            the driver for the core; for results that are not large.
         storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
             them.
 
@@ -200,7 +201,9 @@ def _by_executors(
     given: dict[str, Any],
     writer: Literal["jvm", "arrow"] = "jvm",
 ) -> int | None:
-    """Have Spark write, then commit."""
+    """Have executors write, then commit."""
+    from pyspark.sql import functions
+
     target = json.loads(plan.target)
     protocol: dict[str, Any] = target["protocol"]
     metadata: dict[str, Any] = target["metadata"]
@@ -210,35 +213,58 @@ def _by_executors(
         "schema": json.loads(plan.schema),
         "partition": metadata.get("partitionColumns") or [],
         "mapped": mapped != "none",
+        "identities": target["identities"],
     }
-    demand = None if replace_where is None else bind_rows(replace_where, plan.schema, zone=session.zone)
-    predicate = None if demand is None else to_spark_sql(json.dumps(json.loads(demand)["tree"]))
-    bound = json.dumps({"predicate": None if demand is None else json.loads(demand)})
+    demand = None if replace_where is None else json.loads(bind_rows(replace_where, plan.schema, zone=session.zone))
+    predicate = None if demand is None else to_spark_sql(json.dumps(demand["tree"]))
+    bound = json.dumps({"predicate": demand})
+    has_feed = plan.settle(bound)
     gather = gathered(session, properties, given.get("optimizewrite"))
-    if writer == "arrow":
-        if "maxrecordsperfile" in given:
-            message = "maxRecordsPerFile is of Spark's writer: write with writer='jvm', or set delta.targetFileSize"
-            raise InvalidArgumentError(message)
-        rows, columns = logical(session, frame, table, json.loads(plan.demands), predicate, by_core=True)
-        known = target | {"schema": plan.schema, "mapped": mapped}
-        answers = write_direct(session, rows, columns, place, known, given.get("compression"), gather)
-        return json.loads(plan.run_written(bound, answers)[1])["version"]
-    rows, partition = fitted(session, frame, table, json.loads(plan.demands), predicate)
-    folder = f"spark-{uuid.uuid4()}"
-    codec = given.get("compression") or properties.get("delta.parquet.compression.codec")
-    options = {"maxRecordsPerFile": str(given["maxrecordsperfile"])} if "maxrecordsperfile" in given else {}
+    by_core = writer == "arrow"
+    most = max(int(given.get("maxrecordsperfile") or 0), 0)
+    codec = given.get("compression")
+    of_spark = codec or properties.get("delta.parquet.compression.codec")
+    folder, changes = f"spark-{uuid.uuid4()}", f"_change_data/spark-{uuid.uuid4()}" if has_feed else None
+    answers: list[str] = []
+    with _left_clean(plan, place, [name for name in (folder, changes) if name]) as left:
+        with session.set(gathering(session, gather)):
+            rows, columns = logical(
+                session, frame, table, json.loads(plan.demands), predicate, gather=gather is not None, by_core=by_core
+            )
+            new = None
+            if by_core:
+                known = target | {"schema": plan.schema, "mapped": mapped}
+                answers = write_direct(session, rows, columns, place, known, codec, most, told=has_feed)
+            else:
+                rows, partition = physical(rows, columns, functions)
+                options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
+                write_folder(session, rows, partition, place, folder, of_spark, options)
+                new = (folder, rows.schema)
+        if changes is not None and demand is not None:
+            tell(session, place, target["version"], demand["tree"], columns, new, changes, of_spark)
+        left.clear()
+        if by_core:
+            return json.loads(plan.run_written(bound, answers, changes)[1])["version"]
+        return json.loads(plan.run_folder(bound, folder, changes)[1])["version"]
+
+
+@contextmanager
+def _left_clean(plan: _core.TableWrite, place: Place, folders: list[str]) -> Generator[list[str]]:
+    """Delete what was written where nothing is committed.
+
+    Yields:
+        The folders that the plan is to abandon; once it commits it does so by itself.
+    """
+    left = list(folders)
     try:
-        write_folder(session, rows, partition, place, folder, None if codec is None else str(codec), options, gather)
-    except BaseException:
-        plan.abandon(folder)
-        remove(place, folder)
-        raise
-    try:
-        return json.loads(plan.run_folder(bound, folder)[1])["version"]
+        yield left
     except CommitUnknownError:
         raise
     except BaseException:
-        remove(place, folder)
+        if left:
+            plan.abandon(left)
+        for folder in folders:
+            remove(place, folder)
         raise
 
 

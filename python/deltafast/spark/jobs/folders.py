@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltafast import _core
 from deltafast.exceptions import CommitUnknownError, DeltaError
-from deltafast.spark.fitting import physical
-from deltafast.spark.folder import gathered, remove, write_folder
+from deltafast.spark.fitting import brought_together, physical
+from deltafast.spark.folder import gathered, gathering, remove, write_folder
 from deltafast.spark.jobs.rows import refuse
 
 if TYPE_CHECKING:
@@ -83,8 +83,12 @@ class Folders:
         for field in self._columns.partition:
             if field["type"] == "binary":
                 refuse(f"{field['name']!r} is a binary partition column")
+        session, place = self._rows.session, self._rows.place
         frame, partition = physical(frame, self._columns, functions, more)
-        write_folder(self._rows.session, frame, partition, self._rows.place, folder, self._codec(), None, gather)
+        with session.set(gathering(session, gather)):
+            if gather is not None:
+                frame = brought_together(frame, partition)
+            write_folder(session, frame, partition, place, folder, self._codec())
 
     def __enter__(self) -> Self:
         """Nothing is written yet."""

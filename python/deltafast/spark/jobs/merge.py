@@ -15,9 +15,10 @@ from deltafast.commands.merge import merge_figures
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark.columns import Columns, plain_type, quoted, spark_type
 from deltafast.spark.fitting import cast_column
+from deltafast.spark.identity import value_of
 from deltafast.spark.jobs.change import ANSI
 from deltafast.spark.jobs.folders import KIND, Folders
-from deltafast.spark.jobs.rows import FILE, ROW, Rows, marks_by_kind, refuse
+from deltafast.spark.jobs.rows import FILE, ROW, Rows, marks_by_kind
 from deltafast.spark.jobs.sides import (
     BY_SOURCE,
     MATCHED,
@@ -90,9 +91,6 @@ class _Merge:
         self._matched = clauses_of(plan["matched"], MATCHED, None)
         self._by_source = clauses_of(plan["by_source"], BY_SOURCE, TARGET)
         self._inserts = clauses_of(plan["not_matched"], NOT_MATCHED, SOURCE)
-        fields = json.loads(bound.schema)["fields"]
-        if self._inserts and any("delta.identity.start" in field.get("metadata", {}) for field in fields):
-            refuse("new rows need values of an identity column", "identityColumns")
         self._source = source = Source(session, frame)
         facts, keys = source.facts(plan)
         self._outlook: dict[str, Any] = json.loads(self._core.job(json.dumps(plan), json.dumps(facts), keys))
@@ -249,6 +247,10 @@ class _Merge:
                 if name not in given and name in self._demands.defaults:
                     value = functions.expr(self._demands.defaults[name]).cast(spark_type(plain_type(field["type"])))
                     given[name] = value
+            for identity in self._outlook["identities"]:
+                if identity["column"] not in given:
+                    # The number of a row of the source stays what it is, so the feed is told the same value.
+                    given[identity["column"]] = value_of(identity, SOURCE_ROW, self._source.tasks)
             new[clause.number] = given
         columns = [_by_clause(field["name"], new, nothing[field["name"]]) for field in self._after.fields]
         tracked = [functions.lit(None).cast("bigint").alias(name) for name in self._rows.tracked]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast.spark.columns import quoted
+from deltafast.spark.identity import PLACE, TASK
 from deltafast.spark.jobs.sides import SOURCE, flat, named
 from deltafast.spark.session import quiet
 
@@ -44,8 +46,13 @@ class Source:
         self._session = session
         #: Its columns, called `source.id`, and `SOURCE_ROW`.
         self.frame = rows.withColumn(SOURCE_ROW, functions.monotonically_increasing_id()).localCheckpoint()
+        task, place = TASK.format(quoted(SOURCE_ROW)), PLACE.format(quoted(SOURCE_ROW))
+        found = self.frame.selectExpr("count(*)", f"max({task})", f"max({place})").first()
         #: How many rows it has.
-        self.count = self.frame.count()
+        self.count: int = found[0]
+        #: How many tasks numbered them, and how many numbers those have between them.
+        self.tasks = 1 + (found[1] or 0)
+        self.numbers = self.tasks * (1 + found[2]) if self.count else 0
 
     def joined(self) -> Any:
         """The frame, to be joined with: sent to every executor where it is small."""
@@ -68,7 +75,9 @@ class Source:
         keys = [functions.expr(flat(one["source"], SOURCE)).alias(f"k{n}") for n, one in enumerate(equalities)]
         if not keys:
             found = usable.count()
-            return {"rows": count, "usable": found, "complete": []}, pa.table({"none": pa.array([], pa.int64())})
+            return {"rows": count, "usable": found, "complete": [], "numbers": self.numbers}, pa.table(
+                {"none": pa.array([], pa.int64())}
+            )
         usable = usable.select(*keys)
         for n, one in enumerate(equalities):
             usable = usable if one["null_safe"] else usable.where(f"k{n} is not null")
@@ -96,7 +105,7 @@ class Source:
             columns.append(values)
         longest = max(map(len, columns)) if number else 0
         table = pa.table({f"k{n}": _stretched(values, longest) for n, values in enumerate(columns)})
-        return {"rows": count, "usable": number, "complete": complete}, table
+        return {"rows": count, "usable": number, "complete": complete, "numbers": self.numbers}, table
 
 
 def _bytes(text: str) -> int:
