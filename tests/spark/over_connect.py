@@ -22,10 +22,11 @@ from deltafast.spark import DeltaTable, register_view, sql
 warnings.filterwarnings("ignore", category=FutureWarning)
 
 
-def session() -> SparkSession:
+def session(root: pathlib.Path) -> SparkSession:
     """Start a server and connect to it."""
     builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "1g").config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.sql.warehouse.dir", str(root / "warehouse"))
     return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 
@@ -204,7 +205,7 @@ def enabled(spark, folder: str) -> None:
 
 def main(root: pathlib.Path) -> None:
     """Run everything."""
-    spark = session()
+    spark = session(root)
     assert type(spark).__module__.startswith("pyspark.sql.connect")
     for part in (commands, upkeep, statements, by_executors, streams, refusals, enabled):
         part(spark, str(root / "t"))
