@@ -629,6 +629,8 @@ class TestAlter:
         sql("ALTER TABLE t ADD COLUMNS (x INT FIRST, s STRUCT<a: INT> AFTER ID, z INT)", t=table)
         sql("ALTER TABLE t ADD COLUMN s.b INT FIRST", t=table)
         sql("ALTER TABLE t ALTER COLUMN amount AFTER x", t=table)
+        sql("ALTER TABLE t CHANGE COLUMN z z INT AFTER id", t=table)
+        assert [field.name for field in table.schema().fields] == ["x", "amount", "id", "z", "s", "name"]
         sql("ALTER TABLE t CHANGE COLUMN z FIRST", t=table)
         fields = table.schema().fields
         assert [field.name for field in fields] == ["z", "x", "amount", "id", "s", "name"]
@@ -637,7 +639,7 @@ class TestAlter:
         for text in ("ADD COLUMN q INT AFTER nope", "ALTER COLUMN z AFTER nope", "ADD COLUMN s.q INT AFTER id"):
             with pytest.raises(InvalidArgumentError, match="that it could stand behind"):
                 sql(f"ALTER TABLE t {text}", t=table)
-        assert table.version() == 6
+        assert table.version() == 7
 
     def test_an_identity_column_follows_its_values(self, tmp_path):
         place = f"delta.`{tmp_path}`"

@@ -16,16 +16,22 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 import deltafast.spark
 from deltafast import DeltaTable
+from deltafast.exceptions import CommitFailedError
+from deltafast.spark import exceptions, provider
 
 warnings.filterwarnings("ignore", category=FutureWarning)
 
 #: Compiling for speed costs more than it gives to short jobs.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+EXTENSION, CATALOG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
 
 def session(root: pathlib.Path) -> SparkSession:
-    """Start Spark."""
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    """Start Spark, with the settings of a program for delta-spark, whose classes are nowhere."""
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.extensions", EXTENSION)
+    builder = builder.config("spark.sql.catalog.spark_catalog", CATALOG)
+    builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
     builder = builder.config("spark.driver.extraJavaOptions", QUICK)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
@@ -231,6 +237,51 @@ def what_programs_look_for(spark) -> None:
     spark.sql("DROP TABLE sensors")
 
 
+def changed_tables(spark, root: pathlib.Path) -> None:
+    """Statements about tables of the catalog, by the log and by the catalog."""
+    spark.sql("CREATE TABLE moving (a LONG, b STRING NOT NULL) USING delta")
+    spark.sql("ALTER TABLE moving CHANGE COLUMN a a LONG AFTER b")
+    spark.sql("ALTER TABLE moving ALTER COLUMN b DROP NOT NULL")
+    spark.sql("ALTER TABLE moving ADD COLUMNS (x LONG)")
+    assert spark.table("moving").schema.simpleString() == "struct<b:string,a:bigint,x:bigint>"
+    spark.sql("ALTER TABLE moving SET TBLPROPERTIES ('k' = 'v')")
+    known = {row.key: row.value for row in spark.sql("SHOW TBLPROPERTIES moving").collect()}
+    assert known == {"k": "v", "delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
+    spark.sql("INSERT INTO moving VALUES ('z', 1, 2)")
+    spark.sql("ALTER TABLE moving RENAME TO moved")
+    assert spark.sql("SELECT * FROM moved").collect() == [("z", 1, 2)]
+    assert not spark.catalog.tableExists("moving")
+    elsewhere = str(root / "elsewhere")
+    spark.sql("SELECT 'y' b, 3L a, 4L x").write.format("delta").save(elsewhere)
+    spark.sql(f"ALTER TABLE moved SET LOCATION '{elsewhere}'")
+    assert spark.sql("SELECT * FROM moved").collect() == [("y", 3, 4)]
+    spark.sql("DROP TABLE moved")
+
+
+def conflicts(spark, root: pathlib.Path) -> None:
+    """Conflicts are delta-spark's exceptions, also where they come through Java."""
+    import delta.exceptions
+    from delta.exceptions.base import ConcurrentAppendException
+
+    jvm = spark._jvm
+    for name in ("ConcurrentWriteException", "MetadataChangedException", "ConcurrentTransactionException"):
+        thrown = getattr(jvm.io.delta.exceptions, name)("it changed")
+        with pytest.raises(getattr(delta.exceptions, name), match="it changed") as found:
+            jvm.scala.util.Failure(thrown).get()
+        assert isinstance(found.value, CommitFailedError)
+    whole = provider.write
+
+    def loses(*_: object, **__: object) -> None:
+        raise exceptions.ConcurrentAppendException("version 7: came in between")
+
+    provider.write = loses
+    try:
+        with pytest.raises(ConcurrentAppendException, match="version 7: came in between"):
+            spark.range(1).write.format("delta").mode("append").save(str(root / "t"))
+    finally:
+        provider.write = whole
+
+
 def streams(spark, root: pathlib.Path) -> None:
     """Streams of the format."""
     path, out = str(root / "t"), str(root / "out")
@@ -280,6 +331,8 @@ def main(root: pathlib.Path) -> None:
     by_name(spark, root)
     by_deltas_names(spark, root)
     what_programs_look_for(spark)
+    changed_tables(spark, root)
+    conflicts(spark, root)
     streams(spark, root)
     taken_back(spark, root)
 

@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.functions import col, lit
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 import deltafast.spark
 from deltafast.exceptions import DeltaError, InvalidArgumentError
@@ -21,10 +22,11 @@ from deltafast.spark import DeltaTable, IdentityGenerator, register_view, sql
 warnings.filterwarnings("ignore", category=FutureWarning)
 
 
-def session() -> SparkSession:
+def session(root: pathlib.Path) -> SparkSession:
     """Start a server and connect to it."""
     builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "1g").config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.sql.warehouse.dir", str(root / "warehouse"))
     return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 
@@ -180,19 +182,60 @@ def streams(spark, folder: str) -> None:
 
 def refusals(spark, folder: str) -> None:
     """What needs the driver's Java says so."""
-    for call, words in (
-        (lambda: deltafast.spark.enable(spark), "enable needs a classic session"),
-        (lambda: deltafast.spark.read(spark, folder, way="index"), "way='index' needs a classic session"),
-    ):
-        with pytest.raises(InvalidArgumentError, match=words):
-            call()
+    with pytest.raises(InvalidArgumentError, match="way='index' needs a classic session"):
+        deltafast.spark.read(spark, folder, way="index")
+
+
+def enabled(spark, folder: str) -> None:
+    """Programs for delta-spark as they are: paths, tables of the server's catalog, statements, Python's names."""
+    deltafast.spark.enable(spark)
+    from delta.connect.exceptions import ConcurrentAppendException
+    from delta.exceptions import DeltaConcurrentModificationException
+    from delta.tables import DeltaTable as Table
+
+    assert issubclass(ConcurrentAppendException, DeltaConcurrentModificationException)
+    path = f"{folder}-enabled"
+    letters = spark.createDataFrame([("a", 1), ("b", 2)], ["key", "value"])
+    letters.write.format("delta").partitionBy("value").save(path)
+    with pytest.raises(AnalysisException, match="already"):
+        letters.write.format("delta").save(path)
+    letters.write.save(path, format="delta", mode="append")
+    assert spark.read.format("delta").load(path).count() == 4
+    assert spark.read.format("delta").option("versionAsOf", 0).load(path).count() == 2
+    with pytest.raises(AnalysisException, match="no Delta table"):
+        spark.read.format("delta").load(f"{path}-none")
+    letters.write.format("delta").saveAsTable("letters")
+    with pytest.raises(AnalysisException, match="already exists"):
+        letters.write.format("delta").saveAsTable("letters")
+    letters.write.format("delta").mode("append").saveAsTable("letters")
+    letters.write.insertInto("letters")
+    assert spark.table("letters").count() == spark.read.table("letters").count() == 6
+    joined = "WITH b AS (SELECT 1 n) SELECT letters.key FROM letters JOIN b ON b.n = letters.value"
+    assert [row.key for row in spark.sql(joined).collect()] == ["a"] * 3
+    assert Table.forName(spark, "letters").delete("key = 'a'").collect()[0].num_affected_rows == 3
+    builder = Table.createOrReplace(spark).tableName("made").addColumn("n", "INT", nullable=False, comment="counted")
+    fields = builder.addColumn("m", "INT", generatedAlwaysAs="n + 1").execute().toDF().schema
+    assert fields == StructType(
+        [
+            StructField("n", IntegerType(), nullable=False, metadata={"comment": "counted"}),
+            StructField("m", IntegerType()),
+        ]
+    )
+    spark.sql("INSERT INTO made (n) VALUES (1)")
+    spark.sql("ALTER TABLE made ADD COLUMNS (more STRING)")
+    assert [tuple(row) for row in spark.sql("SELECT * FROM made m WHERE m.n = 1").collect()] == [(1, 2, None)]
+    spark.sql("ALTER TABLE made RENAME TO renamed")
+    assert spark.table("renamed").columns == ["n", "m", "more"]
+    spark.sql("DROP TABLE renamed")
+    deltafast.spark.disable(spark)
+    assert "delta.tables" not in sys.modules
 
 
 def main(root: pathlib.Path) -> None:
     """Run everything."""
-    spark = session()
+    spark = session(root)
     assert type(spark).__module__.startswith("pyspark.sql.connect")
-    for part in (commands, upkeep, statements, by_executors, counted, streams, refusals):
+    for part in (commands, upkeep, statements, by_executors, counted, streams, refusals, enabled):
         part(spark, str(root / "t"))
     spark.stop()
 

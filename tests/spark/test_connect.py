@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+
 import pytest
+
+from deltafast.exceptions import ConcurrentAppendError
 
 from .programs import OTHER, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 
 @pytest.mark.parametrize("release", [None, OTHER])
 def test_tables_statements_jobs_and_streams_work_over_connect(tmp_path, release):
     run("over_connect", str(tmp_path), release=release)
+
+
+def test_conflicts_that_a_server_tells_of_are_delta_sparks_exceptions():
+    error_details = pytest.importorskip("google.rpc.error_details_pb2")
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException, convert_exception
+
+    from deltafast.spark import connect_exceptions, exceptions
+
+    info = error_details.ErrorInfo()
+    names = ("ConcurrentAppendException", "DeltaConcurrentModificationException")
+    info.metadata["classes"] = json.dumps([f"io.delta.exceptions.{name}" for name in names])
+    info.metadata["errorClass"] = "DELTA_CONCURRENT_APPEND"
+    info.metadata["sqlState"] = "2D521"
+    info.metadata["messageParameters"] = json.dumps({"partition": "all"})
+    found = convert_exception(info, "files were added", None)
+    for kind in (
+        connect_exceptions.ConcurrentAppendException,
+        exceptions.ConcurrentAppendException,
+        ConcurrentAppendError,
+        SparkConnectGrpcException,
+    ):
+        assert isinstance(found, kind)
+    assert (found.getMessage(), found.getCondition()) == ("files were added", "DELTA_CONCURRENT_APPEND")
+    assert (found.getSqlState(), found.getMessageParameters()) == ("2D521", {"partition": "all"})
+    again = pickle.loads(pickle.dumps(found))
+    assert (type(again), again.getCondition()) == (type(found), "DELTA_CONCURRENT_APPEND")

@@ -18,6 +18,6 @@ def test_programs_for_delta_spark_run_unchanged(tmp_path, release):
 
 
 def test_a_session_with_deltas_jar_is_left_alone(spark):
-    with pytest.raises(InvalidArgumentError, match="Delta's own jar or extension is in this session"):
+    with pytest.raises(InvalidArgumentError, match="Delta's own jar is in this session"):
         deltafast.spark.enable(spark)
     deltafast.spark.disable(spark)

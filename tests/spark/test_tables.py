@@ -6,17 +6,19 @@ import datetime as dt
 import decimal
 import json
 import pathlib
+import pickle
 import shutil
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, UnsupportedOperationException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.functions import col, expr, lit
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import deltafast.spark
 from deltafast import exceptions as ours
+from deltafast.expr.listed import listed
 from deltafast.spark import DeltaTable, IdentityGenerator, exceptions
 from deltafast.spark.expressions import as_condition
 
@@ -175,6 +177,8 @@ def test_files_are_laid_out_and_versions_come_back(reference, spark, pair):
     assert rows(found.select(*chosen)) == rows(expected.select(*chosen))
     assert found.first().path == f"file:{mine}"
     same_end(reference, theirs, mine)
+    said = [reference.history(folder)[0]["operationParameters"]["predicate"] for folder in (theirs, mine)]
+    assert said[0] == said[1] == """["('p = p1)"]"""
     columns = spark._jvm.PythonUtils.toSeq(["id", "v"])
     expected = frame(java.optimize().executeZOrderBy(columns))
     found = table.optimize().executeZOrderBy(["id", "v"])
@@ -427,8 +431,10 @@ def test_folders_are_converted_and_tables_cloned(reference, spark, tmp_path):
     again.generate("symlink_format_manifest")
     assert len(list(pathlib.Path(parted).glob("_symlink_format_manifest/*/manifest"))) == 2
     table.upgradeTableProtocol(1, 3)
-    with pytest.raises(AnalysisException, match="downgraded"):
-        table.upgradeTableProtocol(1, 2)
+    version = table.history(1).first().version
+    table.upgradeTableProtocol(1, 2)
+    assert table.history(1).first().version == version, "what is lower stays as it is"
+    assert (table.detail().first().minReaderVersion, table.detail().first().minWriterVersion) == (1, 3)
     table.addFeatureSupport("deletionVectors")
     assert "deletionVectors" in table.detail().first().tableFeatures
     table.dropFeatureSupport("deletionVectors")
@@ -439,6 +445,51 @@ def test_folders_are_converted_and_tables_cloned(reference, spark, tmp_path):
     finally:
         spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
     assert table.history(1).first().userMetadata == "who"
+
+
+def test_features_that_cannot_come_or_go_are_errors_by_delta_sparks_names(spark, tmp_path):
+    folder = str(tmp_path / "t")
+    deltafast.spark.write(spark.range(3), folder)
+    table = DeltaTable.forPath(spark, folder)
+    table.addFeatureSupport("checkConstraints")
+    for condition, call in (
+        ("DELTA_UNSUPPORTED_FEATURES_IN_CONFIG", lambda: table.addFeatureSupport("none")),
+        ("DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE", lambda: table.dropFeatureSupport("none")),
+        ("DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT", lambda: table.dropFeatureSupport("rowTracking")),
+        ("DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE", lambda: table.dropFeatureSupport("appendOnly")),
+        (
+            "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
+            lambda: table.dropFeatureSupport("checkConstraints", truncateHistory=True),
+        ),
+    ):
+        with pytest.raises(ours.DeltaError, match=condition) as found:
+            call()
+        assert isinstance(found.value, PySparkException)
+        assert found.value.getCondition() == condition
+        again = pickle.loads(pickle.dumps(found.value))
+        assert (str(again), again.getCondition()) == (str(found.value), condition)
+    table.dropFeatureSupport("checkConstraints")
+
+
+def test_only_bigint_counts(spark):
+    builder = DeltaTable.create(spark)
+    for given in ({"generatedAlwaysAs": IdentityGenerator()}, {"generatedByDefaultAs": IdentityGenerator(2, 2)}):
+        with pytest.raises(UnsupportedOperationException, match="must be BIGINT, not INT"):
+            builder.addColumn("n", "int", **given)
+
+
+def test_predicates_are_listed_as_spark_prints_them(spark):
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    for text in (
+        "p = 'a b'",
+        "a.b <=> `c d` AND NOT `e.f`",
+        "a = 1 or b >= 2.50 or c != 'x' or d is null or e is not null",
+        "n IN (1, 2, -3) AND day > DATE'2026-02-03'",
+        "s NOT IN ('x', NULL) AND t = TRUE",
+        "a + 1 < b * 2",
+    ):
+        assert listed(text) == parser.parseExpression(text).toString()
+    assert listed("a BETWEEN 1 AND 2") is None
 
 
 def test_executors_change_rows_where_the_session_wants_it(reference, spark, pair):

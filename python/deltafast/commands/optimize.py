@@ -10,6 +10,7 @@ from deltafast import _core
 from deltafast.convert import HOOKS_FIRST, also_by_position, choices
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.demands import bind_rows
+from deltafast.expr.listed import listed
 from deltafast.progress import watch
 from deltafast.writer import encoding
 
@@ -255,9 +256,7 @@ class TableOptimizer:
 
     def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         table = self.table
-        everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)
-        schema, zone = table.schema().to_json(), table._time_zone
-        rows = None if everything else bind_rows(partition_filters, schema, zone=zone)
+        rows = self._chosen(partition_filters, table._time_zone)
         counter = _core.Counter()
         watching = watch(counter, progress)
         try:
@@ -269,6 +268,14 @@ class TableOptimizer:
         if figures["version"] is not None:
             table._move(moved)
         return _figures(figures)
+
+    def _chosen(self, partition_filters: Predicate | None, zone: str) -> str | None:
+        """What the core takes for the rows of some partitions; None for all."""
+        if partition_filters is None or (isinstance(partition_filters, list) and not partition_filters):
+            return None
+        rows = bind_rows(partition_filters, self.table.schema().to_json(), zone=zone)
+        shown = listed(partition_filters, zone) if isinstance(partition_filters, str) else None
+        return rows if shown is None else json.dumps(json.loads(rows) | {"sql": shown})
 
 
 def _milliseconds(interval: int | timedelta | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark.session import quiet
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deltafast.statements.tree import Query, TableName
 
 __all__ = [
+    "READ_BY_CLIENT",
     "SparkTables",
     "View",
     "commit_of",
@@ -95,7 +96,22 @@ def place_of_name(session: Session, name: str) -> str | None:
     except (AnalysisException, ParseException):
         return None
     facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
+    if session.is_connect and "Provider" not in facts:
+        facts = _said_of(session, name)
     return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+
+
+def _said_of(session: Session, name: str) -> dict[str, str]:
+    """What the catalog keeps of a table; of one that a Python data source reads DESCRIBE does not tell it."""
+    database, _, table = name.rpartition(".")
+    of = f" IN {database}" if database else ""
+    rows = session.spark.sql(f"SHOW TABLE EXTENDED{of} LIKE '{table.strip('`').lower()}'").collect()
+    lines = [line.partition(": ") for row in rows if not row.isTemporary for line in row.information.splitlines()]
+    return {key: value for key, _, value in lines}
+
+
+#: Sessions whose server keeps tables of Delta in its catalog and cannot read them by their names.
+READ_BY_CLIENT: WeakSet[Any] = WeakSet()
 
 
 def default_place(session: Session, name: str) -> str:

@@ -27,6 +27,10 @@ def field_of(name: str, of: Any, metadata: dict[str, Any] | None = None) -> dict
     return {"name": name, "type": of, "nullable": True, "metadata": metadata or {}}
 
 
+def _seen(field: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in field.get("metadata", {}).items() if key in _SEEN}
+
+
 def array_of(of: Any) -> dict[str, Any]:
     """A list that may hold nulls."""
     return {"type": "array", "elementType": of, "containsNull": True}
@@ -84,6 +88,13 @@ class Columns:
             case _:
                 return of
 
+    def seen(self) -> list[dict[str, Any]]:
+        """The table's columns with their comments, which may be null where the table says so."""
+        return [
+            field_of(field["name"], plain_type(field["type"]), _seen(field)) | {"nullable": field.get("nullable", True)}
+            for field in self.fields
+        ]
+
     def project(self) -> list[Any]:
         """The table's columns, made of the physical ones."""
         from pyspark.sql import functions
@@ -91,7 +102,7 @@ class Columns:
         return [self._logical(functions.col(quoted(self.name(field))), field, functions) for field in self.fields]
 
     def _logical(self, column: Any, field: dict[str, Any], functions: Any) -> Any:
-        seen = {key: value for key, value in field.get("metadata", {}).items() if key in _SEEN}
+        seen = _seen(field)
         named = self._renamed(column, field["type"], functions)
         return named.alias(field["name"], metadata=seen) if seen else named.alias(field["name"])
 

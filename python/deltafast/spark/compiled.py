@@ -36,7 +36,7 @@ def load(session: Session, source: str, name: str, service: str | None = None) -
 
     Args:
         session: A session that is not of Connect.
-        source: The file of this folder that has it.
+        source: The file of this folder that has it, in the package `deltafast`, or in one whose names are another's.
         name: Its name, without its package.
         service: What its jar says that it is, for Java's service loader.
 
@@ -51,11 +51,12 @@ def load(session: Session, source: str, name: str, service: str | None = None) -
         return _LOADED[key]
     text = Path(__file__).with_name(source).read_text(encoding="utf-8")
     package = f"deltafast.x{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    full = f"{package}.{name}"
+    text = text.replace(_PACKAGE, f"package {package};", 1)
+    full = f"{text.partition(';')[0].removeprefix('package ')}.{name}"
     try:
         found = _found(session, full)
         if found is None:
-            jar = _jar(session, text.replace(_PACKAGE, f"package {package};", 1), full, service)
+            jar = _jar(session, text, full, service)
             _add(session, jar)
             found = _loader(session).loadClass(full)
     except Exception as error:

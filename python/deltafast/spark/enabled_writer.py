@@ -18,7 +18,7 @@ from deltafast.spark.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Note", "note_of", "put"]
+__all__ = ["Note", "columns_of", "note_of", "noting", "put"]
 
 _KEY = "_deltafast_note"
 
@@ -66,15 +66,15 @@ def put(replace: Callable[[type[Any], str, Callable[[Any], Any]], None]) -> None
     from pyspark.sql import DataFrameReader, DataFrameWriter
 
     for name in ("format", "option", "options", "schema"):
-        replace(DataFrameReader, name, _noting(name))
+        replace(DataFrameReader, name, noting(name))
     replace(DataFrameReader, "load", _load)
     for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy"):
-        replace(DataFrameWriter, name, _noting(name))
+        replace(DataFrameWriter, name, noting(name))
     replace(DataFrameWriter, "saveAsTable", _save_as_table)
     replace(DataFrameWriter, "insertInto", _insert_into)
 
 
-def _noting(name: str) -> Callable[[Any], Any]:
+def noting(name: str) -> Callable[[Any], Any]:
     """A method of a writer that also keeps what it is told."""
 
     def make(before: Any) -> Any:
@@ -151,6 +151,18 @@ def _save_as_table(before: Any) -> Any:
     return save_as_table
 
 
+def columns_of(rows: Any, columns: list[str], name: str) -> Any:
+    """Rows whose columns are a table's by their places.
+
+    Raises:
+        InvalidArgumentError: There are more columns, or fewer.
+    """
+    if len(columns) != len(rows.columns):
+        message = f"{name} has {len(columns)} columns, the rows have {len(rows.columns)}"
+        raise InvalidArgumentError(message)
+    return rows.toDF(*columns)
+
+
 def _insert_into(before: Any) -> Any:
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
@@ -158,11 +170,8 @@ def _insert_into(before: Any) -> Any:
         if there is None:
             before(writer, tableName, overwrite)
             return
-        columns = spark.table(tableName).columns
-        if len(columns) != len(writer._df.columns):
-            message = f"{tableName} has {len(columns)} columns, the rows have {len(writer._df.columns)}"
-            raise InvalidArgumentError(message)
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
-        write_frame(writer._df.toDF(*columns), "overwrite" if replaces else "append", note.options | {"path": there})
+        rows = columns_of(writer._df, spark.table(tableName).columns, tableName)
+        write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
 
     return insert_into

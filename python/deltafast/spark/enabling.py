@@ -15,13 +15,18 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark import exceptions
 from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import place_of_name
-from deltafast.spark.provider import Provider, known_to_delta
+from deltafast.spark.exceptions import CONFLICTS, JAVA
+from deltafast.spark.provider import Provider, forget_deltas_catalog, known_to_delta
 from deltafast.spark.session import Session
+from deltafast.spark.streaming import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from deltafast.spark.enabled_connect import ConnectProvider
 
 __all__ = ["disable", "enable"]
 
@@ -29,12 +34,19 @@ __all__ = ["disable", "enable"]
 _MODULES = {
     "delta": "deltafast.spark",
     "delta.tables": "deltafast.spark",
+    "delta.pip_utils": "deltafast.spark",
     "delta.exceptions": "deltafast.spark.exceptions",
+    "delta.exceptions.base": "deltafast.spark.exceptions",
+    "delta.exceptions.captured": "deltafast.spark.exceptions",
+    "delta.connect": "deltafast.spark",
+    "delta.connect.tables": "deltafast.spark",
+    "delta.connect.exceptions": "deltafast.spark.connect_exceptions",
 }
 
-#: Statements that only say what the catalog has, or what it is to have: a table that is there.
+#: Statements that only say what the catalog has, or what it is to have: a table that is there, its name, its place.
 _OF_THE_CATALOG: Final = re.compile(
     r"""\s*(?: DESC(?:RIBE)? \s+ (?:TABLE\s+)? EXTENDED \s+ (?!delta\s*\.\s*`)
+        | ALTER \s+ TABLE \s+ (?!delta\s*\.\s*`) (?:[\w.]|`[^`]+`)+ \s+ (?: RENAME \s+ TO | SET \s+ LOCATION ) \s
         | CREATE \s+ TABLE \s+ (?:IF\s+NOT\s+EXISTS\s+)? \S+ \s+ USING \s+ delta \s+
           LOCATION \s+ '[^']*' \s* ;? \s* $ )""",
     re.IGNORECASE | re.VERBOSE,
@@ -49,14 +61,14 @@ _SAYS_WHERE: Final = re.compile(r"\bLOCATION\s+['\"]", re.IGNORECASE)
 class _Enabled:
     """What is enabled in this process, and how it was before."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider | ConnectProvider) -> None:
         self.provider = provider
-        self._methods: list[tuple[type[Any], str, Any]] = []
+        self._methods: list[tuple[Any, str, Any]] = []
         self._modules: dict[str, ModuleType | None] = {}
         self._inside = threading.local()
 
-    def put(self, kind: type[Any], name: str, make: Callable[[Any], Any]) -> None:
-        """Put a method in place of one of PySpark's, which it is given."""
+    def put(self, kind: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Put a method of a class, or a function of a module, in place of PySpark's, which it is given."""
         before = getattr(kind, name)
         after = make(before)
         after.__name__, after.__doc__ = name, before.__doc__
@@ -161,48 +173,72 @@ def enable(spark: Any) -> None:
     """Have this process' programs for delta-spark run on deltafast, unchanged.
 
     `spark.read.format("delta")`, `frame.write.format("delta")`, `saveAsTable`, `insertInto`, `USING delta` in SQL,
-    `readStream` and `writeStream` with `format("delta")`, and
+    `readStream` and `writeStream` with `format("delta")` (not over Connect), and
     `from delta.tables import DeltaTable` are deltafast's from now on, with Spark's own Parquet reader and writer.
 
     Args:
-        spark: The session; a classic one, without Delta's jar. Others of the same driver are enabled too.
+        spark: The session, without Delta's jar; settings that name its extension and catalog may stay. Others of the
+            same process are enabled too; over Connect the server's SQL knows the format in this session only.
 
     Raises:
-        InvalidArgumentError: Delta's own jar or extension is configured, the session is of Spark Connect, or this Spark
-            does not take the format.
+        InvalidArgumentError: Delta's own jar is in the session, or this Spark does not take the format.
     """
     global _now  # noqa: PLW0603 - PySpark's classes are the process', too
     session = Session(spark)
-    if session.is_connect:
+    if not session.is_connect and known_to_delta(session):
         message = (
-            "enable needs a classic session: the format lives in the driver's Java; use deltafast.spark.read, write"
-        )
-        raise InvalidArgumentError(message)
-    if known_to_delta(session):
-        message = (
-            "Delta's own jar or extension is in this session, so format('delta') is delta-spark's: leave it out of "
-            "spark.jars, spark.jars.packages and spark.sql.extensions, or use deltafast.spark.read and write beside it"
+            "Delta's own jar is in this session, so format('delta') is delta-spark's: leave it out of spark.jars and "
+            "spark.jars.packages, or use deltafast.spark.read and write beside it"
         )
         raise InvalidArgumentError(message)
     if _now is not None:
         _now.take_back()
         _now = None
+    enabled = _on_connect(session) if session.is_connect else _on_classic(session)
+    from deltafast.spark.building import DeltaTableBuilder
+
+    register(spark)
+    enabled.put(type(spark), "sql", enabled.statement)
+    enabled.put(DeltaTableBuilder, "execute", enabled.execute)
+    enabled.put_modules()
+    _now = enabled
+
+
+def _on_classic(session: Session) -> _Enabled:
+    """The format in the driver's Java, and what it cannot do."""
+    forget_deltas_catalog(session)
     enabled = _Enabled(Provider(session))
+    from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, SparkSession
 
     from deltafast.spark import enabled_streams, enabled_writer
-    from deltafast.spark.building import DeltaTableBuilder
-    from deltafast.spark.streaming import register
 
-    register(spark)
-    enabled.put(SparkSession, "sql", enabled.statement)
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
-    enabled.put(DeltaTableBuilder, "execute", enabled.execute)
+    enabled.put(captured, "convert_exception", _conflicts)
     enabled_writer.put(enabled.put)
     enabled_streams.put(enabled.put)
-    enabled.put_modules()
-    _now = enabled
+    return enabled
+
+
+def _on_connect(session: Session) -> _Enabled:
+    """The format in the client's Python, and as a Python data source of the server."""
+    from deltafast.spark import enabled_connect
+
+    enabled = _Enabled(enabled_connect.ConnectProvider(session))
+    enabled_connect.put(enabled.put)
+    return enabled
+
+
+def _conflicts(before: Any) -> Any:
+    """In place of what makes Java's exceptions Python's: conflicts are those of `deltafast.spark.exceptions`."""
+
+    def convert_exception(error: Any) -> Any:
+        kind, _, text = str(error.toString()).partition(": ")
+        package, _, name = kind.rpartition(".")
+        return getattr(exceptions, name)(text) if package == JAVA and name in CONFLICTS else before(error)
+
+    return convert_exception
 
 
 def disable(spark: Any) -> None:

@@ -6,10 +6,16 @@ Each class here is one of `deltafast.exceptions`, with its place, and also what 
 
 from __future__ import annotations
 
+import re
 from functools import wraps
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    PySparkException,
+    UnsupportedOperationException,
+)
 
 from deltafast import exceptions as ours
 from deltafast.expr.errors import UnsupportedExpressionError
@@ -39,7 +45,12 @@ class _SparkError(ours.DeltaError, PySparkException):
         return str(self._message)
 
     def __str__(self) -> str:
-        return self.desc
+        return self.getMessage()
+
+    def getMessage(self) -> str:  # noqa: N802 - PySpark's name
+        """The text, behind delta-spark's name for what is wrong where it has one here."""
+        condition = self.getCondition()
+        return self.desc if condition is None else f"[{condition}] {self.desc}"
 
 
 class DeltaConcurrentModificationException(_SparkError, ours.CommitFailedError):  # noqa: N818 - delta-spark's names
@@ -90,6 +101,14 @@ class _Unsupported(_SparkError, AnalysisException, UnsupportedExpressionError): 
     """The expression or statement is not supported."""
 
 
+class _Protocol(_SparkError, ours.DeltaProtocolError):  # noqa: N818 - the same
+    """This release does not have a table feature or a version of the protocol."""
+
+
+class UnsupportedTypeException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
+    """A column that counts has a type that does not."""
+
+
 class _Invalid(_SparkError, AnalysisException, IllegalArgumentException, ours.InvalidArgumentError):  # noqa: N818 - the same
     """An argument, option or predicate is wrong."""
 
@@ -107,9 +126,38 @@ _TRANSLATED: Final[dict[type[object], type[_SparkError]]] = {
     ours.TableNotFoundError: _TableNotFound,
     ours.VersionNotFoundError: _VersionNotFound,
     ours.SchemaMismatchError: _SchemaMismatch,
+    ours.DeltaProtocolError: _Protocol,
     ours.InvalidArgumentError: _Invalid,
     UnsupportedExpressionError: _Unsupported,
 }
+
+#: delta-spark's names for what programs look for, by the words that the core has for it.
+_CONDITIONS: Final = tuple(
+    (re.compile(words), condition)
+    for words, condition in (
+        (r"there is no table feature `", "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
+        (r"the table does not have the feature `", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
+        (r"the feature `.+` cannot be dropped, not by delta-spark", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        (r"the feature `.+` cannot be dropped while the table has", "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"),
+        (r"the feature `.+` is dropped without truncating", "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"),
+        (r"the feature `.+` is no longer in use but was", "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"),
+        (r"the feature `.+` is no longer in use but older", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"),
+        (r"deltafast knows no table feature `", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+    )
+)
+
+#: The conflicts, by delta-spark's names, and the package of its classes in Java.
+CONFLICTS: Final = (
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "DeltaConcurrentModificationException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+)
+JAVA: Final = "io.delta.exceptions"
 
 
 _P = ParamSpec("_P")
@@ -130,7 +178,9 @@ class translated:  # noqa: N801 - used as a statement and as a decorator
         known = _TRANSLATED.get(type(error))
         if known is not None and isinstance(error, ours.DeltaError):
             place = {name: getattr(error, name) for name in ours._PLACE}
-            raise known(str(error), **place) from error
+            raised = known(str(error), **place)
+            raised._errorClass = next((name for words, name in _CONDITIONS if words.match(str(error))), None)
+            raise raised from error
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """Decorate a function."""

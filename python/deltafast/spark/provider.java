@@ -69,6 +69,10 @@ public class DeltafastProvider implements DataSourceRegister, RelationProvider, 
       if (text.startsWith("wrong:")) {
         throw wrong(text.substring(6));
       }
+      if (text.startsWith("conflict:")) {
+        String[] parts = text.split(":", 3);
+        throwIt(conflict(parts[1], parts[2]));
+      }
       if (text.startsWith("failed:")) {
         throw new RuntimeException(text.substring(7));
       }
@@ -82,6 +86,16 @@ public class DeltafastProvider implements DataSourceRegister, RelationProvider, 
         scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
     throwIt((Throwable) error);
     return null;
+  }
+
+  /** A class of `conflicts.java`, which is in a jar of its own. */
+  private static Throwable conflict(String name, String message) {
+    try {
+      Class kind = Thread.currentThread().getContextClassLoader().loadClass("io.delta.exceptions." + name);
+      return (Throwable) kind.getConstructor(new Class[] {String.class}).newInstance(new Object[] {message});
+    } catch (Exception error) {
+      return new RuntimeException(name + ": " + message);
+    }
   }
 
   private static void throwIt(Throwable error) {

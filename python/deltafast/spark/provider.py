@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
 from deltafast.spark.compiled import first_line, load, none
+from deltafast.spark.exceptions import CONFLICTS
 from deltafast.spark.reader import read
 from deltafast.spark.writer import write
 
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
     from deltafast.spark.session import Session
 
-__all__ = ["Provider", "known_options", "known_to_delta"]
+__all__ = ["Provider", "forget_deltas_catalog", "known_options", "known_to_delta"]
 
 _SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
+_CATALOG, _THEIR_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 _READ = (
     "versionAsOf",
@@ -55,11 +57,18 @@ _PARTITION, _CLUSTER = "__partition_columns", "__clustering_columns"
 
 def known_to_delta(session: Session) -> bool:
     """Whether Delta's own jar is in the session."""
-    if "io.delta" in (session.conf("spark.sql.extensions") or ""):
-        return True
-    jvm = session.jvm
+    return _has_class(session, _THEIRS)
+
+
+def forget_deltas_catalog(session: Session) -> None:
+    """Let a session have Spark's own catalog where its settings name Delta's, which no jar has."""
+    if session.conf(_CATALOG) == _THEIR_CATALOG and not _has_class(session, _THEIR_CATALOG):
+        session.spark.conf.unset(_CATALOG)
+
+
+def _has_class(session: Session, name: str) -> bool:
     try:
-        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(_THEIRS)
+        session.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
     except Exception:  # noqa: BLE001 - whatever py4j makes of it: the class is not there
         return False
     return True
@@ -99,6 +108,7 @@ class Provider:
         #: What was wrong last, for callers who want it whole.
         self.failure: BaseException | None = None
         try:
+            load(session, "conflicts.java", "DeltaConcurrentModificationException")
             kind = load(session, "provider.java", "DeltafastProvider", _SERVICE)
             self._java = kind.getConstructors()[0].newInstance(none(session))
             from pyspark import java_gateway
@@ -136,6 +146,8 @@ class Provider:
             write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options)
         except BaseException as error:  # noqa: BLE001 - Java raises it anew
             self.failure = error
+            if type(error).__name__ in CONFLICTS:
+                return f"conflict:{type(error).__name__}:{error}"
             is_wrong = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
             return f"{'wrong' if is_wrong else 'failed'}:{type(error).__name__}: {error}"
         return ""

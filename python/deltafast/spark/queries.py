@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark.answers import answered, history_of
-from deltafast.spark.catalog import View, handle, views_of
+from deltafast.spark.catalog import READ_BY_CLIENT, View, handle, place_of_name, views_of
 from deltafast.spark.columns import quoted
 from deltafast.spark.exceptions import translated
 from deltafast.spark.reader import read
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
+from deltafast.statements.query_text import named_tables
 from deltafast.statements.run_upkeep import facts_of
 from deltafast.statements.tree import Changes, Facts, Query, TableName
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
     from datetime import datetime
 
     from deltafast.spark.catalog import SparkTables
@@ -153,6 +156,8 @@ def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
     session = tables.session
     refresh_views(session, query.names)
     given = {} if args is None else {"args": args}
+    if session.spark in READ_BY_CLIENT:
+        query = replace(query, parts=tuple(_with_names(query, tables)))
     if all(isinstance(part, str) for part in query.parts):
         return session.spark.sql(query.text, **given)
     frames: dict[str, Any] = {}
@@ -168,6 +173,23 @@ def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
             frames[keys[key]] = _read(part, tables)
         text.append("{" + keys[key] + "}" + _alias(part, query.parts[place + 1 :]))
     return session.spark.sql("".join(text), **given, **frames)
+
+
+def _with_names(query: Query, tables: SparkTables) -> Iterator[str | TableName | Changes | Facts]:
+    """The parts of a query, with the tables that only their names say; what the query itself makes is none."""
+    made = {name.lower() for name in re.findall(r"(?is)[\s,]`?(\w+)`?\s*(?:\([^()]*\)\s*)?AS\s*\(", query.text)}
+    known: dict[str, bool] = {}
+    for part in query.parts:
+        done = 0
+        for table in named_tables(part) if isinstance(part, str) else ():
+            name = table.name.lower()
+            if name not in known:
+                known[name] = name not in made and place_of_name(tables.session, table.name) is not None
+            if known[name]:
+                yield str(part)[done : table.pos]
+                yield table
+                done = table.pos + len(table.name)
+        yield part[done:] if isinstance(part, str) else part
 
 
 def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:

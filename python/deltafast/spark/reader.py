@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark import executors, file_index, paths
-from deltafast.spark.columns import field_of, quoted
+from deltafast.spark.columns import field_of, quoted, spark_schema
 from deltafast.spark.session import Session, moment_in
 from deltafast.spark.snapshot import Version, feed_range
 from deltafast.spark.storage import place_of
@@ -155,7 +155,11 @@ def _frame(
             raise InvalidArgumentError(str(error)) from error
         return executors.scan(version, tree, metadata, only)
     added = [row_tracking(name, column, constant) for name, column, constant in materialized]
-    return frame.select(*version.columns.project(), *added)
+    frame = frame.select(*version.columns.project(), *added)
+    if version.session.is_connect and not added:
+        # Files may hold nulls for all that Spark's reader knows. What the table says is told to whoever asks the frame.
+        frame._cached_schema = spark_schema(version.columns.seen())
+    return frame
 
 
 def physical_rows(version: Version, listing: Listing, data: list[dict[str, Any]], way: Way = "auto") -> Any:

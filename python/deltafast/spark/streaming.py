@@ -74,6 +74,12 @@ def register(spark: Any) -> None:
         register_at_driver(spark, places)
 
 
+def register_as_delta(session: Session) -> None:
+    """Make the format known to a server of Connect by the name `delta`, too."""
+    rows = type("RegisteredAsDelta", (_formats(session)[0],), {"name": classmethod(lambda _: "delta")})
+    session.spark.dataSource.register(shipped_format(rows))
+
+
 def _formats(session: Session) -> list[type[Any]]:
     from deltafast.spark.data_source import DeltafastDataSource, PlacesDataSource
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltafast.alter import TableFeatures
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.spark import changes
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from deltafast.spark.storage import Place
 
 __all__ = ["DeltaTable"]
+
+_FEATURES = tuple(feature.value for feature in TableFeatures)
 
 #: How records of statements call the table.
 _TABLE = tree.TableName("table", by_path=False, pos=0)
@@ -306,11 +309,11 @@ class DeltaTable:
 
     @translated()
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803
-        """Raise the protocol's versions.
+        """Raise the protocol's versions; one that is not higher than the table's stays, as in delta-spark.
 
         Raises:
             ValueError: A version is no number.
-            InvalidArgumentError: One is lower than the table's, or there is no such version.
+            InvalidArgumentError: There is no such version.
         """
         for value, name in ((readerVersion, "readerVersion"), (writerVersion, "writerVersion")):
             if not isinstance(value, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -318,12 +321,10 @@ class DeltaTable:
                 raise ValueError(message)  # noqa: TRY004 - as delta-spark
         table, commit = self._newest(), self._tables().commit_properties
         now = table.protocol()
-        if readerVersion < now.min_reader_version or writerVersion < now.min_writer_version:
-            message = (
-                f"the protocol of {self._place.hadoop} cannot be downgraded from "
-                f"({now.min_reader_version}, {now.min_writer_version}) to ({readerVersion}, {writerVersion})"
-            )
-            raise InvalidArgumentError(message)
+        if readerVersion <= now.min_reader_version and writerVersion <= now.min_writer_version:
+            return
+        readerVersion = max(readerVersion, now.min_reader_version)  # noqa: N806
+        writerVersion = max(writerVersion, now.min_writer_version)  # noqa: N806
         versions = {"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)}
         table.alter.set_table_properties(versions, commit_properties=commit)
 
@@ -340,8 +341,12 @@ class DeltaTable:
         check(featureName, "featureName", str)
         if truncateHistory is not None:
             check(truncateHistory, "truncateHistory", bool)
-        commit = self._tables().commit_properties
-        self._newest().alter.drop_feature(featureName, bool(truncateHistory), commit_properties=commit)
+        table, commit = self._newest(), self._tables().commit_properties
+        supported = table.protocol().writer_features or ()
+        if featureName.lower() not in {str(name).lower() for name in (*_FEATURES, *supported)}:
+            message = f"deltafast knows no table feature `{featureName}`, so the table has nothing of it to drop"
+            raise InvalidArgumentError(message)
+        table.alter.drop_feature(featureName, bool(truncateHistory), commit_properties=commit)
 
     # --- clones ----------------------------------------------------------------------------------
 

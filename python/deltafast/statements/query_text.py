@@ -20,7 +20,7 @@ from deltafast.statements.tree import Changes, Expression, Facts, Query, TableNa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["read_query", "suffixed"]
+__all__ = ["named_tables", "read_query", "suffixed"]
 
 _TOKEN: Final = re.compile(
     r"""
@@ -45,6 +45,10 @@ _SPARK_TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+#: Functions whose arguments may have a FROM that is before no table.
+_WITH_FROM: Final = frozenset(["EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"])
+#: What ends a list of tables.
+_BEHIND_TABLES: Final = frozenset(["WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "SELECT", "UNION"])
 _SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
 _STAMP: Final = re.compile(r"[vV]\d{1,18}|\d{17}")
 _CHANGES: Final = ("table_changes", "table_changes_by_path")
@@ -105,6 +109,41 @@ def read_query(
         InvalidArgumentError: A quote or comment that is never closed, a second statement, or a version that is none.
     """
     return _Scan(text, moment, spark=spark).query(start, nested=nested)
+
+
+def named_tables(text: str) -> list[TableName]:
+    """The names of tables, or of what stands for one, behind FROM and JOIN in a part of a query of Spark."""
+
+    def moment(pos: int) -> tuple[Expression, int]:
+        return Expression("", pos), pos
+
+    scan, found = _Scan(text, moment, spark=True), list[TableName]()
+    piece, word = scan.next(0), ""
+    is_next, depth, listing, calls = False, 0, set[int](), set[int]()
+    while piece is not None:
+        end = piece.end
+        if piece.kind == "op":
+            if piece.text in ")]}":
+                listing.discard(depth)
+                calls.discard(depth)
+            depth += (piece.text in "([{") - (piece.text in ")]}")
+            if piece.text == "(" and word in _WITH_FROM:
+                calls.add(depth)
+            is_next = piece.text == "," and depth in listing
+        elif piece.word in ("FROM", "JOIN") and depth not in calls:
+            listing.add(depth)
+            is_next = True
+        elif is_next and piece.kind in ("name", "tick"):
+            name, end = scan.dotted(piece)
+            behind = scan.next(end)
+            if behind is None or behind.text != "(":
+                found.append(TableName(name, by_path=False, pos=piece.start))
+            is_next = False
+        elif piece.word in _BEHIND_TABLES:
+            listing.discard(depth)
+        word = piece.word
+        piece = scan.next(end)
+    return found
 
 
 class _Scan:

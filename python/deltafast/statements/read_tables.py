@@ -221,7 +221,7 @@ def _alter_column(reader: Reader) -> Change:  # noqa: PLR0911 - one line a chang
 
 
 def _change_column(reader: Reader) -> Change:
-    """Hive's `CHANGE COLUMN a a INT COMMENT '..'`, and Spark's form, which is ALTER COLUMN's."""
+    """Hive's `CHANGE COLUMN a a INT [COMMENT '..' | FIRST | AFTER b]`, and Spark's form, which is ALTER COLUMN's."""
     start = reader.at
     *_, name = reader.path()
     if reader.token.kind in ("name", "quoted") and reader.token.text.lower() == name.lower():
@@ -229,7 +229,9 @@ def _change_column(reader: Reader) -> Change:
         read_type(reader)
         if reader.accept("COMMENT"):
             return AlterColumn((name,), "comment", reader.string_text())
-        reader.fail("expected COMMENT; to change the type write ALTER COLUMN a TYPE ..")
+        if (place := _place(reader)) is not None:
+            return AlterColumn((name,), "place", place)
+        reader.fail("expected COMMENT, FIRST or AFTER; to change the type write ALTER COLUMN a TYPE ..")
     reader.at = start
     return _alter_column(reader)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from deltafast import _core
 from deltafast.commands.optimize import TableOptimizer, _figures
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr.demands import bind_rows
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import field_of
 from deltafast.spark.jobs.change import ANSI
@@ -71,9 +70,7 @@ class JobOptimizer(TableOptimizer):
             if given:
                 message = f"{name} is of the core: leave it out, or set spark.deltafast.engine to driver"
                 raise InvalidArgumentError(message)
-        everything = partition_filters is None or (isinstance(partition_filters, list) and not partition_filters)
-        schema, zone = self.table.schema().to_json(), self._session.zone
-        rows = None if everything else bind_rows(partition_filters, schema, zone=zone)
+        rows = self._chosen(partition_filters, self._session.zone)
         job = _core.OptimizeJob(self.table._snapshot, json.dumps(options), rows)
         outlook: dict[str, Any] = json.loads(job.outlook())
         copied = Rows(self._session, self.table, outlook["tracked"])
