@@ -51,9 +51,10 @@ def spell_nulls(filters: FilterType, partition_columns: set[str]) -> FilterDNFTy
 
 def _require_encodable(value: Any) -> None:
     """Refuse what is no partition value: a container, but for the list of `in`."""
-    for item in value if isinstance(value, (list, tuple, set, frozenset)) else [value]:
+    items: list[Any] = [*cast("Any", value)] if isinstance(value, (list, tuple, set, frozenset)) else [value]
+    for item in items:
         if isinstance(item, (dict, list, tuple, set, frozenset)):
-            message = f"Could not encode partition value for type {type(item).__name__}: {item}"
+            message = f"Could not encode partition value for type {type(cast('Any', item)).__name__}: {item}"
             raise InvalidArgumentError(message)
 
 
