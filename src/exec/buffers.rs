@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use arrow_buffer::{ArrowNativeType, MutableBuffer, ScalarBuffer};
@@ -28,9 +28,18 @@ struct Idle {
     bytes: usize,
 }
 
-fn idle() -> std::sync::MutexGuard<'static, Idle> {
-    // Nothing panics while the lock is held.
-    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+/// `None` where others are at it for longer than they ever are: in a child that was forked just then they will never end.
+fn idle() -> Option<MutexGuard<'static, Idle>> {
+    const TRIES: usize = 1000;
+    (0..TRIES).find_map(|_| match IDLE.try_lock() {
+        Ok(idle) => Some(idle),
+        // Nothing panics while the lock is held.
+        Err(TryLockError::Poisoned(idle)) => Some(idle.into_inner()),
+        Err(TryLockError::WouldBlock) => {
+            std::hint::spin_loop();
+            None
+        }
+    })
 }
 
 impl Idle {
@@ -68,7 +77,7 @@ impl Lent {
     fn new(size: usize) -> Self {
         /// Numbers of any type fill a buffer without a rest.
         const UNIT: usize = 64;
-        let known = if (LEAST..=MOST).contains(&size) { idle().take(size) } else { None };
+        let known = if (LEAST..=MOST).contains(&size) { idle().and_then(|mut idle| idle.take(size)) } else { None };
         Self { buffer: known.unwrap_or_else(|| MutableBuffer::from_len_zeroed(size.next_multiple_of(UNIT))), size }
     }
 }
@@ -82,9 +91,13 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        if (LEAST..=MOST).contains(&buffer.len()) {
+        if (LEAST..=MOST).contains(&buffer.len())
+            && let Some(mut idle) = idle()
+        {
+            let surplus = idle.put(buffer, Instant::now());
             // What has no room is freed after the lock.
-            let _surplus = idle().put(buffer, Instant::now());
+            drop(idle);
+            drop(surplus);
         }
     }
 }
@@ -216,17 +229,17 @@ mod tests {
     fn what_waits_is_bounded() {
         let all: Vec<Bytes> = (0..20).map(|_| filled(4 << 20, |_| Ok(())).unwrap()).collect();
         drop(all);
-        assert!(idle().bytes <= KEPT);
+        assert!(idle().unwrap().bytes <= KEPT);
     }
 
     #[test]
     fn nothing_waits_for_ever() {
         let (mut idle, now) = (Idle { buffers: VecDeque::new(), bytes: 0 }, Instant::now());
-        let buffer = |size| MutableBuffer::from_len_zeroed(size);
+        let buffer = MutableBuffer::from_len_zeroed;
         assert!(idle.put(buffer(100), now).is_empty());
         assert!(idle.put(buffer(200), now + PATIENCE).is_empty());
         let gone = idle.put(buffer(300), now + PATIENCE * 3 / 2);
-        assert_eq!(gone.iter().map(|gone| gone.len()).collect::<Vec<_>>(), [100]);
+        assert_eq!(gone.iter().map(std::ops::Deref::deref).map(<[u8]>::len).collect::<Vec<_>>(), [100]);
         assert_eq!((idle.buffers.len(), idle.bytes), (2, 500));
     }
 }

@@ -122,7 +122,7 @@ fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Canc
 pub(super) struct Ahead<T>(Receiver<Result<T>>);
 
 /// How many items wait for Python.
-const AHEAD: usize = 2;
+const AHEAD: usize = 4;
 
 impl<T: Send + 'static> Ahead<T> {
     /// Begins to pull.

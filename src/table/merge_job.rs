@@ -109,7 +109,7 @@ impl Merge {
         let mut identities = bindings::identities(&self.target.protocol, &self.target.schema)?;
         identities.retain(|identity| clauses.not_matched.iter().any(|clause| !gives(clause, &identity.column)));
         let mut last = Vec::new();
-        for mut identity in identities.iter().cloned().filter(|_| facts.numbers > 0) {
+        for mut identity in identities.iter().filter(|_| facts.numbers > 0).cloned() {
             advance(&mut identity, usize::try_from(facts.numbers).unwrap_or(usize::MAX))?;
             last.push((identity.column, identity.next.wrapping_sub(identity.step)));
         }
