@@ -266,9 +266,10 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> 
         }
     }
     let scan = ScanRequest { columns: Some(read), layout: request.layout, ..ScanRequest::default() };
-    let plain = Arc::new(Reading::new(&at_end, &scan, &feed)?);
-    let only = Arc::new(Reading::new(&at_end, &scan, &feed)?.with_row_index());
-    let from_files = Arc::new(Reading::new(&at_end, &scan, &feed)?.with_raw(0, CHANGE_TYPE, DataType::String));
+    let reading = || Ok::<_, Error>(Reading::new(&at_end, &scan, &feed)?.in_large_batches());
+    let plain = Arc::new(reading()?);
+    let only = Arc::new(reading()?.with_row_index());
+    let from_files = Arc::new(reading()?.with_raw(0, CHANGE_TYPE, DataType::String));
     let mut tasks: Vec<(Arc<Reading>, FileTask)> = Vec::new();
     if let Some((start, end)) = range {
         let versions = read_versions(&at_end, start, end)?;

@@ -209,12 +209,12 @@ const FOOTERS: usize = 16 << 20;
 /// enough for the caches.
 const BATCH_ROWS: Range<usize> = 32 << 10..128 << 10;
 /// How large a batch should get within these bounds.
-const BATCH_BYTES: usize = 8 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 
 /// The rows of a batch of these columns.
-fn batch_rows(columns: &[StructField]) -> usize {
+fn batch_rows(columns: &[StructField], bytes: usize) -> usize {
     let width: usize = columns.iter().map(|field| width(&field.data_type)).sum();
-    (BATCH_BYTES / width.max(1)).clamp(BATCH_ROWS.start, BATCH_ROWS.end)
+    (bytes / width.max(1)).clamp(BATCH_ROWS.start, BATCH_ROWS.end)
 }
 
 /// The bytes of a value, guessed where they vary.
@@ -304,7 +304,7 @@ impl Reading {
         }
         filter_partition.sort_unstable();
         filter_partition.dedup();
-        let rows = batch_rows(&read);
+        let rows = batch_rows(&read, BATCH_BYTES);
         Ok(Self {
             snapshot: snapshot.clone(),
             schema: Arc::new(Schema::new(fields)),
@@ -325,6 +325,12 @@ impl Reading {
     /// Reads row indices as well, for [`Rows::Only`].
     pub(super) fn with_row_index(mut self) -> Self {
         self.row_index = true;
+        self
+    }
+
+    /// Gives batches of up to twice the bytes, so that most files of a few megabytes are one: where no encoder holds some.
+    pub(super) fn in_large_batches(mut self) -> Self {
+        self.batch_rows = batch_rows(&self.read, 2 * BATCH_BYTES);
         self
     }
 
