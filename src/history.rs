@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::map_all;
-use crate::log::CommitFile;
+use crate::log::{CommitFile, Listing};
 use crate::parse::commit::{self, Single, Take};
 use crate::reconcile::Texts;
 use crate::snapshot::{Snapshot, in_commit_timestamp};
@@ -32,7 +32,7 @@ pub struct Entry {
 /// # Errors
 /// [`Error::Corrupt`] names the commit.
 pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> {
-    let commits = commits(snapshot)?;
+    let commits = commits(snapshot, &snapshot.log().list(0)?);
     let times = file_times(&commits);
     let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
     let newest: Vec<(CommitFile, i64)> = commits.into_iter().zip(times).rev().take(limit.unwrap_or(usize::MAX)).collect();
@@ -53,8 +53,7 @@ pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> 
 }
 
 /// All commits that are left up to the snapshot's version, ascending, the newest run without gaps.
-fn commits(snapshot: &Snapshot) -> Result<Vec<CommitFile>> {
-    let listing = snapshot.log().list(0)?;
+fn commits(snapshot: &Snapshot, listing: &Listing) -> Vec<CommitFile> {
     let mut out: Vec<CommitFile> = Vec::new();
     for commit in listing.commits.range(..=snapshot.version()).rev().map(|(_, commit)| commit) {
         if out.last().is_some_and(|newer| newer.version != commit.version + 1) {
@@ -63,7 +62,7 @@ fn commits(snapshot: &Snapshot) -> Result<Vec<CommitFile>> {
         out.push(commit.clone());
     }
     out.reverse();
-    Ok(out)
+    out
 }
 
 /// File times, made to grow by at least a millisecond a version.
@@ -78,12 +77,13 @@ fn file_times(commits: &[CommitFile]) -> Vec<i64> {
         .collect()
 }
 
-/// The times of all versions that are left up to the snapshot's: (version, milliseconds since the epoch), ascending.
+/// The times of those versions from `from` to `to` that are left up to the snapshot's: (version, milliseconds since the
+/// epoch). `listing` is that of the whole log.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names a commit without the in-commit timestamp that it must have.
-pub fn times(snapshot: &Snapshot, from: i64, to: i64) -> Result<Vec<(i64, i64)>> {
-    let commits = commits(snapshot)?;
+pub fn times(snapshot: &Snapshot, listing: &Listing, from: i64, to: i64) -> Result<Vec<(i64, i64)>> {
+    let commits = commits(snapshot, listing);
     let times = file_times(&commits);
     let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
     let wanted: Vec<(CommitFile, i64)> = commits.into_iter().zip(times).filter(|(c, _)| (from..=to).contains(&c.version)).collect();
@@ -108,7 +108,7 @@ pub enum Search {
 /// # Errors
 /// [`Error::NotFound`] for a time before the first version left, or after the last one.
 pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Result<i64> {
-    let commits = commits(snapshot)?;
+    let commits = commits(snapshot, &snapshot.log().list(0)?);
     let times = file_times(&commits);
     let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
     let texts = Texts::default();

@@ -122,14 +122,18 @@ impl Chunk {
                 }
                 let enough = enough as u64;
                 let whole = self.range.end - self.range.start <= WHOLE;
-                let (from, size) = match () {
-                    () if whole => (self.range.start, WHOLE),
+                let (from, size) = if whole {
+                    (self.range.start, WHOLE)
+                } else if start < held.0 {
                     // The decoder passes a page's header once more when the page is read: what follows is still wanted.
-                    () if start < held.0 => return opened.range(start..start + left.min(enough.max(LOOK_AHEAD))),
+                    return opened.range(start..start + left.min(enough.max(LOOK_AHEAD)));
+                } else if held.1.is_empty() {
                     // Nobody knows yet how large pages are.
-                    () if held.1.is_empty() => (start, enough.max(LOOK_AHEAD)),
-                    () if enough * 2 < WINDOW => (start, WINDOW),
-                    () => (start, enough + LOOK_AHEAD),
+                    (start, enough.max(LOOK_AHEAD))
+                } else if enough * 2 < WINDOW {
+                    (start, WINDOW)
+                } else {
+                    (start, enough + LOOK_AHEAD)
                 };
                 // What was held is given back before more is taken.
                 *held = (from, Bytes::new());

@@ -134,7 +134,7 @@ impl<T: ArrowNativeType> Values<T> {
         Self { whole: 0..0, out: None, rows: 0 }
     }
 
-    /// Takes entries of the dictionary as they stand; says if something else was before them.
+    /// Takes entries of the dictionary as they stand; `false` where something else was before them.
     fn join(&mut self, run: &Range<usize>) -> bool {
         let joined = match self.whole.len() {
             0 => self.out.as_ref().is_none_or(Filling::is_empty).then(|| run.clone()),

@@ -22,7 +22,7 @@ use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{Cancel, map_all};
 use crate::expr::Bound;
 use crate::history::{self, Search};
-use crate::log::CommitFile;
+use crate::log::{CommitFile, Listing};
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
 use crate::protocol::action::Metadata;
@@ -120,7 +120,7 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
 pub fn change_range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i64)>> {
     let Some((start, end)) = range(snapshot, request)? else { return Ok(None) };
     let named = names_of(snapshot, Some((start, end)), request)?;
-    check_recorded(&named, start, end, &read_versions(&named, start, end)?)?;
+    check_recorded(&named, start, end, &read_versions(&named, &named.log().list(start)?, start, end)?)?;
     Ok(Some((start, end)))
 }
 
@@ -144,8 +144,7 @@ struct Version {
 /// Commits that are read by one job: what a job costs is more than what a small commit does.
 const JOB: usize = 8;
 
-fn read_versions(snapshot: &Snapshot, start: i64, end: i64) -> Result<Vec<Version>> {
-    let listing = snapshot.log().list(start)?;
+fn read_versions(snapshot: &Snapshot, listing: &Listing, start: i64, end: i64) -> Result<Vec<Version>> {
     let mut commits = Vec::new();
     for version in start..=end {
         let commit = listing.commits.get(&version).cloned().ok_or_else(|| {
@@ -272,9 +271,11 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> 
     let from_files = Arc::new(reading()?.with_raw(0, CHANGE_TYPE, DataType::String));
     let mut tasks: Vec<(Arc<Reading>, FileTask)> = Vec::new();
     if let Some((start, end)) = range {
-        let versions = read_versions(&at_end, start, end)?;
+        // Of the whole log, since the time of a version depends on those before it.
+        let listing = at_end.log().list(0)?;
+        let versions = read_versions(&at_end, &listing, start, end)?;
         check_recorded(&at_end, start, end, &versions)?;
-        let times: HashMap<i64, i64> = history::times(&at_end, start, end)?.into_iter().collect();
+        let times: HashMap<i64, i64> = history::times(&at_end, &listing, start, end)?.into_iter().collect();
         for version in versions {
             let time = times.get(&version.commit.version).copied().unwrap_or(version.commit.modified_ms);
             version_tasks(&at_end, version, time, [&plain, &only, &from_files], &mut tasks)?;

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark.catalog import READ_BY_CLIENT, default_place, place_of_name, put_into_catalog
 from deltafast.spark.compiled import first_line
-from deltafast.spark.enabled_writer import columns_of, note_of, noting
+from deltafast.spark.enabled_writer import columns_of, note_of, noting, options_to_load, told_to_write
 from deltafast.spark.exceptions import translated
 from deltafast.spark.provider import read_frame, write_frame
 from deltafast.spark.session import Session
@@ -79,15 +79,8 @@ def put(replace: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
 def _load(before: Any) -> Any:
     @translated()
     def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
-        if format is not None:
-            reader.format(format)
-        if schema is not None:
-            reader.schema(schema)
-        reader.options(**options)
-        note = note_of(reader)
-        if note.is_delta(reader._client) and not note.has_schema and (path is None or isinstance(path, str)):
-            return read_frame(reader._client, note.options | ({} if path is None else {"path": path}))
-        return before(reader, path)
+        known = options_to_load(reader, reader._client, path, format, schema, options)
+        return before(reader, path) if known is None else read_frame(reader._client, known)
 
     return load
 
@@ -112,16 +105,6 @@ def _session_table(before: Any) -> Any:
     return table
 
 
-def _told(writer: Any, format: Any, mode: Any, partition: Any, options: dict[str, Any]) -> Any:  # noqa: A002
-    """Tell a writer what its last method was given, and give what it knows."""
-    writer.mode(mode).options(**options)
-    if partition is not None:
-        writer.partitionBy(partition)
-    if format is not None:
-        writer.format(format)
-    return note_of(writer)
-
-
 def _frame(writer: Any) -> Any:
     from pyspark.sql.connect.dataframe import DataFrame
 
@@ -141,7 +124,7 @@ def _save(before: Any) -> Any:
         partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        note = _told(writer, format, mode, partitionBy, options)
+        note = told_to_write(writer, format, mode, partitionBy, options)
         if note.is_delta(writer._spark):
             given = note.given(path) if path is not None else note.given(note.options.get("path", ""))
             write_frame(_frame(writer), _MODES.get(note.mode, note.mode), given)
@@ -161,7 +144,7 @@ def _save_as_table(before: Any) -> Any:
         partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        note, session = _told(writer, format, mode, partitionBy, options), Session(writer._spark)
+        note, session = told_to_write(writer, format, mode, partitionBy, options), Session(writer._spark)
         if not note.is_delta(writer._spark):
             before(writer, name)
             return

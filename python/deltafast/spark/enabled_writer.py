@@ -18,7 +18,7 @@ from deltafast.spark.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Note", "columns_of", "note_of", "noting", "put"]
+__all__ = ["Note", "columns_of", "note_of", "noting", "options_to_load", "put", "told_to_write"]
 
 _KEY = "_deltafast_note"
 
@@ -106,18 +106,43 @@ def keep(note: Note, name: str, values: tuple[Any, ...], named: dict[str, Any]) 
         setattr(note, name, str(told[0]) if name == "format" else str(told[0]).lower())
 
 
+def options_to_load(
+    reader: Any,
+    spark: Any,
+    path: Any,
+    format: Any,  # noqa: A002 - PySpark's name
+    schema: Any,
+    options: dict[str, Any],
+) -> dict[str, str] | None:
+    """Tell a reader what its `load` was given; all options of a table that is read here, else None."""
+    if format is not None:
+        reader.format(format)
+    if schema is not None:
+        reader.schema(schema)
+    reader.options(**options)
+    note = note_of(reader)
+    if not note.is_delta(spark) or note.has_schema or not (path is None or isinstance(path, str)):
+        return None
+    return note.options | ({} if path is None else {"path": path})
+
+
+def told_to_write(writer: Any, format: Any, mode: Any, partition: Any, options: dict[str, Any]) -> Note:  # noqa: A002
+    """Tell a writer what its last method was given, and give what it knows."""
+    writer.mode(mode).options(**options)
+    if partition is not None:
+        writer.partitionBy(partition)
+    if format is not None:
+        writer.format(format)
+    return note_of(writer)
+
+
 def _load(before: Any) -> Any:
     def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
-        if format is not None:
-            reader.format(format)
-        if schema is not None:
-            reader.schema(schema)
-        reader.options(**options)
-        note = note_of(reader)
-        if note.is_delta(reader._spark) and not note.has_schema and (path is None or isinstance(path, str)):
+        known = options_to_load(reader, reader._spark, path, format, schema, options)
+        if known is not None:
             # What is wrong Spark's own way says as Spark's exceptions.
             with suppress(DeltaError):
-                return read_frame(reader._spark, note.options | ({} if path is None else {"path": path}))
+                return read_frame(reader._spark, known)
         return before(reader, path)
 
     return load
@@ -132,12 +157,7 @@ def _save_as_table(before: Any) -> Any:
         partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        writer.mode(mode).options(**options)
-        if partitionBy is not None:
-            writer.partitionBy(partitionBy)
-        if format is not None:
-            writer.format(format)
-        note, spark = note_of(writer), writer._spark
+        note, spark = told_to_write(writer, format, mode, partitionBy, options), writer._spark
         if note.is_delta(spark):
             there = place_of_name(Session(spark), name)
             if there is not None and note.mode in ("append", "overwrite"):

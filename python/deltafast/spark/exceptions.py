@@ -147,15 +147,8 @@ _CONDITIONS: Final = tuple(
 )
 
 #: The conflicts, by delta-spark's names, and the package of its classes in Java.
-CONFLICTS: Final = (
-    "ConcurrentAppendException",
-    "ConcurrentDeleteDeleteException",
-    "ConcurrentDeleteReadException",
-    "ConcurrentTransactionException",
-    "ConcurrentWriteException",
-    "DeltaConcurrentModificationException",
-    "MetadataChangedException",
-    "ProtocolChangedException",
+CONFLICTS: Final = tuple(
+    kind.__name__ for kind in _TRANSLATED.values() if issubclass(kind, DeltaConcurrentModificationException)
 )
 JAVA: Final = "io.delta.exceptions"
 

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
     from deltafast.spark.session import Session
 
-__all__ = ["BROKEN", "brought_together", "cast_column", "checked", "logical", "not_null", "physical", "required"]
+__all__ = [
+    "BROKEN",
+    "brought_together",
+    "cast_column",
+    "cast_or_filled",
+    "checked",
+    "logical",
+    "not_null",
+    "physical",
+    "required",
+]
 
 #: Begins what a broken rule says, so that it is known again in Spark's error.
 BROKEN = "deltafast: the rows break"
@@ -62,7 +72,7 @@ def logical(
     counts = [identity["column"] for identity in target["identities"]]
     given = _by_name(frame)
     wanted = {name: of for name, of in types.items() if name not in counts and not (by_core and of == "void")}
-    rows = frame.select(*_cast_or_filled(session, given, wanted, demands["defaults"]))
+    rows = frame.select(*cast_or_filled(session, given, wanted, demands["defaults"]))
     checks = [(check["name"], spark_text(check["sql"], types)) for check in demands["checks"]]
     late: list[tuple[str, str]] = []
     for name, sql in [(value["name"], spark_text(value["sql"], types)) for value in demands["generated"]]:
@@ -84,10 +94,17 @@ def logical(
     return checked(rows, checks, columns, functions), columns
 
 
-def _cast_or_filled(
+def cast_or_filled(
     session: Session, given: dict[str, dict[str, Any]], wanted: dict[str, Any], defaults: Sequence[dict[str, Any]]
 ) -> list[Any]:
-    """Columns that are given as those of the table, others with their default or null."""
+    """Columns that are given as those of the table, others with their default or null.
+
+    Args:
+        session: The session.
+        given: The frame's fields, by their names in small letters.
+        wanted: Names and types of the table's columns.
+        defaults: Defaults of columns, as the core says them.
+    """
     from pyspark.sql import functions
 
     filled = {value["name"]: value["sql"] for value in defaults}

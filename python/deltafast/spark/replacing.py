@@ -10,8 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.spark.columns import plain_type, quoted, spark_type
-from deltafast.spark.fitting import cast_column, physical
+from deltafast.spark.columns import plain_type
+from deltafast.spark.fitting import cast_or_filled, physical
 from deltafast.spark.folder import write_folder
 from deltafast.spark.jobs.change import ANSI
 from deltafast.spark.jobs.folders import KIND
@@ -68,16 +68,9 @@ def _ended(session: Session, place: Place, version: int, replaced: Any, columns:
 
     rows = Rows(session, DeltaTable(place.uri, version=version, storage_options=place.options or None))
     frame = rows.frame(rows.listing(json.dumps(replaced)), ()).where(sql_of(replaced))
-    before = {field["name"]: plain_type(field["type"]) for field in rows.columns.fields}
-    out: list[Any] = []
-    for field in columns.fields:
-        name, of = field["name"], plain_type(field["type"])
-        if name in before:
-            column = cast_column(session, functions.col(quoted(name)), before[name], of, name, functions)
-        else:
-            column = functions.lit(None).cast(spark_type(of))
-        out.append(column.alias(name))
-    return frame.select(*out, functions.lit("delete").alias(KIND))
+    before = {field["name"].lower(): field for field in rows.columns.fields}
+    wanted = {field["name"]: plain_type(field["type"]) for field in columns.fields}
+    return frame.select(*cast_or_filled(session, before, wanted, ()), functions.lit("delete").alias(KIND))
 
 
 def _has_files(place: Place, folder: str) -> bool:
