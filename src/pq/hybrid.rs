@@ -1,9 +1,11 @@
 //! Parquet's run-length and bit-packing hybrid: levels and dictionary indices.
 //!
 //! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are given out as they stand, so that a repeated
-//! value is never expanded to be looked at again; packed values are taken out eight at a time with shifts known beforehand.
+//! value is never expanded to be looked at again.
 
 use bytes::Bytes;
+
+use super::unpack::{WIDEST, unpack_groups};
 
 /// The text ends before the values do, or is no hybrid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +35,6 @@ pub(super) struct Hybrid {
     next: usize,
     packed: usize,
 }
-
-/// The widest values.
-const WIDEST: usize = 32;
 
 impl Hybrid {
     /// Values of `width` bits.
@@ -120,60 +119,6 @@ impl Hybrid {
             now.copy_from_slice(eight.get(skip..skip + count).unwrap_or_default());
             self.next += count;
             out = later;
-        }
-    }
-}
-
-/// Unpacks whole groups of eight; bytes that are not there count as zero.
-fn unpack_groups(bytes: &[u8], width: usize, out: &mut [u32]) {
-    macro_rules! by_width {
-        ($($w:literal)*) => {
-            match width {
-                $($w => groups::<$w>(bytes, out),)*
-                _ => out.fill(0),
-            }
-        };
-    }
-    by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
-}
-
-fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) {
-    // Values of whole bytes stand there as they are.
-    match W {
-        8 if bytes.len() >= out.len() => return out.iter_mut().zip(bytes).for_each(|(value, byte)| *value = u32::from(*byte)),
-        16 if bytes.len() >= out.len() * 2 => {
-            return out.iter_mut().zip(bytes.as_chunks().0).for_each(|(value, bytes)| *value = u32::from(u16::from_le_bytes(*bytes)));
-        }
-        _ => {}
-    }
-    let mut at = 0;
-    for eight in out.chunks_exact_mut(8) {
-        // A value is read with the eight bytes from its first one, which reach beyond the group.
-        match bytes.get(at..at + W + 8) {
-            Some(window) => group::<W>(window, eight),
-            None => {
-                let mut window = [0; WIDEST + 8];
-                let rest = bytes.get(at..).unwrap_or_default();
-                let rest = rest.get(..W).unwrap_or(rest);
-                if let Some(head) = window.get_mut(..rest.len()) {
-                    head.copy_from_slice(rest);
-                }
-                group::<W>(&window, eight);
-            }
-        }
-        at += W;
-    }
-}
-
-#[inline]
-fn group<const W: usize>(window: &[u8], eight: &mut [u32]) {
-    let mask = u64::MAX >> (64 - W);
-    for (n, value) in eight.iter_mut().enumerate() {
-        let bit = n * W;
-        let word = window.get(bit / 8..bit / 8 + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
-        #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits are left")]
-        {
-            *value = (word >> (bit % 8) & mask) as u32;
         }
     }
 }

@@ -39,6 +39,7 @@ mod splice;
 mod survey;
 mod text;
 mod thrift;
+mod unpack;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

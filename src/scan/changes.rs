@@ -176,7 +176,9 @@ fn read_versions(snapshot: &Snapshot, listing: &Listing, start: i64, end: i64) -
 
 /// Refuses versions whose changes were not recorded, and schemas that do not read as the feed's.
 fn check_recorded(snapshot: &Snapshot, start: i64, end: i64, versions: &[Version]) -> Result<()> {
-    let at_start = snapshot.at(Some(start))?;
+    // Where nothing of the table changed after the start, it was then what it is.
+    let changed = snapshot.version() > end || versions.iter().any(|version| version.commit.version > start && version.metadata.is_some());
+    let at_start = if changed { snapshot.at(Some(start))? } else { snapshot.clone() };
     let not_recorded = |version: i64| {
         Error::not_recorded(format!(
             "the change data of version {version} was not recorded (asked for: {start} to {end}); the table property `delta.enableChangeDataFeed` was not true then"

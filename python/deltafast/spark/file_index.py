@@ -66,11 +66,19 @@ class _List:
         self._version, self._listing, self._since = version, listing, time.monotonic()
 
     def apply(self, filters: str) -> str:
-        """Spill the files that filters leave: a path; or `!` and what is wrong. `?` is to list them anew: any text."""
+        """Spill the files that filters leave: a path; or `!` and what is wrong.
+
+        `?` is to list them anew: any text. `#` is to count their rows: the number, or nothing where it is not known.
+        """
         if filters == "?":
             is_young = time.monotonic() - self._since < _YOUNG
             self._version.is_past |= not is_young
             return "" if is_young else "anew"
+        if filters == "#":
+            with contextlib.suppress(Exception):
+                rows: Any = self._version.chosen(self._listing, "").column("rows")
+                return "" if rows.null_count else str(rows.to_numpy().sum())
+            return ""
         try:
             return spilled(_block(self._listing, self._version.chosen(self._listing, filters)))
         except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
@@ -150,6 +158,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
             java,
         )
         frame = DataFrame(java.baseRelationToDataFrame(relation), spark)
+        _count_by_log(session)
     except Exception as error:
         message = f"this Spark does not take deltafast's list of files ({first_line(error)})"
         raise IndexUnavailableError(message) from error
@@ -164,6 +173,16 @@ def _index(session: Session) -> Any:
     except UnavailableError as error:
         message = f"this Spark cannot compile deltafast's list of files ({error})"
         raise IndexUnavailableError(message) from error
+
+
+def _count_by_log(session: Session) -> None:
+    """Let Spark's optimizer ask the log how many rows a table has; where it cannot have the rule, tasks count."""
+    with contextlib.suppress(UnavailableError):
+        kind = load(session, "counting.java", "DeltafastCounting")
+        put = next(method for method in kind.getMethods() if method.getName() == "put")
+        arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 1)
+        arguments[0] = session.spark._jsparkSession
+        put.invoke(None, arguments)
 
 
 def _reader(session: Session, listing: Listing) -> Any:

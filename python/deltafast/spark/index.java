@@ -52,7 +52,7 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * What `DeltafastFormat` needs to know of a file goes with it.
  */
-public class DeltafastFileIndex implements FileIndex {
+public class DeltafastFileIndex implements FileIndex, java.util.function.LongSupplier {
   private static final long BLOCK = 134217728L;
   /** Columns of the stream before those of the partition. */
   private static final int FIXED = 6;
@@ -148,6 +148,22 @@ public class DeltafastFileIndex implements FileIndex {
   /** Who tells by statistics which files matter, or lists them. */
   public void setCore(java.util.function.Function core) {
     this.core = core;
+  }
+
+  /** How many rows the log says that there are; -1 where it does not say. */
+  public long getAsLong() {
+    if (all == null) {
+      String rows = (String) core.apply("#");
+      return rows.isEmpty() ? -1 : Long.parseLong(rows);
+    }
+    long rows = 0;
+    for (int i = 0; i < all.rows.length; i++) {
+      if (all.rows[i] < 0) {
+        return -1;
+      }
+      rows += all.rows[i];
+    }
+    return rows;
   }
 
   /** The files that filters, each with its length in front, leave of those that are asked for. */

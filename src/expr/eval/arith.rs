@@ -28,13 +28,38 @@ pub(crate) fn division_by_zero(function: Function) -> Fault {
 }
 
 /// An integer or float as arithmetic needs it.
-trait Number: ArrowPrimitiveType<Native: PartialEq + Default + Copy> {
+trait Number: Sized + ArrowPrimitiveType<Native: PartialEq + Default + Copy> {
     const NAME: &'static str;
     fn wrapping(function: Function, a: Self::Native, b: Self::Native) -> Self::Native;
     fn modulo(a: Self::Native, b: Self::Native) -> Self::Native;
+    /// What is left of each value after a division by one number, which is not zero.
+    fn remainders(values: &PrimitiveArray<Self>, by: Self::Native) -> PrimitiveArray<Self> {
+        values.unary(|a| Self::wrapping(Function::Remainder, a, by))
+    }
     fn negated(a: Self::Native) -> Option<Self::Native>;
     fn wrapping_negated(a: Self::Native) -> Self::Native;
     fn is_negative(a: Self::Native) -> bool;
+}
+
+/// A divisor of numbers below 2^32, for which two multiplications stand in for a division (Lemire, Kaser and Kurz, "Faster
+/// remainder by direct computation", 2019).
+struct Divisor {
+    by: u32,
+    /// 2^64 / `by`, rounded up; 0 stands for 2^64.
+    inverse: u64,
+}
+
+impl Divisor {
+    fn new(by: i64) -> Option<Self> {
+        let by = u32::try_from(by.unsigned_abs()).ok().filter(|by| *by > 0)?;
+        Some(Self { by, inverse: (u64::MAX / u64::from(by)).wrapping_add(1) })
+    }
+
+    #[inline]
+    fn rest_of(&self, number: u32) -> u32 {
+        let fraction = self.inverse.wrapping_mul(u64::from(number));
+        ((u128::from(fraction) * u128::from(self.by)) >> 64) as u32
+    }
 }
 
 macro_rules! integer {
@@ -57,6 +82,11 @@ macro_rules! integer {
                 let (a, b) = (<$wide>::from(a), <$wide>::from(b));
                 let rest = a.wrapping_rem(b);
                 (if rest < 0 { rest.wrapping_add(b).wrapping_rem(b) } else { rest }) as $native
+            }
+
+            fn remainders(values: &PrimitiveArray<Self>, by: $native) -> PrimitiveArray<Self> {
+                let Some(divisor) = Divisor::new(i64::from(by)) else { return values.unary(|a| a.wrapping_rem(by)) };
+                values.unary(|a| u32::try_from(a).map_or_else(|_| a.wrapping_rem(by), |a| divisor.rest_of(a) as $native))
             }
 
             fn negated(a: $native) -> Option<$native> {
@@ -200,6 +230,12 @@ fn arithmetic<T: Number>(call: &Call<'_>) -> Outcome {
         return kernel(&a, &b).map_err(|_| overflow(T::NAME));
     }
     let zero = T::Native::default();
+    if function == Function::Remainder && b.scalar && !a.scalar {
+        let (values, by) = (a.primitive::<T>()?, b.primitive::<T>()?);
+        if by.is_valid(0) && by.value(0) != zero {
+            return Ok(Arc::new(T::remainders(values, by.value(0))));
+        }
+    }
     let values = zip_with::<T, T, T>(call, |a, b| {
         if b == zero {
             return if ansi { Err(division_by_zero(call.function)) } else { Ok(None) };

@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
+use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, StringViewArray, StructArray, TimestampMillisecondArray,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
+    TimestampMillisecondArray,
 };
 use arrow_schema::{Field, Schema};
+use proptest::prelude::*;
 
 use crate::error::Error;
 use crate::expr::tree::Bound;
@@ -192,4 +194,23 @@ fn expressions_are_shown_as_spark_sql() {
     let both = call("and", &[&compare, &call("and", &[&call("not", &[&list], "boolean"), &call("isnull", &[D], "boolean")], "boolean")], "boolean");
     let shown = Bound::from_json(&format!(r#"{{"expr": {both}}}"#)).unwrap().to_string();
     assert_eq!(shown, r"((i + 1) = 2) AND (NOT (s IN ('it\'s', NULL))) AND (d IS NULL)");
+}
+
+proptest! {
+    #[test]
+    fn remainders_by_one_number_are_those_of_the_processor(
+        values in prop::collection::vec(prop_oneof![any::<i64>(), -9..9_i64, 0..i64::from(u32::MAX), Just(i64::MIN)], 1..40),
+        by in prop_oneof![any::<i64>(), -9..9_i64, (i64::from(u32::MAX) - 9)..(i64::from(u32::MAX) + 9), Just(i64::MIN)],
+    ) {
+        prop_assume!(by != 0);
+        let longs = call("%", &[r#"{"k":"col","path":["n"],"t":"long"}"#, &lit(&by.to_string(), "long")], "long");
+        let rests = bind(&longs).evaluate(&batch(vec![("n", Arc::new(Int64Array::from(values.clone())))])).unwrap();
+        prop_assert_eq!(rests.as_primitive::<Int64Type>().values().to_vec(), values.iter().map(|v| v.wrapping_rem(by)).collect::<Vec<_>>());
+
+        let (small, by) = (values.iter().map(|v| *v as i32).collect::<Vec<_>>(), by as i32);
+        prop_assume!(by != 0);
+        let ints = call("%", &[r#"{"k":"col","path":["n"],"t":"integer"}"#, &lit(&by.to_string(), "integer")], "integer");
+        let rests = bind(&ints).evaluate(&batch(vec![("n", Arc::new(Int32Array::from(small.clone())))])).unwrap();
+        prop_assert_eq!(rests.as_primitive::<Int32Type>().values().to_vec(), small.iter().map(|v| v.wrapping_rem(by)).collect::<Vec<_>>());
+    }
 }
