@@ -426,6 +426,11 @@ def test_a_moment_before_the_first_version_is_the_first_version(package, tmp_pat
     assert pa.table(table.to_pyarrow_table()).to_pydict() == {"id": [1]}
     with pytest.raises(deltafast.VersionNotFoundError):
         deltafast.DeltaTable(place).load_as_version(early)
+    # SQL is the library's own, whatever the handle.
+    handle = dropin_table.DeltaTable(place)
+    for statement in ("SELECT * FROM t TIMESTAMP AS OF '2020-01-01'", "RESTORE t TO TIMESTAMP AS OF '2020-01-01'"):
+        with pytest.raises(deltafast.VersionNotFoundError):
+            deltafast.sql(statement, t=handle)
 
 
 def test_a_moment_before_the_first_version_left_is_that_one(tmp_path):
@@ -616,12 +621,11 @@ def test_nanoseconds_are_cut_off(package, form, tmp_path):
         data, expected = data.select(["at"]), expected.select(["at"])
     forms = {
         "table": lambda: data,
-        "batches": lambda: iter(data.to_batches()),
+        # deltalake takes no iterators of batches.
+        "batches": lambda: iter(data.to_batches()) if package is dropin_table else data,
         "reader": data.to_reader,
         "pandas": data.to_pandas,
     }
-    if form == "batches" and package is deltalake:
-        pytest.skip("takes no iterators")
     package.write_deltalake(str(tmp_path), forms[form]())
     rows = pa.table(package.DeltaTable(str(tmp_path)).to_pyarrow_table())
     assert rows.schema.field("at").type == pa.timestamp("us")

@@ -249,7 +249,9 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
 
 def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     """Make a version that is like an older one."""
-    figures = tables.table(restore.target).restore(tables.at(restore.at), commit_properties=tables.commit_properties)
+    # By name, here and below: the handle may be one that answers as `deltalake`'s does.
+    table = tables.table(restore.target)
+    figures = DeltaTable.restore(table, tables.at(restore.at), commit_properties=tables.commit_properties)
     row = {name: figures[key] for name, key in _RESTORED.items()}
     return answer([row], pa.schema([(name, pa.int64()) for name in row]))
 
