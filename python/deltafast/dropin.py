@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from deltafast.convert import COMMIT_ARGUMENTS, late_arguments, partition_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -31,6 +31,7 @@ __all__ = [
     "init_tracing",
     "install_as_deltalake",
     "missing",
+    "with_leaves",
 ]
 
 _NAME = "deltalake"
@@ -193,6 +194,22 @@ def _delta_type(kind: Any) -> Any:
     import pyarrow as pa
 
     arrow: Any = pa
+
+    def leaf(kind: Any) -> Any:
+        if arrow.types.is_timestamp(kind):
+            return arrow.timestamp("us", None if kind.tz is None else "UTC")
+        if arrow.types.is_unsigned_integer(kind):
+            return getattr(arrow, f"int{kind.bit_width}")()
+        return arrow.binary() if arrow.types.is_fixed_size_binary(kind) else kind
+
+    return with_leaves(kind, leaf)
+
+
+def with_leaves(kind: Any, leaf: Callable[[Any], Any]) -> Any:
+    """An Arrow type with others in the place of those at the bottom of structs, lists and maps."""
+    import pyarrow as pa
+
+    arrow: Any = pa
     is_ = arrow.types
     lists: dict[Any, Any] = {
         is_.is_list: arrow.list_,
@@ -200,18 +217,20 @@ def _delta_type(kind: Any) -> Any:
         is_.is_list_view: arrow.list_view,
         is_.is_large_list_view: arrow.large_list_view,
     }
+
+    def inner(field: Any) -> Any:
+        return field.with_type(with_leaves(field.type, leaf))
+
     if is_.is_struct(kind):
-        return arrow.struct([field.with_type(_delta_type(field.type)) for field in kind.fields])
+        return arrow.struct([inner(field) for field in kind.fields])
+    if is_.is_map(kind):
+        return arrow.map_(inner(kind.key_field), inner(kind.item_field), keys_sorted=kind.keys_sorted)
     if is_.is_fixed_size_list(kind):
-        return arrow.list_(kind.value_field.with_type(_delta_type(kind.value_type)), kind.list_size)
+        return arrow.list_(inner(kind.value_field), kind.list_size)
     for test, make in lists.items():
         if test(kind):
-            return make(kind.value_field.with_type(_delta_type(kind.value_type)))
-    if is_.is_timestamp(kind):
-        return arrow.timestamp("us", None if kind.tz is None else "UTC")
-    if is_.is_unsigned_integer(kind):
-        return getattr(arrow, f"int{kind.bit_width}")()
-    return arrow.binary() if is_.is_fixed_size_binary(kind) else kind
+            return make(inner(kind.value_field))
+    return leaf(kind)
 
 
 def enable_nanosecond_timestamps() -> None:

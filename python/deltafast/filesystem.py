@@ -7,13 +7,15 @@ under its name when it is closed, whole; where there was one, that is replaced. 
 from __future__ import annotations
 
 import io
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from deltafast import _core
-from deltafast.convert import text_options
+from deltafast.convert import local_path, location, text_options
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         self._options = text_options(options)
         self._sizes = dict(known_sizes or {})
         self._files = _core.Files.open(self._uri, self._options)
+        root = location(self._uri)
+        self._local = Path(local_path(root)) if root.startswith("file://") else None
 
     @classmethod
     def from_table(
@@ -89,7 +93,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         if not path:
             return pafs.FileInfo(path, pafs.FileType.Directory)
         try:
-            return _file(path, *self._files.head(path))
+            return self._file(path, *self._files.head(path))
         except OSError as error:
             # A local folder is there and no file; in an object store it is not even there.
             if any(self._files.list(path)):
@@ -97,6 +101,14 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
             if not isinstance(error, FileNotFoundError):
                 raise
         return pafs.FileInfo(path, pafs.FileType.NotFound)
+
+    def _file(self, path: str, size: int, modified_ms: int) -> pafs.FileInfo:
+        time = modified_ms * 1_000_000
+        if self._local is not None:
+            # The core counts milliseconds, as stores and the log do; a disk knows better.
+            with suppress(OSError):
+                time = (self._local / path).stat().st_mtime_ns
+        return pafs.FileInfo(path, pafs.FileType.File, size=size, mtime_ns=time)
 
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
         """What lies in a folder, and with `recursive` below it."""
@@ -106,7 +118,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         while waiting:
             objects, folders = self._files.list(waiting.pop())
             out += [pafs.FileInfo(folder, pafs.FileType.Directory) for folder in folders]
-            out += [_file(*found) for found in objects]
+            out += [self._file(*found) for found in objects]
             waiting += folders if selector.recursive else []
         if not out and base and not selector.allow_not_found:
             raise FileNotFoundError(base)
@@ -182,10 +194,6 @@ def _inside(path: str) -> str:
             message = f"a path below the table cannot have the part {part!r}: {path}"
             raise InvalidArgumentError(message, path=path)
     return "/".join(parts)
-
-
-def _file(path: str, size: int, modified_ms: int) -> pafs.FileInfo:
-    return pafs.FileInfo(path, pafs.FileType.File, size=size, mtime_ns=modified_ms * 1_000_000)
 
 
 class _Reader(io.RawIOBase):

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import DeltaError
 from deltafast.query import connect
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-    from deltafast.table import DeltaTable
 
 __all__ = ["Layout", "Overlap", "Part", "Size", "State", "measure"]
 
@@ -112,7 +111,7 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
     Raises:
         DeltaError: As `DeltaTable.get_add_actions`.
     """
-    files = table.get_add_actions(flatten=True)
+    files = DeltaTable.get_add_actions(table, flatten=True)
     connection = connect()
     connection.register("files", files)
     totals = _totals(connection)

@@ -16,12 +16,12 @@ from deltafast import _core
 from deltafast.convert import moment
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.reader import RecordBatchReader
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltafast.filters import Predicate
-    from deltafast.table import DeltaTable
 
 __all__ = ["ChangeBatch", "stream_changes"]
 
@@ -298,7 +298,10 @@ class _Stream:
         """The rows of one piece."""
         version = piece.place.version
         if piece.files is None:
-            changes = self.at(version).load_cdf(version, version, columns=self.columns, predicate=self.predicate)
+            # By name: the handle may be one that answers as `deltalake`'s does.
+            changes = DeltaTable.load_cdf(
+                self.at(version), version, version, columns=self.columns, predicate=self.predicate
+            )
             return pa.RecordBatchReader.from_stream(changes)
         there = self.at(version)
         files = [file.path for file in piece.files]

@@ -1,11 +1,15 @@
 """deltafast under the name `deltalake`: for one process, and as the distribution that `compat/` builds."""
 
 import ast
+import datetime as dt
 import importlib
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
+import time
+import warnings
 from pathlib import Path
 
 import deltalake
@@ -13,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import deltafast
+from deltafast import dropin_files, dropin_table
 from deltafast.transaction import RemoveAction
 from tablekit import dv, log
 
@@ -154,16 +159,28 @@ def test_the_served_files_import_nothing_but_deltafast():
             assert not isinstance(node, ast.Import), file
 
 
-def test_classes_are_deltafasts_own():
+def test_classes_are_deltafasts_own(tmp_path):
     code = """
 import deltalake.exceptions, deltalake.table, deltalake.writer.properties, deltalake._internal
-assert deltalake.DeltaTable is deltalake.table.DeltaTable is deltafast.DeltaTable
+assert deltalake.DeltaTable is deltalake.table.DeltaTable
+table = deltalake.DeltaTable.create("t", deltalake.Schema([deltalake.Field("id", "long")]))
+for handle in (table, deltafast.DeltaTable("t")):
+    assert isinstance(handle, deltalake.DeltaTable) and isinstance(handle, deltafast.DeltaTable)
+class Mine(deltalake.DeltaTable):
+    pass
+assert isinstance(Mine("t"), deltalake.DeltaTable) and not isinstance(table, Mine)
+assert not isinstance("t", deltalake.DeltaTable)
+import inspect, pickle
+again = pickle.loads(pickle.dumps(table))
+assert type(again) is deltalake.DeltaTable and again == table
+assert pickle.loads(pickle.dumps(deltalake.write_deltalake)) is deltalake.write_deltalake
+assert inspect.signature(deltalake.write_deltalake) == inspect.signature(deltafast.write_deltalake)
 assert deltalake.exceptions.DeltaError is deltalake._internal.DeltaError is deltafast.DeltaError
 assert deltalake.writer.properties.WriterProperties is deltafast.WriterProperties
 assert deltalake.rust_core_version() == deltafast.__version__
 print(deltalake.__version__)
 """
-    assert served(code).strip() == deltalake.__version__
+    assert served(code, cwd=tmp_path).strip() == deltalake.__version__
 
 
 def test_what_is_missing_says_so_in_one_line(tmp_path):
@@ -258,7 +275,7 @@ def test_the_distribution_has_the_served_files_and_no_others(installed):
     assert (installed / "deltalake" / "py.typed").exists()
     code = """
 import deltafast, deltalake, importlib.metadata
-assert deltalake.DeltaTable is deltafast.DeltaTable
+assert issubclass(deltalake.DeltaTable, deltafast.DeltaTable)
 deltafast.install_as_deltalake()
 found = importlib.metadata.distribution("deltalake")
 assert found.requires == ["deltafast"] or "deltafast" in found.requires
@@ -379,3 +396,272 @@ def test_vectors_are_as_long_as_their_files(with_vectors):
     assert [row["filepath"] for row in ours] == [
         uri for uri in deltafast.DeltaTable(with_vectors).file_uris() if uri.endswith("0.parquet")
     ]
+
+
+# --- what differs under the name -----------------------------------------------------------------
+
+BOTH = pytest.mark.parametrize("package", [deltalake, dropin_table], ids=["deltalake", "dropin"])
+
+
+def three_versions(folder):
+    for ids in ([1], [2], [3]):
+        deltafast.write_deltalake(folder, pa.table({"id": ids}), mode="append")
+    for version in range(3):
+        # A day apart, from 2026-01-01 on.
+        noon = dt.datetime(2026, 1, 1 + version, 12, tzinfo=dt.UTC).timestamp()
+        os.utime(folder / "_delta_log" / f"{version:020}.json", (noon, noon))
+    return str(folder)
+
+
+@BOTH
+def test_a_moment_before_the_first_version_is_the_first_version(package, tmp_path):
+    place = three_versions(tmp_path)
+    early = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    for moment, version in ((early, 0), ("2020-01-01T00:00:00Z", 0), ("2026-01-02T13:00:00.5+01:00", 1)):
+        table = package.DeltaTable(place)
+        table.load_as_version(moment)
+        assert table.version() == version
+    table = package.DeltaTable(place)
+    table.restore(early)
+    assert table.version() == 3
+    assert pa.table(table.to_pyarrow_table()).to_pydict() == {"id": [1]}
+    with pytest.raises(deltafast.VersionNotFoundError):
+        deltafast.DeltaTable(place).load_as_version(early)
+    # SQL is the library's own, whatever the handle.
+    handle = dropin_table.DeltaTable(place)
+    for statement in ("SELECT * FROM t TIMESTAMP AS OF '2020-01-01'", "RESTORE t TO TIMESTAMP AS OF '2020-01-01'"):
+        with pytest.raises(deltafast.VersionNotFoundError):
+            deltafast.sql(statement, t=handle)
+
+
+def test_a_moment_before_the_first_version_left_is_that_one(tmp_path):
+    place = three_versions(tmp_path)
+    deltafast.DeltaTable(place, 1).create_checkpoint()
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    table = dropin_table.DeltaTable(place)
+    table.load_as_version(dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
+    assert table.version() == 1
+    for call in (table.load_as_version, table.restore):
+        with pytest.raises(deltafast.VersionNotFoundError):
+            call(0)
+    assert table.version() == 1
+
+
+@BOTH
+@pytest.mark.parametrize("text", ["2026-01-02", "2026-01-02T00:00:00", "2026-01-02T00:00:00+08", "yesterday"])
+def test_texts_of_moments_without_a_zone_are_refused(package, text, tmp_path):
+    table = package.DeltaTable(three_versions(tmp_path))
+    for call in (table.load_as_version, table.restore):
+        with pytest.raises(ValueError, match="Failed to parse datetime string:"):
+            call(text)
+    assert table.version() == 2
+
+
+@BOTH
+def test_names_and_descriptions_have_a_length(package, tmp_path):
+    package.write_deltalake(str(tmp_path), pa.table({"id": [1]}))
+    table = package.DeltaTable(str(tmp_path))
+    table.alter.set_table_name("n" * 255)
+    table.alter.set_table_description("d" * 4000)
+    errors = (deltalake.exceptions.DeltaError, deltafast.DeltaError)
+    for wrong in ("", "n" * 256):
+        with pytest.raises(errors, match="name: Table name cannot be empty and cannot exceed 255 characters"):
+            table.alter.set_table_name(wrong)
+    with pytest.raises(errors, match="description: Table description cannot exceed 4000 characters"):
+        table.alter.set_table_description("d" * 4001)
+    found = package.DeltaTable(str(tmp_path)).metadata()
+    assert (found.name, found.description, table.version()) == ("n" * 255, "d" * 4000, 2)
+
+
+def test_metrics_of_our_commits_are_numbers(tmp_path):
+    for _ in range(2):
+        deltafast.write_deltalake(tmp_path, pa.table({"id": [1, 2]}), mode="overwrite")
+    table = dropin_table.DeltaTable(tmp_path)
+    # What was removed in this very millisecond stays.
+    time.sleep(0.01)
+    table.vacuum(0, False, False)
+    metrics = [entry["operationMetrics"] for entry in table.history(3)]
+    assert [m.get("numDeletedFiles") for m in metrics] == [1, None, None]
+    assert [m.get("numFilesToDelete") for m in metrics] == [None, 1, None]
+    assert [m.get("numOutputRows") for m in metrics] == [None, None, 2]
+    assert deltafast.DeltaTable(tmp_path).history(1)[0]["operationMetrics"]["numDeletedFiles"] == "1"
+    # The library reads texts whatever the handle.
+    rows = deltafast.sql("DESCRIBE HISTORY t LIMIT 1", t=table).read_all().to_pylist()
+    assert dict(rows[0]["operationMetrics"])["numDeletedFiles"] == "1"
+
+
+def test_metrics_of_other_writers_stay_as_they_are(tmp_path):
+    table = log.Table(tmp_path / "t")
+    told = {"commitInfo": {"operation": "WRITE", "engineInfo": "Apache-Spark/4", "operationMetrics": {"numFiles": "1"}}}
+    table.commit(0, log.protocol(), log.metadata([("id", "long")]), told)
+    assert dropin_table.DeltaTable(str(table)).history()[0]["operationMetrics"] == {"numFiles": "1"}
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore:`partition_filters` is deprecated")
+@pytest.mark.parametrize(
+    ("clause", "message"),
+    [
+        (("p", "=>", "3"), 'Invalid partition filter found: ("p", "=>", "3").'),
+        (("p", "=", ["3", "20"]), 'Invalid partition filter found: ("p", "=", ["3", "20"]).'),
+        (
+            ("q", "=", "3"),
+            "Data does not match the schema or partitions of the table: Field 'q' is not a root table field.",
+        ),
+    ],
+)
+def test_wrong_filters_are_refused_in_the_same_words(package, clause, message, tmp_path):
+    package.write_deltalake(str(tmp_path), pa.table({"p": ["3"], "id": [1]}), partition_by="p")
+    table = package.DeltaTable(str(tmp_path))
+    with pytest.raises(Exception, match=f"^{re.escape(message)}$"):
+        table.file_uris([clause])
+    assert len(table.file_uris([("p", "in", ["3", "20"])])) == 1
+
+
+@BOTH
+def test_a_mapping_as_a_new_value_is_refused_in_the_same_words(package, tmp_path):
+    package.write_deltalake(str(tmp_path), pa.table({"id": [1]}))
+    with pytest.raises((TypeError, ValueError), match="Invalid datatype provided in new_values, only int, float"):
+        package.DeltaTable(str(tmp_path)).update(new_values={"id": {}})
+
+
+STATISTICS = pa.table(
+    {
+        "a": [1, None],
+        "f": [1.0, float("inf")],
+        "s": [{"x": float("-inf"), "y": 2}, {"x": 0.0, "y": 3}],
+        "t": ["u", "v"],
+        "p": ["1", "1"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {"delta.dataSkippingNumIndexedCols": "0"},
+        {"delta.dataSkippingNumIndexedCols": "3"},
+        {"delta.dataSkippingNumIndexedCols": "-1"},
+        {"delta.dataSkippingStatsColumns": "f, `a`"},
+        {"delta.dataSkippingStatsColumns": "s"},
+        {"delta.dataSkippingStatsColumns": "`s`.`y`,a"},
+    ],
+    ids=str,
+)
+def test_statistics_are_listed_of_the_same_columns_as_by_deltalake(properties, tmp_path):
+    deltalake.write_deltalake(str(tmp_path), STATISTICS, partition_by="p", configuration=properties)
+    theirs = pa.table(deltalake.DeltaTable(str(tmp_path)).get_add_actions(True))
+    ours = dropin_table.DeltaTable(tmp_path).get_add_actions(True)
+    assert ours.select(theirs.column_names).to_pylist() == theirs.to_pylist()
+    more = {name for name in ours.column_names if name.startswith(("null_count.", "min.", "max."))}
+    assert more <= set(theirs.column_names)
+
+
+def test_bounds_that_are_infinite_are_null_and_statistics_of_ours_are_cut_alike(tmp_path):
+    deltafast.write_deltalake(tmp_path, STATISTICS, configuration={"delta.dataSkippingNumIndexedCols": "3"})
+    table = dropin_table.DeltaTable(tmp_path)
+    (row,) = table.get_add_actions().to_pylist()
+    assert row["null_count"] == {"a": 1, "f": 0, "s": {"x": 0}}
+    assert row["min"] == {"a": 1, "f": 1.0, "s": {"x": None}}
+    assert row["max"] == {"a": 1, "f": None, "s": {"x": 0.0}}
+    plain = deltafast.DeltaTable(tmp_path).get_add_actions(flatten=True)
+    assert plain.column("max.f").to_pylist() == [float("inf")]
+    assert plain.column("null_count.t").to_pylist() == [None]
+    assert table.get_add_actions(flatten=True, columns=["max.f"]).column("max.f").to_pylist() == [float("inf")]
+    table.delete()
+    assert table.get_add_actions().num_rows == table.get_add_actions(flatten=True).num_rows == 0
+
+
+@BOTH
+def test_a_feed_has_unsigned_versions_and_times_without_a_zone(package, tmp_path):
+    feed = {"delta.enableChangeDataFeed": "true"}
+    package.write_deltalake(str(tmp_path), pa.table({"id": [1, 2]}), configuration=feed)
+    table = package.DeltaTable(str(tmp_path))
+    found = table.load_cdf(columns=["id", "_commit_version", "_commit_timestamp"])
+    kinds = [("id", pa.int64()), ("_commit_version", pa.uint64()), ("_commit_timestamp", pa.timestamp("ms"))]
+    assert pa.schema(found.schema) == pa.schema(kinds)
+    rows = pa.table(found).to_pylist()
+    assert [(row["id"], row["_commit_version"]) for row in rows] == [(1, 0), (2, 0)]
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    assert all(now - dt.timedelta(minutes=5) < row["_commit_timestamp"] <= now for row in rows)
+
+
+def test_a_feed_keeps_its_methods_and_its_errors(tmp_path):
+    deltafast.write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.enableChangeDataFeed": "true"})
+    deltafast.write_deltalake(tmp_path, pa.table({"id": [2]}), mode="append")
+    table = dropin_table.DeltaTable(tmp_path)
+    with table.load_cdf(1) as feed:
+        assert feed.schema.field("_commit_version").type == pa.uint64()
+        assert [batch.column("id").to_pylist() for batch in feed] == [[2]]
+        assert feed.progress()[0] == feed.progress()[1]
+    # A stream of changes has the library's types, whatever the handle.
+    (batch,) = table.stream_changes(feed=True, starting_version=1)
+    assert batch.rows.schema.field("_commit_version").type == pa.int64()
+    assert batch.rows.read_all().column("_commit_timestamp").type == pa.timestamp("us", "UTC")
+    Path(table.file_uris()[0]).unlink()
+    with pytest.raises(deltafast.DataFileNotFoundError):
+        table.load_cdf().read_all()
+
+
+def nanoseconds(values):
+    kind = pa.timestamp("ns")
+    return pa.table(
+        {
+            "at": pa.array(values, kind),
+            "nested": pa.array([[{"at": value}] for value in values], pa.list_(pa.struct([("at", kind)]))),
+            "by": pa.array([[("k", value)] for value in values], pa.map_(pa.string(), kind)),
+        }
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("form", ["table", "batches", "reader", "pandas"])
+def test_nanoseconds_are_cut_off(package, form, tmp_path):
+    data = nanoseconds([1_999, -1_999, None])
+    expected = nanoseconds([1_000, -1_000, None])
+    if form == "pandas":
+        data, expected = data.select(["at"]), expected.select(["at"])
+    forms = {
+        "table": lambda: data,
+        # deltalake takes no iterators of batches.
+        "batches": lambda: iter(data.to_batches()) if package is dropin_table else data,
+        "reader": data.to_reader,
+        "pandas": data.to_pandas,
+    }
+    package.write_deltalake(str(tmp_path), forms[form]())
+    rows = pa.table(package.DeltaTable(str(tmp_path)).to_pyarrow_table())
+    assert rows.schema.field("at").type == pa.timestamp("us")
+    assert rows.to_pylist() == expected.to_pylist()
+
+
+@BOTH
+def test_nanoseconds_of_a_merge_are_cut_off(package, tmp_path):
+    package.write_deltalake(str(tmp_path), pa.table({"id": [1]}))
+    source = pa.table({"id": [2], "at": pa.array([1_999], pa.timestamp("ns", "UTC"))})
+    table = package.DeltaTable(str(tmp_path))
+    table.merge(source, "target.id = source.id", "source", "target", True).when_not_matched_insert_all().execute()
+    rows = pa.table(table.to_pyarrow_table()).sort_by("id").to_pylist()
+    assert [(row["id"], row["at"] and row["at"].microsecond) for row in rows] == [(1, None), (2, 1)]
+
+
+def test_other_values_that_a_cast_would_change_are_refused_still(tmp_path):
+    deltafast.write_deltalake(
+        tmp_path, nanoseconds([1_000]).select(["at"]).append_column("id", pa.array([1], pa.int32()))
+    )
+    data = nanoseconds([1_999]).select(["at"]).append_column("id", pa.array([2**40]))
+    with pytest.raises(deltafast.SchemaMismatchError, match="id"):
+        dropin_table.write_deltalake(tmp_path, data, mode="append")
+    with pytest.raises(deltafast.SchemaMismatchError, match="nanoseconds"):
+        deltafast.write_deltalake(tmp_path, data.set_column(1, "id", pa.array([2], pa.int32())), mode="append")
+
+
+def test_a_small_buffer_of_a_file_system_is_told_of(tmp_path):
+    handler = dropin_files.DeltaStorageHandler(str(tmp_path), {"max_buffer_size": "4096"})
+    with pytest.warns(UserWarning, match=f"`max_buffer_size` of 4096 bits less than {5 << 20} bits"):
+        handler.open_output_stream("f").close()
+    large = dropin_files.DeltaStorageHandler(str(tmp_path), {"max_buffer_size": str(5 << 20)})
+    with warnings.catch_warnings(action="error"):
+        large.open_output_stream("g").close()
+    assert (tmp_path / "f").exists()
+    assert (tmp_path / "g").exists()

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from deltafast.alter import TableFeatures
 from deltafast.conversion import convert_to_deltalake
 from deltafast.dropin import enable_nanosecond_timestamps, init_tracing, missing
+from deltafast.dropin_table import DeltaTable, write_deltalake
 from deltafast.schema import DataType, Field, Schema, VariantType
-from deltafast.table import DeltaTable, Metadata
+from deltafast.table import Metadata
 from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
-from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties, write_deltalake
+from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties
 
 if TYPE_CHECKING:
     from deltafast.query import ViewQueryBuilder as QueryBuilder

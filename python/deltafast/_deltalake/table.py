@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from deltafast.alter import TableAlterer
 from deltafast.commands.merge import TableMerger
 from deltafast.commands.optimize import TableOptimizer
 from deltafast.dropin import missing
+from deltafast.dropin_table import DeltaTable, TableAlterer
 from deltafast.filters import (
     FilePruningPredicateType,
     FilterConjunctionType,
@@ -13,7 +13,7 @@ from deltafast.filters import (
     FilterLiteralType,
     FilterType,
 )
-from deltafast.table import DeltaTable, DeltaTableConfig, Metadata, ProtocolVersions
+from deltafast.table import DeltaTableConfig, Metadata, ProtocolVersions
 from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 from deltafast.writer import WriterProperties
 

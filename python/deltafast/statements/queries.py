@@ -122,4 +122,5 @@ def _feed(changes: Changes, tables: Tables) -> Callable[[], Any]:
             bounds[f"{which}_version"] = value
         elif value is not None:
             bounds[f"{which}_timestamp"] = moment(instant(value))
-    return lambda: table.load_cdf(**bounds)
+    # By name: the handle may be one that answers as `deltalake`'s does.
+    return lambda: DeltaTable.load_cdf(table, **bounds)

@@ -12,6 +12,7 @@ from deltafast.statements.expressions import plain
 from deltafast.statements.queries import run_query
 from deltafast.statements.rows import constants, default_of, inserted_rows
 from deltafast.statements.tree import Default, Query, Values
+from deltafast.table import DeltaTable
 from deltafast.writer import write_deltalake
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from deltafast.statements.tables import Tables
     from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, TableName, Update
-    from deltafast.table import DeltaTable
 
 __all__ = [
     "clause_of",
@@ -182,7 +182,9 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
     else:
         source = tables.readable(merge.source)
         source_alias = merge.source_alias or (None if merge.source.by_path else merge.source.name)
-    builder = table.merge(
+    # By name: the handle may be one that answers as `deltalake`'s does.
+    builder = DeltaTable.merge(
+        table,
         source,
         _unquoted(merge.on),
         source_alias=source_alias,

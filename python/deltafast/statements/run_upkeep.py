@@ -15,6 +15,7 @@ from deltafast.statements.answers import answer, nothing
 from deltafast.statements.expressions import plain
 from deltafast.statements.rows import source_rows
 from deltafast.statements.tree import Describe
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from deltafast.schema import DataType
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         Show,
         Vacuum,
     )
-    from deltafast.table import DeltaTable
 
 __all__ = [
     "commits",
@@ -249,7 +249,9 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
 
 def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     """Make a version that is like an older one."""
-    figures = tables.table(restore.target).restore(tables.at(restore.at), commit_properties=tables.commit_properties)
+    # By name, here and below: the handle may be one that answers as `deltalake`'s does.
+    table = tables.table(restore.target)
+    figures = DeltaTable.restore(table, tables.at(restore.at), commit_properties=tables.commit_properties)
     row = {name: figures[key] for name, key in _RESTORED.items()}
     return answer([row], pa.schema([(name, pa.int64()) for name in row]))
 
@@ -269,7 +271,7 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
         given = {"properties": list(detail["properties"].items()), "tableFeatures": sorted(features)}
         return answer([detail | given], _DETAIL)
     if describe.what == "history":
-        return commits(table.history(describe.limit))
+        return commits(DeltaTable.history(table, describe.limit))
     names = ("col_name", "data_type", "comment")
     rows = [(field.name, _words(field.type), field.metadata.get("comment")) for field in table.schema().fields]
     kinds = {name: (kind, comment) for name, kind, comment in rows}
@@ -307,7 +309,7 @@ def _implied(table: DeltaTable) -> list[str]:
 def facts_of(facts: Facts, tables: Tables) -> Any:
     """What the log says of a table, as rows that can be read once."""
     if facts.what == "files":
-        return tables.table(facts.table).get_add_actions(flatten=True)
+        return DeltaTable.get_add_actions(tables.table(facts.table), flatten=True)
     return run_describe(Describe(facts.table, facts.what, facts.limit), tables)
 
 

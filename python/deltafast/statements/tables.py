@@ -148,7 +148,8 @@ class Tables:
 
     def _travelled(self, ref: TableName, when: TimeTravel) -> DeltaTable:
         there = self.table(replace(ref, at=None))._pinned()
-        there.load_as_version(self.at(when))
+        # By name: the handle may be one that answers as `deltalake`'s does.
+        DeltaTable.load_as_version(there, self.at(when))
         return there
 
     def _open(self, place: str) -> DeltaTable:

@@ -1,5 +1,5 @@
 """`deltalake.fs`."""
 
-from deltafast.filesystem import DeltaStorageHandler
+from deltafast.dropin_files import DeltaStorageHandler
 
 __all__ = ["DeltaStorageHandler"]

@@ -1,5 +1,6 @@
 """`deltalake.writer.writer`."""
 
-from deltafast.writer import try_get_table_and_table_uri, write_deltalake
+from deltafast.dropin_table import write_deltalake
+from deltafast.writer import try_get_table_and_table_uri
 
 __all__ = ["try_get_table_and_table_uri", "write_deltalake"]

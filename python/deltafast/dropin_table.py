@@ -1,0 +1,498 @@
+"""What the name `deltalake` stands for where its behaviour is not ours: a subclass of each class that differs.
+
+A handle of either class is one of the other to `isinstance`, and both point at the same tables; only the answers below
+are in `deltalake`'s words. The library itself calls the methods of `deltafast.DeltaTable` by name where it would read
+these answers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABCMeta
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast
+
+from deltafast.alter import TableAlterer as PlainAlterer
+from deltafast.convert import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
+from deltafast.dropin import with_leaves
+from deltafast.exceptions import InvalidArgumentError, VersionNotFoundError
+from deltafast.reader import RecordBatchReader
+from deltafast.schema import StructType
+from deltafast.table import DeltaTable as PlainTable
+from deltafast.writer import as_stream
+from deltafast.writer import write_deltalake as plain_write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from deltafast._core import ArrowStream
+    from deltafast.commands.merge import TableMerger
+    from deltafast.filters import FilterType, Predicate
+    from deltafast.schema import Field
+    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+    from deltafast.writer import Data, WriterProperties
+
+__all__ = ["DeltaTable", "TableAlterer", "write_deltalake"]
+
+_LONGEST_NAME = 255
+_LONGEST_DESCRIPTION = 4000
+#: Columns that have statistics where no property says otherwise.
+_INDEXED = 32
+_OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
+#: A moment as RFC 3339 writes it, with its zone.
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
+
+class _Both(ABCMeta):
+    """Takes handles of `deltafast.DeltaTable` for handles of the class below, so that either may be passed on.
+
+    It is an `ABCMeta`, so that the class can be a base beside abstract ones.
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, PlainTable) if cls is DeltaTable else super().__instancecheck__(instance)
+
+
+class DeltaTable(PlainTable, metaclass=_Both):
+    """`deltafast.DeltaTable` with the answers of `deltalake`'s."""
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changes of what the table is: columns, constraints, properties, features."""
+        return TableAlterer(self)
+
+    # --- moments ---------------------------------------------------------------------------------
+
+    def load_as_version(self, version: int | str | datetime) -> None:
+        """Point this handle at another version; at the first one for a moment before it.
+
+        Args:
+            version: A number, a datetime (UTC where it has no zone), or a moment as RFC 3339 writes it.
+
+        Raises:
+            VersionNotFoundError: There is none.
+            InvalidArgumentError: The text is no moment in time.
+        """
+        _check_moment(version)
+        try:
+            super().load_as_version(version)
+        except VersionNotFoundError:
+            if isinstance(version, int):
+                raise
+            try:
+                first = int(self.history()[-1]["version"])
+                super().load_as_version(first)
+            except (IndexError, VersionNotFoundError):
+                pass
+            else:
+                return
+            raise
+
+    def restore(
+        self,
+        target: int | datetime | str,
+        *,
+        ignore_missing_files: bool = False,
+        protocol_downgrade_allowed: bool = False,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, Any]:
+        """`DeltaTable.restore`; a moment before the first version is that version."""
+        _check_moment(target)
+        options: dict[str, Any] = {
+            "ignore_missing_files": ignore_missing_files,
+            "protocol_downgrade_allowed": protocol_downgrade_allowed,
+            "commit_properties": commit_properties,
+            "post_commithook_properties": post_commithook_properties,
+        }
+        try:
+            return super().restore(target, **options)
+        except VersionNotFoundError:
+            if isinstance(target, int):
+                raise
+            there = self._pinned()
+            there.update_incremental()
+            there.load_as_version(target)
+            return super().restore(there.version(), **options)
+
+    # --- what the log says -----------------------------------------------------------------------
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """`DeltaTable.history`; the metrics of commits by deltafast are numbers, as `deltalake` writes its own."""
+        entries = super().history(limit)
+        for entry in entries:
+            metrics = entry.get("operationMetrics")
+            if isinstance(metrics, dict) and str(entry.get("engineInfo")).startswith("deltafast"):
+                given = cast("dict[str, Any]", metrics).items()
+                entry["operationMetrics"] = {name: _number(figure) for name, figure in given}
+        return entries
+
+    def file_uris(
+        self,
+        partition_filters: FilterType | None = None,
+        *,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> list[str]:
+        """`DeltaTable.file_uris`; wrong tuples are refused in the words of `deltalake`."""
+        try:
+            return super().file_uris(partition_filters, file_pruning_predicate=file_pruning_predicate)
+        except InvalidArgumentError as error:
+            message = _wrong_filter(partition_filters, {field.name for field in self.schema().fields})
+            if message is None:
+                raise
+            raise InvalidArgumentError(message) from error
+
+    def get_add_actions(
+        self,
+        flatten: bool = False,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+    ) -> pa.Table:
+        """`DeltaTable.get_add_actions`, of all columns without those that have no statistics by the table's properties.
+
+        Bounds that are infinite are null.
+        """
+        files = super().get_add_actions(flatten, columns=columns, predicate=predicate)
+        return files if columns is not None else _with_statistics_only(files, self._with_statistics())
+
+    def _with_statistics(self) -> set[str]:
+        """The columns without fields of which files have statistics, as they are flattened."""
+        metadata = self.metadata()
+        fields = [field for field in self.schema().fields if field.name not in metadata.partition_columns]
+        leaves = list(_leaves(fields))
+        named = metadata.configuration.get("delta.dataSkippingStatsColumns")
+        if named is not None:
+            chosen = _columns(named)
+            return {leaf for leaf in leaves if any(f"{leaf.lower()}.".startswith(f"{name}.") for name in chosen)}
+        count = int(metadata.configuration.get("delta.dataSkippingNumIndexedCols", _INDEXED))
+        return set(leaves if count < 0 else leaves[:count])
+
+    def load_cdf(
+        self,
+        starting_version: int = 0,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        allow_out_of_range: bool = False,
+        *,
+        string_view: bool = False,
+    ) -> RecordBatchReader:
+        """`DeltaTable.load_cdf`; versions are unsigned, times are milliseconds (UTC) without a zone."""
+        import pyarrow as pa
+
+        changes = super().load_cdf(
+            starting_version,
+            ending_version,
+            starting_timestamp,
+            ending_timestamp,
+            columns,
+            predicate,
+            allow_out_of_range,
+            string_view=string_view,
+        )
+        kinds = {"_commit_version": pa.uint64(), "_commit_timestamp": pa.timestamp("ms")}
+        return RecordBatchReader(cast("ArrowStream", _Cast(changes._stream, kinds)))
+
+    # --- changes ---------------------------------------------------------------------------------
+
+    @also_by_position(*HOOKS_FIRST)
+    def update(
+        self,
+        updates: Mapping[str, str] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        predicate: Predicate | None = None,
+        writer_properties: WriterProperties | None = None,
+        error_on_type_mismatch: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        max_reruns: int = 0,
+    ) -> dict[str, Any]:
+        """`DeltaTable.update`; a value that is a mapping is refused in the words of `deltalake`."""
+        if updates is None and any(isinstance(value, dict) for value in (new_values or {}).values()):
+            message = (
+                "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or accepted."
+            )
+            raise InvalidArgumentError(message)
+        return super().update(
+            updates,
+            new_values,
+            predicate,
+            writer_properties,
+            error_on_type_mismatch,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+            max_reruns=max_reruns,
+        )
+
+    @also_by_position(*HOOKS_FIRST)
+    def merge(
+        self,
+        source: Data,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        error_on_type_mismatch: bool = True,
+        writer_properties: WriterProperties | None = None,
+        streamed_exec: bool = True,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        max_reruns: int = 0,
+    ) -> TableMerger:
+        """`DeltaTable.merge`; timestamps of the source are cut to microseconds."""
+        return super().merge(
+            _in_microseconds(source),
+            predicate,
+            source_alias,
+            target_alias,
+            merge_schema,
+            error_on_type_mismatch,
+            writer_properties,
+            streamed_exec,
+            max_spill_size,
+            max_temp_directory_size,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+            max_reruns=max_reruns,
+        )
+
+
+class TableAlterer(PlainAlterer):
+    """`deltafast.TableAlterer` with the limits that `deltalake` sets."""
+
+    @also_by_position(*COMMIT_ARGUMENTS)
+    def set_table_name(
+        self,
+        name: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Give the table a name of 1 to 255 characters."""
+        if not name or len(name) > _LONGEST_NAME:
+            message = (
+                "Table metadata is invalid: name: Table name cannot be empty and cannot exceed "
+                f"{_LONGEST_NAME} characters"
+            )
+            raise InvalidArgumentError(message)
+        super().set_table_name(
+            name, commit_properties=commit_properties, post_commithook_properties=post_commithook_properties
+        )
+
+    @also_by_position(*COMMIT_ARGUMENTS)
+    def set_table_description(
+        self,
+        description: str,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Give the table a description of at most 4,000 characters."""
+        if len(description) > _LONGEST_DESCRIPTION:
+            message = (
+                "Table metadata is invalid: description: Table description cannot exceed "
+                f"{_LONGEST_DESCRIPTION} characters"
+            )
+            raise InvalidArgumentError(message)
+        super().set_table_description(
+            description, commit_properties=commit_properties, post_commithook_properties=post_commithook_properties
+        )
+
+
+@wraps(plain_write, assigned=("__doc__",))
+def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
+    """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds."""
+    plain_write(table_or_uri, _in_microseconds(data), **options)
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+def _check_moment(when: object) -> None:
+    if isinstance(when, str) and not _MOMENT.fullmatch(when):
+        message = f"Failed to parse datetime string: {when!r:.60} is no RFC 3339 moment, such as 2026-01-31T12:00:00Z"
+        raise InvalidArgumentError(message)
+
+
+def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
+    """What `deltalake` says of the first tuple that names no column, or an operator that does not fit its value."""
+    groups = cast("list[Any]", filters if filters and isinstance(filters[0], list) else [filters or []])
+    for clause in (clause for group in groups for clause in group):
+        column, op, value = clause
+        several = isinstance(value, (list, tuple, set, frozenset))
+        kind = str(op).strip().lower()
+        if kind not in _OPERATORS or (several and kind not in {"in", "not in"}):
+            shown = cast("list[Any]", sorted(cast("Any", value)) if isinstance(value, (set, frozenset)) else value)
+            parts = (json.dumps(part, default=str) for part in (column, op, shown))
+            return f"Invalid partition filter found: ({', '.join(parts)})."
+        if column not in columns:
+            return (
+                "Data does not match the schema or partitions of the table: "
+                f"Field '{column}' is not a root table field."
+            )
+    return None
+
+
+def _number(figure: object) -> object:
+    return int(figure) if isinstance(figure, str) and re.fullmatch(r"-?[0-9]+", figure) else figure
+
+
+def _in_microseconds(data: Data) -> Data:
+    """The data with timestamps of nanoseconds cut to microseconds."""
+    if isinstance(data, PlainTable):
+        return data
+    import pyarrow as pa
+
+    known = getattr(data, "schema", None)
+    if isinstance(known, pa.Schema) and _coarse(known) is known:
+        return data
+    rows = pa.RecordBatchReader.from_stream(cast("Any", as_stream(data)))
+    target = _coarse(rows.schema)
+    if target is rows.schema:
+        return rows
+    # Whatever else a cast could lose stays as it is.
+    batches = (cast("Any", batch).cast(target, safe=False) for batch in rows)
+    return pa.RecordBatchReader.from_batches(target, batches)
+
+
+def _coarse(schema: pa.Schema) -> pa.Schema:
+    """The schema with microseconds for nanoseconds; itself where it has none."""
+    import pyarrow as pa
+
+    def leaf(kind: Any) -> Any:
+        is_nanos = pa.types.is_timestamp(kind) and kind.unit == "ns"
+        return cast("Any", pa).timestamp("us", kind.tz) if is_nanos else kind
+
+    fields: list[Any] = list(cast("Any", schema))
+    found = pa.schema(
+        [field.with_type(with_leaves(field.type, leaf)) for field in fields], cast("Any", schema.metadata)
+    )
+    return schema if found == schema else found
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+def _leaves(fields: Iterable[Field], above: str = "") -> Iterator[str]:
+    """The columns without fields below these, as they are flattened."""
+    for field in fields:
+        if isinstance(field.type, StructType):
+            yield from _leaves(field.type.fields, f"{above}{field.name}.")
+        else:
+            yield above + field.name
+
+
+def _columns(text: str) -> list[str]:
+    """The columns of a list in a property, in small letters."""
+    out = [""]
+    for quoted, plain, mark in re.findall(r"`((?:[^`]|``)*)`|([\w-]+)|([.,])", text):
+        if mark == ",":
+            out.append("")
+        else:
+            out[-1] += mark or plain or quoted.replace("``", "`")
+    return [name.lower() for name in out if name]
+
+
+def _with_statistics_only(files: pa.Table, leaves: set[str]) -> pa.Table:
+    """The files without statistics of other columns, and without infinite bounds."""
+    for index in reversed(range(files.num_columns)):
+        field: Any = cast("Any", files.schema).field(index)
+        kind, _, leaf = field.name.partition(".")
+        if kind not in {"null_count", "min", "max"}:
+            continue
+        column: Any = cast("Any", files.column(index)).combine_chunks()
+        kept = _kept(column, leaves, "") if not leaf else _finite(column) if leaf in leaves else None
+        if kept is None:
+            files = files.remove_column(index)
+        elif kept is not column:
+            files = files.set_column(index, field.with_type(kept.type), kept)
+    return files
+
+
+def _kept(array: Any, leaves: set[str], above: str) -> Any:
+    """A struct with these leaves only; None where none is left."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fields: list[Any] = []
+    arrays: list[Any] = []
+    for place, field in enumerate(array.type):
+        child: Any = cast("Any", pc).struct_field(array, [place])
+        path = above + field.name
+        if pa.types.is_struct(field.type):
+            child = _kept(child, leaves, f"{path}.")
+        else:
+            child = _finite(child) if path in leaves else None
+        if child is not None:
+            fields.append(field.with_type(child.type))
+            arrays.append(child)
+    return cast("Any", pa.StructArray).from_arrays(arrays, fields=fields, mask=array.is_null()) if arrays else None
+
+
+def _finite(array: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    return compute.if_else(compute.is_inf(array), None, array) if pa.types.is_floating(array.type) else array
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+
+class _Cast:
+    """A stream of the core with other types for some columns; see `_core.ArrowStream`."""
+
+    def __init__(self, stream: ArrowStream, kinds: dict[str, Any]) -> None:
+        self._inner = stream
+        self._kinds = kinds
+        self._error: BaseException | None = None
+
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        fields: list[Any] = list(cast("Any", pa.schema(cast("Any", self._inner))))
+        return pa.schema([field.with_type(self._kinds.get(field.name, field.type)) for field in fields])
+
+    def _batches(self, schema: pa.Schema) -> Iterator[Any]:
+        try:
+            for batch in RecordBatchReader(self._inner):
+                yield cast("Any", batch).cast(schema)
+        except BaseException as error:
+            self._error = error
+            raise
+
+    def interruptible(self) -> object:
+        return self.__arrow_c_stream__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        import pyarrow as pa
+
+        schema = self._schema()
+        rows: Any = pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+        return rows.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return cast("Any", self._schema()).__arrow_c_schema__()
+
+    def progress(self) -> tuple[int, int]:
+        return self._inner.progress()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._inner.check()
+
+    def close(self) -> None:
+        self._inner.close()
