@@ -1329,6 +1329,7 @@ class DeltaTable:
         target: str | os.PathLike[str],
         *,
         properties: Mapping[str, str] | None = None,
+        replace: bool = False,
         storage_options: Mapping[str, str] | None = None,
         commit_properties: CommitProperties | None = None,
     ) -> DeltaTable:
@@ -1342,6 +1343,8 @@ class DeltaTable:
         Args:
             target: Where the new table is to be, in the same store.
             properties: Properties of the new table, beside this one's.
+            replace: Let a table at `target` become the clone, if it has no rows: its id, name, description and history
+                stay, its columns and properties are this one's.
             storage_options: As for `DeltaTable`; this handle's if None.
             commit_properties: See `CommitProperties`.
 
@@ -1349,11 +1352,11 @@ class DeltaTable:
             The new table.
 
         Raises:
-            InvalidArgumentError: There is a table already.
+            InvalidArgumentError: There is a table already, or one with rows that was to be replaced.
             DeltaProtocolError: This release cannot write such a table, or `target` is in another store.
         """
         chosen = self._storage_options if storage_options is None else storage_options
-        options = {"properties": dict(properties or {}), "choices": choices(commit_properties)}
+        options = {"properties": dict(properties or {}), "replace": replace, "choices": choices(commit_properties)}
         _core.clone_table(self._snapshot, os.fspath(target), json.dumps(options), text_options(chosen))
         return type(self)(target, storage_options=chosen)
 

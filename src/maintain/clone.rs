@@ -1,13 +1,14 @@
-//! CLONE: a new table that shares another's files: its log names them by absolute paths.
+//! CLONE: a table that shares another's files: its log names them by absolute paths.
 //!
-//! The new table has an id and a history of its own and goes on from the source's marks of row ids and columns. Files that
+//! It is a new one, or takes the place of one without files, whose id and history go on. Columns are those of the source with
+//! their ids; rows get ids of the clone's own, as in delta-spark. Files that
 //! it shares are never deleted by its own vacuum, which only looks below its root; the source's vacuum deletes them when the
 //! source no longer needs them, so a clone is for a limited time.
 //!
 //! Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type `p`). Cost: the adds of the source
 //! in one commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
@@ -18,29 +19,29 @@ use crate::command::{Choices, Done};
 use crate::commit::Transaction;
 use crate::commit::adds::{adds, whole};
 use crate::dv::DvPath;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{Cancel, Env, SystemEnv, uuid};
 use crate::log::Log;
+use crate::parse::Wanted;
 use crate::parse::checkpoint::FileKind;
-use crate::protocol::action::Metadata;
+use crate::protocol::action::DomainMetadata;
 use crate::protocol::commit_line::{Action, Add};
 use crate::protocol::table::{self, Context};
 use crate::protocol::{data_path, features};
 use crate::snapshot::Snapshot;
 use crate::write::partition::log_path;
 
-/// Domains that describe the rows and so go along.
-const DOMAINS: [&str; 2] = ["delta.clustering", "delta.rowTracking"];
-/// Properties that are about the source's own log.
-const OF_THE_LOG: [&str; 3] =
-    ["delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp", "delta.requireCheckpointProtectionBeforeVersion"];
+/// The domain that describes how the rows lie, and so goes along.
+const CLUSTERING: &str = "delta.clustering";
 
 /// What a caller decides of a clone.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CloneOptions {
-    /// Properties of the new table, beside the source's.
+    /// Properties of the clone, beside the source's.
     pub properties: BTreeMap<String, String>,
+    /// Whether it may take the place of a table without files.
+    pub replace: bool,
     /// How it is committed.
     pub choices: Choices,
 }
@@ -60,8 +61,8 @@ pub struct Cloned {
 /// Makes a table at the root of `target` that has the files of `source`.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is a table already; [`Error::Unsupported`] for a source whose files cannot be named from
-/// there; as [`Transaction::commit`].
+/// [`Error::Invalid`] when there is a table already that may not or cannot be replaced; [`Error::Unsupported`] for a source
+/// whose files cannot be named from there; as [`Transaction::commit`].
 pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Cancel) -> Result<Cloned> {
     let root = source.stores().root();
     features::check_writable(source.protocol()).at_file(root.url()).at_version(source.version())?;
@@ -70,24 +71,35 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
     }
     let target_url = target.stores().root().url().to_owned();
     let base = Base::new(root.url(), &target_url)?;
-    let mut tx = Transaction::create(target, source.options())?;
+    let old = if options.replace { replaceable(&target, source, cancel)? } else { None };
+    let mut tx = match &old {
+        Some(old) => Transaction::new(old),
+        None => Transaction::create(target, source.options())?,
+    };
     let mut out = Cloned::default();
-    let mut metadata = Metadata { id: uuid(), created_time: Some(SystemEnv.now_ms()), description: None, ..source.metadata().clone() };
-    metadata.configuration.retain(|key, _| !OF_THE_LOG.contains(&key.as_str()));
     let mut unique = uuid;
     let mut context = Context { allow_unknown: false, now_ms: SystemEnv.now_ms(), unique: &mut unique };
-    let (protocol, metadata) = table::set_properties(source.protocol(), &metadata, &options.properties, &mut context)?;
+    let replaced = old.as_ref().map(|old| (old.protocol(), old.metadata()));
+    let (protocol, metadata) = table::clone((source.protocol(), source.metadata()), replaced, &options.properties, &mut context)?;
     tx.push(Action::Protocol(protocol));
     tx.push(Action::MetaData(Box::new(metadata)));
-    let domains: BTreeSet<&str> = DOMAINS.into_iter().collect();
-    tx.extend(source.sets()?.domains.values().filter(|domain| domains.contains(domain.domain.as_str())).cloned().map(Action::DomainMetadata));
+    if old.is_some() {
+        tx.read_whole_table();
+    }
+    let clustered = source.sets()?.domains.get(CLUSTERING).cloned();
+    let ended = match &old {
+        Some(old) => old.sets()?.domains.get(CLUSTERING).map(|last| DomainMetadata { removed: true, ..last.clone() }),
+        None => None,
+    };
+    tx.extend(clustered.or(ended).map(Action::DomainMetadata));
     let wanted = whole(source);
     let partition = wanted.partition.clone();
     for batch in source.files(FileKind::Adds, wanted, cancel)? {
         for add in adds(&batch?, &partition)? {
             out.source_num_of_files += 1;
             out.source_table_size += u64::try_from(add.size).unwrap_or(0);
-            tx.push(Action::Add(base.absolute(add)?));
+            // Rows get ids of the clone's own.
+            tx.push(Action::Add(base.absolute(Add { base_row_id: None, default_row_commit_version: None, ..add })?));
         }
     }
     let parameters = json!({"source": format!("delta.`{}`", base.shown), "sourceVersion": source.version(), "isShallow": true});
@@ -101,10 +113,27 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
     });
     let done = match record(tx, "CLONE", parameters, metrics, &options.choices, cancel) {
         // Another writer was first, as if it had been there from the beginning.
-        Err(Error::CommitFailed { .. }) => return Err(Error::invalid(format!("there is a table at {target_url} already"))),
+        Err(Error::CommitFailed { .. }) if old.is_none() => return Err(Error::invalid(format!("there is a table at {target_url} already"))),
         other => other?,
     };
     Ok(Cloned { done: Some(done), ..out })
+}
+
+/// The table at `target`, if there is one; it must have no files, as in delta-spark.
+fn replaceable(target: &Log, source: &Snapshot, cancel: &Cancel) -> Result<Option<Snapshot>> {
+    let old = match Snapshot::open(target.clone(), None, source.options()) {
+        Ok(old) => old,
+        Err(Error::NotFound { kind: Missing::Table, .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let url = target.stores().root().url();
+    features::check_writable(old.protocol()).at_file(url).at_version(old.version())?;
+    for batch in old.files(FileKind::Adds, Wanted::default(), cancel)? {
+        if !batch?.is_empty() {
+            return Err(Error::invalid(format!("a clone takes the place of an empty table only, and the one at {url} has rows; delete them first")));
+        }
+    }
+    Ok(Some(old))
 }
 
 /// The source's root, as its files are named from elsewhere.

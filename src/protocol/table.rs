@@ -143,6 +143,10 @@ pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, 
     Ok((protocol, metadata))
 }
 
+/// Properties that are about a table's own log.
+const OF_THE_LOG: [&str; 3] =
+    ["delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp", "delta.requireCheckpointProtectionBeforeVersion"];
+
 /// Properties that a table keeps when everything else about it is replaced.
 const KEPT: &[&str] = &[MAX_ID, ROW_TRACKING_COLUMNS[0].0, ROW_TRACKING_COLUMNS[1].0];
 
@@ -163,6 +167,49 @@ pub fn replace(protocol: &Protocol, metadata: &Metadata, table: &NewTable, conte
         ..metadata.clone()
     };
     apply(protocol, metadata, &table.schema, &table.configuration, &table.features, true, context)
+}
+
+/// Protocol and metadata of a table that has the columns and properties of another one, and rows with ids of its own. An
+/// `old` one without files, in whose place it comes, stays what it is by id, name and description, and keeps what [`replace`]
+/// does.
+///
+/// # Errors
+/// As [`create`]; [`Error::Invalid`] where the mode of column mapping would change.
+pub fn clone(
+    source: (&Protocol, &Metadata),
+    old: Option<(&Protocol, &Metadata)>,
+    changes: &BTreeMap<String, String>,
+    context: &mut Context<'_>,
+) -> Result<(Protocol, Metadata)> {
+    let mut metadata = source.1.clone();
+    metadata.configuration.retain(|key, _| !OF_THE_LOG.contains(&key.as_str()) && !ROW_TRACKING_COLUMNS.iter().any(|(name, _)| name == key));
+    let Some((protocol, old)) = old else {
+        let metadata = Metadata { id: (context.unique)(), created_time: Some(context.now_ms), description: None, ..metadata };
+        return set_properties(source.0, &metadata, changes, context);
+    };
+    if mode(old)? != mode(&metadata)? {
+        let text = |metadata: &Metadata| metadata.configuration.get(MODE).map_or("none", String::as_str).to_owned();
+        return Err(Error::invalid(format!(
+            "`{MODE}` cannot go from `{}` to `{}`, as a clone in the place of the table would have it; drop the table, or choose another place",
+            text(old),
+            text(&metadata)
+        )));
+    }
+    let timed = |metadata: &Metadata| properties::flag(&metadata.configuration, "delta.enableInCommitTimestamps");
+    let goes_on = timed(old) && timed(&metadata);
+    for (key, ours) in &old.configuration {
+        let of_the_log = OF_THE_LOG.contains(&key.as_str()) && (goes_on || !key.starts_with("delta.inCommitTimestamp"));
+        if of_the_log || KEPT.contains(&key.as_str()) {
+            let number = |text: &str| text.parse::<i64>().unwrap_or(0);
+            let value = metadata.configuration.entry(key.clone()).or_insert_with(|| ours.clone());
+            if key == MAX_ID && number(ours) > number(value) {
+                value.clone_from(ours);
+            }
+        }
+    }
+    let metadata = Metadata { id: old.id.clone(), name: old.name.clone(), description: old.description.clone(), created_time: old.created_time, ..metadata };
+    let protocol = features::with_features(protocol, &features::supported(source.0));
+    set_properties(&protocol, &metadata, changes, context)
 }
 
 /// Protocol and metadata of a table with properties newly set.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
+import shutil
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltafast
+from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    import pathlib
-
     from .reference import Reference
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -99,3 +100,74 @@ def test_the_commits_of_a_restore_and_a_conversion_are_told_as_the_reference_tel
         named = {key for key, value in first["operationParameters"].items() if value is not None}
         assert set(second["operationParameters"]) == named
         assert set(second["operationMetrics"]) == set(first["operationMetrics"])
+
+
+#: What source and target have been set to.
+_PROPERTIES = (
+    "",
+    "'delta.enableDeletionVectors'='true'",
+    "'delta.enableRowTracking'='true'",
+    "'delta.columnMapping.mode'='name'",
+)
+
+
+@pytest.mark.parametrize("of_target", _PROPERTIES)
+@pytest.mark.parametrize("of_source", _PROPERTIES)
+def test_a_clone_in_the_place_of_an_empty_table(
+    spark: Reference, tmp_path: pathlib.Path, of_source: str, of_target: str
+) -> None:
+    """Both make the same table of it."""
+    source, theirs, ours = (tmp_path / name for name in ("source", "theirs", "ours"))
+    given = [f"'my.key'='v'{', ' * bool(of_source)}{of_source}", f"'their.key'='w'{', ' * bool(of_target)}{of_target}"]
+    spark.sql(f"create table delta.`{source}` (id bigint, s string) using delta tblproperties({given[0]}) comment 'a'")
+    spark.sql(f"insert into delta.`{source}` values (1, 'x'), (2, 'y'), (3, 'z')")
+    spark.sql(f"delete from delta.`{source}` where id = 2")
+    spark.sql(
+        f"create table delta.`{theirs}` (x int, y string) using delta partitioned by (y) "
+        f"tblproperties({given[1]}) comment 'b'"
+    )
+    spark.sql(f"insert into delta.`{theirs}` values (1, 'x'), (2, 'y')")
+    spark.sql(f"delete from delta.`{theirs}`")
+    shutil.copytree(theirs, ours)
+    spark.forget()
+    statement = "create or replace table delta.`{}` shallow clone delta.`{}` tblproperties ('k' = '1')"
+    if ("columnMapping" in of_source) != ("columnMapping" in of_target):
+        with pytest.raises(Exception, match="UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"):
+            spark.sql(statement.format(theirs, source))
+        with pytest.raises(InvalidArgumentError, match=r"`delta\.columnMapping\.mode` cannot go from"):
+            deltafast.sql(statement.format(ours, source))
+        return
+    spark.sql(statement.format(theirs, source))
+    deltafast.sql(statement.format(ours, source))
+    assert ids(spark, ours) == ids(spark, theirs) == [1, 3]
+    made = [deltafast.DeltaTable(str(folder)) for folder in (theirs, ours)]
+    assert described(made[1]) == described(made[0])
+    assert numbered(made[1]) == numbered(made[0])
+    spark.sql(f"insert into delta.`{ours}` values (9, 'new')")
+    assert ids(spark, ours) == [1, 3, 9]
+
+
+def described(table: deltafast.DeltaTable) -> dict[str, Any]:
+    """Return what a table is, but for its age; columns of row ids by whether they are there."""
+    metadata, protocol = table.metadata(), table.protocol()
+    return {
+        "id": metadata.id,
+        "description": metadata.description,
+        "partition": metadata.partition_columns,
+        "properties": {key: "materialized" in key or value for key, value in metadata.configuration.items()},
+        "schema": json.loads(table.schema().to_json()),
+        "versions": (protocol.min_reader_version, protocol.min_writer_version),
+        "features": ({*(protocol.reader_features or ())}, {*(protocol.writer_features or ())}),
+    }
+
+
+def numbered(table: deltafast.DeltaTable) -> tuple[str | None, list[tuple[Any, ...]]]:
+    """Return the mark of row ids, and the versions that files begin with; files may come in any order."""
+    folder = pathlib.Path(table.table_uri.removeprefix("file://"))
+    lines = (folder / f"_delta_log/{table.version():020}.json").read_text().splitlines()
+    adds = [line["add"] for line in map(json.loads, lines) if "add" in line]
+    mark = table.domain_metadata().get("delta.rowTracking")
+    files = sorted(
+        (add["path"].rpartition("/")[2], "baseRowId" in add, add.get("defaultRowCommitVersion")) for add in adds
+    )
+    return mark and json.loads(mark)["rowIdHighWaterMark"], files

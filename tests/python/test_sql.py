@@ -585,8 +585,17 @@ class TestCreate:
         assert clone.metadata().description is None
         sql(f"CREATE TABLE IF NOT EXISTS delta.`{tmp_path}/clone` SHALLOW CLONE t", t=table)
         assert DeltaTable(tmp_path / "clone").version() == clone.version()
-        with pytest.raises(UnsupportedExpressionError, match="a clone in the place of a table"):
-            sql(f"CREATE OR REPLACE TABLE delta.`{tmp_path}/clone` SHALLOW CLONE t", t=table)
+        again = f"CREATE OR REPLACE TABLE delta.`{tmp_path}/clone` SHALLOW CLONE t"
+        with pytest.raises(InvalidArgumentError, match="the place of an empty table only"):
+            sql(again, t=table)
+        with pytest.raises(TableNotFoundError, match="to be replaced"):
+            sql(f"REPLACE TABLE delta.`{tmp_path}/none` SHALLOW CLONE t", t=table)
+        clone.delete()
+        assert sql(again, t=table).to_pylist()[0]["source_num_of_files"] == len(table.file_uris())
+        clone.update_incremental()
+        assert sorted(map(str, rows(clone))) == sorted(map(str, rows(table)))
+        assert "a" not in clone.metadata().configuration
+        assert clone.history(1)[0]["operation"] == "CLONE"
 
 
 class TestAlter:

@@ -497,6 +497,28 @@ def test_of_many_conversions_and_clones_one_wins(tmp_path):
     assert DeltaTable(tmp_path / "clone").count() == 4
 
 
+def test_no_row_is_lost_to_a_clone_in_the_place_of_a_table(base, tmp_path):
+    source = DeltaTable(base["Serializable"])
+    for n in range(4):
+        path = tmp_path / str(n)
+        DeltaTable.create(path, source.schema(), partition_by="p")
+
+        def work(who, path=path):
+            if who % 2:
+                write_deltalake(path, data(*new(100 * who, (0, "a"))), mode="append")
+            else:
+                source.clone(path, replace=True)
+
+        ends = at_once(8, work)
+        assert not set(ends) - {"ok", "InvalidArgumentError", *(kind.__name__ for kind in ERRORS.values())}
+        entries = DeltaTable(path).history()
+        assert ends["ok"] == len(entries) - 1
+        clones = [entry["version"] for entry in entries if entry["operation"] == "CLONE"]
+        assert len(clones) <= 1
+        assert all(DeltaTable(path, version=version - 1).count() == 0 for version in clones)
+        assert DeltaTable(path).count() == len(entries) - 1 - len(clones) + len(BASE.rows) * len(clones)
+
+
 def test_one_of_many_writers_of_one_application_wins(base, tmp_path):
     path = tmp_path / "t"
     shutil.copytree(base["Serializable"], path)

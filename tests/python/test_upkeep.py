@@ -470,6 +470,39 @@ class TestClone:
             next(a["add"]["deletionVector"]["storageType"] for a in actions(tmp_path / "clone", 0) if "add" in a) == "p"
         )
 
+    def test_a_table_without_rows_becomes_the_clone(self, overwritten: pathlib.Path, tmp_path: pathlib.Path) -> None:
+        source = DeltaTable(str(overwritten), version=0)
+        target = DeltaTable.create(
+            tmp_path / "target",
+            pa.schema([("x", pa.int32()), ("y", pa.string())]),
+            partition_by="y",
+            name="its name",
+            description="its own",
+            configuration={"delta.enableInCommitTimestamps": "true", "delta.enableRowTracking": "true", "k": "v"},
+        )
+        rows = pa.table({"x": pa.array([1, 2, 3], pa.int32()), "y": ["a", "b", "b"]})
+        deltafast.write_deltalake(target, rows, mode="append")
+        with pytest.raises(InvalidArgumentError, match="empty table only"):
+            source.clone(tmp_path / "target", replace=True)
+        target.delete()
+        before = DeltaTable(tmp_path / "target")
+        clone = source.clone(tmp_path / "target", replace=True, properties={"new": "1"})
+        assert clone.version() == before.version() + 1
+        assert sorted(clone.to_pyarrow_table().column("id").to_pylist()) == [1, 2]
+        now, then = clone.metadata(), before.metadata()
+        assert (now.id, now.name, now.description) == (then.id, "its name", "its own")
+        assert now.created_time == then.created_time
+        assert now.partition_columns == source.metadata().partition_columns
+        settings = source.metadata().configuration | {"new": "1"}
+        materialized = {key: value for key, value in then.configuration.items() if "materialized" in key}
+        assert now.configuration == settings | materialized
+        assert clone.schema() == source.schema()
+        # The rows are numbered on from those that were there.
+        (add,) = (action["add"] for action in actions(tmp_path / "target", clone.version()) if "add" in action)
+        assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (3, clone.version())
+        assert set(before.protocol().writer_features or ()) <= set(clone.protocol().writer_features or ())
+        assert source.clone(tmp_path / "new", replace=True).version() == 0
+
     def test_another_store_is_refused(self, overwritten: pathlib.Path) -> None:
         with pytest.raises(DeltaProtocolError, match="same store"):
             DeltaTable(str(overwritten)).clone("memory:///clone")

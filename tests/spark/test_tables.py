@@ -428,6 +428,12 @@ def test_folders_are_converted_and_tables_cloned(reference, spark, tmp_path):
     copied = table.cloneAtVersion(0, clone, isShallow=True, properties={"a": "b"})
     assert rows(copied.toDF()) == rows(reference._load(clone)) == rows(frame)
     assert copied.detail().first().properties["a"] == "b"
+    with pytest.raises(ValueError, match="empty table only"):
+        table.clone(clone, isShallow=True, replace=True)
+    copied.delete()
+    replaced = table.clone(clone, isShallow=True, replace=True, properties={"c": "d"})
+    assert rows(replaced.toDF()) == rows(reference._load(clone)) == rows(table.toDF())
+    assert "a" not in replaced.detail().first().properties
     again.generate("symlink_format_manifest")
     assert len(list(pathlib.Path(parted).glob("_symlink_format_manifest/*/manifest"))) == 2
     table.upgradeTableProtocol(1, 3)

@@ -362,12 +362,12 @@ class DeltaTable:
         Args:
             target: The path of the new table.
             isShallow: Must be true: nothing is copied.
-            replace: Must be false.
+            replace: Let a table at the path become the clone, if it has no rows.
             properties: Properties of the new table, beside this one's.
 
         Raises:
-            UnsupportedExpressionError: A deep clone is asked for, or one in the place of a table.
-            InvalidArgumentError: There is a table at the path.
+            UnsupportedExpressionError: A deep clone is asked for.
+            InvalidArgumentError: There is a table at the path, or one with rows that was to be replaced.
         """
         return self._cloned(None, target, isShallow, replace, properties)
 
@@ -407,9 +407,8 @@ class DeltaTable:
         properties: Mapping[str, str] | None,
     ) -> DeltaTable:
         check_clone(target, is_shallow, replace, properties)
-        if not is_shallow or replace:
-            what = "a deep clone" if not is_shallow else "a clone in the place of a table"
-            message = f"{what} is not supported; clone with isShallow=True to a new path, or write toDF() there"
+        if not is_shallow:
+            message = "a deep clone is not supported; clone with isShallow=True, or write toDF() there"
             raise UnsupportedExpressionError(message)
         place = place_of(self._session, target)
         table = self._newest()
@@ -418,7 +417,11 @@ class DeltaTable:
             table.load_as_version(self._tables().at(at))
         commit = self._tables().commit_properties
         made = table.clone(
-            place.uri, properties=properties, storage_options=place.options or None, commit_properties=commit
+            place.uri,
+            properties=properties,
+            replace=replace,
+            storage_options=place.options or None,
+            commit_properties=commit,
         )
         return DeltaTable(self._session, place, made)
 

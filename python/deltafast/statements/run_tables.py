@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltafast import _core
 from deltafast.conversion import convert_to_deltalake
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
-from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.schema import Field, Schema, StructType
 from deltafast.statements.answers import counts, nothing
 from deltafast.statements.expressions import plain
@@ -51,9 +50,7 @@ def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
     """Make a table, or put it in the place of the one that is there."""
     place = tables.place(create.target, create.location)
     there = tables.existing(place)
-    if create.mode == "replace" and there is None:
-        message = f"there is no table at {place} to be replaced; write CREATE OR REPLACE TABLE"
-        raise TableNotFoundError(message, path=place)
+    _check_there(create.mode, there, place)
     if there is not None and create.mode == "if_not_exists":
         return nothing()
     _core.check_retention(dict(create.properties))
@@ -79,6 +76,12 @@ def run_create(create: CreateTable, tables: Tables) -> pa.RecordBatchReader:
     return nothing()
 
 
+def _check_there(mode: str, there: DeltaTable | None, place: str) -> None:
+    if mode == "replace" and there is None:
+        message = f"there is no table at {place} to be replaced; write CREATE OR REPLACE TABLE"
+        raise TableNotFoundError(message, path=place)
+
+
 def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None, tables: Tables) -> None:
     if there is not None and create.mode == "create":
         message = f"there is a table at {place} already; write CREATE OR REPLACE TABLE or CREATE TABLE IF NOT EXISTS"
@@ -99,21 +102,21 @@ def _create_from_rows(create: CreateTable, place: str, there: DeltaTable | None,
 
 
 def run_clone(clone: Clone, tables: Tables) -> pa.RecordBatchReader:
-    """Make a table that shares the files of another."""
+    """Make a table that shares the files of another, or put it in the place of one without rows."""
     source = tables.table(clone.source)
     place = tables.place(clone.target, clone.location)
     there = tables.existing(place)
     if there is not None and clone.mode == "if_not_exists":
         return nothing()
-    if clone.mode == "replace" or (there is not None and clone.mode == "create_or_replace"):
-        message = f"a clone in the place of a table is not supported: there is one at {place}, choose another place"
-        raise UnsupportedExpressionError(message)
+    _check_there(clone.mode, there, place)
     made = source.clone(
         place,
         properties=clone.properties,
+        replace=clone.mode in ("replace", "create_or_replace"),
         storage_options=tables.storage_options,
         commit_properties=tables.commit_properties,
     )
+    tables.moved(clone.target)
     detail = made.detail()
     return counts(
         source_table_size=detail["sizeInBytes"],
