@@ -1336,7 +1336,7 @@ class DeltaTable:
         """Make a table that shares the files of this handle's version: a shallow clone.
 
         Nothing is copied, so the clone can only be read as long as this table keeps the files: a vacuum here may
-        take them away.
+        take them away. Where rows have ids, they get new ones in the clone.
 
         Protocol: "Add File and Remove File" (absolute paths).
 
