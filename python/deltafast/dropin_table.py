@@ -11,10 +11,9 @@ import json
 import re
 from abc import ABCMeta
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from deltafast.alter import TableAlterer as PlainAlterer
-from deltafast.convert import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position
 from deltafast.dropin import with_leaves
 from deltafast.exceptions import InvalidArgumentError, VersionNotFoundError
 from deltafast.reader import RecordBatchReader
@@ -24,7 +23,7 @@ from deltafast.writer import as_stream
 from deltafast.writer import write_deltalake as plain_write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pyarrow as pa
@@ -34,9 +33,12 @@ if TYPE_CHECKING:
     from deltafast.filters import FilterType, Predicate
     from deltafast.schema import Field
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
-    from deltafast.writer import Data, WriterProperties
+    from deltafast.writer import Data
 
 __all__ = ["DeltaTable", "TableAlterer", "write_deltalake"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _LONGEST_NAME = 255
 _LONGEST_DESCRIPTION = 4000
@@ -45,6 +47,11 @@ _INDEXED = 32
 _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
 #: A moment as RFC 3339 writes it, with its zone.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
+
+def _called_as(plain: Callable[_P, _R]) -> Callable[[Callable[..., _R]], Callable[_P, _R]]:
+    """Let a method be called as the one of the library that it stands for, whatever arguments that one takes."""
+    return lambda method: cast("Callable[_P, _R]", wraps(plain, assigned=())(method))
 
 
 class _Both(ABCMeta):
@@ -172,48 +179,24 @@ class DeltaTable(PlainTable, metaclass=_Both):
         count = int(metadata.configuration.get("delta.dataSkippingNumIndexedCols", _INDEXED))
         return set(leaves if count < 0 else leaves[:count])
 
-    def load_cdf(
-        self,
-        starting_version: int = 0,
-        ending_version: int | None = None,
-        starting_timestamp: str | datetime | None = None,
-        ending_timestamp: str | datetime | None = None,
-        columns: Sequence[str] | None = None,
-        predicate: Predicate | None = None,
-        allow_out_of_range: bool = False,
-        *,
-        string_view: bool = False,
-    ) -> RecordBatchReader:
+    @_called_as(PlainTable.load_cdf)
+    def load_cdf(self, *arguments: Any, **options: Any) -> RecordBatchReader:
         """`DeltaTable.load_cdf`; versions are unsigned, times are milliseconds (UTC) without a zone."""
         import pyarrow as pa
 
-        changes = super().load_cdf(
-            starting_version,
-            ending_version,
-            starting_timestamp,
-            ending_timestamp,
-            columns,
-            predicate,
-            allow_out_of_range,
-            string_view=string_view,
-        )
+        changes = super().load_cdf(*arguments, **options)
         kinds = {"_commit_version": pa.uint64(), "_commit_timestamp": pa.timestamp("ms")}
         return RecordBatchReader(cast("ArrowStream", _Cast(changes._stream, kinds)))
 
     # --- changes ---------------------------------------------------------------------------------
 
-    @also_by_position(*HOOKS_FIRST)
+    @_called_as(PlainTable.update)
     def update(
         self,
         updates: Mapping[str, str] | None = None,
         new_values: Mapping[str, Any] | None = None,
-        predicate: Predicate | None = None,
-        writer_properties: WriterProperties | None = None,
-        error_on_type_mismatch: bool = True,
-        *,
-        commit_properties: CommitProperties | None = None,
-        post_commithook_properties: PostCommitHookProperties | None = None,
-        max_reruns: int = 0,
+        *arguments: Any,
+        **options: Any,
     ) -> dict[str, Any]:
         """`DeltaTable.update`; a value that is a mapping is refused in the words of `deltalake`."""
         if updates is None and any(isinstance(value, dict) for value in (new_values or {}).values()):
@@ -221,64 +204,19 @@ class DeltaTable(PlainTable, metaclass=_Both):
                 "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or accepted."
             )
             raise InvalidArgumentError(message)
-        return super().update(
-            updates,
-            new_values,
-            predicate,
-            writer_properties,
-            error_on_type_mismatch,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
-            max_reruns=max_reruns,
-        )
+        return super().update(updates, new_values, *arguments, **options)
 
-    @also_by_position(*HOOKS_FIRST)
-    def merge(
-        self,
-        source: Data,
-        predicate: str,
-        source_alias: str | None = None,
-        target_alias: str | None = None,
-        merge_schema: bool = False,
-        error_on_type_mismatch: bool = True,
-        writer_properties: WriterProperties | None = None,
-        streamed_exec: bool = True,
-        max_spill_size: int | None = None,
-        max_temp_directory_size: int | None = None,
-        *,
-        commit_properties: CommitProperties | None = None,
-        post_commithook_properties: PostCommitHookProperties | None = None,
-        max_reruns: int = 0,
-    ) -> TableMerger:
+    @_called_as(PlainTable.merge)
+    def merge(self, source: Data, *arguments: Any, **options: Any) -> TableMerger:
         """`DeltaTable.merge`; timestamps of the source are cut to microseconds."""
-        return super().merge(
-            _in_microseconds(source),
-            predicate,
-            source_alias,
-            target_alias,
-            merge_schema,
-            error_on_type_mismatch,
-            writer_properties,
-            streamed_exec,
-            max_spill_size,
-            max_temp_directory_size,
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
-            max_reruns=max_reruns,
-        )
+        return super().merge(_in_microseconds(source), *arguments, **options)
 
 
 class TableAlterer(PlainAlterer):
     """`deltafast.TableAlterer` with the limits that `deltalake` sets."""
 
-    @also_by_position(*COMMIT_ARGUMENTS)
-    def set_table_name(
-        self,
-        name: str,
-        *,
-        commit_properties: CommitProperties | None = None,
-        post_commithook_properties: PostCommitHookProperties | None = None,
-    ) -> None:
+    @_called_as(PlainAlterer.set_table_name)
+    def set_table_name(self, name: str, *arguments: Any, **options: Any) -> None:
         """Give the table a name of 1 to 255 characters."""
         if not name or len(name) > _LONGEST_NAME:
             message = (
@@ -286,18 +224,10 @@ class TableAlterer(PlainAlterer):
                 f"{_LONGEST_NAME} characters"
             )
             raise InvalidArgumentError(message)
-        super().set_table_name(
-            name, commit_properties=commit_properties, post_commithook_properties=post_commithook_properties
-        )
+        super().set_table_name(name, *arguments, **options)
 
-    @also_by_position(*COMMIT_ARGUMENTS)
-    def set_table_description(
-        self,
-        description: str,
-        *,
-        commit_properties: CommitProperties | None = None,
-        post_commithook_properties: PostCommitHookProperties | None = None,
-    ) -> None:
+    @_called_as(PlainAlterer.set_table_description)
+    def set_table_description(self, description: str, *arguments: Any, **options: Any) -> None:
         """Give the table a description of at most 4,000 characters."""
         if len(description) > _LONGEST_DESCRIPTION:
             message = (
@@ -305,9 +235,7 @@ class TableAlterer(PlainAlterer):
                 f"{_LONGEST_DESCRIPTION} characters"
             )
             raise InvalidArgumentError(message)
-        super().set_table_description(
-            description, commit_properties=commit_properties, post_commithook_properties=post_commithook_properties
-        )
+        super().set_table_description(description, *arguments, **options)
 
 
 @wraps(plain_write, assigned=("__doc__",))

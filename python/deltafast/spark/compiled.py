@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltafast.spark.session import Session
 
-__all__ = ["UnavailableError", "first_line", "load", "none", "on_executors"]
+__all__ = ["UnavailableError", "call_static", "first_line", "load", "none", "on_executors"]
 
 _PACKAGE = "package deltafast;"
 _LOADER = "org.apache.spark.util.MutableURLClassLoader"
@@ -101,6 +101,16 @@ def on_executors(session: Session, kind: Any, probe: str) -> None:
 
 #: What was sent to the executors, by application and class, and what went wrong.
 _SENT: dict[tuple[str, str], str | None] = {}
+
+
+def call_static(session: Session, kind: Any, name: str, *arguments: Any) -> Any:
+    """Call the one static method of a class that has this name."""
+    # Of the class alone: each name of a method is asked for by a call of its own, and classes of Spark have many.
+    method = next(method for method in kind.getDeclaredMethods() if method.getName() == name)
+    given = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, len(arguments))
+    for place, argument in enumerate(arguments):
+        given[place] = argument
+    return method.invoke(None, given)
 
 
 def none(session: Session) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.spark.columns import array_of, field_of, spark_schema
-from deltafast.spark.compiled import UnavailableError, first_line, load, on_executors
+from deltafast.spark.compiled import UnavailableError, call_static, first_line, load, on_executors
 from deltafast.spark.session import spill, spilled
 from deltafast.spark.snapshot import VECTOR
 
@@ -179,10 +179,7 @@ def _count_by_log(session: Session) -> None:
     """Let Spark's optimizer ask the log how many rows a table has; where it cannot have the rule, tasks count."""
     with contextlib.suppress(UnavailableError):
         kind = load(session, "counting.java", "DeltafastCounting")
-        put = next(method for method in kind.getMethods() if method.getName() == "put")
-        arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 1)
-        arguments[0] = session.spark._jsparkSession
-        put.invoke(None, arguments)
+        call_static(session, kind, "put", session.spark._jsparkSession)
 
 
 def _reader(session: Session, listing: Listing) -> Any:
@@ -231,10 +228,7 @@ def _small(session: Session, kind: Any, table: Any) -> Any:
     from pyspark.sql import DataFrame
 
     fields = [field_of("vector", "integer"), field_of("words", array_of("long"))]
-    jvm, java = session.jvm, session.spark._jsparkSession
-    frame = next(method for method in kind.getMethods() if method.getName() == "frame")
+    java = session.spark._jsparkSession
     with spill(table) as file:
-        arguments = session.spark._sc._gateway.new_array(jvm.java.lang.Object, 3)
-        arguments[0], arguments[2] = java, file
-        arguments[1] = java.parseDataType(spark_schema(fields).json())
-        return DataFrame(frame.invoke(None, arguments), session.spark)
+        schema = java.parseDataType(spark_schema(fields).json())
+        return DataFrame(call_static(session, kind, "frame", java, schema, file), session.spark)
