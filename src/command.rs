@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::protocol::action::Txn;
 use crate::protocol::commit_line::Action;
+use crate::protocol::iceberg;
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
 use crate::store::Turn;
@@ -101,8 +102,17 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
     let usual = CommitOptions::default();
     let options =
         CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), turn: choices.turn.clone(), ..usual };
+    let had = transaction.snapshot().is_some_and(|snapshot| iceberg::has_metadata(snapshot.metadata()));
+    let promises = !had && transaction.metadata().is_some_and(iceberg::has_metadata);
     let committed = transaction.commit(&options)?;
-    Ok(upkeep(committed, metrics, choices, cancel))
+    let mut done = upkeep(committed, metrics, choices, cancel);
+    if promises {
+        done.warnings.push(format!(
+            "`{}` is set, but deltafast makes no metadata for Iceberg: an engine that has a converter makes them with its next commit",
+            iceberg::FORMATS
+        ));
+    }
+    Ok(done)
 }
 
 /// Checksums of tables whose checkpoint is larger than this are only made from the one before: reading all files after every

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::exec::{Cancel, Env, SystemEnv};
 use crate::expr::Bound;
 use crate::log::{CommitFile, Log};
-use crate::protocol::action::{DomainMetadata, Txn};
+use crate::protocol::action::{DomainMetadata, Metadata, Txn};
 use crate::protocol::commit_line::{Action, PartitionValues};
 use crate::protocol::log_path;
 use crate::scan::Lens;
@@ -113,6 +113,12 @@ impl Transaction {
             Base::Table(snapshot) => Some(snapshot),
             Base::Nothing(..) => None,
         }
+    }
+
+    /// The metadata that it sets.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.draft.actions.iter().find_map(|action| if let Action::MetaData(metadata) = action { Some(metadata.as_ref()) } else { None })
     }
 
     /// Notes that all rows were read.

@@ -9,6 +9,7 @@ pub mod commit_line;
 pub mod data_path;
 pub mod evolution;
 pub mod features;
+pub mod iceberg;
 pub mod log_path;
 pub mod partition_value;
 pub mod properties;

@@ -23,6 +23,8 @@ pub enum Kind {
     Version,
     /// Column names separated by commas.
     Columns,
+    /// Names of other table formats, separated by commas, that tables are prepared for.
+    Formats,
     /// Any text.
     Text,
 }
@@ -109,7 +111,7 @@ pub const PROPERTIES: &[Property] = &[
     set("delta.setTransactionRetentionDuration", Kind::Interval, None),
     set("delta.targetFileSize", Kind::Bytes, None),
     set("delta.tuneFileSizesForRewrites", Kind::Boolean, None),
-    internal("delta.universalFormat.enabledFormats", Kind::Text, Some("")),
+    set("delta.universalFormat.enabledFormats", Kind::Formats, Some("")),
     internal("delta.universalFormat.iceberg.atomicConversion.supported", Kind::Boolean, NO),
     set("delta.writePartitionColumnsToParquet", Kind::Boolean, None),
 ];
@@ -149,6 +151,7 @@ impl Property {
             Kind::Bytes => bytes(text).is_some_and(|n| n > 0),
             Kind::Version => text.split('.').count() == 3 && text.split('.').all(|part| part.parse::<u32>().is_ok()),
             Kind::Columns => columns(text).is_some(),
+            Kind::Formats => formats(text).all(|name| name == "iceberg"),
             Kind::Text => true,
         }
     }
@@ -164,6 +167,7 @@ impl Property {
             Kind::Bytes => "a number of bytes such as `104857600` or `100mb`".to_owned(),
             Kind::Version => "a version such as `1.0.0`".to_owned(),
             Kind::Columns => "column names separated by commas, in backticks where they hold other characters than letters, digits and `_`".to_owned(),
+            Kind::Formats => "`iceberg` or nothing: deltafast prepares tables for no other format".to_owned(),
             Kind::Text => "any text".to_owned(),
         }
     }
@@ -175,9 +179,7 @@ impl Property {
     pub fn check(&self, text: &str) -> Result<()> {
         if !self.settable {
             return Err(match self.key {
-                "delta.universalFormat.enabledFormats" | "delta.enableIcebergCompatV3" => {
-                    Error::unsupported(format!("the property `{}` cannot be set: deltafast does not write other table formats' metadata", self.key))
-                }
+                "delta.enableIcebergCompatV3" => Error::unsupported(format!("the property `{}` cannot be set: deltafast has no such feature", self.key)),
                 key if key.ends_with("-preview") => Error::unsupported(format!("the property `{key}` cannot be set: deltafast has no such feature")),
                 key => Error::invalid(format!("the property `{key}` cannot be set by users: the table's writers keep it")),
             });
@@ -209,6 +211,11 @@ pub fn checked(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
         return Ok(key.to_owned());
     }
     Err(Error::invalid(format!("there is no table property `{}`; a key that is not Delta's own must not begin with `delta.`", shown(key))))
+}
+
+/// Names of table formats out of a list such as `iceberg,hudi`.
+pub fn formats(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// A number of bytes: digits, with or without a unit (`k`, `kb`, `mb`, `g` ..., powers of 1024).
@@ -364,7 +371,9 @@ mod tests {
             assert!(matches!(checked(key, text, false), Err(Error::Invalid { .. })), "{key}={text}");
         }
         assert!(checked("delta.checkpointInterval", "0", false).unwrap_err().to_string().contains("at least 1"));
-        assert!(matches!(checked("delta.universalFormat.enabledFormats", "iceberg", false), Err(Error::Unsupported { .. })));
+        assert!(checked("delta.universalFormat.enabledFormats", "iceberg", false).is_ok());
+        assert!(checked("delta.universalFormat.enabledFormats", "iceberg, hudi", false).unwrap_err().to_string().contains("no other format"));
+        assert!(matches!(checked("delta.enableIcebergCompatV3", "true", false), Err(Error::Unsupported { .. })));
         assert_eq!(checked("DELTA.appendonly", "TRUE", false).unwrap(), "delta.appendOnly");
         assert_eq!(checked("delta.futureThing", "1", true).unwrap(), "delta.futureThing");
         assert_eq!(checked("Owner", "me", false).unwrap(), "Owner");

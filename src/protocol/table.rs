@@ -7,13 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::action::{Format, Metadata, Protocol};
-use super::evolution::{self, TYPE_CHANGES};
 use super::features::{self, ColumnMapping};
+use super::iceberg;
 use super::properties::{self, CONSTRAINTS, FEATURE};
-use super::schema::{DataType, StructField, StructType};
+use super::schema::{DataType, StructType};
 use super::schema_change::{self, Assign};
 use crate::error::{Error, Result, shown};
 
@@ -21,8 +19,6 @@ const MODE: &str = "delta.columnMapping.mode";
 const MAX_ID: &str = "delta.columnMapping.maxColumnId";
 const MIN_READER: &str = "delta.minReaderVersion";
 const MIN_WRITER: &str = "delta.minWriterVersion";
-/// Properties that make a table one for Iceberg, too, by their versions.
-pub const ICEBERG: [&str; 2] = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"];
 const IGNORE_DEFAULTS: &str = "delta.ignoreProtocolDefaults";
 
 /// A table that is to be made.
@@ -244,6 +240,7 @@ pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -
             return Err(Error::invalid(format!("the table has no property `{}` to unset", shown(key))));
         }
     }
+    iceberg::settle(&mut out, &BTreeMap::new(), false)?;
     Ok(out)
 }
 
@@ -290,15 +287,12 @@ fn apply(
         }
     }
     let on = |metadata: &Metadata, key: &str| properties::flag(&metadata.configuration, key);
-    let iceberg = ICEBERG.map(|key| on(&metadata, key));
-    if iceberg == [true, true] {
-        return Err(Error::invalid("`delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` cannot both be true"));
-    }
-    if iceberg.contains(&true) && is_new && !metadata.configuration.contains_key(MODE) {
+    let compat = iceberg::settle(&mut metadata, changes, is_new)?;
+    if compat.is_some() && is_new && !metadata.configuration.contains_key(MODE) {
         metadata.configuration.insert(MODE.to_owned(), "name".to_owned());
     }
     let after = mode(&metadata)?;
-    if iceberg.contains(&true) && after == ColumnMapping::None {
+    if compat.is_some() && after == ColumnMapping::None {
         return Err(Error::invalid("Iceberg compatibility needs `delta.columnMapping.mode` to be `name` or `id`; set it in the same call or before"));
     }
     if !is_new && before != after && (before, after) != (ColumnMapping::None, ColumnMapping::Name) {
@@ -315,7 +309,7 @@ fn apply(
         let known = metadata.configuration.get(MAX_ID).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
         let max_id = known.max(schema_change::max_column_id(&schema));
         let keep_names = !is_new && before == ColumnMapping::None;
-        let mut assign = Assign { max_id, keep_names, nested: iceberg[1], unique: &mut *context.unique };
+        let mut assign = Assign { max_id, keep_names, nested: compat == Some(2), unique: &mut *context.unique };
         schema = assign.schema(&schema);
         metadata.configuration.insert(MAX_ID.to_owned(), assign.max_id.to_string());
     }
@@ -342,48 +336,8 @@ fn apply(
         return Err(Error::invalid("a table cannot be both partitioned and clustered"));
     }
     features::check_writable(&protocol)?;
-    check_iceberg(&protocol, &metadata, &schema)?;
+    iceberg::check(&protocol, &metadata, &schema)?;
     Ok((protocol, metadata))
-}
-
-/// Whether Iceberg may read a table of this protocol, metadata and schema, where the table promises that it may.
-///
-/// # Errors
-/// [`Error::Invalid`] says what is in the way, and what to do.
-pub fn check_iceberg(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<()> {
-    let Some(first) = ICEBERG.iter().position(|key| metadata.flag(key)) else { return Ok(()) };
-    let (key, is_first) = (ICEBERG.get(first).copied().unwrap_or_default(), first == 0);
-    let refuse = |what: String| Err(Error::invalid(format!("`{key}` cannot be true: {what}")));
-    // The first version knows no vectors at all, the second one only none that writers make.
-    if metadata.flag("delta.enableDeletionVectors") {
-        return refuse("the table deletes rows by vectors; set `delta.enableDeletionVectors` to `false` first".to_owned());
-    }
-    if is_first && features::supported(protocol).contains("deletionVectors") {
-        return refuse("the table has the feature `deletionVectors`; drop it first".to_owned());
-    }
-    let is_unknown = |data_type: &DataType| match data_type {
-        DataType::Void => true,
-        DataType::Array(_) | DataType::Map(_) => is_first,
-        DataType::Variant => !is_first,
-        _ => false,
-    };
-    let unknown = |field: &&StructField| schema_change::any_type(&StructType { fields: vec![(*field).clone()] }, &is_unknown);
-    if let Some(field) = schema.fields.iter().find(unknown) {
-        return refuse(format!("the type {} of the column `{}` is not for it", field.data_type, shown(&field.name)));
-    }
-    let mut wrong = None;
-    schema_change::for_each_field(schema, &mut |field| {
-        for change in field.metadata.get(TYPE_CHANGES).and_then(Value::as_array).into_iter().flatten() {
-            let side = |key: &str| change.get(key).and_then(Value::as_str).and_then(|name| DataType::from_name(name).ok());
-            match (side("fromType"), side("toType")) {
-                (Some(from), Some(to)) if !evolution::widens_in_iceberg(&from, &to) => {
-                    wrong.get_or_insert_with(|| format!("the type of `{}` was widened from {from} to {to}, which Iceberg cannot follow", shown(&field.name)));
-                }
-                _ => {}
-            }
-        }
-    });
-    wrong.map_or(Ok(()), refuse)
 }
 
 /// The feature of `delta.feature.name = supported`.
@@ -402,6 +356,8 @@ fn named_feature(name: &str, value: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::evolution;
+    use crate::protocol::schema::StructField;
 
     fn table(fields: &[(&str, &str)], configuration: &[(&str, &str)]) -> NewTable {
         NewTable {

@@ -22,11 +22,13 @@ use crate::commit::{Operation, Transaction};
 use crate::error::{Error, Result, shown};
 use crate::exec::Cancel;
 use crate::expr::{Bound, Expr, Function};
+use crate::log::Upkeep;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::calendar::Zone;
 use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::features::{self, ColumnMapping};
+use crate::protocol::iceberg::{ATOMIC, promised, property_of};
 use crate::protocol::properties::{self, CONSTRAINTS, FEATURE};
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
 use crate::protocol::table::{self, Context};
@@ -111,6 +113,11 @@ pub enum Change {
         properties: BTreeMap<String, String>,
         /// Whether unknown `delta.` keys may be set.
         allow_unknown: bool,
+    },
+    /// The table promises files that fit a version of Iceberg's compatibility; those that are there are left to be rewritten.
+    UpgradeUniform {
+        /// The version.
+        version: u64,
     },
     /// Properties go; features stay.
     UnsetProperties {
@@ -247,6 +254,7 @@ impl Alter<'_> {
                 let said = json!(properties);
                 self.with_properties(properties, *allow_unknown, operation("SET TBLPROPERTIES", [("properties", text(&said))]))
             }
+            Change::UpgradeUniform { version } => self.upgrade_uniform(*version),
             Change::UnsetProperties { keys, if_exists } => {
                 let metadata = table::unset_properties(snapshot.metadata(), keys, *if_exists)?;
                 let parameters = [("properties", listed(keys)), ("ifExists", Value::Bool(*if_exists))];
@@ -290,6 +298,13 @@ impl Alter<'_> {
     }
 
     fn with_properties(&self, properties: &BTreeMap<String, String>, allow_unknown: bool, operation: Operation) -> Result<Altered> {
+        let altered = self.with_settled(properties, allow_unknown, operation)?;
+        let reads_all = iceberg::check_files(self.snapshot, &altered.metadata, self.cancel)?;
+        Ok(Altered { reads_all, ..altered })
+    }
+
+    /// The same whatever the files are like.
+    fn with_settled(&self, properties: &BTreeMap<String, String>, allow_unknown: bool, operation: Operation) -> Result<Altered> {
         let (snapshot, mut context) = (self.snapshot, Context { allow_unknown, now_ms: now_ms(), unique: &mut unique });
         if let Some(key) = properties.keys().find(|key| key.to_ascii_lowercase().starts_with(CONSTRAINTS)) {
             return Err(Error::invalid(format!("`{}` is no property to set: add the constraint, so that the rows are checked", shown(key))));
@@ -298,8 +313,36 @@ impl Alter<'_> {
         if protocol.has_writer_feature("catalogManaged") && !snapshot.protocol().has_writer_feature("catalogManaged") {
             return Err(Error::unsupported_feature("catalogManaged", "a table is given to a catalog by the catalog, not by a property"));
         }
-        let reads_all = iceberg::check_files(snapshot, &metadata, self.cancel)?;
-        Ok(Altered { protocol, reads_all, ..self.metadata(metadata, operation) })
+        Ok(Altered { protocol, ..self.metadata(metadata, operation) })
+    }
+
+    fn upgrade_uniform(&self, version: u64) -> Result<Altered> {
+        let (snapshot, metadata) = (self.snapshot, self.snapshot.metadata());
+        snapshot.check_upkeep(Upkeep::Optimize)?;
+        let Some(key) = property_of(version) else {
+            return Err(Error::unsupported(format!("there is no ICEBERG_COMPAT_VERSION {version} that deltafast writes: 1 and 2 are supported")));
+        };
+        let old = promised(metadata);
+        let mut properties: BTreeMap<String, String> = BTreeMap::new();
+        if old.is_none_or(|(_, old)| old != version) {
+            let mut set = |key: &str, value: &str| _ = properties.insert(key.to_owned(), value.to_owned());
+            set(key, "true");
+            set("delta.enableDeletionVectors", "false");
+            if let Some((old, _)) = old {
+                set(old, "false");
+            }
+            if features::column_mapping(snapshot.protocol(), metadata)? == ColumnMapping::None {
+                set("delta.columnMapping.mode", "name");
+            }
+        }
+        let said = operation("REORG TABLE UPGRADE UNIFORM", [("properties", text(&json!(properties)))]);
+        if properties.is_empty() {
+            return Ok(self.metadata(metadata.clone(), said));
+        }
+        // Files of the first version are not rewritten, so that those which are there have to fit.
+        let mut altered = if version == 1 { self.with_properties(&properties, true, said)? } else { self.with_settled(&properties, true, said)? };
+        altered.metadata.configuration.insert(ATOMIC.to_owned(), "true".to_owned());
+        Ok(altered)
     }
 
     fn add_columns(&self, fields: &StructJson, places: &[(String, Option<String>)]) -> Result<Altered> {

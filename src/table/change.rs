@@ -30,6 +30,7 @@ use crate::commit::Transaction;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
 use crate::expr::Bound;
+use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::{Action, Add};
 use crate::protocol::schema::{StructType, TextLayout};
 use crate::snapshot::Snapshot;
@@ -78,7 +79,7 @@ fn delete_once(snapshot: &Snapshot, work: Work<'_>, cancel: &Cancel) -> Result<D
         }
         let kept = work.target.copy(snapshot, found.kept(), Rules::default(), None, cancel)?;
         outcome.copied = kept.rows;
-        outcome.add(kept, &mut orphans);
+        outcome.add(kept, &work.target.metadata, &mut orphans);
         outcome.end(&partial);
     }
     work.commit("DELETE", "numDeletedRows", outcome, scanned, orphans)
@@ -125,7 +126,7 @@ fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[ValuePlan], b
         if work.target.has_vectors() {
             let (whole, partial) = found.split();
             let written = work.target.copy(snapshot, matched, rules, Some(of_matched), cancel)?;
-            outcome.add(written, &mut orphans);
+            outcome.add(written, &work.target.metadata, &mut orphans);
             outcome.end(&whole);
             let (files, bytes) = (partial.len() as u64, partial.iter().map(|add| add.size).sum::<i64>());
             let marked = vectors::mark(snapshot, partial, &found.partial, &mut orphans, cancel)?;
@@ -135,7 +136,7 @@ fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[ValuePlan], b
             let update = narrow::Update { snapshot, target: &work.target, values: &values, rules: &rules, rows: Arc::clone(&found.partial) };
             let (spliced, others) = update.run(found.files.clone(), cancel)?;
             let mut rewritten = spliced.rows;
-            outcome.add(spliced, &mut orphans);
+            outcome.add(spliced, &work.target.metadata, &mut orphans);
             let files: Vec<String> = others.into_iter().map(|add| add.path).collect();
             let predicate = work.predicate.clone();
             let of_all: Edit = Arc::new(move |batch| {
@@ -145,7 +146,7 @@ fn update_once(snapshot: &Snapshot, work: Work<'_>, assignments: &[ValuePlan], b
             if !files.is_empty() {
                 let written = work.target.copy(snapshot, Rows { files, ..Rows::default() }, rules, Some(of_all), cancel)?;
                 rewritten += written.rows;
-                outcome.add(written, &mut orphans);
+                outcome.add(written, &work.target.metadata, &mut orphans);
             }
             outcome.copied = found.rows.map_or(0, |rows| rewritten.saturating_sub(rows));
             outcome.end(&found.files);
@@ -247,11 +248,11 @@ impl Outcome {
         self.actions.extend(files.iter().map(|add| Action::Remove(add.to_remove(now, true))));
     }
 
-    pub(super) fn add(&mut self, written: Written, orphans: &mut Orphans) {
+    pub(super) fn add(&mut self, written: Written, metadata: &Metadata, orphans: &mut Orphans) {
         orphans.add(&written.files);
         self.added += written.files.len() as u64;
         self.added_bytes += written.files.iter().map(|file| file.size).sum::<u64>();
-        self.actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
+        self.actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file, metadata))));
     }
 
     pub(super) fn changes(&mut self, written: Written, orphans: &mut Orphans) {

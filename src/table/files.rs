@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use super::iceberg;
+use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
 use crate::store::Store;
 use crate::write::NewFile;
 
-/// The action that adds a file which was just written.
-pub(super) fn add_new(file: NewFile) -> Add {
+/// The action that adds a file which was just written for a table of these metadata.
+pub(super) fn add_new(file: NewFile, metadata: &Metadata) -> Add {
     Add {
         path: file.path,
         partition_values: file.partition_values.into_iter().collect(),
@@ -16,6 +18,7 @@ pub(super) fn add_new(file: NewFile) -> Add {
         modification_time: file.modified_ms,
         data_change: true,
         stats: file.stats,
+        tags: iceberg::tags(metadata),
         ..Add::default()
     }
 }

@@ -1,10 +1,13 @@
-//! Tables that Iceberg reads, too: what their files must be like when that is switched on.
+//! Tables that Iceberg reads, too: what their files must be like.
 //!
-//! What protocol, metadata and schema must be like is `protocol::table`'s; new files are written accordingly. Files that
-//! are there are not rewritten here: where one would have to be, the switch is refused.
+//! What protocol, metadata and schema must be like is `protocol::iceberg`'s; new files are written accordingly. Where the
+//! switch alone is turned, files that would have to be rewritten refuse it. An upgrade turns it first and rewrites all files
+//! that do not say by their tag that they were written for it: [`unfit`] are those.
 //!
-//! Protocol: "Writer Requirements for IcebergCompatV1", "Writer Requirements for IcebergCompatV2".
-//! Cost: a pass over the live files; the footers of a partitioned table's for the first version.
+//! Protocol: "Writer Requirements for IcebergCompatV1", "Writer Requirements for IcebergCompatV2"; the upgrade and the tag are
+//! delta-spark's. Cost: a pass over the live files; the footers of a partitioned table's for the first version.
+
+use std::collections::BTreeMap;
 
 use crate::commit::adds::all;
 use crate::error::{Error, Result, ResultExt};
@@ -13,11 +16,9 @@ use crate::pq::survey;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
+use crate::protocol::iceberg::{TAG, promised};
 use crate::protocol::schema::{StructField, StructType};
-use crate::protocol::table::ICEBERG;
 use crate::snapshot::Snapshot;
-
-const FEATURES: [&str; 2] = ["icebergCompatV1", "icebergCompatV2"];
 
 /// Checks the table's files where `metadata` newly promises them to Iceberg; whether it does, so that no other file may
 /// come in between.
@@ -25,9 +26,8 @@ const FEATURES: [&str; 2] = ["icebergCompatV1", "icebergCompatV2"];
 /// # Errors
 /// [`Error::Unsupported`] names a file that would have to be rewritten, and how to have that done.
 pub(super) fn check_files(snapshot: &Snapshot, metadata: &Metadata, cancel: &Cancel) -> Result<bool> {
-    let newly = |key: &str| metadata.flag(key) && !snapshot.metadata().flag(key);
-    let Some(version) = ICEBERG.iter().position(|key| newly(key)) else { return Ok(false) };
-    let feature = FEATURES.get(version).copied().unwrap_or_default();
+    let Some((_, version)) = promised(metadata).filter(|(key, _)| !snapshot.metadata().flag(key)) else { return Ok(false) };
+    let feature = if version == 1 { "icebergCompatV1" } else { "icebergCompatV2" };
     let refuse = |path: &str, what: &str| {
         let what = format!("`{feature}` cannot be switched on: a file {what}");
         Err(Error::unsupported_feature(feature, what)).at_file(path)
@@ -35,14 +35,17 @@ pub(super) fn check_files(snapshot: &Snapshot, metadata: &Metadata, cancel: &Can
     let files = all(snapshot, cancel)?;
     for add in &files {
         if add.deletion_vector.is_some() {
-            return refuse(&add.path, "has a deletion vector, which Iceberg would not see; drop the feature `deletionVectors`, which rewrites such files");
+            return refuse(
+                &add.path,
+                "has a deletion vector, which Iceberg would not see; REORG TABLE .. APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2)) rewrites such files",
+            );
         }
-        if version == 0 && add.num_records().is_none() {
+        if version == 1 && add.num_records().is_none() {
             return refuse(&add.path, "has no `numRecords` in its statistics; rewrite the table (REORG TABLE in delta-spark, or overwrite it with itself)");
         }
     }
     let columns: Vec<String> = snapshot.partition_fields().into_iter().map(|field| in_files(snapshot, metadata, field)).collect::<Result<_>>()?;
-    if version > 0 || columns.is_empty() {
+    if version > 1 || columns.is_empty() {
         return Ok(true);
     }
     let stores = snapshot.stores().clone();
@@ -58,6 +61,24 @@ pub(super) fn check_files(snapshot: &Snapshot, metadata: &Metadata, cancel: &Can
         Some(path) => refuse(&path, "does not hold the partition columns; rewrite the table (REORG TABLE in delta-spark, or overwrite it with itself)"),
         None => Ok(true),
     }
+}
+
+/// The tags of a new file of a table with these metadata.
+pub(super) fn tags(metadata: &Metadata) -> Option<BTreeMap<String, Option<String>>> {
+    let version = needed_tag(metadata)?;
+    Some(BTreeMap::from([(TAG.to_owned(), Some(version))]))
+}
+
+/// Those of some files that were not written for the table's version.
+pub(super) fn unfit(snapshot: &Snapshot, mut files: Vec<Add>) -> Vec<Add> {
+    let Some(version) = needed_tag(snapshot.metadata()) else { return Vec::new() };
+    files.retain(|add| add.tags.as_ref().and_then(|tags| tags.get(TAG)?.as_ref()) != Some(&version));
+    files
+}
+
+/// What the tag of files says; of the first version they have none.
+fn needed_tag(metadata: &Metadata) -> Option<String> {
+    promised(metadata).filter(|(_, version)| *version > 1).map(|(_, version)| version.to_string())
 }
 
 /// The name that a column has in files of the table once it has these metadata.

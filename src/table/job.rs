@@ -171,7 +171,7 @@ impl ChangeJob {
         outcome.changes(told, &mut orphans);
         if work.target.has_vectors() {
             let (whole, partial) = matched.split();
-            outcome.add(written, &mut orphans);
+            outcome.add(written, &work.target.metadata, &mut orphans);
             outcome.end(&whole);
             let ends = (partial.len() as u64, partial.iter().map(|add| add.size).sum::<i64>());
             let marked = vectors::mark(snapshot, partial, &matched.partial, &mut orphans, cancel)?;
@@ -179,7 +179,7 @@ impl ChangeJob {
             outcome.mark(if is_update { Marked { ended: ends.0, ended_bytes: ends.1, ..marked } } else { marked });
         } else {
             outcome.copied = if is_update { matched.rows.map_or(0, |rows| written.rows.saturating_sub(rows)) } else { written.rows };
-            outcome.add(written, &mut orphans);
+            outcome.add(written, &work.target.metadata, &mut orphans);
             outcome.end(&matched.files);
         }
         let (name, figure) = if is_update { ("UPDATE", "numUpdatedRows") } else { ("DELETE", "numDeletedRows") };

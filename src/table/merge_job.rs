@@ -223,7 +223,7 @@ impl MergeJob {
             operation.identity_only = metadata.is_none();
             metadata = Some(self.merge.target.marked(&self.last));
         }
-        actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
+        actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file, &self.merge.target.metadata))));
         actions.extend(told.files.into_iter().map(|file| Action::Cdc(change_file(file))));
         let ending = Ending {
             merge: &self.merge,

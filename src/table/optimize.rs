@@ -1,5 +1,6 @@
 //! OPTIMIZE and REORG: many small files -> few large ones with the same rows, all rows of a partition in Z-order, those of a
-//! clustered table along the curve of its columns (`clustering`), or files without what is not the table's any more (`purge`).
+//! clustered table along the curve of its columns (`clustering`), or files without what is not the table's any more (`purge`),
+//! or as Iceberg reads them (`iceberg`).
 //!
 //! Files of a partition are packed in the order of their making, so that rows that came together stay together. Files that
 //! are large enough stay, unless deletion vectors took a twentieth of their rows. No row changes: appends and changes of other
@@ -18,7 +19,7 @@ use super::clustering::{self, Clustering, ClusteringFigures};
 use super::curved::Curved;
 use super::rewrite::{self, Rewritten};
 use super::target::{Encoding, Target};
-use super::{check_writable, purge};
+use super::{check_writable, iceberg, purge};
 use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
@@ -45,6 +46,14 @@ pub enum Task {
     ClusterFull,
     /// Those are written anew that have deletion vectors or dropped columns.
     Purge,
+    /// Those are written anew that do not fit the version of Iceberg's compatibility which the table promises.
+    Upgrade,
+}
+
+impl Task {
+    fn is_reorg(self) -> bool {
+        matches!(self, Self::Purge | Self::Upgrade)
+    }
 }
 
 /// How files are laid out.
@@ -212,6 +221,7 @@ impl Plan {
         let mut cluster_by = Vec::new();
         let (layout, bins) = match clustering {
             _ if options.task == Task::Purge => (Layout::Purged, purged(purge::worn(snapshot, files, cancel)?, bytes(size))),
+            _ if options.task == Task::Upgrade => (Layout::Purged, purged(iceberg::unfit(snapshot, files), bytes(size))),
             Some(clustering) => {
                 let large = options.large_cube.map_or(clustering::LARGE_CUBE, bytes);
                 let cube = options.cube_size.map_or(clustering::CUBE, bytes);
@@ -241,7 +251,7 @@ impl Plan {
 /// Refuses what delta-spark refuses to do to tables that are clustered, and to those that are not.
 fn check(clustering: Option<&Clustering>, predicate: Option<&Demand>, options: &OptimizeOptions) -> Result<()> {
     match (clustering, options.task) {
-        (_, Task::Purge) => Ok(()),
+        (_, Task::Purge | Task::Upgrade) => Ok(()),
         (Some(_), _) if predicate.is_some() => {
             Err(Error::invalid("a clustered table has no partitions to choose from: leave the predicate out, it is optimized as a whole"))
         }
@@ -327,7 +337,7 @@ impl<'a> Run<'a> {
             "p75FileSize": added.percentile(75),
             "maxFileSize": added.percentile(100),
         });
-        let operation = command::operation(if self.options.task == Task::Purge { "REORG" } else { "OPTIMIZE" }, self.parameters(), metrics);
+        let operation = command::operation(if self.options.task.is_reorg() { "REORG" } else { "OPTIMIZE" }, self.parameters(), metrics);
         let done = rewrite::commit(Transaction::new(&self.now), operation, bins, self.target, &self.options.choices, cancel)?;
         self.now = done.newest(&self.now)?;
         Ok(Some(done))
@@ -335,7 +345,7 @@ impl<'a> Run<'a> {
 
     fn parameters(&self) -> Value {
         let predicate = listed(self.sql.as_slice());
-        if self.options.task == Task::Purge {
+        if self.options.task.is_reorg() {
             return json!({"predicate": predicate, "applyPurge": true});
         }
         let full = (!self.cluster_by.is_empty()).then_some(self.options.task == Task::ClusterFull);

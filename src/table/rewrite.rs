@@ -32,7 +32,7 @@ impl Rewritten {
     pub(super) fn new(removed: Vec<Add>, written: Written, snapshot: &Snapshot) -> Self {
         let mut orphans = Orphans::new(snapshot.stores().root());
         orphans.add(&written.files);
-        let added = written.files.into_iter().map(|file| Add { data_change: false, ..add_new(file) }).collect();
+        let added = written.files.into_iter().map(|file| Add { data_change: false, ..add_new(file, snapshot.metadata()) }).collect();
         Self { removed, added, orphans }
     }
 }

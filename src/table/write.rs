@@ -440,7 +440,7 @@ impl Write {
         }
         let ends = !change.ended.files.is_empty() || marks;
         operation.row_ids_preserved = ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
-        let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(add_new).collect();
+        let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(|file| add_new(file, &self.target.metadata)).collect();
         let touched = adds.iter().map(|add| add.partition_values.clone()).collect();
         let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes)).and_then(|mut transaction| {
             transaction.replace(marked)?;

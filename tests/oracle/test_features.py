@@ -51,6 +51,20 @@ TABLES: dict[str, list[str]] = {
         "insert into {t} values (1, 'a', array(1)), (2, 'b', null)",
         "insert into {t} values (3, 'c', array())",
     ],
+    "parts and lists": [
+        (
+            "create table {t} (id long, s string, l array<int>) using delta partitioned by (s)"
+            " tblproperties ('delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true')"
+        ),
+        "insert into {t} select /*+ repartition(1) */ id, if(id < 4, 'a', 'b'), array(1) from range(8)",
+        "delete from {t} where id in (2, 5)",
+        "insert into {t} values (10, null, array(1, 2)), (11, 'b', null)",
+    ],
+    "flat": [
+        "create table {t} (id long, s string) using delta",
+        "insert into {t} values (1, 'a'), (2, 'b')",
+        "insert into {t} values (3, 'c')",
+    ],
 }
 
 Command = tuple[str, "Callable[[DeltaTable], None]"]
@@ -68,6 +82,23 @@ def props(**given: str) -> Command:
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in found.items())
     return f"alter table {{t}} set tblproperties ({listed})", lambda table: table.alter.set_table_properties(found)
 
+
+def unset(key: str) -> Command:
+    """Return the command in both tongues."""
+    return f"alter table {{t}} unset tblproperties ('{key}')", lambda table: table.alter.unset_table_properties([key])
+
+
+def upgrade(version: int) -> Command:
+    """Return the command in both tongues."""
+    text = f"reorg table {{t}} apply (upgrade uniform (iceberg_compat_version = {version}))"
+    return text, lambda table: _ignore(table.optimize.upgrade_uniform(version))
+
+
+def _ignore(_: object) -> None:
+    """Take what a command answers."""
+
+
+FORMATS = "delta.universalFormat.enabledFormats"
 
 #: For each table, in order: the command, and whether it is one that both refuse.
 COMMANDS: dict[str, list[tuple[Command, bool]]] = {
@@ -99,6 +130,25 @@ COMMANDS: dict[str, list[tuple[Command, bool]]] = {
         (drop("columnMapping"), True),
         (drop("icebergCompatV2"), True),
     ],
+    "parts and lists": [
+        (props(universalFormat_enabledFormats="iceberg"), True),
+        (upgrade(1), True),
+        (upgrade(3), True),
+        (upgrade(2), False),
+        (upgrade(2), False),
+        (unset(FORMATS), False),
+        (props(universalFormat_enabledFormats="iceberg"), False),
+        (props(enableIcebergCompatV2="false"), False),
+    ],
+    "flat": [
+        (upgrade(1), False),
+        (upgrade(1), False),
+        (unset(FORMATS), False),
+        (upgrade(2), False),
+        (upgrade(1), False),
+        (upgrade(2), False),
+        (unset("delta.enableIcebergCompatV2"), False),
+    ],
 }
 
 #: Names and numbers that every table has its own of.
@@ -129,9 +179,23 @@ def state(folder: pathlib.Path) -> dict[str, Any]:
         "operations": [entry["operation"] for entry in table.history() if "Tombstones" not in entry["operation"]],
         "domains": {name: sorted(json.loads(text).items()) for name, text in domains.items()},
         "rows": sorted(compare.row_texts(table.to_pyarrow_table(), fields)),
+        "tags": tags(folder),
     }
 
 
+def tags(folder: pathlib.Path) -> list[Any]:
+    """Return the partition and the tags of each live file."""
+    files: dict[str, str] = {}
+    for log in sorted((folder / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in log.read_text().splitlines()]
+        for path in [action["remove"]["path"] for action in actions if "remove" in action]:
+            files.pop(path, None)
+        for add in [action["add"] for action in actions if "add" in action]:
+            files[add["path"]] = json.dumps([sorted(add["partitionValues"].values(), key=str), add.get("tags")])
+    return sorted(files.values())
+
+
+@pytest.mark.filterwarnings("ignore:.*an engine that has a converter:deltafast.DeltaWarning")
 @pytest.mark.parametrize("name", TABLES)
 def test_the_same_command_leaves_the_same_table(name: str, spark: Reference, tmp_path: pathlib.Path) -> None:
     made = tmp_path / "made"

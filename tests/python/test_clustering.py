@@ -15,7 +15,6 @@ import pytest
 import deltafast
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError, InvalidArgumentError
-from deltafast.expr import UnsupportedExpressionError
 
 SIDE = 64
 
@@ -311,8 +310,6 @@ def test_statements(tmp_path):
     for text in ("OPTIMIZE t FULL WHERE x = 1", "OPTIMIZE t FULL ZORDER BY (x)"):
         with pytest.raises(InvalidArgumentError, match="neither WHERE nor ZORDER BY"):
             deltafast.sql(text, t=table)
-    with pytest.raises(UnsupportedExpressionError, match=r"Iceberg's metadata.*enableIcebergCompatV2"):
-        deltafast.sql("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", t=table)
 
 
 class TestPurge:

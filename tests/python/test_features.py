@@ -558,7 +558,7 @@ def test_files_that_iceberg_cannot_read_are_named(tmp_path: pathlib.Path) -> Non
     with pytest.raises(InvalidArgumentError, match=r"set `delta.enableDeletionVectors` to `false` first"):
         table.alter.set_table_properties(V2)
     table.alter.set_table_properties({"delta.enableDeletionVectors": "false"})
-    with pytest.raises(DeltaProtocolError, match="drop the feature `deletionVectors`") as caught:
+    with pytest.raises(DeltaProtocolError, match=r"UPGRADE UNIFORM .* rewrites such files") as caught:
         table.alter.set_table_properties(V2)
     assert caught.value.feature == "icebergCompatV2"
     with pytest.raises(InvalidArgumentError, match="the table has the feature `deletionVectors`; drop it first"):
@@ -588,6 +588,67 @@ def test_files_that_iceberg_cannot_read_are_named(tmp_path: pathlib.Path) -> Non
     table.alter.set_table_properties(materialized)
     table.alter.set_table_properties(V1)
     assert len(rows(DeltaTable(tmp_path / "parts"))) == 6
+
+
+UNIFORM = pytest.mark.filterwarnings("ignore:.*an engine that has a converter:deltafast.DeltaWarning")
+
+
+@UNIFORM
+def test_an_upgrade_rewrites_what_iceberg_cannot_read(tmp_path: pathlib.Path) -> None:
+    write_deltalake(tmp_path, data(), partition_by="p", configuration=VECTORS | IDS)
+    table = DeltaTable(tmp_path)
+    table.delete("id = 1")
+    before, numbers, files = rows(table), ids(table), len(table.file_uris())
+    figures = table.optimize.upgrade_uniform(
+        commit_properties=CommitProperties(app_transactions=[Transaction("me", 7)])
+    )
+    assert (figures["numFilesRemoved"], figures["numFilesAdded"]) == (files, files)
+    assert operations(table, 1) == ["REORG TABLE UPGRADE UNIFORM", "REORG", "SET TBLPROPERTIES"]
+    assert [any("txn" in action for action in actions(tmp_path, n)) for n in (2, 3, 4)] == [
+        False,
+        False,
+        True,
+    ]
+    assert table.transaction_version("me") == 7
+    table = DeltaTable(tmp_path)
+    assert rows(table) == before
+    assert ids(table) == numbers
+    assert table.metadata().configuration["delta.universalFormat.enabledFormats"] == "iceberg"
+    for path in table.file_uris():
+        assert pq.read_schema(path).names[:3] == ["id", "s", "p"]
+    write_deltalake(table, data(10), mode="append")
+    tagged = [a["add"]["tags"] for version in (3, 5) for a in actions(tmp_path, version) if "add" in a]
+    assert tagged == [{"ICEBERG_COMPAT_VERSION": "2"}] * len(tagged)
+    assert DeltaTable(tmp_path).optimize.upgrade_uniform()["numFilesRemoved"] == 0
+    assert DeltaTable(tmp_path).version() == 5
+
+
+@UNIFORM
+def test_an_upgrade_that_stopped_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_deltalake(tmp_path, data())
+    table = DeltaTable(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(table.optimize), "_run", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            table.optimize.upgrade_uniform()
+    write_deltalake(tmp_path, data(10), mode="append")
+    table = DeltaTable(tmp_path)
+    assert table.optimize.upgrade_uniform()["numFilesRemoved"] == 1
+    assert operations(table, 0) == ["REORG TABLE UPGRADE UNIFORM", "WRITE", "REORG", "SET TBLPROPERTIES"]
+    assert len(rows(table)) == 12
+
+
+@UNIFORM
+def test_what_is_not_for_iceberg_is_not_upgraded(tmp_path: pathlib.Path) -> None:
+    write_deltalake(tmp_path, data(), configuration=VECTORS)
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="the table has the feature `deletionVectors`; drop it first"):
+        table.optimize.upgrade_uniform(1)
+    with pytest.raises(DeltaProtocolError, match="1 and 2 are supported"):
+        table.optimize.upgrade_uniform(3)
+    with pytest.raises(InvalidArgumentError, match="no other format"):
+        table.alter.set_table_properties({"delta.universalFormat.enabledFormats": "hudi"})
+    assert table.version() == 0
 
 
 def test_types_that_iceberg_lacks_are_refused(tmp_path: pathlib.Path) -> None:

@@ -17,6 +17,7 @@ from deltafast import (
     ConstraintViolatedError,
     DeltaError,
     DeltaTable,
+    DeltaWarning,
     InvalidArgumentError,
     TableNotFoundError,
     write_deltalake,
@@ -844,8 +845,12 @@ class TestUpkeep:
         assert row["metrics"]["numFilesRemoved"] == 0
         with pytest.raises(InvalidArgumentError, match="non-partition column 'id'"):
             sql("REORG TABLE t WHERE id = 1 APPLY (PURGE)", t=table)
-        with pytest.raises(UnsupportedExpressionError, match="UPGRADE UNIFORM"):
-            sql("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", t=table)
+        with pytest.raises(InvalidArgumentError, match="UPGRADE UNIFORM is of the whole table"):
+            sql("REORG TABLE t WHERE p = 1 APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", t=table)
+        with pytest.warns(DeltaWarning, match="an engine that has a converter"):
+            upgraded = sql("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", t=table).to_pylist()
+        assert upgraded[0]["metrics"]["numFilesRemoved"] == 3
+        assert sql("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", t=table).num_rows == 0
 
 
 class TestErrors:

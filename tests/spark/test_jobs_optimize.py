@@ -10,6 +10,7 @@ import pathlib
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import deltafast.spark
@@ -91,6 +92,30 @@ def test_it_is_the_embedded_one(reference, spark, tmp_path, layout):
     version = table.version()
     figures = jobs.optimize(spark, table).compact(target_size=1 << 30)
     assert (table.version(), figures["numFilesAdded"]) == (version, 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*an engine that has a converter:deltafast.DeltaWarning")
+def test_files_are_written_anew_for_iceberg(reference, spark, tmp_path):
+    folder = tmp_path / "t"
+    data = pa.table({"id": list(range(20)), "p": [n % 2 for n in range(20)], "l": [[n] for n in range(20)]})
+    write_deltalake(folder, data, partition_by="p", configuration={"delta.enableDeletionVectors": "true"})
+    DeltaTable(folder).delete("id = 3")
+    before = content(str(folder))
+    statement = f"REORG TABLE delta.`{folder}` APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))"
+    (row,) = deltafast.spark.sql(spark, statement).collect()
+    assert (row["metrics"]["numFilesRemoved"], row["metrics"]["numFilesAdded"]) == (2, 2)
+    table = DeltaTable(folder)
+    assert [entry["operation"] for entry in table.history(3)][::-1] == [
+        "REORG TABLE UPGRADE UNIFORM",
+        "REORG",
+        "SET TBLPROPERTIES",
+    ]
+    lines = (folder / "_delta_log" / f"{table.version() - 1:020}.json").read_text().splitlines()
+    adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
+    assert [add["tags"] for add in adds] == [{"ICEBERG_COMPAT_VERSION": "2"}] * 2
+    assert all("p" in pq.read_schema(path).names for path in table.file_uris())
+    assert content(str(folder)) == before
+    assert rows(reference._load(str(folder))) == rows(deltafast.spark.read(spark, str(folder)))
 
 
 def points(seed: int, count: int) -> pa.Table:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
+from deltafast.alter import TableAlterer
 from deltafast.convert import HOOKS_FIRST, also_by_position, choices
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.demands import bind_rows
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from deltafast.writer import WriterProperties
 
 __all__ = ["TableOptimizer"]
+
+#: Promises other formats' metadata beside the log.
+_FORMATS = "delta.universalFormat.enabledFormats"
 
 
 class TableOptimizer:
@@ -192,6 +197,67 @@ class TableOptimizer:
             "task": "purge",
         }
         return self._run(options, partition_filters, progress)
+
+    def upgrade_uniform(
+        self,
+        iceberg_compat_version: int = 2,
+        *,
+        target_size: int | None = None,
+        min_commit_interval: int | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
+    ) -> dict[str, Any]:
+        """Make a table one that Iceberg reads, too: `REORG .. APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))`.
+
+        Three versions, each left out where it has nothing to do: the properties (compatibility, column mapping by name,
+        no deletion vectors); for version 2 all files that do not say by their tag that they were written for it,
+        written anew; the promise of Iceberg's metadata (`delta.universalFormat.enabledFormats`). These metadata are not
+        made here: an engine that has a converter makes them with its next commit. Where it ends on its way, it can be
+        run again and goes on. Appends go on beside it.
+
+        Protocol: "IcebergCompatV1", "IcebergCompatV2", "Requirements for Writers" (`dataChange` is false). Versions,
+        tags and names of operations are delta-spark's.
+
+        Args:
+            iceberg_compat_version: 1 or 2. Version 1 has no arrays and maps, is not for tables with the feature
+                `deletionVectors`, and leaves files as they are: those that do not fit refuse it.
+            target_size: Bytes of a file; `delta.targetFileSize`, else 100 MiB, if None.
+            min_commit_interval: As for `compact`.
+            writer_properties: How files are encoded.
+            commit_properties: See `CommitProperties`; the last version records the transactions.
+            post_commithook_properties: See `PostCommitHookProperties`.
+            progress: As for `compact`; counts new files.
+
+        Returns:
+            As `compact`, of the files that were written anew.
+
+        Raises:
+            InvalidArgumentError: The table's types or features are not for that version.
+            DeltaProtocolError: There is no such version, or a file does not fit version 1.
+            CommitFailedError: Another writer changed the table or the same files meanwhile.
+            CommitUnknownError: Whether the commit was made cannot be found out.
+            StorageError: The store failed.
+        """
+        table = self.table
+        promised = "iceberg" in table.metadata().configuration.get(_FORMATS, "").split(",")
+        earlier = None if commit_properties is None else replace(commit_properties, app_transactions=None)
+        alterer = TableAlterer(table)
+        alterer._do("upgrade_uniform", earlier, post_commithook_properties, version=iceberg_compat_version)
+        options = {
+            "encoding": encoding(writer_properties, table._time_zone, target_size),
+            "min_commit_interval_ms": _milliseconds(min_commit_interval),
+            "choices": choices(commit_properties if promised else earlier, post_commithook_properties),
+            "task": "upgrade",
+        }
+        figures = self._run(options, None, progress)
+        alterer.set_table_properties(
+            {_FORMATS: "iceberg"},
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+        )
+        return figures
 
     @also_by_position(*HOOKS_FIRST)
     def z_order(

@@ -34,7 +34,10 @@ def read_optimize(reader: Reader) -> Optimize:
 
 
 def read_reorg(reader: Reader) -> Reorg:
-    """`REORG TABLE t [WHERE ..] APPLY (PURGE | UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))`."""
+    """`REORG TABLE t [WHERE ..] APPLY (PURGE)`, `REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))`.
+
+    The second is of the whole table.
+    """
     reader.need("REORG", "TABLE")
     target = reader.table_or_place()
     where = reader.where()
@@ -42,6 +45,8 @@ def read_reorg(reader: Reader) -> Reorg:
     reader.expect_op("(")
     upgrade = None
     if not reader.accept("PURGE"):
+        if where is not None:
+            reader.fail("expected PURGE: UPGRADE UNIFORM is of the whole table, without WHERE")
         reader.need("UPGRADE", "UNIFORM")
         reader.expect_op("(")
         reader.need("ICEBERG_COMPAT_VERSION")

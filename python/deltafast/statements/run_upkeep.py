@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from deltafast.convert import local_path, moment
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 from deltafast.statements.answers import answer, nothing
 from deltafast.statements.expressions import plain
@@ -187,15 +186,14 @@ def run_optimize(optimize: Optimize, tables: Tables) -> pa.RecordBatchReader:
 
 
 def run_reorg(reorg: Reorg, tables: Tables) -> pa.RecordBatchReader:
-    """Rewrite files that hold more than their rows."""
+    """Rewrite files that hold more than their rows, or that Iceberg cannot read."""
     table = tables.table(reorg.target)
-    if reorg.upgrade is not None:
-        message = (
-            "REORG .. APPLY (UPGRADE UNIFORM) is not supported: it promises Iceberg's metadata, which deltafast does "
-            f"not write; for files that Iceberg can read set the property delta.enableIcebergCompatV{reorg.upgrade}"
-        )
-        raise UnsupportedExpressionError(message)
-    return _optimized(table, tables.optimizer(table).purge(_where(table, reorg.where), **_options(table, tables)))
+    optimizer, options = tables.optimizer(table), _options(table, tables)
+    if reorg.upgrade is None:
+        return _optimized(table, optimizer.purge(_where(table, reorg.where), **options))
+    figures = optimizer.upgrade_uniform(reorg.upgrade, **options)
+    # Where no file had to be written anew delta-spark answers no row.
+    return _optimized(table, figures) if figures["numFilesRemoved"] else answer([], _OPTIMIZED)
 
 
 def _where(table: DeltaTable, where: Expression | None) -> str | None:

@@ -114,7 +114,7 @@ impl Joining {
             operation.identity_only = metadata.is_none();
             metadata = Some(target.marked(&written.identities));
         }
-        actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file))));
+        actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file, &target.metadata))));
         actions.extend(changes.files.into_iter().map(|file| Action::Cdc(change_file(file))));
         let ending = Ending {
             merge: &self.merge,

@@ -1,0 +1,135 @@
+//! What a table promises those who read it as Iceberg: files that fit one of two versions, and Iceberg's metadata beside the log.
+//!
+//! Whoever commits to a table with the second promise need not keep it: an engine that has a converter makes the metadata up
+//! to its own commit.
+//!
+//! Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2". The second promise and the tag are delta-spark's.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::action::{Metadata, Protocol};
+use super::evolution::{self, TYPE_CHANGES};
+use super::features;
+use super::properties;
+use super::schema::{DataType, StructField, StructType};
+use super::schema_change;
+use crate::error::{Error, Result, shown};
+
+/// Properties that promise files which fit, by their versions.
+const COMPAT: [(&str, u64); 2] = [("delta.enableIcebergCompatV1", 1), ("delta.enableIcebergCompatV2", 2)];
+/// The property that promises metadata.
+pub const FORMATS: &str = "delta.universalFormat.enabledFormats";
+/// Set where a table is made for Iceberg or upgraded, and never taken away.
+pub const ATOMIC: &str = "delta.universalFormat.iceberg.atomicConversion.supported";
+/// The tag of files that were written for a version, from the second on.
+pub const TAG: &str = "ICEBERG_COMPAT_VERSION";
+
+/// The property that promises fitting files, and its version.
+#[must_use]
+pub fn promised(metadata: &Metadata) -> Option<(&'static str, u64)> {
+    COMPAT.into_iter().find(|(key, _)| metadata.flag(key))
+}
+
+/// The property of a version.
+#[must_use]
+pub fn property_of(version: u64) -> Option<&'static str> {
+    COMPAT.into_iter().find(|(_, other)| *other == version).map(|(key, _)| key)
+}
+
+/// Whether the table promises metadata.
+#[must_use]
+pub fn has_metadata(metadata: &Metadata) -> bool {
+    metadata.configuration.get(FORMATS).is_some_and(|text| properties::formats(text).any(|name| name == "iceberg"))
+}
+
+/// Makes the promises agree after `changes`; the version of files that fit. The second promise needs the first, and ends with it.
+///
+/// # Errors
+/// [`Error::Invalid`] for promises that exclude each other, and for the second one alone.
+pub fn settle(metadata: &mut Metadata, changes: &BTreeMap<String, String>, is_new: bool) -> Result<Option<u64>> {
+    if COMPAT.iter().all(|(key, _)| metadata.flag(key)) {
+        return Err(Error::invalid("`delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` cannot both be true"));
+    }
+    let version = promised(metadata).map(|(_, version)| version);
+    if has_metadata(metadata) {
+        if version.is_none() && changes.keys().any(|key| key.eq_ignore_ascii_case(FORMATS)) {
+            return Err(Error::invalid(format!(
+                "`{FORMATS}` needs files that Iceberg can read: set `delta.enableIcebergCompatV2` to `true` in the same call, or upgrade a table with files by REORG TABLE .. APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))"
+            )));
+        }
+        if version.is_none() {
+            metadata.configuration.remove(FORMATS);
+        }
+    }
+    if is_new && version.is_some() {
+        metadata.configuration.insert(ATOMIC.to_owned(), "true".to_owned());
+    }
+    Ok(version)
+}
+
+/// Whether Iceberg may read a table of this protocol, metadata and schema, where the table promises that it may.
+///
+/// # Errors
+/// [`Error::Invalid`] says what is in the way, and what to do.
+pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<()> {
+    let Some((key, version)) = promised(metadata) else { return Ok(()) };
+    let is_first = version == 1;
+    let refuse = |what: String| Err(Error::invalid(format!("`{key}` cannot be true: {what}")));
+    // The first version knows no vectors at all, the second one only none that writers make.
+    if metadata.flag("delta.enableDeletionVectors") {
+        return refuse("the table deletes rows by vectors; set `delta.enableDeletionVectors` to `false` first".to_owned());
+    }
+    if is_first && features::supported(protocol).contains("deletionVectors") {
+        return refuse("the table has the feature `deletionVectors`; drop it first".to_owned());
+    }
+    let is_unknown = |data_type: &DataType| match data_type {
+        DataType::Void => true,
+        DataType::Array(_) | DataType::Map(_) => is_first,
+        DataType::Variant => !is_first,
+        _ => false,
+    };
+    let unknown = |field: &&StructField| schema_change::any_type(&StructType { fields: vec![(*field).clone()] }, &is_unknown);
+    if let Some(field) = schema.fields.iter().find(unknown) {
+        return refuse(format!("the type {} of the column `{}` is not for it", field.data_type, shown(&field.name)));
+    }
+    let mut wrong = None;
+    schema_change::for_each_field(schema, &mut |field| {
+        for change in field.metadata.get(TYPE_CHANGES).and_then(Value::as_array).into_iter().flatten() {
+            let side = |key: &str| change.get(key).and_then(Value::as_str).and_then(|name| DataType::from_name(name).ok());
+            match (side("fromType"), side("toType")) {
+                (Some(from), Some(to)) if !evolution::widens_in_iceberg(&from, &to) => {
+                    wrong.get_or_insert_with(|| format!("the type of `{}` was widened from {from} to {to}, which Iceberg cannot follow", shown(&field.name)));
+                }
+                _ => {}
+            }
+        }
+    });
+    wrong.map_or(Ok(()), refuse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(configuration: &[(&str, &str)], changed: &[&str]) -> Result<(Option<u64>, Vec<String>)> {
+        let texts = |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>();
+        let mut metadata: Metadata = serde_json::from_str(r#"{"id":"t","schemaString":"{}"}"#).unwrap();
+        metadata.configuration = texts(configuration);
+        let changes = configuration.iter().copied().filter(|(key, _)| changed.contains(key)).collect::<Vec<_>>();
+        let version = settle(&mut metadata, &texts(&changes), false)?;
+        Ok((version, metadata.configuration.into_keys().collect()))
+    }
+
+    #[test]
+    fn the_second_promise_needs_the_first() {
+        let (on, off, formats) = ((COMPAT[1].0, "true"), (COMPAT[1].0, "false"), (FORMATS, "iceberg"));
+        assert_eq!(settled(&[on, formats], &[FORMATS]).unwrap(), (Some(2), vec![on.0.to_owned(), FORMATS.to_owned()]));
+        assert_eq!(settled(&[off, formats], &[off.0]).unwrap(), (None, vec![off.0.to_owned()]));
+        assert!(settled(&[formats], &[FORMATS]).unwrap_err().to_string().contains("UPGRADE UNIFORM"));
+        // Whoever set another format is not spoken for.
+        assert_eq!(settled(&[(FORMATS, "hudi")], &[]).unwrap(), (None, vec![FORMATS.to_owned()]));
+        assert!(settled(&[on, (COMPAT[0].0, "true")], &[]).unwrap_err().to_string().contains("cannot both be true"));
+    }
+}
