@@ -57,15 +57,15 @@ public class DeltafastFormat extends ParquetFileFormat {
     boolean batches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new No()));
     boolean nothing = required.length() == 0 && filters.isEmpty();
     if (!hasVectors) {
-      return nothing ? new Reader(plain, null, 0, required, partition, batches, nothing) : plain;
+      return nothing ? new Reader(plain, null, 0, required, partition, batches, true, true) : plain;
     }
-    // Which row of the file a row is: Spark's readers know it, also where they skip row groups and pages.
+    // Which row of the file a row is: Spark's readers know it, also where they skip row groups and pages; but they box each number.
     int place = required.getFieldIndex(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME()).isEmpty() ? required.length() : -1;
     StructType wider = place < 0 ? required : required.add(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME(), DataTypes.LongType);
     scala.Function1 placed = super.buildReaderWithPartitionValues(session, data, partition, wider, filters, options,
         new Configuration(configuration));
     return new Reader(plain, placed, wider.fieldIndex(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME()), required, partition, batches,
-        nothing);
+        nothing, filters.isEmpty());
   }
 
   /** What an option is that is not given. */
@@ -84,13 +84,15 @@ public class DeltafastFormat extends ParquetFileFormat {
     private final StructType partition;
     private final boolean batches;
     private final boolean nothing;
+    private final boolean all;
 
     /**
      * `plain` reads the columns `required`, `placed` (null: there are no vectors) these and, at `place`, each row's place in its
-     * file, which is one too many where it comes after the others. `nothing`: only the number of rows matters.
+     * file, which is one too many where it comes after the others. `nothing`: only the number of rows matters. `all`: no filter
+     * makes the readers skip rows.
      */
     Reader(scala.Function1 plain, scala.Function1 placed, int place, StructType required, StructType partition, boolean batches,
-        boolean nothing) {
+        boolean nothing, boolean all) {
       this.plain = plain;
       this.placed = placed;
       this.place = place;
@@ -98,6 +100,7 @@ public class DeltafastFormat extends ParquetFileFormat {
       this.partition = partition;
       this.batches = batches;
       this.nothing = nothing;
+      this.all = all;
     }
 
     public Object apply(Object of) {
@@ -113,6 +116,10 @@ public class DeltafastFormat extends ParquetFileFormat {
       }
       long[][] vectors = (long[][]) ((Broadcast) known.apply("deltafast.deleted")).value();
       long[] words = vectors[((Integer) known.apply("deltafast.number")).intValue()];
+      if (batches && all && file.start() == 0) {
+        // The rows from the first one on, whatever is left to others at the end.
+        return new Batches((scala.collection.Iterator) plain.apply(file), words, -1, false);
+      }
       scala.collection.Iterator rows = (scala.collection.Iterator) placed.apply(file);
       boolean isAdded = place == required.length();
       return batches ? (Object) new Batches(rows, words, place, isAdded) : new Rows(rows, words, place, isAdded ? projection() : null);
@@ -193,7 +200,9 @@ public class DeltafastFormat extends ParquetFileFormat {
     private ColumnarBatch to;
     private int[] kept = new int[0];
     private ColumnarBatch next;
+    private long row;
 
+    /** `place`: which column says each row's place in the file; -1 where the rows are all there are, from the first one on. */
     Batches(scala.collection.Iterator of, long[] words, int place, boolean isAdded) {
       super(of);
       this.words = words;
@@ -240,19 +249,19 @@ public class DeltafastFormat extends ParquetFileFormat {
       if (rows == 0) {
         return 0;
       }
-      ColumnVector places = batch.column(place);
-      int first = Bitmap.first(words, places, rows);
+      ColumnVector places = place < 0 ? null : batch.column(place);
+      long start = places == null ? row : places.getLong(0);
+      row = start + rows;
+      // Nothing was skipped: look at 64 rows at once.
+      boolean dense = places == null || places.getLong(rows - 1) - start == rows - 1;
+      int first = dense ? Bitmap.first(words, start, rows) : Bitmap.first(words, places, rows);
       if (first == rows) {
         return rows;
       }
       if (kept.length < rows) {
         kept = new int[rows];
       }
-      int count = first;
-      for (int i = first; i < rows; i++) {
-        kept[count] = i;
-        count += Bitmap.isDeleted(words, places.getLong(i)) ? 0 : 1;
-      }
+      int count = dense ? Bitmap.kept(words, start, first, rows, kept) : Bitmap.kept(words, places, first, rows, kept);
       if (count > 0) {
         for (int i = 0; i < to.numCols(); i++) {
           Moving.move(to.column(i), kept, first, count);
@@ -304,22 +313,42 @@ public class DeltafastFormat extends ParquetFileFormat {
       return word < words.length && (words[word] >>> row & 1) != 0;
     }
 
-    /** The first deleted row of a batch. */
-    static int first(long[] words, ColumnVector places, int rows) {
-      long start = places.getLong(0);
-      if (places.getLong(rows - 1) - start == rows - 1) {
-        // Nothing was skipped: look at 64 rows at once.
-        long end = start + rows;
-        long row = start;
-        while (row < end && row >>> 6 < words.length) {
-          long word = words[(int) (row >>> 6)] >>> row;
-          if (word != 0) {
-            return (int) Math.min(rows, row + Long.numberOfTrailingZeros(word) - start);
-          }
-          row = (row | 63) + 1;
+    /** The first deleted row of a batch whose rows follow each other in the file. */
+    static int first(long[] words, long start, int rows) {
+      long end = start + rows;
+      long row = start;
+      while (row < end && row >>> 6 < words.length) {
+        long word = words[(int) (row >>> 6)] >>> row;
+        if (word != 0) {
+          return (int) Math.min(rows, row + Long.numberOfTrailingZeros(word) - start);
         }
-        return rows;
+        row = (row | 63) + 1;
       }
+      return rows;
+    }
+
+    /** The rows of such a batch that are not deleted, from `first` on, behind as many: how many there are. */
+    static int kept(long[] words, long start, int first, int rows, int[] kept) {
+      int count = first;
+      for (int i = first; i < rows; i++) {
+        kept[count] = i;
+        count += isDeleted(words, start + i) ? 0 : 1;
+      }
+      return count;
+    }
+
+    /** The same of any batch. */
+    static int kept(long[] words, ColumnVector places, int first, int rows, int[] kept) {
+      int count = first;
+      for (int i = first; i < rows; i++) {
+        kept[count] = i;
+        count += isDeleted(words, places.getLong(i)) ? 0 : 1;
+      }
+      return count;
+    }
+
+    /** The first deleted row of any batch. */
+    static int first(long[] words, ColumnVector places, int rows) {
       int i = 0;
       while (i < rows && !isDeleted(words, places.getLong(i))) {
         i++;
