@@ -11,7 +11,7 @@ import warnings
 import pyspark
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession, functions
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 import deltafast.spark
@@ -203,6 +203,41 @@ def by_deltas_names(spark, root: pathlib.Path) -> None:
     assert DeltaTable(str(root / "warehouse" / "written")).version() == 0
 
 
+def write_to(spark, root: pathlib.Path) -> None:
+    """`writeTo`, of tables by name and by path."""
+    rows = spark.range(4).selectExpr("id", "id % 2 p")
+    for name, folder in (("wanted", root / "warehouse" / "wanted"), (f"delta.`{root}/wanted`", root / "wanted")):
+        made = rows.writeTo(name).using("delta").partitionedBy(functions.col("p"))
+        made.tableProperty("delta.enableChangeDataFeed", "true").create()
+        with pytest.raises(AnalysisException, match="already exists"):
+            rows.writeTo(name).using("delta").create()
+        table = DeltaTable(str(folder))
+        assert table.metadata().partition_columns == ["p"]
+        assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
+        spark.range(4, 6).selectExpr("0L p", "id").writeTo(name).append()
+        with pytest.raises(AnalysisException, match="more"):
+            rows.selectExpr("*", "'x' more").writeTo(name).append()
+        rows.limit(0).selectExpr("*", "'x' more").writeTo(name).option("mergeSchema", "true").append()
+        assert ids(spark.sql(f"SELECT * FROM {name}")) == [0, 1, 2, 3, 4, 5]
+        spark.range(7, 8).selectExpr("id", "1L p").writeTo(name).overwrite(functions.col("p") == 1)
+        assert ids(spark.sql(f"SELECT * FROM {name}")) == [0, 2, 4, 5, 7]
+        spark.range(8, 9).selectExpr("id", "0L p").writeTo(name).overwritePartitions()
+        assert ids(spark.sql(f"SELECT * FROM {name}")) == [7, 8]
+        spark.range(2).writeTo(name).using("delta").replace()
+        spark.range(3).writeTo(name).using("delta").createOrReplace()
+        assert DeltaTable(str(folder)).schema().to_arrow().names == ["id"]
+        assert ids(spark.sql(f"SELECT * FROM {name}")) == [0, 1, 2]
+    with pytest.raises(AnalysisException, match="cannot be found"):
+        rows.writeTo("unheard").using("delta").replace()
+    spark.range(1).write.saveAsTable("bare")
+    with pytest.raises(AnalysisException, match="of the format parquet"):
+        rows.writeTo("bare").using("delta").create()
+    rows.writeTo("bare_too").using("parquet").create()
+    assert not DeltaTable.is_deltatable(str(root / "warehouse" / "bare_too"))
+    spark.sql("DROP TABLE wanted")
+    assert not (root / "warehouse" / "wanted").exists()
+
+
 def what_programs_look_for(spark) -> None:
     """Schemas with nulls and comments, words of errors, and a log without lines for names that are not there."""
     from delta.tables import DeltaTable as Table
@@ -329,6 +364,7 @@ def main(root: pathlib.Path) -> None:
     special_tables(spark, root)
     by_sql(spark, root)
     by_name(spark, root)
+    write_to(spark, root)
     by_deltas_names(spark, root)
     what_programs_look_for(spark)
     changed_tables(spark, root)

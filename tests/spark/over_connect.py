@@ -227,8 +227,44 @@ def enabled(spark, folder: str) -> None:
     spark.sql("ALTER TABLE made RENAME TO renamed")
     assert spark.table("renamed").columns == ["n", "m", "more"]
     spark.sql("DROP TABLE renamed")
+    write_to(spark, path)
+    if not pyspark.__version__.startswith(("4.0", "4.1")):
+        enabled_streams(spark, path)
     deltafast.spark.disable(spark)
     assert "delta.tables" not in sys.modules
+
+
+def write_to(spark, path: str) -> None:
+    """`writeTo`, of tables by name and by path."""
+    rows = spark.range(4).selectExpr("id", "id % 2 p")
+    for name in ("wanted", f"delta.`{path}-wanted`"):
+        rows.writeTo(name).using("delta").partitionedBy("p").tableProperty("delta.appendOnly", "false").create()
+        with pytest.raises(AnalysisException, match="already exists"):
+            rows.writeTo(name).using("delta").create()
+        spark.range(4, 6).selectExpr("0L p", "id").writeTo(name).append()
+        spark.range(7, 8).selectExpr("id", "1L p").writeTo(name).overwrite(col("p") == 1)
+        assert sorted(row.id for row in spark.sql(f"SELECT * FROM {name}").collect()) == [0, 2, 4, 5, 7]
+        spark.range(8, 9).selectExpr("id", "0L p").writeTo(name).overwritePartitions()
+        assert sorted(row.id for row in spark.sql(f"SELECT * FROM {name}").collect()) == [7, 8]
+        spark.range(3).writeTo(name).using("delta").createOrReplace()
+        assert spark.sql(f"SELECT * FROM {name}").columns == ["id"]
+
+
+def enabled_streams(spark, path: str) -> None:
+    """Streams by the name that programs for delta-spark give."""
+    spark.range(6).selectExpr("id", "id % 2 p").write.format("delta").saveAsTable("followed")
+    wanted = [(number, number % 2) for number in range(6)]
+    for _ in range(2):
+        rows = spark.readStream.table("followed")
+        writer = rows.writeStream.format("delta").partitionBy("p").trigger(availableNow=True)
+        writer.option("checkpointLocation", f"{path}-checkpoint").start(f"{path}-copy").awaitTermination()
+    assert sorted(map(tuple, spark.read.format("delta").load(f"{path}-copy").collect())) == wanted
+    assert DeltaTable.forPath(spark, f"{path}-copy").detail().collect()[0].partitionColumns == ["p"]
+    for n in range(2):
+        rows = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(f"{path}-copy")
+        writer = rows.writeStream.option("checkpointLocation", f"{path}-checkpoint-{n}").trigger(availableNow=True)
+        writer.toTable("copied", format="delta", partitionBy="p").awaitTermination()
+    assert sorted(map(tuple, spark.table("copied").collect())) == sorted(wanted * 2)
 
 
 def main(root: pathlib.Path) -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "default_place",
     "enforces_retention",
     "handle",
+    "others_provider",
     "place_of_name",
     "put_into_catalog",
     "takes_tables",
@@ -86,19 +87,29 @@ def place_of_name(session: Session, name: str) -> str | None:
         session: The session.
         name: The name, as it stands in SQL.
     """
+    facts = _facts(session, name)
+    return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+
+
+def others_provider(session: Session, name: str) -> str | None:
+    """The format of the table that the session's catalog has under a name, where it is not Delta's; else None."""
+    provider = _facts(session, name).get("Provider", "delta").lower()
+    return None if provider == "delta" else provider
+
+
+def _facts(session: Session, name: str) -> dict[str, str]:
+    """What the session's catalog says of a table."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
         # Asked first, since PySpark logs what fails.
         if not session.spark.catalog.tableExists(name):
-            return None
+            return {}
         rows = session.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except (AnalysisException, ParseException):
-        return None
+        return {}
     facts = {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
-    if session.is_connect and "Provider" not in facts:
-        facts = _said_of(session, name)
-    return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+    return _said_of(session, name) if session.is_connect and "Provider" not in facts else facts
 
 
 def _said_of(session: Session, name: str) -> dict[str, str]:

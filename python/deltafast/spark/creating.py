@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Schema
 from deltafast.spark.arguments import path_in
-from deltafast.spark.catalog import commit_of, default_place, place_of_name, put_into_catalog, takes_tables
+from deltafast.spark.catalog import (
+    commit_of,
+    default_place,
+    others_provider,
+    place_of_name,
+    put_into_catalog,
+    takes_tables,
+)
 from deltafast.spark.storage import place_of
 from deltafast.spark.writer import write_as_select
 from deltafast.table import DeltaTable
@@ -65,7 +72,12 @@ def where(session: Session, name: str | None, location: str | None) -> tuple[str
             "location, and a name by deltafast.spark.register_view"
         )
         raise InvalidArgumentError(message)
-    return location or place_of_name(session, name) or default_place(session, name), name
+    there = place_of_name(session, name)
+    provider = None if there is not None else others_provider(session, name)
+    if provider is not None:
+        message = f"the session's catalog has a table {name} of the format {provider}: drop it, or take another name"
+        raise InvalidArgumentError(message)
+    return location or there or default_place(session, name), name
 
 
 def create(session: Session, table: NewTable, rows: Any = None) -> Place:

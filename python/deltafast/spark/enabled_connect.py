@@ -20,9 +20,9 @@ from deltafast.spark.storage import place_of
 from deltafast.spark.streaming import register_as_delta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from deltafast.spark.enabled_writer import Replace
 
-__all__ = ["ConnectProvider", "put"]
+__all__ = ["ConnectProvider", "frame_of", "put"]
 
 
 class ConnectProvider:
@@ -57,7 +57,7 @@ class ConnectProvider:
         READ_BY_CLIENT.clear()
 
 
-def put(replace: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
+def put(replace: Replace) -> None:
     """Put the methods in place."""
     from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
     from pyspark.sql.connect.session import SparkSession
@@ -105,7 +105,8 @@ def _session_table(before: Any) -> Any:
     return table
 
 
-def _frame(writer: Any) -> Any:
+def frame_of(writer: Any) -> Any:
+    """The rows of a writer."""
     from pyspark.sql.connect.dataframe import DataFrame
 
     return DataFrame(writer._df, writer._spark)
@@ -127,7 +128,7 @@ def _save(before: Any) -> Any:
         note = told_to_write(writer, format, mode, partitionBy, options)
         if note.is_delta(writer._spark):
             given = note.given(path) if path is not None else note.given(note.options.get("path", ""))
-            write_frame(_frame(writer), _MODES.get(note.mode, note.mode), given)
+            write_frame(frame_of(writer), _MODES.get(note.mode, note.mode), given)
         else:
             before(writer, path)
 
@@ -155,7 +156,7 @@ def _save_as_table(before: Any) -> Any:
             message = f"the table {name} already exists at {there}; append to it, or overwrite it"
             raise InvalidArgumentError(message)
         path = there or note.options.get("path") or default_place(session, name)
-        write_frame(_frame(writer), mode, note.given(path))
+        write_frame(frame_of(writer), mode, note.given(path))
         put_into_catalog(session, name, place_of(session, path))
 
     return save_as_table
@@ -170,7 +171,7 @@ def _insert_into(before: Any) -> Any:
             before(writer, tableName, overwrite)
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
-        rows = columns_of(_frame(writer), spark.table(tableName).columns, tableName)
+        rows = columns_of(frame_of(writer), spark.table(tableName).columns, tableName)
         write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
 
     return insert_into

@@ -14,12 +14,14 @@ from deltafast.spark.streaming import sink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["put"]
+    from deltafast.spark.enabled_writer import Replace
+
+__all__ = ["put", "tell"]
 
 _MODES = {"append": "append", "complete": "overwrite"}
 
 
-def put(replace: Callable[[type[Any], str, Callable[[Any], Any]], None]) -> None:
+def put(replace: Replace) -> None:
     """Put the methods in place."""
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
@@ -73,7 +75,7 @@ def _start(before: Any) -> Any:
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> Any:
-        _tell(writer, format, outputMode, partitionBy, queryName, options)
+        tell(writer, format, outputMode, partitionBy, queryName, options)
         note = note_of(writer)
         if note.format is None or not note.is_delta(writer._spark):
             if note.partition:
@@ -98,7 +100,7 @@ def _to_table(before: Any) -> Any:
         queryName: str | None = None,  # noqa: N803
         **options: Any,
     ) -> Any:
-        _tell(writer, format, outputMode, partitionBy, queryName, options)
+        tell(writer, format, outputMode, partitionBy, queryName, options)
         note, spark = note_of(writer), writer._spark
         there = place_of_name(Session(spark), tableName)
         if there is None and not (note.format is not None and note.is_delta(spark)):
@@ -114,7 +116,8 @@ def _to_table(before: Any) -> Any:
     return to_table
 
 
-def _tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
+def tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
+    """Tell a writer what its last method was given."""
     writer.options(**options)
     if mode is not None:
         writer.outputMode(mode)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark.catalog import place_of_name
@@ -18,7 +18,10 @@ from deltafast.spark.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Note", "columns_of", "note_of", "noting", "options_to_load", "put", "told_to_write"]
+__all__ = ["Note", "Replace", "columns_of", "note_of", "noting", "options_to_load", "put", "text_of", "told_to_write"]
+
+#: Puts a method of a class in place of PySpark's, which the function that makes it is given.
+Replace: TypeAlias = "Callable[[Any, str, Callable[[Any], Any]], None]"
 
 _KEY = "_deltafast_note"
 
@@ -61,7 +64,7 @@ def text_of(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def put(replace: Callable[[type[Any], str, Callable[[Any], Any]], None]) -> None:
+def put(replace: Replace) -> None:
     """Put the methods in place."""
     from pyspark.sql import DataFrameReader, DataFrameWriter
 

@@ -173,7 +173,7 @@ def enable(spark: Any) -> None:
     """Have this process' programs for delta-spark run on deltafast, unchanged.
 
     `spark.read.format("delta")`, `frame.write.format("delta")`, `saveAsTable`, `insertInto`, `USING delta` in SQL,
-    `readStream` and `writeStream` with `format("delta")` (not over Connect), and
+    `readStream` and `writeStream` with `format("delta")`, `writeTo`, and
     `from delta.tables import DeltaTable` are deltafast's from now on, with Spark's own Parquet reader and writer.
 
     Args:
@@ -209,24 +209,29 @@ def _on_classic(session: Session) -> _Enabled:
     forget_deltas_catalog(session)
     enabled = _Enabled(Provider(session))
     from pyspark.errors.exceptions import captured
-    from pyspark.sql import DataFrameReader, SparkSession
+    from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession
 
-    from deltafast.spark import enabled_streams, enabled_writer
+    from deltafast.spark import enabled_streams, enabled_write_to, enabled_writer
 
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
     enabled.put(captured, "convert_exception", _conflicts)
     enabled_writer.put(enabled.put)
     enabled_streams.put(enabled.put)
+    enabled_write_to.put(enabled.put, DataFrameWriterV2, lambda writer: writer._df, enabled.provider.manage)
     return enabled
 
 
 def _on_connect(session: Session) -> _Enabled:
     """The format in the client's Python, and as a Python data source of the server."""
-    from deltafast.spark import enabled_connect
+    from pyspark.sql.connect.readwriter import DataFrameWriterV2
+
+    from deltafast.spark import enabled_connect, enabled_connect_streams, enabled_write_to
 
     enabled = _Enabled(enabled_connect.ConnectProvider(session))
     enabled_connect.put(enabled.put)
+    enabled_connect_streams.put(enabled.put)
+    enabled_write_to.put(enabled.put, DataFrameWriterV2, enabled_connect.frame_of, enabled.provider.manage)
     return enabled
 
 
