@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
+import duckdb
+
 from deltafast.query import connect
 
 if TYPE_CHECKING:
@@ -48,11 +50,25 @@ class DuckDBEngine:
                     connection.execute(f"SET memory_limit = '{max(self._memory, 64 << 20)}B'")
                 if self._temporary is not None:
                     connection.execute(f"SET max_temp_directory_size = '{self._temporary}B'")
-                connection.from_arrow(source).create("source")
-                connection.from_arrow(target).create_view("target")
-                found = connection.sql(
-                    "SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key"
-                )
-                yield cast("ArrowStreamExportable", found.to_arrow_reader())
+                with _interruptible():
+                    connection.from_arrow(source).create("source")
+                    connection.from_arrow(target).create_view("target")
+                    pairs = connection.sql(
+                        "SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key"
+                    ).to_arrow_reader()
+                yield cast("ArrowStreamExportable", pairs)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Ctrl-C while DuckDB works is a `KeyboardInterrupt`, as everywhere; DuckDB makes errors of other kinds of it."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.Error, RuntimeError) as error:
+        if "Query interrupted" in str(error) or "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from None
+        raise
