@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-import duckdb
-
-from deltafast.query import connect
+from deltafast.query import connect, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -50,7 +48,7 @@ class DuckDBEngine:
                     connection.execute(f"SET memory_limit = '{max(self._memory, 64 << 20)}B'")
                 if self._temporary is not None:
                     connection.execute(f"SET max_temp_directory_size = '{self._temporary}B'")
-                with _interruptible():
+                with interruptible():
                     connection.from_arrow(source).create("source")
                     connection.from_arrow(target).create_view("target")
                     pairs = connection.sql(
@@ -59,16 +57,3 @@ class DuckDBEngine:
                 yield cast("ArrowStreamExportable", pairs)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _interruptible() -> Generator[None]:
-    """Ctrl-C while DuckDB works is a `KeyboardInterrupt`, as everywhere; DuckDB makes errors of other kinds of it."""
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except (duckdb.Error, RuntimeError) as error:
-        if "Query interrupted" in str(error) or "KeyboardInterrupt" in str(error):
-            raise KeyboardInterrupt from None
-        raise
