@@ -294,8 +294,11 @@ class TableMerge:
         """The keys of the source: `key` (int64 or binary) and `source_row` (int64)."""
     def target_keys(self) -> ArrowStream:
         """The keys of rows of the table that may match: `key`, `file` (int32) and `row` (int64)."""
-    def outlook(self) -> tuple[bool, int]:
-        """Whether keys are to be joined, and how many files are looked at, of the version that it is run on now."""
+    def outlook(self) -> tuple[bool, int, int]:
+        """Whether keys are to be joined, how many files are looked at, and bytes of memory that the join may take.
+
+        Of the version that it is run on now.
+        """
     def run(self, pairs: ArrowStreamExportable | None = None) -> tuple[Snapshot | None, str] | None:
         """Write and commit. `pairs` has `file`, `row` and `source_row` of each pair of equal keys.
 

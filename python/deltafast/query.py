@@ -6,6 +6,7 @@ Connections of our own are private and pinned: UTC, and no extension is fetched 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
@@ -13,13 +14,13 @@ import duckdb
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     import pyarrow as pa
 
     from deltafast.table import DeltaTable
 
-__all__ = ["QueryBuilder", "ViewQueryBuilder", "connect", "relation"]
+__all__ = ["QueryBuilder", "ViewQueryBuilder", "connect", "interruptible", "relation"]
 
 _PINNED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -37,6 +38,19 @@ def connect() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=_PINNED)
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Ctrl-C while DuckDB works is a `KeyboardInterrupt`, as everywhere; DuckDB makes errors of other kinds of it."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.Error, RuntimeError) as error:
+        if "Query interrupted" in str(error) or "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _source(table: DeltaTable) -> Any:
@@ -107,10 +121,11 @@ class QueryBuilder:
         cursor.execute("SET TimeZone = 'UTC'")
         for name, source in self._tables.items():
             cursor.register(name, source)
-        found = cursor.sql(sql)
-        if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
-            return pa.RecordBatchReader.from_batches(pa.schema([]), [])
-        return cast("pa.RecordBatchReader", found.to_arrow_reader())
+        with interruptible():
+            found = cursor.sql(sql)
+            if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
+                return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+            return cast("pa.RecordBatchReader", found.to_arrow_reader())
 
 
 class ViewQueryBuilder(QueryBuilder):

@@ -520,10 +520,13 @@ impl TableMerge {
         self.keys(py, true)
     }
 
-    /// Whether the keys are to be joined, and how many files are looked at.
-    fn outlook(&self, py: Python<'_>) -> PyResult<(bool, usize)> {
+    /// Whether the keys are to be joined, how many files are looked at, and the bytes of memory that a join may take.
+    fn outlook(&self, py: Python<'_>) -> PyResult<(bool, usize, u64)> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(MergeState::Joining(joining)) => Ok((joining.needs_join(), joining.files())),
+            Some(MergeState::Joining(joining)) => {
+                let memory = joining.memory().map_err(|e| to_python(py, &e))?;
+                Ok((joining.needs_join(), joining.files(), memory))
+            }
             _ => Err(to_python(py, &Error::internal("a merge has no outlook before its source is read"))),
         }
     }

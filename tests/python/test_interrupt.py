@@ -1,4 +1,4 @@
-"""Ctrl-C ends a call that waits for a store that never answers."""
+"""Ctrl-C ends a call that waits for a store that never answers, and a query, as a `KeyboardInterrupt`."""
 
 import signal
 import socket
@@ -10,7 +10,7 @@ import pytest
 
 SCRIPT = """
 import sys, time
-from deltafast import DeltaTable
+from deltafast import DeltaTable, QueryBuilder, sql
 print("ready", flush=True)
 start = time.monotonic()
 try:
@@ -37,7 +37,47 @@ def silent_port():
     ids=["open", "is_deltatable"],
 )
 def test_a_silent_server_does_not_hold_up_ctrl_c(silent_port, call):
-    script = SCRIPT.format(call=call.replace("PORT", str(silent_port)))
+    ends_at_once(SCRIPT.format(call=call.replace("PORT", str(silent_port))))
+
+
+#: Rows for hours.
+LONG = "SELECT sum(sqrt(a.range * b.range)) AS x FROM range(10000000) AS a, range(10000000) AS b"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to a child are another matter there")
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"sql('{LONG}').read_all()",
+        f"sql('CREATE TABLE delta.`/nowhere/t` AS {LONG}')",
+        f"QueryBuilder().execute('{LONG}').read_all()",
+    ],
+    ids=["select", "create", "builder"],
+)
+def test_a_query_ends(call):
+    ends_at_once(SCRIPT.format(call=call))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to a child are another matter there")
+def test_the_command_line_says_so():
+    command = "import sys; from deltafast.cli import main; print('ready', flush=True); sys.exit(main())"
+    child = subprocess.Popen(
+        [sys.executable, "-c", command, "sql", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(2)
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=20)
+        assert (child.returncode, said.strip()) == (130, "error: interrupted")
+    finally:
+        child.kill()
+        child.wait()
+
+
+def ends_at_once(script: str) -> None:
+    """Run it, and interrupt it."""
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout is not None

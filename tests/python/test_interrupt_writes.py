@@ -221,3 +221,38 @@ def test_a_change_of_rows_is_committed_or_not_and_the_caller_knows(tmp_path, cal
         assert not left, (SEED, end)
         marked = len(list(Path(end["path"]).glob("*.bin")))
         assert marked == (happened(end) and vectors == "true"), (SEED, end)
+
+
+MERGE = (
+    "DeltaTable(path).merge(data, 't.id = s.id and t.text = \\'x\\' and s.id % 2 = 1', 's', 't')"
+    ".when_matched_update({'text': '\\'y\\''}).execute()"
+)
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize(
+    ("call", "changes"),
+    [
+        (MERGE, True),
+        ("DeltaTable(path).optimize.compact()", False),
+        ("DeltaTable(path).optimize.z_order(['text', 'id'])", False),
+    ],
+    ids=["merge", "compact", "z-order"],
+)
+def test_a_merge_or_a_new_layout_is_committed_or_not_and_the_caller_knows(tmp_path, call, changes, vectors):
+    base = tmp_path / "base"
+    for start in range(0, 400_000, 50_000):
+        data = pa.table({"id": range(start, start + 50_000), "text": ["x"] * 50_000})
+        write_deltalake(base, data, mode="append", configuration={"delta.enableDeletionVectors": vectors})
+    before = DeltaTable(base).version()
+    for end in strike(tmp_path, base, call, 12):
+        after = DeltaTable(end["path"])
+        assert after.version() == before + happened(end), (SEED, end)
+        rows = after.to_pyarrow_table().sort_by("id")
+        assert rows["id"].to_pylist() == list(range(400_000)), (SEED, end)
+        assert rows["text"].to_pylist().count("y") == 200_000 * (happened(end) and changes), (SEED, end)
+        log = "".join(file.read_text() for file in (Path(end["path"]) / "_delta_log").glob("0*.json"))
+        left = [file.name for file in Path(end["path"]).glob("part-*.parquet") if file.name not in log]
+        assert not left, (SEED, end)
+        marked = len(list(Path(end["path"]).glob("*.bin")))
+        assert marked == (happened(end) and changes and vectors == "true"), (SEED, end)

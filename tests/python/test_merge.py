@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import os
 import random
 import re
 from collections import Counter
@@ -16,6 +17,7 @@ import pyarrow.dataset as pads
 import pytest
 
 from deltafast import CommitProperties, DeltaTable, Field, Schema, WriterProperties, write_deltalake
+from deltafast.engine.duckdb import DuckDBEngine
 from deltafast.exceptions import (
     CommitFailedError,
     ConcurrentAppendError,
@@ -624,6 +626,36 @@ def test_a_large_source_goes_to_a_temporary_file(tmp_path: pathlib.Path, monkeyp
     assert after["v"][rows // 2 : rows // 2 + 2].to_pylist() == ["new 0", f"value {rows // 2 + 1}"]
     assert (after.num_rows, after["v"][-1].as_py()) == (rows * 3 // 2, f"new {rows - 1}")
     assert list(scratch.iterdir()) == []
+
+
+def test_the_join_takes_the_memory_that_there_is(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int | None] = []
+    make = DuckDBEngine.__init__
+
+    def spy(engine: DuckDBEngine, memory: int | None = None, temporary: int | None = None) -> None:
+        taken.append(memory)
+        make(engine, memory, temporary)
+
+    monkeypatch.setattr(DuckDBEngine, "__init__", spy)
+    table = small(tmp_path)
+    for limit in (None, 1 << 20):
+        merger = table.merge(pa.table({"id": [1, 2], "v": ["x", "y"]}), "t.id = s.id", "s", "t", max_spill_size=limit)
+        merger.when_matched_update_all().execute()
+    default, given = taken
+    assert given == 1 << 20
+    # The budget of all streams is a quarter of the memory at most; a join takes half of it.
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert default is not None
+    assert 0 < default <= (pages / 8 if "DELTAFAST_MEMORY_LIMIT" not in os.environ else default)
+
+
+def test_columns_that_are_excepted_keep_their_values(tmp_path: pathlib.Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "a": [1, 2], "b": [1, 2]}))
+    table = DeltaTable(tmp_path)
+    source = pa.table({"id": [2, 3], "a": [20, 30], "b": [20, 30]})
+    merger = table.merge(source, "t.id = s.id", "s", "t").when_matched_update_all(except_cols=["B"])
+    merger.when_not_matched_insert_all(except_cols=["a"]).execute()
+    assert found(table) == [{"id": 1, "a": 1, "b": 1}, {"id": 2, "a": 20, "b": 2}, {"id": 3, "a": None, "b": 30}]
 
 
 # --- what tables demand ----------------------------------------------------------------------------

@@ -122,3 +122,18 @@ def test_the_section_on_writing_runs():
     assert table.version() == 6
     assert table.count("day = '2026-01-03'") == 4
     assert deltafast.DeltaTable("people").metadata().configuration["delta.constraints.age"] == "age >= 0"
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_section_on_older_versions_and_changes_runs(capsys):
+    names = {name: getattr(deltafast, name) for name in ("DeltaTable", "Field", "Schema", "write_deltalake")}
+    names |= {"pa": pa, "dt": dt}
+    exec(BLOCKS[2], names)
+    (block,) = [block for block in BLOCKS if "load_cdf" in block]
+    exec(block, names)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "20"
+    assert "_change_type: string" in "\n".join(printed)
+    changes = names["people"].load_cdf(starting_version=names["since"]).read_all()
+    assert sorted(changes["_change_type"].to_pylist()) == ["insert", "insert", "update_postimage", "update_preimage"]
+    assert [line for line in printed if line.startswith("4 {")]

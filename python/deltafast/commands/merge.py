@@ -85,7 +85,7 @@ class TableMerger:
         self._merge_schema = merge_schema
         self._mode = "ansi" if error_on_type_mismatch else "try"
         self._clauses: list[_Clause] = []
-        self._limits = max_spill_size, max_temp_directory_size
+        self._max_temp_directory_size = max_temp_directory_size
         self._engine = engine
         self._options = {
             "encoding": encoding(writer_properties, table._time_zone),
@@ -216,9 +216,9 @@ class TableMerger:
         plan = self.bind(table, merge, table._time_zone).plan
         merge.read(json.dumps(plan))
         while True:
-            needs_join, files = merge.outlook()
+            needs_join, files, memory = merge.outlook()
             if needs_join:
-                with self._joining().join(merge.source_keys(), merge.target_keys()) as pairs:
+                with self._joining(memory).join(merge.source_keys(), merge.target_keys()) as pairs:
                     done = merge.run(pairs)
             else:
                 done = merge.run()
@@ -258,10 +258,10 @@ class TableMerger:
         plan["demands"] = json.loads(bind_demands(demands, schema_json, zone=zone))
         return BoundMerge(plan, schema_json, json.loads(demands))
 
-    def _joining(self) -> Engine:
+    def _joining(self, memory: int) -> Engine:
         from deltafast.engine.duckdb import DuckDBEngine
 
-        return self._engine or DuckDBEngine(*self._limits)
+        return self._engine or DuckDBEngine(memory, self._max_temp_directory_size)
 
     def _evolution(self, sides: Sides) -> tuple[list[str], list[str]]:
         """Columns of the source that may add to the schema, and of the target that a new row may lack."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from deltafast.query import connect
+from deltafast.query import connect, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -48,11 +48,12 @@ class DuckDBEngine:
                     connection.execute(f"SET memory_limit = '{max(self._memory, 64 << 20)}B'")
                 if self._temporary is not None:
                     connection.execute(f"SET max_temp_directory_size = '{self._temporary}B'")
-                connection.from_arrow(source).create("source")
-                connection.from_arrow(target).create_view("target")
-                found = connection.sql(
-                    "SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key"
-                )
-                yield cast("ArrowStreamExportable", found.to_arrow_reader())
+                with interruptible():
+                    connection.from_arrow(source).create("source")
+                    connection.from_arrow(target).create_view("target")
+                    pairs = connection.sql(
+                        "SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key"
+                    ).to_arrow_reader()
+                yield cast("ArrowStreamExportable", pairs)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -269,14 +269,16 @@ impl Merge {
         Ok(())
     }
 
+    /// Bytes of memory for the source.
+    fn memory(&self) -> Result<u64> {
+        self.options.max_spill_size.map_or_else(|| Ok(memory_limit()? / 2), Ok)
+    }
+
     fn spool(&self, rows: impl Iterator<Item = Result<RecordBatch>>, cancel: &Cancel) -> Result<Spool> {
         let fields: Vec<Field> = self.source.fields.iter().map(|field| field.to_arrow(TextLayout::Plain).with_nullable(true)).collect();
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let memory = match self.options.max_spill_size {
-            Some(bytes) => bytes,
-            None => memory_limit()? / 2,
-        };
-        let mut spool = Spool::new(Arc::clone(&schema), Limits { memory, file: self.options.max_temp_directory_size });
+        let limits = Limits { memory: self.memory()?, file: self.options.max_temp_directory_size };
+        let mut spool = Spool::new(Arc::clone(&schema), limits);
         let zone = self.options.encoding.zone()?;
         for batch in rows {
             cancel.check()?;
@@ -388,6 +390,14 @@ impl Joining {
     #[must_use]
     pub fn files(&self) -> usize {
         self.files.len()
+    }
+
+    /// Bytes of memory that an engine may take for the join.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the budget is no number of bytes.
+    pub fn memory(&self) -> Result<u64> {
+        self.merge.memory()
     }
 
     /// Whether an engine is to join keys; otherwise [`Joining::run`] needs no pairs.
