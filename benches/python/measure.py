@@ -580,7 +580,7 @@ def _(clock: Clock, job: Job) -> Facts:
 
 @does("merge", "deltafast", "deltalake")
 def _(clock: Clock, job: Job) -> Facts:
-    """Upsert every so many rows, an eighth of them new, from the handle to the commit; the source is in memory."""
+    """Upsert some rows, an eighth of them new, from the handle to the commit; the source is in memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -591,7 +591,7 @@ def _(clock: Clock, job: Job) -> Facts:
         handle = deltafast.DeltaTable(str(copy))
         if job.get("vectors"):
             handle.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
-        rows = pa.table(handle.scan(predicate=f"id % {job['every']} = 3"))
+        rows = pa.table(handle.scan(predicate=job["where"]))
         place = rows.column_names.index
         more = pc.add(rows["quantity"], pa.scalar(1, rows.field("quantity").type))
         rows = rows.set_column(place("quantity"), rows.field("quantity"), more)

@@ -246,14 +246,17 @@ def _change(name: str, title: str, goals: tuple[Goal, ...], *, vectors: bool = F
     return Scenario(name, title, "data", work, contenders, {"change": ""}, goals, options, samples=3, note=note)
 
 
-def _merge(share: str, every: int, *, vectors: bool) -> Scenario:
-    name = f"merge-{share.replace('.', '-')}" + ("-vectors" if vectors else "")
+def _merge(share: str, every: int, *, vectors: bool, near: bool = False) -> Scenario:
+    """Keys of every file, every so many; or `near`, all those of a stretch that lies in one file."""
+    name = f"merge-{share.replace('.', '-')}" + ("-near" if near else "") + ("-vectors" if vectors else "")
     by = "deletion vectors" if vectors else "copying"
-    title = f"MERGE (upsert) of {share} % of 20 M rows in every file, by {by}"
+    title = f"MERGE (upsert) of {share} % of 20 M rows in {'one' if near else 'every'} file, by {by}"
     goals = (faster(4), faster(8, aim=True)) if vectors else (faster(1.3), faster(2, aim=True))
     goals = (*goals, Goal("half of deltalake's peak memory", "peak_mb", 0.5, of=BASELINE))
     note = "`deltalake` writes no deletion vectors: it copies in either case." if vectors else ""
-    options = {"every": every, "rows": ROWS}
+    first = ROWS // 4
+    where = f"id >= {first} and id < {first + ROWS // every}" if near else f"id % {every} = 3"
+    options = {"every": 1 if near else every, "rows": ROWS, "where": where}
     contenders = (Contender(SUBJECT, SUBJECT, {"vectors": vectors}), Contender(BASELINE, BASELINE))
     return Scenario(name, title, "data", "merge", contenders, {"change": ""}, goals, options, samples=3, note=note)
 
@@ -551,6 +554,7 @@ SCENARIOS = (
     _change("update", "UPDATE of one column in 1 % of 20 M rows, by copying", (faster(2), faster(4, aim=True))),
     _change("update-vectors", "The same UPDATE, by deletion vectors", (faster(5), faster(10, aim=True)), vectors=True),
     *(_merge(share, n, vectors=v) for share, n in (("0.01", 10_000), ("1", 100), ("20", 5)) for v in (True, False)),
+    *(_merge("1", 100, vectors=v, near=True) for v in (True, False)),
     _returns(),
     _compact("compact", "OPTIMIZE 50 files of 15 MB into 2", (faster(5), faster(9, aim=True)), "data", "id", 420),
     _compact(

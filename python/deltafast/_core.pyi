@@ -372,14 +372,17 @@ def abandon_folders(snapshot: Snapshot, folders: list[str]) -> None:
 
 @final
 class Counter:
-    """How far a command is, to be looked at from another thread."""
+    """How far the calls are that a thread makes within its `with` block, to be looked at from another thread."""
 
     def __new__(cls) -> Counter: ...
-    def progress(self) -> tuple[int, int]: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, _kind: object, _error: object, _trace: object, /) -> None: ...
+    def expect(self, units: int) -> None:
+        """Announce more units."""
+    def progress(self) -> tuple[int, int]:
+        """Done, and all."""
 
-def optimize(
-    snapshot: Snapshot, options: str, counter: Counter, predicate: str | None = None
-) -> tuple[Snapshot | None, str]:
+def optimize(snapshot: Snapshot, options: str, predicate: str | None = None) -> tuple[Snapshot | None, str]:
     """Lay files out anew; `options` is JSON of `OptimizeOptions` in `src/table/optimize.rs`. Gives counts and sizes."""
 
 def check_retention(properties: dict[str, str]) -> None:

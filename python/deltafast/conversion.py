@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltafast import _core
 from deltafast.convert import choices, text_options
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.progress import Progress, counted
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def convert_to_deltalake(
     collect_stats: bool = True,
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
+    progress: Progress = False,
 ) -> None:
     """Make a table of all Parquet files below a folder, without writing any.
 
@@ -54,6 +56,7 @@ def convert_to_deltalake(
         commit_properties: See `CommitProperties`.
         post_commithook_properties: See `PostCommitHookProperties`.
         collect_stats: Whether files get statistics.
+        progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts files.
 
     Raises:
         InvalidArgumentError: There is a table already, there are no files, or folders are not those of the columns.
@@ -80,4 +83,5 @@ def convert_to_deltalake(
         "ignore_existing": mode == "ignore",
         "choices": choices(commit_properties, post_commithook_properties),
     }
-    _core.convert_to_delta(os.fspath(uri), json.dumps(options), text_options(storage_options))
+    with counted(progress):
+        _core.convert_to_delta(os.fspath(uri), json.dumps(options), text_options(storage_options))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from deltafast._core import ArrowStream
     from deltafast.commands.merge import TableMerger
     from deltafast.filters import FilterType, Predicate
+    from deltafast.progress import Progress
     from deltafast.schema import Field
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
     from deltafast.writer import Data
@@ -107,6 +108,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         protocol_downgrade_allowed: bool = False,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
     ) -> dict[str, Any]:
         """`DeltaTable.restore`; a moment before the first version is that version."""
         _check_moment(target)
@@ -115,6 +117,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
             "commit_properties": commit_properties,
             "post_commithook_properties": post_commithook_properties,
+            "progress": progress,
         }
         try:
             return super().restore(target, **options)

@@ -1,7 +1,7 @@
-"""Progress of a running scan.
+"""Progress of scans and commands.
 
-The core counts files in atomics; a daemon thread looks at them ten times a second. So nothing in the
-stream itself ever calls Python, and a consumer that holds the GIL cannot be blocked by its own bar.
+The core counts in atomics; a daemon thread looks at them ten times a second. So nothing in the
+core's work ever calls Python, and a consumer that holds the GIL cannot be blocked by its own bar.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-__all__ = ["Bar", "Progress", "Watch", "watch"]
+from deltafast import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+__all__ = ["Bar", "Progress", "Watch", "counted", "watch"]
 
 _INTERVAL = 0.1
 
@@ -40,33 +46,55 @@ class TqdmLike(Protocol):
         ...
 
 
-#: False: none; True: a bar on standard error; a function of (done, total); or a tqdm-like bar.
+#: False: none; True: a bar on standard error; a function of (done, total); or a tqdm-like bar. The total is 0 as long
+#: as it is not known, and grows where a command goes over files more than once.
 Progress: TypeAlias = bool | Callable[[int, int], object] | TqdmLike
 
 
 class Bar:
-    """A one-line bar on standard error."""
+    """A one-line bar on standard error.
+
+    Args:
+        unit: What is counted.
+    """
 
     _WIDTH = 30
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "files") -> None:
         self._start = time.monotonic()
+        self._unit = unit
+        self._has_drawn = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Draw the state; a line of its own once all is done."""
-        full = self._WIDTH if total == 0 else self._WIDTH * done // total
+        """Draw the state."""
         seconds = time.monotonic() - self._start
+        full = min(self._WIDTH, self._WIDTH * done // total) if total else 0
         bar = "#" * full + "." * (self._WIDTH - full)
-        end = "\n" if done >= total else ""
-        sys.stderr.write(f"\r[{bar}] {done}/{total} files, {seconds:.1f} s{end}")
+        state = f"[{bar}] {done}/{total}" if total else f"{done}"
+        sys.stderr.write(f"\r{state} {self._unit}, {seconds:.1f} s")
         sys.stderr.flush()
+        self._has_drawn = True
+
+    def close(self) -> None:
+        """End the line."""
+        if self._has_drawn:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
 
 
 class Watch:
-    """A thread that reports a stream's progress until it is done, stopped or gone."""
+    """A thread that reports how far something is until it is stopped or gone, a stream also until it is done."""
 
-    def __init__(self, counted: Counted, report: Callable[[int, int], object], finish: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        counted: Counted,
+        report: Callable[[int, int], object],
+        finish: Callable[[], object],
+        *,
+        is_stream: bool,
+    ) -> None:
         self._counted = weakref.ref(counted)
+        self._is_stream = is_stream
         self._report = report
         self._finish = finish
         self._stopped = threading.Event()
@@ -86,7 +114,7 @@ class Watch:
             if state != last:
                 self._report(*state)
                 last = state
-            if 0 < state[1] <= state[0]:
+            if self._is_stream and 0 < state[1] <= state[0]:
                 break
         state = self._state()
         if state is not None and state != last:
@@ -100,16 +128,17 @@ class Watch:
             self._thread.join()
 
 
-def watch(counted: Counted, progress: Progress) -> Watch | None:
+def watch(counted: Counted, progress: Progress, unit: str = "files", *, is_stream: bool = True) -> Watch | None:
     """Start reporting as `progress` asks; None where it asks for nothing."""
     if progress is False:
         return None
     if progress is True:
-        return Watch(counted, Bar(), _nothing)
+        bar = Bar(unit)
+        return Watch(counted, bar, bar.close, is_stream=is_stream)
     if hasattr(progress, "update") and hasattr(progress, "close"):
-        return _watch_tqdm(counted, progress)  # pyright: ignore[reportArgumentType]
+        return _watch_tqdm(counted, progress, is_stream=is_stream)  # pyright: ignore[reportArgumentType]
     if callable(progress):
-        return Watch(counted, progress, _nothing)
+        return Watch(counted, progress, _nothing, is_stream=is_stream)
     message = "progress must be True, False, a function of (done, total) or a tqdm-like bar"
     raise TypeError(message)
 
@@ -118,13 +147,36 @@ def _nothing() -> None:
     pass
 
 
-def _watch_tqdm(counted: Counted, bar: TqdmLike) -> Watch:
+@contextmanager
+def counted(progress: Progress, unit: str = "files") -> Generator[_core.Counter | None]:
+    """Report what the calls of the core within the block do, as `progress` asks.
+
+    Args:
+        progress: See `Progress`. Where it asks for nothing, a block around this one goes on counting.
+        unit: What is counted, for a bar of our own.
+
+    Returns:
+        What counts; None where nobody asked.
+    """
+    counter = _core.Counter()
+    watching = watch(counter, progress, unit, is_stream=False)
+    if watching is None:
+        yield None
+        return
+    try:
+        with counter:
+            yield counter
+    finally:
+        watching.stop()
+
+
+def _watch_tqdm(counted: Counted, bar: TqdmLike, *, is_stream: bool) -> Watch:
     seen = 0
 
     def report(done: int, total: int) -> None:
         nonlocal seen
-        bar.total = total
+        bar.total = total or None
         bar.update(done - seen)
         seen = done
 
-    return Watch(counted, report, bar.close)
+    return Watch(counted, report, bar.close, is_stream=is_stream)

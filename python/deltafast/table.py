@@ -31,6 +31,7 @@ from deltafast.convert import (
 )
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.filters import either, spell_nulls, with_change_columns
+from deltafast.progress import Progress, counted
 from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema, for_the_log
 
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from deltafast.commands.merge import TableMerger
     from deltafast.commands.optimize import TableOptimizer
     from deltafast.filters import FilterType, Predicate
-    from deltafast.progress import Progress
     from deltafast.raw import RawDeltaTable
     from deltafast.schema import ArrowSchemaExportable
     from deltafast.stream import ChangeBatch
@@ -692,6 +692,7 @@ class DeltaTable:
         allow_out_of_range: bool = False,
         *,
         string_view: bool = False,
+        progress: Progress = False,
     ) -> RecordBatchReader:
         """Read the change data feed as a stream.
 
@@ -708,6 +709,7 @@ class DeltaTable:
             allow_out_of_range: Give no rows, instead of an error, where the range starts after the newest
                 version.
             string_view: Give strings and binaries as Arrow views, as `deltalake` does: see `scan`.
+            progress: As for `scan`.
 
         Raises:
             ChangeDataNotRecordedError: The feed was off in one of the versions.
@@ -725,7 +727,7 @@ class DeltaTable:
             allow_out_of_range,
             string_view,
         )
-        return RecordBatchReader(stream)
+        return RecordBatchReader(stream, progress)
 
     def stream_changes(
         self,
@@ -937,6 +939,7 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         max_reruns: int = 0,
+        progress: Progress = False,
     ) -> dict[str, Any]:
         """Delete the rows for which a predicate is true; all rows without one.
 
@@ -953,6 +956,7 @@ class DeltaTable:
             post_commithook_properties: See `PostCommitHookProperties`.
             max_reruns: How often to run it again on the newest version when another writer changed the same rows
                 meanwhile. From the second try on the writers of one machine queue up.
+            progress: As for `scan`; counts files each time they are read.
 
         Returns:
             `num_added_files`, `num_removed_files`, `num_deleted_rows` (left out where the log does
@@ -968,7 +972,8 @@ class DeltaTable:
         from deltafast.commands.change import delete
 
         commit, hooks = commit_properties, post_commithook_properties
-        return delete(self, predicate, writer_properties, commit, hooks, max_reruns)
+        with counted(progress):
+            return delete(self, predicate, writer_properties, commit, hooks, max_reruns)
 
     @also_by_position(*HOOKS_FIRST)
     def update(
@@ -982,6 +987,7 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         max_reruns: int = 0,
+        progress: Progress = False,
     ) -> dict[str, Any]:
         """Give columns other values in the rows for which a predicate is true; in all rows without one.
 
@@ -1002,6 +1008,7 @@ class DeltaTable:
             post_commithook_properties: See `PostCommitHookProperties`.
             max_reruns: How often to run it again on the newest version when another writer changed the same rows
                 meanwhile. From the second try on the writers of one machine queue up.
+            progress: As for `scan`; counts files each time they are read.
 
         Returns:
             `num_added_files`, `num_removed_files`, `num_updated_rows` (None where the log does not tell),
@@ -1022,12 +1029,13 @@ class DeltaTable:
 
         del error_on_type_mismatch
         commit, hooks = commit_properties, post_commithook_properties
-        return update(self, updates, new_values, predicate, writer_properties, commit, hooks, max_reruns)
+        with counted(progress):
+            return update(self, updates, new_values, predicate, writer_properties, commit, hooks, max_reruns)
 
     @also_by_position(*HOOKS_FIRST)
     def merge(
         self,
-        source: Data,
+        source: Data | str,
         predicate: str,
         source_alias: str | None = None,
         target_alias: str | None = None,
@@ -1041,6 +1049,7 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         max_reruns: int = 0,
+        progress: Progress = False,
     ) -> TableMerger:
         """Match rows of a source with rows of the table, and change, delete and add rows by what is found.
 
@@ -1053,7 +1062,8 @@ class DeltaTable:
         Protocol: "Deletion Vectors", "Change Data Files", "Generated Columns", "Identity Columns", "Row Tracking".
 
         Args:
-            source: Anything that `write_deltalake` takes as data, another table too.
+            source: Anything that `write_deltalake` takes as data, another table too; or a query, as `deltafast.sql`
+                takes it.
             predicate: Spark SQL over both sides: `target.id = source.id AND target.day = source.day`. Equalities of
                 both sides are joined by their keys; without one every row is compared with every other.
             source_alias: How expressions call the source; `source` if None.
@@ -1070,6 +1080,7 @@ class DeltaTable:
             post_commithook_properties: See `PostCommitHookProperties`.
             max_reruns: How often to run it again on the newest version when another writer changed the same rows
                 meanwhile; the source is not read again.
+            progress: As for `scan`; counts files of the table each time they are read.
 
         Returns:
             A builder that takes the clauses; its `execute` does the work.
@@ -1100,6 +1111,7 @@ class DeltaTable:
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
             max_reruns=max_reruns,
+            progress=progress,
         )
 
     # --- upkeep of the log -----------------------------------------------------------------------
@@ -1112,6 +1124,7 @@ class DeltaTable:
         manifest: Literal["json", "parquet"] = "json",
         sidecars: bool = True,
         classic_name: bool = False,
+        progress: Progress = False,
     ) -> None:
         """Write a checkpoint of this handle's version, from which readers begin.
 
@@ -1124,6 +1137,7 @@ class DeltaTable:
             sidecars: Whether the files of a V2 checkpoint are listed in files of their own, or in the manifest.
             classic_name: Give a V2 checkpoint the name of a V1 one: readers without V2 find it and say what
                 they lack.
+            progress: As for `scan`; counts files that the version has, of which it is not known how many they are.
 
         Raises:
             DeltaProtocolError: This release cannot write the table, or its protocol lacks the form.
@@ -1137,7 +1151,8 @@ class DeltaTable:
             "sidecars": sidecars,
             "classic_name": classic_name,
         }
-        _core.create_checkpoint(self._snapshot, json.dumps(options))
+        with counted(progress):
+            _core.create_checkpoint(self._snapshot, json.dumps(options))
 
     def cleanup_metadata(self, *, retention: timedelta | None = None, dry_run: bool = False) -> list[str]:
         """Delete commits, checkpoints and checksums that have expired.
@@ -1192,6 +1207,7 @@ class DeltaTable:
         full: bool = False,
         keep_versions: Sequence[int] | None = None,
         inventory: object | None = None,
+        progress: Progress = False,
     ) -> list[str]:
         """Delete files that no version in the time of retention needs.
 
@@ -1212,6 +1228,7 @@ class DeltaTable:
             keep_versions: Versions that stay readable whatever their age.
             inventory: The table's files, where they are known without listing: anything with an Arrow stream of
                 `path` (below the table or absolute), `length` (bytes), `isDir` and `modificationTime` (ms).
+            progress: As for `scan`; counts files that are deleted.
 
         Returns:
             Paths below the table, sorted.
@@ -1230,7 +1247,7 @@ class DeltaTable:
             "choices": choices(commit_properties, post_commithook_properties),
         }
         stream = cast("_core.ArrowStreamExportable | None", inventory)
-        with self._lock:
+        with self._lock, counted(progress):
             made, answer = _core.vacuum(self._snapshot.update(), json.dumps(options), stream)
             self._snapshot = made or self._snapshot
         return cast("list[str]", json.loads(answer)["files"])
@@ -1243,6 +1260,7 @@ class DeltaTable:
         protocol_downgrade_allowed: bool = False,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
     ) -> dict[str, Any]:
         """Make a new version that is like an older one.
 
@@ -1258,6 +1276,7 @@ class DeltaTable:
             protocol_downgrade_allowed: Take the older version's protocol also where it is lower.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
+            progress: As for `scan`; counts files that come back, for which it is looked.
 
         Returns:
             `num_restored_file`, `num_removed_file`, `restored_files_size`, `removed_files_size` (bytes),
@@ -1280,7 +1299,7 @@ class DeltaTable:
             "protocol_downgrade_allowed": protocol_downgrade_allowed,
             "choices": choices(commit_properties, post_commithook_properties),
         }
-        with self._lock:
+        with self._lock, counted(progress):
             made, answer = _core.restore(self._snapshot.update(), json.dumps(options))
             self._snapshot = made or self._snapshot
         return cast("dict[str, Any]", json.loads(answer))
@@ -1292,6 +1311,7 @@ class DeltaTable:
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
     ) -> dict[str, Any]:
         """Remove files from the log that are not in the store, so that the rest can be read.
 
@@ -1299,6 +1319,7 @@ class DeltaTable:
             dry_run: Only say what is missing.
             post_commithook_properties: See `PostCommitHookProperties`.
             commit_properties: See `CommitProperties`.
+            progress: As for `scan`; counts files for which it is looked.
 
         Returns:
             `dry_run`, and `files_removed`: paths as they stand in the log.
@@ -1308,7 +1329,7 @@ class DeltaTable:
             StorageError: The store does not say what is there.
         """
         options = {"dry_run": dry_run, "choices": choices(commit_properties, post_commithook_properties)}
-        with self._lock:
+        with self._lock, counted(progress):
             made, answer = _core.repair(self._snapshot.update(), json.dumps(options))
             self._snapshot = made or self._snapshot
         return cast("dict[str, Any]", json.loads(answer))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 from deltafast import _core
 from deltafast.convert import choices, names, text_options
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -213,6 +214,7 @@ def write_deltalake(
     time_zone: str | None = None,
     replace_using: Sequence[str] | str | None = None,
     replace_on: str | None = None,
+    progress: Progress = False,
 ) -> None:
     """Write rows to a table, which is made where there is none.
 
@@ -248,6 +250,8 @@ def write_deltalake(
             equals nothing. The distinct keys of the data are held in memory.
         replace_on: The same with columns of other names, and with nulls that equal each other: SQL such as
             `target.id = source.key AND target.day <=> source.day` (`t` and `s` for short).
+        progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts rows, of which
+            it is not known how many they are where the data does not tell.
 
     Raises:
         InvalidArgumentError: The mode forbids it, or an argument is wrong.
@@ -283,7 +287,19 @@ def write_deltalake(
         "encoding": encoding(writer_properties, zone, target_file_size),
         "choices": choices(commit_properties, post_commithook_properties),
     }
-    _run(table_or_uri, data, options, predicate, zone, storage_options, store, committer)
+    with counted(progress, "rows") as counter:
+        if counter is not None:
+            counter.expect(_rows_of(data))
+        _run(table_or_uri, data, options, predicate, zone, storage_options, store, committer)
+
+
+def _rows_of(data: object) -> int:
+    """How many rows there are, where the data tells; else 0."""
+    rows = getattr(data, "num_rows", None)
+    if isinstance(rows, int):
+        return rows
+    shape: Any = getattr(data, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else 0
 
 
 def write_as_select(

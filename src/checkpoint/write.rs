@@ -341,7 +341,12 @@ impl Task<'_> {
             };
             files.filter(&kept).map(Piece::Removes)
         });
-        let adds = stream(FileKind::Adds).map(|files| files.map(Piece::Adds));
+        let counted = self.cancel.clone();
+        let adds = stream(FileKind::Adds).map(move |files| {
+            let files = files?;
+            counted.progress().advance(files.len() as u64);
+            Ok(Piece::Adds(files))
+        });
         let all = std::iter::once(Ok(Piece::Singles(singles))).chain(removes).chain(adds);
         Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A flag that long work looks at between steps. Clones share it; children also stop with their parent.
+/// A flag that long work looks at between steps, and the count of what it has done. Clones share both; children also stop with
+/// their parent, and count with it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<Flag>);
 
@@ -13,13 +14,36 @@ pub struct Cancel(Arc<Flag>);
 struct Flag {
     set: AtomicBool,
     parent: Option<Cancel>,
+    progress: Progress,
 }
 
 impl Cancel {
+    /// A flag of work that somebody watches.
+    #[must_use]
+    pub fn watched(progress: Progress) -> Self {
+        Self(Arc::new(Flag { progress, ..Flag::default() }))
+    }
+
     /// A flag for a part of the work: set with this one, or alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self(Arc::new(Flag { set: AtomicBool::new(false), parent: Some(self.clone()) }))
+        self.counting(self.0.progress.clone())
+    }
+
+    /// The same for a part whose own units are not those that are counted here.
+    #[must_use]
+    pub fn uncounted(&self) -> Self {
+        self.counting(Progress::default())
+    }
+
+    fn counting(&self, progress: Progress) -> Self {
+        Self(Arc::new(Flag { set: AtomicBool::new(false), parent: Some(self.clone()), progress }))
+    }
+
+    /// What the work has done.
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.0.progress
     }
 
     /// Asks the work to stop.

@@ -105,8 +105,10 @@ pub fn convert(log: Log, options: &ConvertOptions, cancel: &Cancel) -> Result<Co
     let values = files.iter().map(|file| partition_values(&file.path, &partition, options.hive)).collect::<Result<Vec<_>>>()?;
     check_values(&files, &values, &partition)?;
     let stop = cancel.clone();
+    cancel.progress().expect(files.len() as u64);
     let surveys = map_all(files.iter().map(|file| File { store: Arc::clone(&root), path: file.path.clone(), size: Some(file.size) }), move |file| {
         stop.check()?;
+        stop.progress().advance(1);
         survey(&file)
     })?;
     let data = union(&files, &surveys, &partition)?;

@@ -94,13 +94,20 @@ fn missing(snapshot: &Snapshot, cancel: &Cancel) -> Result<HashSet<String>> {
     }
     cancel.check()?;
     let store = Arc::clone(snapshot.stores().root());
+    cancel.progress().expect(elsewhere.len() as u64 + by_folder.values().map(|files| files.len() as u64).sum::<u64>());
+    let stop = cancel.clone();
     let here = map_all(by_folder, move |(folder, files)| {
+        stop.check()?;
+        stop.progress().advance(files.len() as u64);
         let listed = store.list_folder(&folder, &|_| true)?;
         let there: HashSet<&str> = listed.objects.iter().filter_map(|object| object.path.rsplit('/').next()).collect();
         Ok(files.into_iter().filter(|(name, _)| !there.contains(name.as_str())).map(|(_, path)| path).collect::<Vec<_>>())
     })?;
     let stores = Arc::clone(snapshot.stores());
+    let stop = cancel.clone();
     let far = map_all(elsewhere, move |path| {
+        stop.check()?;
+        stop.progress().advance(1);
         let file = stores.file(&data_path::canonical(&path)?, None)?;
         match file.store.head(&file.path) {
             Ok(_) => Ok(None),

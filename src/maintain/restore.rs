@@ -108,7 +108,7 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         if back.is_empty() {
             continue;
         }
-        let absent = absent(&target, &back)?;
+        let absent = absent(&target, &back, cancel)?;
         if absent.contains(&true) {
             let gone = back.filter(&absent.iter().map(|gone| Some(*gone)).collect())?;
             missing.extend((0..gone.len()).map(|row| gone.path.value(row).to_owned()));
@@ -192,11 +192,14 @@ fn bytes(batch: &FileBatch) -> u64 {
 }
 
 /// Which files of a batch, or deletion vectors of them, are not there.
-fn absent(snapshot: &Snapshot, batch: &FileBatch) -> Result<Vec<bool>> {
+fn absent(snapshot: &Snapshot, batch: &FileBatch, cancel: &Cancel) -> Result<Vec<bool>> {
     let rows: Vec<(String, Option<DvPath>)> =
         (0..batch.len()).map(|row| Ok((batch.path.value(row).to_owned(), vector_path(batch, row)?))).collect::<Result<_>>()?;
-    let stores = Arc::clone(snapshot.stores());
+    let (stores, stop) = (Arc::clone(snapshot.stores()), cancel.clone());
+    cancel.progress().expect(rows.len() as u64);
     map_all(rows, move |(path, vector)| {
+        stop.check()?;
+        stop.progress().advance(1);
         let is_absent = |path: &str| {
             let file = stores.file(path, None)?;
             match file.store.head(&file.path) {

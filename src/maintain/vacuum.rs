@@ -364,9 +364,12 @@ struct Failed {
 fn delete(store: &Arc<dyn Store>, files: &[ObjectMeta], cancel: &Cancel) -> std::result::Result<(), Failed> {
     let chunks: Vec<Vec<String>> = files.chunks(CHUNK).map(|chunk| chunk.iter().map(|file| file.path.clone()).collect()).collect();
     let (store, stop) = (Arc::clone(store), cancel.clone());
+    cancel.progress().expect(files.len() as u64);
     // An error is a result here: what the other chunks deleted counts, too.
     let results = map_all(chunks, move |chunk| {
-        Ok(stop.check().and_then(|()| store.delete_batch(&chunk)).map(|failed| (chunk.len() - failed.len(), failed.into_iter().next())))
+        let done = stop.check().and_then(|()| store.delete_batch(&chunk));
+        stop.progress().advance(chunk.len() as u64);
+        Ok(done.map(|failed| (chunk.len() - failed.len(), failed.into_iter().next())))
     });
     let (mut deleted, mut first) = (0, None);
     for result in results.map_err(|error| Failed { deleted: 0, error })? {

@@ -1,5 +1,6 @@
 //! The one way in which Python waits for the core: GIL released, Ctrl-C looked for twenty times a second.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -10,7 +11,7 @@ use pyo3::prelude::*;
 
 use super::error::to_python;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, panic_text};
+use crate::exec::{Cancel, Progress, panic_text};
 
 /// How long a signal may wait.
 const TICK: Duration = Duration::from_millis(50);
@@ -59,6 +60,21 @@ fn start(job: Job) -> std::io::Result<()> {
     Ok(())
 }
 
+thread_local! {
+    /// Who counts what the calls of this thread do; see `Counter`.
+    static WATCHED: RefCell<Option<Progress>> = const { RefCell::new(None) };
+}
+
+/// Has somebody else, or nobody, count what calls of this thread do; who did so far.
+pub(super) fn watched_by(progress: Option<Progress>) -> Option<Progress> {
+    WATCHED.with(|watched| watched.replace(progress))
+}
+
+/// A flag of work that counts where somebody watches this thread.
+pub(super) fn watched() -> Cancel {
+    WATCHED.with(|watched| watched.borrow().clone()).map_or_else(Cancel::default, Cancel::watched)
+}
+
 /// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work is cancelled and left
 /// behind, so that a silent socket cannot hold the interpreter.
 pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
@@ -72,7 +88,7 @@ pub(super) fn wait_settled<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(
 }
 
 fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
-    let cancel = Cancel::default();
+    let cancel = watched();
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
     on_thread(Box::new(move || {

@@ -14,12 +14,12 @@ use super::arrow::{ArrowStream, import_stream};
 use super::catalog::PyCatalog;
 use super::error::to_python;
 use super::job::found;
-use super::runtime::{wait, wait_settled};
+use super::runtime::{wait, wait_settled, watched, watched_by};
 use super::snapshot::{Newest, Snapshot, open_log, read_options};
 use super::store::PyStore;
 use crate::command::{Choices, Done};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress};
+use crate::exec::Progress;
 use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
@@ -188,31 +188,48 @@ pub(super) fn update(py: Python<'_>, snapshot: &Snapshot, options: String, assig
     answer(py, done, &uri, python_store)
 }
 
-/// How far a command is: (done, all), to be looked at from another thread.
+/// How far the calls are that a thread makes within its `with` block: (done, all), to be looked at from another thread.
 #[pyclass(frozen, weakref, module = "deltafast._core")]
-pub(super) struct Counter(Progress);
+pub(super) struct Counter {
+    progress: Progress,
+    /// Who counted before the block.
+    before: Mutex<Option<Progress>>,
+}
 
 #[pymethods]
 impl Counter {
     #[new]
     fn new() -> Self {
-        Self(Progress::default())
+        Self { progress: Progress::default(), before: Mutex::new(None) }
     }
 
     fn progress(&self) -> (u64, u64) {
-        self.0.get()
+        self.progress.get()
+    }
+
+    /// Announces more units.
+    fn expect(&self, units: u64) {
+        self.progress.expect(units);
+    }
+
+    fn __enter__(&self) {
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = watched_by(Some(self.progress.clone()));
+    }
+
+    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
+        let _ = watched_by(self.before.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
 /// Packs small files of the partitions for which a predicate (JSON of a `Demand`) is true, of all without one.
 #[pyfunction]
-#[pyo3(signature = (snapshot, options, counter, predicate=None))]
-pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, counter: &Counter, predicate: Option<String>) -> PyResult<Answer> {
+#[pyo3(signature = (snapshot, options, predicate=None))]
+pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, predicate: Option<String>) -> PyResult<Answer> {
     let (uri, python_store) = snapshot.origin();
-    let (core, progress) = (snapshot.core().clone(), counter.0.clone());
+    let core = snapshot.core().clone();
     let found = wait_settled(py, move |cancel| {
         let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
-        table::optimize(&core, predicate.as_ref(), &parsed("options", &options)?, &progress, cancel)
+        table::optimize(&core, predicate.as_ref(), &parsed("options", &options)?, cancel)
     })?;
     optimized(py, found, uri, python_store)
 }
@@ -412,7 +429,7 @@ impl TableMerge {
     fn keys(&self, py: Python<'_>, of_target: bool) -> PyResult<ArrowStream> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match &*state {
-            Some(MergeState::Joining(joining)) if of_target => joining.target_keys(&Cancel::default()),
+            Some(MergeState::Joining(joining)) if of_target => joining.target_keys(&watched()),
             Some(MergeState::Joining(joining)) => joining.source_keys(),
             _ => Err(Error::internal("a merge has no keys before its source is read")),
         };

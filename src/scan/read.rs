@@ -647,9 +647,12 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
 
 /// Reads the files of tasks, in order. All readings give `schema`.
 pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>, ahead: usize, cancel: &Cancel) -> Batches {
+    // Whoever reads the batches may look at this reading, whoever waits for the whole work at all of its files.
     let progress = Progress::default();
-    progress.expect(tasks.len() as u64);
-    let done = progress.clone();
+    let done = [progress.clone(), cancel.progress().clone()];
+    for progress in &done {
+        progress.expect(tasks.len() as u64);
+    }
     let window = window(&tasks);
     let sources = runs(tasks).into_iter().map(move |run| {
         let joined = run.first().filter(|_| run.len() > 1).and_then(|(reading, _)| reading.joined_rows());
@@ -695,7 +698,7 @@ fn size(task: &FileTask) -> u64 {
 }
 
 /// The rows of some files, read in turn.
-fn one_after_the_other(run: Vec<(Arc<Reading>, FileTask)>, done: Progress) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+fn one_after_the_other(run: Vec<(Arc<Reading>, FileTask)>, done: [Progress; 2]) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let mut files = run.into_iter();
     let mut open: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
     std::iter::from_fn(move || {
@@ -705,7 +708,9 @@ fn one_after_the_other(run: Vec<(Arc<Reading>, FileTask)>, done: Progress) -> im
                     Some(batch) => return Some(batch),
                     None => {
                         open = None;
-                        done.advance(1);
+                        for progress in &done {
+                            progress.advance(1);
+                        }
                     }
                 }
             }

@@ -16,7 +16,7 @@ use super::target::Encoding;
 use crate::command::{Choices, Done};
 use crate::commit::adds::live;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress};
+use crate::exec::Cancel;
 use crate::log::Upkeep;
 use crate::parse::mask;
 use crate::protocol::action::Metadata;
@@ -78,7 +78,7 @@ fn compact(snapshot: &Snapshot, touched: &BTreeSet<PartitionValues>, choices: &C
         ..OptimizeOptions::default()
     };
     let files = chosen.into_iter().flat_map(|(_, files)| files).collect();
-    let Optimized { done, .. } = of_files(snapshot, files, sql, &options, &Progress::default(), cancel)?;
+    let Optimized { done, .. } = of_files(snapshot, files, sql, &options, &cancel.uncounted())?;
     Ok(done)
 }
 

@@ -24,7 +24,7 @@ use crate::command::{self, Choices, Done, listed};
 use crate::commit::Transaction;
 use crate::commit::adds::{all, live};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress};
+use crate::exec::Cancel;
 use crate::log::Upkeep;
 use crate::protocol::commit_line::{Add, PartitionValues};
 use crate::prune;
@@ -148,9 +148,9 @@ pub(super) enum Layout {
 /// [`Error::Invalid`] for a predicate on other columns, and for what does not fit the table's clustering;
 /// [`Error::Unsupported`] for tables that this release cannot write; as [`Transaction::commit`]. No file of it is left behind
 /// then, unless nobody knows whether it was committed.
-pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &OptimizeOptions, progress: &Progress, cancel: &Cancel) -> Result<Optimized> {
+pub fn optimize(snapshot: &Snapshot, predicate: Option<&Demand>, options: &OptimizeOptions, cancel: &Cancel) -> Result<Optimized> {
     let files = asked(snapshot, predicate, options, cancel)?;
-    of_files(snapshot, files, predicate.map(|demand| demand.sql.clone()), options, progress, cancel)
+    of_files(snapshot, files, predicate.map(|demand| demand.sql.clone()), options, cancel)
 }
 
 /// The files of a table that may be optimized as it is asked for.
@@ -162,19 +162,14 @@ pub(super) fn asked(snapshot: &Snapshot, predicate: Option<&Demand>, options: &O
 }
 
 /// The same for files that were chosen.
-pub(super) fn of_files(
-    snapshot: &Snapshot,
-    files: Vec<Add>,
-    sql: Option<String>,
-    options: &OptimizeOptions,
-    progress: &Progress,
-    cancel: &Cancel,
-) -> Result<Optimized> {
+pub(super) fn of_files(snapshot: &Snapshot, files: Vec<Add>, sql: Option<String>, options: &OptimizeOptions, cancel: &Cancel) -> Result<Optimized> {
     let Plan { layout, bins, size, cluster_by, mut out } = Plan::of(snapshot, files, options, cancel)?;
     let sized = |size: u64| Target::of(snapshot, Encoding { target_file_size: Some(size), ..options.encoding.clone() });
     // A bin becomes one file, even where it grows a little.
     let target = sized(size.saturating_mul(2));
     let mut run = Run::new(snapshot, options, sql, cluster_by, &target);
+    // Bins are counted, and not the files that they are made of.
+    let (progress, cancel) = (cancel.progress(), &cancel.uncounted());
     progress.expect(bins.len() as u64);
     for bin in bins {
         let bin = match &layout {

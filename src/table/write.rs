@@ -44,7 +44,7 @@ use crate::write::bindings::{self, Demands};
 use crate::write::cast::Columns;
 use crate::write::rules::{Identity, Rules};
 use crate::write::told::write_told;
-use crate::write::{NewFile, Written, write};
+use crate::write::{NewFile, WriteRequest, Written, write};
 
 /// What to do where there is a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -279,9 +279,11 @@ impl Write {
     /// was committed.
     pub fn run(self, bound: &Demands, rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<Done> {
         let rules = bound.rules(&self.demands, bindings::identities(&self.target.protocol, &self.target.schema)?)?;
+        // Rows that come are counted, and not the files with those that others of them leave.
+        let (progress, cancel) = (cancel.progress().clone(), &cancel.uncounted());
         let change = self.replaced(bound, cancel)?;
         let mut orphans = Orphans::new(self.place.store());
-        let request = self.target.request(rules, cancel)?;
+        let request = WriteRequest { progress, ..self.target.request(rules, cancel)? };
         // The feed of vectors and of whole files follows from the log.
         let marks = self.marks(&change);
         let has_feed = self.target.has_feed() && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));

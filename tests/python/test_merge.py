@@ -561,6 +561,7 @@ def sources(rows: pa.Table, folder: pathlib.Path) -> dict[str, Callable[[], Any]
         "lazy": lambda: pl.from_arrow(rows).lazy(),
         "duckdb": lambda: duckdb.from_arrow(rows),
         "delta": lambda: DeltaTable(folder),
+        "query": lambda: f"SELECT v, id FROM delta.`{folder}` WHERE id > 0",
         "large": lambda: rows.cast(pa.schema([("id", pa.int32()), ("v", pa.large_string())])),
         "dictionary": lambda: rows.set_column(1, "v", rows["v"].dictionary_encode()),
     }
@@ -580,6 +581,7 @@ def sources(rows: pa.Table, folder: pathlib.Path) -> dict[str, Callable[[], Any]
         "lazy",
         "duckdb",
         "delta",
+        "query",
         "large",
         "dictionary",
     ],
@@ -589,6 +591,13 @@ def test_sources_of_every_kind(kind: str, tmp_path: pathlib.Path) -> None:
     table = small(tmp_path / "target", VECTORS)
     table.merge(source, "t.id = s.id", "s", "t").when_matched_update_all().when_not_matched_insert_all().execute()
     assert [row["v"] for row in found(table)] == ["v0", "v1", "v2", "x", "v4", "v5", "v6", "v7", None, "v9", "y"]
+
+
+def test_a_text_is_a_query(tmp_path: pathlib.Path) -> None:
+    table = small(tmp_path)
+    with pytest.raises(InvalidArgumentError, match="must be a query, and not DELETE"):
+        table.merge(f"DELETE FROM delta.`{tmp_path}`", "t.id = s.id", "s", "t")
+    assert DeltaTable(tmp_path).version() == table.version()
 
 
 def test_empty_sources_and_tables(tmp_path: pathlib.Path) -> None:

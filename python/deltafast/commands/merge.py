@@ -12,6 +12,7 @@ from deltafast.expr import read_schema
 from deltafast.expr.demands import bind_demands
 from deltafast.expr.merge import BOTH, SOURCE, TARGET, Sides, field_of, find, lacks_fields, refuse_lost_fields
 from deltafast.expr.types import Struct
+from deltafast.progress import Progress, counted
 from deltafast.writer import as_stream, encoding
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class TableMerger:
     def __init__(
         self,
         table: DeltaTable,
-        source: Data,
+        source: Data | str,
         predicate: str,
         *,
         source_alias: str | None,
@@ -73,13 +74,14 @@ class TableMerger:
         commit_properties: CommitProperties | None,
         post_commithook_properties: PostCommitHookProperties | None,
         max_reruns: int = 0,
+        progress: Progress = False,
         engine: Engine | None = None,
     ) -> None:
         if max_reruns < 0:
             message = f"max_reruns must not be negative, it is {max_reruns}"
             raise InvalidArgumentError(message)
         self._table = table
-        self._source = source
+        self._source = _query(source, table._time_zone) if isinstance(source, str) else source
         self._predicate = predicate
         self._aliases = target_alias, source_alias
         self._merge_schema = merge_schema
@@ -87,6 +89,7 @@ class TableMerger:
         self._clauses: list[_Clause] = []
         self._max_temp_directory_size = max_temp_directory_size
         self._engine = engine
+        self._progress: Progress = progress
         self._options = {
             "encoding": encoding(writer_properties, table._time_zone),
             "choices": choices(commit_properties, post_commithook_properties),
@@ -214,16 +217,17 @@ class TableMerger:
         snapshot = table._snapshot
         merge = _core.TableMerge(snapshot, as_stream(self._source))
         plan = self.bind(table, merge, table._time_zone).plan
-        merge.read(json.dumps(plan))
-        while True:
-            needs_join, files, memory = merge.outlook()
-            if needs_join:
-                with self._joining(memory).join(merge.source_keys(), merge.target_keys()) as pairs:
-                    done = merge.run(pairs)
-            else:
-                done = merge.run()
-            if done is not None:
-                break
+        with counted(self._progress):
+            merge.read(json.dumps(plan))
+            while True:
+                needs_join, files, memory = merge.outlook()
+                if needs_join:
+                    with self._joining(memory).join(merge.source_keys(), merge.target_keys()) as pairs:
+                        done = merge.run(pairs)
+                else:
+                    done = merge.run()
+                if done is not None:
+                    break
         moved, report = done
         every = snapshot.num_files()
         table._move(moved)
@@ -347,6 +351,13 @@ class TableMerger:
             inner = find(kind, field.name)
             if inner is not None:
                 yield from self._fields(sides, (*path, inner.name), (*own, field.name), inner.type)
+
+
+def _query(text: str, zone: str) -> Data:
+    """The rows of a query."""
+    from deltafast.statements.run import query
+
+    return query(text, zone)
 
 
 def _unknown(column: str, schema: Struct) -> str:

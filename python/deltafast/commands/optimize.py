@@ -13,7 +13,7 @@ from deltafast.convert import HOOKS_FIRST, also_by_position, choices
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.demands import bind_rows
 from deltafast.expr.listed import listed
-from deltafast.progress import watch
+from deltafast.progress import counted
 from deltafast.writer import encoding
 
 if TYPE_CHECKING:
@@ -323,13 +323,8 @@ class TableOptimizer:
     def _run(self, options: dict[str, Any], partition_filters: Predicate | None, progress: Progress) -> dict[str, Any]:
         table = self.table
         rows = self._chosen(partition_filters, table._time_zone)
-        counter = _core.Counter()
-        watching = watch(counter, progress)
-        try:
-            moved, report = _core.optimize(table._snapshot, json.dumps(options), counter, rows)
-        finally:
-            if watching is not None:
-                watching.stop()
+        with counted(progress, "groups of files"):
+            moved, report = _core.optimize(table._snapshot, json.dumps(options), rows)
         figures = json.loads(report)
         if figures["version"] is not None:
             table._move(moved)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.literals import time_zone as checked_zone
+from deltafast.progress import Progress, counted
 from deltafast.statements import tree
 from deltafast.statements.queries import run_query
 from deltafast.statements.reading import read_statement
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from deltafast.transaction import CommitProperties
 
-__all__ = ["run", "sql"]
+__all__ = ["query", "run", "sql"]
 
 
 def sql(
@@ -39,6 +40,7 @@ def sql(
     storage_options: Mapping[str, str] | None = None,
     commit_properties: CommitProperties | None = None,
     time_zone: str = "UTC",
+    progress: Progress = False,
     **tables: object,
 ) -> pa.RecordBatchReader:
     """Run one statement of Delta's SQL, or a query.
@@ -56,6 +58,7 @@ def sql(
         storage_options: For tables that the text names by their place, as for `DeltaTable`.
         commit_properties: How changes are committed.
         time_zone: The session's zone: where timestamps without one are read.
+        progress: Of a command, as for the method of `DeltaTable` that does the same.
         **tables: What names in the text stand for: a `DeltaTable` (which then points at the version that a change
             made), the place of one, or, to be read, data with an Arrow C stream.
 
@@ -75,10 +78,24 @@ def sql(
     checked_zone(time_zone)
     try:
         statement = read_statement(text, zone=time_zone)
-        return run(statement, Tables(tables, storage_options, commit_properties, time_zone))
+        with counted(progress):
+            return run(statement, Tables(tables, storage_options, commit_properties, time_zone))
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
         raise InvalidArgumentError(message) from None
+
+
+def query(text: str, zone: str) -> pa.RecordBatchReader:
+    """The rows of a query whose tables are named by their places.
+
+    Raises:
+        InvalidArgumentError: The text is no query, or one that is wrong.
+    """
+    statement = read_statement(text, zone=zone)
+    if not isinstance(statement, tree.Select):
+        message = f"a source that is a text must be a query, and not {text.split(maxsplit=1)[0].upper()}"
+        raise InvalidArgumentError(message)
+    return run(statement, Tables({}, None, None, zone))
 
 
 def run(statement: tree.Statement, tables: Tables) -> pa.RecordBatchReader:
