@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import pathlib
 from typing import TYPE_CHECKING
 
 import pytest
+
+import quick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,6 +17,10 @@ if TYPE_CHECKING:
     from oracle.reference import Reference
 
 pytest.register_assert_rewrite("conformance.compare", "oracle.reference")
+
+# Workers have their controller's.
+if "SPARK_HOME" not in os.environ and (pyspark := importlib.util.find_spec("pyspark")) and pyspark.origin:
+    os.environ.update(quick.settings(pathlib.Path(pyspark.origin).parent))
 
 
 @pytest.fixture(scope="session")

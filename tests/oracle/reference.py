@@ -30,9 +30,9 @@ _CONFIGURATION = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    # Jobs are short: compiling for speed, in Java or by Spark, and many partitions cost more than they give; so does
-    # verifying classes that everybody uses.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn400m -Duser.timezone=UTC "
+    # Jobs are short: compiling by Spark and many partitions cost more than they give; so does verifying classes that
+    # everybody uses.
+    "spark.driver.extraJavaOptions": "-Xmn400m -Duser.timezone=UTC "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

@@ -74,8 +74,6 @@ def _daemon(home: pathlib.Path, log: pathlib.Path, name: str, *arguments: str) -
     command = [
         str(java),
         "-Xmx192m",
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
         *opened,
         "-cp",
         str(home / "jars" / "*"),

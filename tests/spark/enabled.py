@@ -21,9 +21,6 @@ from deltafast.spark import exceptions, provider
 
 warnings.filterwarnings("ignore", category=FutureWarning)
 
-#: Compiling for speed costs more than it gives to short jobs.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
 EXTENSION, CATALOG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
@@ -33,7 +30,6 @@ def session(root: pathlib.Path) -> SparkSession:
     builder = builder.config("spark.sql.catalog.spark_catalog", CATALOG)
     builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
-    builder = builder.config("spark.driver.extraJavaOptions", QUICK)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "America/St_Johns").config("spark.sql.shuffle.partitions", 1)
     return builder.config("spark.sql.warehouse.dir", str(root / "warehouse")).getOrCreate()

@@ -36,7 +36,7 @@ def running(spark: Any) -> Iterator[str]:
     jars.append(str(pathlib.Path(pyspark.__file__).with_name("jars") / "*"))
     with tempfile.TemporaryDirectory(prefix="hdfs-") as folder:
         details, log = pathlib.Path(folder, "details.json"), pathlib.Path(folder, "log")
-        command = ["java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dtest.build.data={folder}"]
+        command = ["java", "-Xmx384m", f"-Dtest.build.data={folder}"]
         command += ["-cp", ":".join(jars), "org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-nnport", "0"]
         command += ["-datanodes", "1", "-writeDetails", str(details), "-D", "dfs.permissions.enabled=true"]
         with log.open("wb") as out, subprocess.Popen(command, cwd=folder, stdout=out, stderr=out) as process:

@@ -23,9 +23,6 @@ warnings.filterwarnings("ignore", category=FutureWarning)
 
 NOTHING_THERE = r"deltafast .* is needed in the Python of Spark's executors .*where it is not there"
 
-#: Compiling for speed costs more than it gives to short jobs.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
 
 def session(master: str, packages: str, root: pathlib.Path) -> SparkSession:
     """Start Spark: a task may fail twice, and slow ones are run a second time."""
@@ -33,7 +30,6 @@ def session(master: str, packages: str, root: pathlib.Path) -> SparkSession:
     builder = builder.config("spark.driver.memory", "1g").config("spark.executor.memory", "600m")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.executorEnv.PYTHONPATH", packages).config("spark.log.level", "OFF")
-    builder = builder.config("spark.driver.extraJavaOptions", QUICK).config("spark.executor.extraJavaOptions", QUICK)
     builder = builder.config("spark.task.maxFailures", 3).config("spark.speculation", "true")
     builder = builder.config("spark.speculation.interval", "50ms").config("spark.speculation.multiplier", 2)
     builder = builder.config("spark.speculation.minTaskRuntime", "2s").config("spark.speculation.quantile", 0.5)

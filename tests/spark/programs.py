@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+import quick
+
 #: The PySpark beside the usual one, for which there is no delta-spark; `make test` installs it.
 OTHER = "4.3"
 
@@ -24,6 +26,7 @@ def run(name: str, *arguments: str, release: str | None = None, **environment: s
     if release is not None:
         packages = pathlib.Path(sys.prefix) / f"spark-{release}"
         assert packages.is_dir(), f"{packages} is missing: `make test` installs it"
+        variables |= quick.settings(packages / "pyspark")
         variables["PYTHONPATH"] = os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     ran = subprocess.run(
         [sys.executable, str(pathlib.Path(__file__).with_name(f"{name}.py")), *arguments],

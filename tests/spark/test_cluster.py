@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import LongType, StructField, StructType
@@ -23,7 +22,7 @@ from .programs import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
-HOME = pathlib.Path(pyspark.__file__).parent
+HOME = pathlib.Path(os.environ["SPARK_HOME"])
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 import warnings
 
-import pyspark
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
@@ -22,7 +20,6 @@ warnings.filterwarnings("ignore", category=FutureWarning)
 
 def session() -> SparkSession:
     """Start Spark with two executors that are processes."""
-    os.environ.setdefault("SPARK_HOME", str(pathlib.Path(pyspark.__file__).parent))
     builder = SparkSession.builder.master("local-cluster[2,1,512]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "1g").config("spark.executor.memory", "512m")
     builder = builder.config("spark.log.level", "OFF").config("spark.driver.host", "127.0.0.1")

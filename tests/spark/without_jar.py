@@ -21,15 +21,11 @@ from deltafast.spark import file_index
 
 warnings.filterwarnings("ignore", category=FutureWarning)
 
-#: Compiling for speed costs more than it gives to short jobs.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
 
 def session() -> SparkSession:
     """Start Spark; a task may fail twice."""
     builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "1g").config("spark.log.level", "OFF")
-    builder = builder.config("spark.driver.extraJavaOptions", QUICK)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
     return builder.config("spark.sql.session.timeZone", "America/St_Johns").getOrCreate()
 
