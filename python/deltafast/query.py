@@ -6,21 +6,28 @@ Connections of our own are private and pinned: UTC, and no extension is fetched 
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
     from deltafast.table import DeltaTable
 
-__all__ = ["QueryBuilder", "ViewQueryBuilder", "connect", "interruptible", "relation"]
+__all__ = ["QueryBuilder", "ViewQueryBuilder", "connect", "interruptible", "relation", "streamed"]
+
+_T = TypeVar("_T")
+
+#: Seconds after which a thread that waits lets signals be handled.
+_TICK = 0.05
+#: Seconds within which DuckDB ends a query, if it does.
+_PATIENCE = 5
 
 _PINNED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -40,17 +47,53 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-@contextmanager
-def interruptible() -> Generator[None]:
-    """Ctrl-C while DuckDB works is a `KeyboardInterrupt`, as everywhere; DuckDB makes errors of other kinds of it."""
+def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
+    """Do what DuckDB may work on for long; Ctrl-C ends it at once with a `KeyboardInterrupt`.
+
+    DuckDB 2.0 looks for signals itself, but of three queries that it interrupts in the thread that waits for them one
+    waits for ever. So the main thread, which signals come to, leaves the work to another one.
+
+    Args:
+        connection: Whose queries end.
+        work: What is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    found: list[_T] = []
+    wrong: list[BaseException] = []
+    # Not `Thread.join`, which after Ctrl-C takes a thread for ended.
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
+            wrong.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="deltafast-query", daemon=True).start()
     try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except (duckdb.Error, RuntimeError) as error:
-        if "Query interrupted" in str(error) or "KeyboardInterrupt" in str(error):
-            raise KeyboardInterrupt from None
+        while not done.wait(_TICK):
+            pass
+    except KeyboardInterrupt:
+        connection.interrupt()
+        # A thread that comes back to an interpreter which is gone would end the process badly.
+        done.wait(_PATIENCE)
         raise
+    if wrong:
+        raise wrong[0]
+    return found[0]
+
+
+def streamed(connection: duckdb.DuckDBPyConnection, text: str) -> pa.RecordBatchReader:
+    """The rows of a statement; none of one that gives none."""
+    import pyarrow as pa
+
+    found = connection.sql(text)
+    if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
+        return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+    return cast("pa.RecordBatchReader", found.to_arrow_reader())
 
 
 def _source(table: DeltaTable) -> Any:
@@ -114,18 +157,12 @@ class QueryBuilder:
         Returns:
             The rows, as they are computed. Several results may be open at once.
         """
-        import pyarrow as pa
-
         # A connection holds one running result, so each query has its own.
         cursor = self._connection.cursor()
         cursor.execute("SET TimeZone = 'UTC'")
         for name, source in self._tables.items():
             cursor.register(name, source)
-        with interruptible():
-            found = cursor.sql(sql)
-            if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
-                return pa.RecordBatchReader.from_batches(pa.schema([]), [])
-            return cast("pa.RecordBatchReader", found.to_arrow_reader())
+        return interruptible(cursor, lambda: streamed(cursor, sql))
 
 
 class ViewQueryBuilder(QueryBuilder):

@@ -14,6 +14,8 @@ from deltafast.query import connect, interruptible
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    import duckdb
+
     from deltafast.writer import ArrowStreamExportable
 
 __all__ = ["DuckDBEngine"]
@@ -48,12 +50,16 @@ class DuckDBEngine:
                     connection.execute(f"SET memory_limit = '{max(self._memory, 64 << 20)}B'")
                 if self._temporary is not None:
                     connection.execute(f"SET max_temp_directory_size = '{self._temporary}B'")
-                with interruptible():
-                    connection.from_arrow(source).create("source")
-                    connection.from_arrow(target).create_view("target")
-                    pairs = connection.sql(
-                        "SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key"
-                    ).to_arrow_reader()
-                yield cast("ArrowStreamExportable", pairs)
+                yield interruptible(connection, lambda: _joined(connection, source, target))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _joined(
+    connection: duckdb.DuckDBPyConnection, source: ArrowStreamExportable, target: ArrowStreamExportable
+) -> ArrowStreamExportable:
+    """The pairs of equal keys."""
+    connection.from_arrow(source).create("source")
+    connection.from_arrow(target).create_view("target")
+    found = connection.sql("SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key")
+    return cast("ArrowStreamExportable", found.to_arrow_reader())

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from deltafast.convert import instant, moment
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.query import _source, connect, interruptible
+from deltafast.query import _source, connect, interruptible, streamed
 from deltafast.statements.tree import Changes, Facts, Query, TableName
 from deltafast.table import DeltaTable
 
@@ -50,11 +50,7 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
             made[key] = _view(connection, f"deltafast_{len(made)}", part, tables)
         text.append(made[key])
     try:
-        with interruptible():
-            found = connection.sql("".join(text))
-            if found is None:  # pyright: ignore[reportUnnecessaryComparison]  # DuckDB 1 after a statement without rows
-                return pa.RecordBatchReader.from_batches(pa.schema([]), [])
-            return cast("pa.RecordBatchReader", found.to_arrow_reader())
+        return interruptible(connection, lambda: streamed(connection, "".join(text)))
     except duckdb.Error as error:
         what, _, where = str(error).partition("\n\n")
         said = " ".join(f"{what} {where}".split())
