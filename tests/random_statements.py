@@ -183,6 +183,8 @@ KINDS: dict[str, Kind] = {
         ("{c}.x = 1", "{c}.y.z is null", "{c}.y.d > 0"),
     ),
 }
+#: What no table can be clustered by: what has no statistics that skip files.
+_UNORDERED = ("boolean", "binary", "list", "map", "struct")
 #: delta-spark's OPTIMIZE passes over a condition on a partition column of such a name.
 _DOTTED = "x.y"
 _ODD_NAMES = ("a b", "Größe", _DOTTED, "p,q")
@@ -272,7 +274,8 @@ class _Drawer:
         wanted = self.one(0, 0, 1, 2)
         # A column is left to hold data.
         self.partition_by = can[:wanted] if wanted < len(self.columns) - 1 else []
-        self.cluster_by = ["id"] if self.choices.features and not self.partition_by and self.chance(3) else []
+        clustered = self.choices.features and not self.partition_by and self.chance(3)
+        self.cluster_by = self._clustering() if clustered else []
         files = []
         for _ in range(self.between(1, 3)):
             count = self.between(1, 8)
@@ -282,6 +285,12 @@ class _Drawer:
             self.statement(self.one(*self.choices.commands)) for _ in range(self.between(1, self.choices.statements))
         ]
         return Case(self.columns, self.partition_by, self.cluster_by, features, files, made, self.sources)
+
+    def _clustering(self) -> list[str]:
+        """A column or two, or one of text."""
+        can = [name for name, kind in self.columns.items() if kind not in _UNORDERED and name != _DOTTED]
+        texts = [name for name in can if self.columns[name] == "string"]
+        return self.one(["id"], self.some(can, 2), self.some(texts or can, 1))
 
     def _features(self) -> dict[str, str]:
         features: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Clustering and REORG beside delta-spark's: the same files taken, the same things said, no more files read."""
+"""Clustering, Z-order and REORG beside delta-spark's: the same files taken, the same said, no more files read."""
 
 from __future__ import annotations
 
@@ -162,6 +162,86 @@ def test_clustering_is_as_good_and_says_the_same(spark: Reference, tmp_path: pat
     assert sorted(found["id"].to_pylist()) == ids(ours) == ids(theirs)
 
 
+#: Tables that are Z-ordered: what they are partitioned by, and their properties.
+Z_ORDERED: dict[str, tuple[list[str] | None, dict[str, str]]] = {
+    "plain": (None, {}),
+    "partitioned": (["p"], {}),
+    "mapped": (None, {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}),
+    "mapped, partitioned": (["p"], {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}),
+}
+
+
+def z_ordered(folder: pathlib.Path) -> dict[str, Any]:
+    """Return what the newest commit, which Z-ordered, says of itself and the table, but for sizes, times and names."""
+    info, adds = said(folder)
+    table = DeltaTable(str(folder))
+    lines = (folder / f"_delta_log/{table.version():020}.json").read_text().splitlines()
+    removes = [action["remove"] for action in map(json.loads, lines) if "remove" in action]
+    metadata, metrics = table.metadata(), info["operationMetrics"]
+    return form(folder) | {
+        "metrics": sorted(metrics),
+        "counts": {key: metrics[key] for key in ("numRemovedFiles", "numAddedFiles", "numDeletionVectorsRemoved")},
+        "blind": info["isBlindAppend"],
+        "removed": sorted(
+            (remove["path"], remove["dataChange"], "deletionVector" in remove, remove["partitionValues"] != {})
+            for remove in removes
+        ),
+        "added": sorted((list(add["partitionValues"].values()), "deletionVector" in add) for add in adds),
+        "actions": sorted({key for line in lines for key in json.loads(line)}),
+        "schema": json.loads(table.schema().to_json()),
+        "properties": metadata.configuration,
+        "partitions": metadata.partition_columns,
+    }
+
+
+@pytest.mark.parametrize("case", list(Z_ORDERED))
+def test_z_order_takes_the_same_files_and_says_the_same(spark: Reference, tmp_path: pathlib.Path, case: str) -> None:
+    """All of a table, then a part of it; what was Z-ordered is again, as nobody knows that it was."""
+    partition_by, properties = Z_ORDERED[case]
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    data = rows(count=4000)
+    # The last partition is one file.
+    data = data.append_column("p", pa.array([min(n // 800, 3) for n in range(4000)], pa.int32()))
+    for part in (data.slice(0, 1600), data.slice(700, 1000), data.slice(1200, 2800)):
+        write_deltalake(ours, part, mode="append", partition_by=partition_by, configuration=properties or None)
+    by = ["x", "y"]
+    if "mapped" in case:
+        table = DeltaTable(str(ours))
+        table.alter.rename_column("y", "renamed y")
+        table.delete("id % 7 = 0 and id < 1500")
+        by = ["x", "renamed y"]
+    shutil.copytree(ours, theirs)
+    before = DeltaTable(str(ours)).to_pyarrow_table().sort_by([("id", "ascending"), ("x", "ascending")])
+    names = ", ".join(f"`{name}`" for name in by)
+    for n, where in enumerate(("", "WHERE p >= 2", "") if partition_by else ("", "")):
+        version = DeltaTable(str(ours)).version()
+        spark.forget()
+        (answer,) = spark.answer(f"OPTIMIZE delta.`{theirs}` {where} ZORDER BY ({names})").to_pylist()
+        (row,) = deltafast.sql(f"OPTIMIZE delta.`{ours}` {where} ZORDER BY ({names})").read_all().to_pylist()
+        found, expected = row["metrics"], answer["metrics"]
+        assert list(found) == list(expected)
+        counts = ("numFilesAdded", "numFilesRemoved", "partitionsOptimized", "totalConsideredFiles")
+        for key in (*counts, "totalFilesSkipped", "numBatches", "preserveInsertionOrder", "numTableColumns"):
+            assert found[key] == expected[key], key
+        assert list(found["zOrderStats"]) == list(expected["zOrderStats"])
+        for key in ("inputCubeFiles", "inputOtherFiles", "mergedFiles"):
+            assert found["zOrderStats"][key]["num"] == expected["zOrderStats"][key]["num"], key
+        for key in ("strategyName", "inputNumCubes", "numOutputCubes"):
+            assert found["zOrderStats"][key] == expected["zOrderStats"][key], key
+        assert DeltaTable(str(ours)).version() == DeltaTable(str(theirs)).version() == version + 1
+        mine, reference = z_ordered(ours), z_ordered(theirs)
+        # What was Z-ordered before is in files of their own.
+        for one in (mine, reference) if n else ():
+            one["removed"] = [rest for _, *rest in one["removed"]]
+        # Each spells a condition in its own way.
+        for one in (mine, reference) if where else ():
+            assert "p" in one["parameters"].pop("predicate")
+        assert mine == reference
+        for folder in (ours, theirs):
+            after = DeltaTable(str(folder)).to_pyarrow_table().sort_by([("id", "ascending"), ("x", "ascending")])
+            assert after.equals(before)
+
+
 def test_reorg_takes_the_same_files(spark: Reference, tmp_path: pathlib.Path) -> None:
     """Deletion vectors and dropped columns, nested ones too, go from the same files."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
@@ -182,7 +262,7 @@ def test_reorg_takes_the_same_files(spark: Reference, tmp_path: pathlib.Path) ->
         spark.forget()
         (answer,) = spark.answer(f"REORG TABLE delta.`{theirs}` {where} APPLY (PURGE)").to_pylist()
         (row,) = deltafast.sql(f"REORG TABLE delta.`{ours}` {where} APPLY (PURGE)").read_all().to_pylist()
-        for key in ("numFilesAdded", "numFilesRemoved", "totalConsideredFiles", "partitionsOptimized"):
+        for key in ("numFilesAdded", "numFilesRemoved", "totalConsideredFiles", "partitionsOptimized", "numBatches"):
             assert row["metrics"][key] == answer["metrics"][key], (where, key)
         if row["metrics"]["numFilesRemoved"]:
             found, expected = form(ours), form(theirs)
@@ -190,6 +270,7 @@ def test_reorg_takes_the_same_files(spark: Reference, tmp_path: pathlib.Path) ->
             assert ("p" in found["parameters"].pop("predicate")) == ("p" in expected["parameters"].pop("predicate"))
             assert found == expected
         else:
+            assert row["metrics"]["filesRemoved"] == answer["metrics"]["filesRemoved"]
             assert DeltaTable(str(ours)).version() == DeltaTable(str(theirs)).version()
 
     reorg()

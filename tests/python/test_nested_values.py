@@ -8,7 +8,7 @@ from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.expr import bind_expression
 from deltafast.expr.errors import UnsupportedExpressionError
-from deltafast.expr.render import to_duckdb_sql, to_spark_sql
+from deltafast.expr.render import to_spark_sql
 
 SCHEMA = {
     "type": "struct",
@@ -82,15 +82,6 @@ def test_rows_are_updated_and_merged_with_made_values(table):
 def test_struct_names_its_values_as_they_are_written():
     tree = bind_expression("struct(I, sQ, i + 1)", SCHEMA)
     assert to_spark_sql(tree) == "named_struct('I', `i`, 'sQ', `Sq`, 'col3', (`i` + 1))"
-
-
-def test_texts_for_duckdb():
-    made = {text: to_duckdb_sql(bind_expression(text, SCHEMA)) for text in ("array(i, 2)", "map(Sq, i)")}
-    assert made == {"array(i, 2)": "list_value(\"i\", CAST('2' AS INTEGER))", "map(Sq, i)": 'map(["Sq"], ["i"])'}
-    assert to_duckdb_sql(bind_expression("struct(i, d)", SCHEMA)) == 'struct_pack("i" := "i", "d" := "d")'
-    for text in ("map(d, i)", "named_struct('a', 1, 'A', 2)", "map()"):
-        with pytest.raises(UnsupportedExpressionError):
-            to_duckdb_sql(bind_expression(text, SCHEMA))
 
 
 @pytest.mark.parametrize(

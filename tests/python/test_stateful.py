@@ -1,4 +1,5 @@
-"""Commands in any order against a model in memory: rows and change feed of every version, row ids, time travel.
+"""Commands in any order against a model in memory: rows and change feed of every version, row ids, time travel,
+clustering columns and properties.
 
 The model is a list of rows by version. Whatever a command does, the feed of its version must lead from the rows before
 to the rows after; of DELETE, UPDATE and MERGE it is known exactly.
@@ -27,6 +28,7 @@ from hypothesis.stateful import (
 )
 
 from deltafast import DeltaTable, write_deltalake
+from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +74,14 @@ UPDATES: list[tuple[dict[str, str], Callable[[Row], Row]]] = [
     ({"p": "s", "s": "p"}, lambda r: {"p": r["s"], "s": r["p"]}),
     ({"k": "null", "n": "7"}, lambda _: {"k": None, "n": 7}),
 ]
+#: Properties that change how commands work, not what they leave.
+PROPERTIES = {
+    "delta.enableDeletionVectors": ("true", "false"),
+    "delta.targetFileSize": ("1kb", "1gb"),
+    "delta.parquet.compression.codec": ("zstd", "uncompressed"),
+    "delta.checkpoint.writeStatsAsStruct": ("true", "false"),
+    "my.key": ("a", "b c"),
+}
 
 
 def _key(row: Row) -> tuple[tuple[str, str], ...]:
@@ -92,6 +102,10 @@ class Histories(RuleBasedStateMachine):
         self.columns = list(SCHEMA.names)
         self.versions: list[list[Row]] = []
         self.schemas: list[list[str]] = []
+        #: Clustering columns and properties, now and of every version.
+        self.clustering: list[str] = []
+        self.properties: dict[str, str] = {}
+        self.settings: list[tuple[list[str], dict[str, str]]] = []
         #: What each version's feed must be, where it is known.
         self.feeds: list[collections.Counter[Any] | None] = []
         #: From which version on files are there still.
@@ -118,9 +132,13 @@ class Histories(RuleBasedStateMachine):
         if self.table.version() == len(self.versions) - 1:
             assert _bag(rows) == _bag(self.rows)
             return
+        self.version_of(rows)
+        self.feeds.append(None if feed is None else collections.Counter((kind, _key(row)) for kind, row in feed))
+
+    def version_of(self, rows: list[Row]) -> None:
         self.versions.append(rows)
         self.schemas.append(list(self.columns))
-        self.feeds.append(None if feed is None else collections.Counter((kind, _key(row)) for kind, row in feed))
+        self.settings.append((list(self.clustering), dict(self.properties)))
 
     def drawn(self, values: list[tuple[Any, ...]]) -> list[Row]:
         """Rows that are unlike all others."""
@@ -155,7 +173,8 @@ class Histories(RuleBasedStateMachine):
             configuration["delta.enableRowTracking"] = "true"
         if often:
             configuration |= {"delta.checkpointInterval": "3", "delta.checkpointPolicy": "v2"}
-        self.tracked, self.partitioned = tracked, partitioned
+        self.tracked, self.partitioned, self.mapped = tracked, partitioned, mapped
+        self.properties = {key: value for key, value in configuration.items() if key in PROPERTIES}
         rows = self.drawn(values)
         write_deltalake(
             self.folder, self.data(rows), configuration=configuration, partition_by=["p"] if partitioned else None
@@ -259,8 +278,35 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def z_order(self) -> None:
+        # Also where it is clustered no longer, as in delta-spark.
+        if "clustering" in (self.table.protocol().writer_features or ()):
+            with pytest.raises(InvalidArgumentError, match="Z-order"):
+                self.table.optimize.z_order(["k", "n"])
+            return
         self.table.optimize.z_order(["k", "n"])
         self.made(self.rows, [])
+
+    @precondition(lambda self: not self.partitioned)
+    @rule(data=st.data())
+    def cluster_by(self, data: Any) -> None:
+        columns = data.draw(st.lists(st.sampled_from(self.columns), max_size=3, unique=True))
+        self.table.alter.cluster_by(columns or None)
+        self.clustering = columns
+        self.made(self.rows, [])
+
+    @precondition(lambda self: bool(self.clustering))
+    @rule(full=st.booleans())
+    def cluster(self, full: bool) -> None:
+        self.table.optimize.cluster(full=full)
+        self.made(self.rows, [])
+
+    @rule()
+    def purge(self) -> None:
+        self.table.optimize.purge()
+        self.made(self.rows, [])
+        # Nothing is left to purge.
+        self.table.optimize.purge()
+        assert self.table.version() == len(self.versions) - 1
 
     @rule()
     def checkpoint(self) -> None:
@@ -276,8 +322,7 @@ class Histories(RuleBasedStateMachine):
         self.table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
         # Two commits that say that it began and ended, or none.
         while self.table.version() > len(self.versions) - 1:
-            self.versions.append(self.rows)
-            self.schemas.append(list(self.columns))
+            self.version_of(self.rows)
             self.feeds.append(collections.Counter())
             self.kept = self.table.version()
 
@@ -287,6 +332,7 @@ class Histories(RuleBasedStateMachine):
         version = data.draw(st.integers(self.kept, len(self.versions) - 2))
         self.table.restore(version)
         self.columns = list(self.schemas[version])
+        self.clustering, self.properties = list(self.settings[version][0]), dict(self.settings[version][1])
         self.made(list(self.versions[version]))
 
     @precondition(lambda self: len(self.columns) < 7)
@@ -294,10 +340,65 @@ class Histories(RuleBasedStateMachine):
     def add_column(self) -> None:
         from deltafast import Field
 
-        name = f"x{len(self.versions)}"
+        name = next(name for n in range(9) if (name := f"x{n}") not in self.columns)
         self.table.alter.add_columns([Field(name, "integer")])
         self.columns.append(name)
         self.made([row | {name: None} for row in self.rows], [])
+
+    @property
+    def added(self) -> list[str]:
+        """Columns that no predicate or assignment names."""
+        return [name for name in self.columns if name not in SCHEMA.names]
+
+    @precondition(lambda self: bool(self.added))
+    @rule(data=st.data())
+    def fill(self, data: Any) -> None:
+        name = data.draw(st.sampled_from(self.added))
+        sql, holds = data.draw(st.sampled_from(PREDICATES))
+        old = [row for row in self.rows if holds(row)]
+        changed = [row | {name: row["uid"] * 2} for row in old]
+        self.table.update({name: "cast(uid * 2 as int)"}, predicate=sql)
+        feed = [("update_preimage", row) for row in old] + [("update_postimage", row) for row in changed]
+        self.made([row for row in self.rows if not holds(row)] + changed, feed)
+
+    @precondition(lambda self: self.mapped and bool(self.added))
+    @rule(data=st.data())
+    def rename_column(self, data: Any) -> None:
+        old = data.draw(st.sampled_from(self.added))
+        # One that was dropped before may come again as another's.
+        new = data.draw(st.sampled_from([name for name in ("y", "Y z", "x1", "x2") if name not in self.columns]))
+        self.table.alter.rename_column(old, new)
+        self.columns = [new if name == old else name for name in self.columns]
+        self.clustering = [new if name == old else name for name in self.clustering]
+        self.made([{new if name == old else name: value for name, value in row.items()} for row in self.rows], [])
+
+    @precondition(lambda self: self.mapped and bool(self.added))
+    @rule(data=st.data())
+    def drop_column(self, data: Any) -> None:
+        name = data.draw(st.sampled_from(self.added))
+        if name in self.clustering:
+            with pytest.raises(InvalidArgumentError, match="cluster"):
+                self.table.alter.drop_columns([name])
+            return
+        self.table.alter.drop_columns([name])
+        self.columns.remove(name)
+        self.made([{key: value for key, value in row.items() if key != name} for row in self.rows], [])
+
+    @rule(data=st.data())
+    def set_property(self, data: Any) -> None:
+        key = data.draw(st.sampled_from(sorted(PROPERTIES)))
+        value = data.draw(st.sampled_from(PROPERTIES[key]))
+        self.table.alter.set_table_properties({key: value}, raise_if_not_exists=False)
+        self.properties[key] = value
+        self.made(self.rows, [])
+
+    @precondition(lambda self: bool(self.properties))
+    @rule(data=st.data())
+    def unset_property(self, data: Any) -> None:
+        key = data.draw(st.sampled_from(sorted(self.properties)))
+        self.table.alter.unset_table_properties([key])
+        del self.properties[key]
+        self.made(self.rows, [])
 
     @rule()
     def open_again(self) -> None:
@@ -333,6 +434,9 @@ class Histories(RuleBasedStateMachine):
         found = pa.table(table.scan())
         assert found.column_names == self.schemas[version]
         assert _bag(found.to_pylist()) == _bag(self.versions[version])
+        configuration = table.metadata().configuration
+        clustering = table.detail()["clusteringColumns"]
+        assert (clustering, {k: v for k, v in configuration.items() if k in PROPERTIES}) == self.settings[version]
 
     def check_feed(self, first: int, last: int) -> None:
         """The feed leads from each version to the next; where a column came or went in between, it is not asked for."""

@@ -5,7 +5,7 @@ pyarrow or Polars is imported unless such an expression comes in. `bind_expressi
 
 The stages, one module each: `lexer`, `parser` (text -> `syntax`), or `dnf`, `arrow_expression`, `polars_expression`
 (the other inputs -> `syntax`), `binder` (+ schema -> typed `tree`, by `coercion` and the one table in `functions`),
-`simplify` (equal tree, literals in the columns' types), `render` (tree -> Spark SQL or DuckDB SQL), `generated` (more
+`simplify` (equal tree, literals in the columns' types), `render` (tree -> Spark SQL), `generated` (more
 conjuncts for generated partition columns).
 """
 

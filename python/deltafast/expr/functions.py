@@ -1,10 +1,9 @@
-"""The one table of functions: SQL name, argument types -> result type, what it becomes, and its DuckDB text.
+"""The one table of functions: SQL name, argument types -> result type, and what it becomes.
 
 Two halves, for many SQL names share one meaning (`nvl`, `ifnull`, `coalesce`) and operators have no SQL name:
 
 `EMITTED`   every name `f` that a bound tree can contain, with its exact argument and result types. The Rust core knows
-these
-            names and no others; a renderer knows their DuckDB text, or None where DuckDB has no certain form.
+            these names and no others.
 `FUNCTIONS` every SQL function that can be written, how its arguments are coerced, and which emitted name it becomes.
 
 What is in neither is refused by name, never passed through: the danger is the same name with another meaning.
@@ -33,20 +32,9 @@ from deltafast.expr.types import (
     DataType,
 )
 
-__all__ = ["CAST_FUNCTIONS", "EMITTED", "FUNCTIONS", "Emitted", "Function", "Param"]
+__all__ = ["CAST_FUNCTIONS", "EMITTED", "FUNCTIONS", "Function", "Param"]
 
 MAX_INT: Final = 2_147_483_647
-
-
-class Emitted(NamedTuple):
-    """A name in bound trees.
-
-    `duckdb` is a template over the rendered arguments; `ansi_only` says that it holds only while errors are raised.
-    """
-
-    signature: str
-    duckdb: str | None = None
-    ansi_only: bool = False
 
 
 class Param(NamedTuple):
@@ -74,137 +62,127 @@ def _int(value: int) -> Lit:
     return Lit(value, INTEGER)
 
 
-_ZERO: Final = "(CASE WHEN {1} = 0 AND {0} IS NOT NULL THEN error('division by zero') ELSE {0} {op} {1} END)"
-
-EMITTED: Final[dict[str, Emitted]] = {
+EMITTED: Final[dict[str, str]] = {
     # logic and comparison
-    "and": Emitted("(boolean, boolean, ...) -> boolean", "({* AND })"),
-    "or": Emitted("(boolean, boolean, ...) -> boolean", "({* OR })"),
-    "not": Emitted("(boolean) -> boolean", "(NOT {0})"),
-    "=": Emitted("(T, T) -> boolean", "({0} = {1})"),
-    "<=>": Emitted("(T, T) -> boolean", "({0} IS NOT DISTINCT FROM {1})"),
-    "<": Emitted("(T, T) -> boolean", "({0} < {1})"),
-    "<=": Emitted("(T, T) -> boolean", "({0} <= {1})"),
-    ">": Emitted("(T, T) -> boolean", "({0} > {1})"),
-    ">=": Emitted("(T, T) -> boolean", "({0} >= {1})"),
-    "isnull": Emitted("(any) -> boolean", "({0} IS NULL)"),
-    "isnotnull": Emitted("(any) -> boolean", "({0} IS NOT NULL)"),
-    "isnan": Emitted("(float | double) -> boolean", "coalesce(isnan({0}), false)"),
+    "and": "(boolean, boolean, ...) -> boolean",
+    "or": "(boolean, boolean, ...) -> boolean",
+    "not": "(boolean) -> boolean",
+    "=": "(T, T) -> boolean",
+    "<=>": "(T, T) -> boolean",
+    "<": "(T, T) -> boolean",
+    "<=": "(T, T) -> boolean",
+    ">": "(T, T) -> boolean",
+    ">=": "(T, T) -> boolean",
+    "isnull": "(any) -> boolean",
+    "isnotnull": "(any) -> boolean",
+    "isnan": "(float | double) -> boolean",
     # arithmetic
-    "+": Emitted("(T, T) -> T, decimals: the node's type", "({0} + {1})", ansi_only=True),
-    "-": Emitted("(T, T) -> T, decimals: the node's type", "({0} - {1})", ansi_only=True),
-    "*": Emitted("(T, T) -> T, decimals: the node's type", "({0} * {1})", ansi_only=True),
-    "/": Emitted(
-        "(double, double) -> double, (decimal, decimal) -> decimal", _ZERO.replace("{op}", "/"), ansi_only=True
-    ),
-    "div": Emitted("(long, long) -> long, (decimal, decimal) -> long", _ZERO.replace("{op}", "//"), ansi_only=True),
-    "%": Emitted(
-        "(T, T) -> T, decimals: the node's type",
-        # The least integer has no remainder by -1 in DuckDB.
-        _ZERO.replace("ELSE {0} {op} {1}", "WHEN {1} = -1 AND typeof({0}) LIKE '%INT%' THEN {0} * 0 ELSE {0} % {1}"),
-        ansi_only=True,
-    ),
-    "pmod": Emitted("(T, T) -> T, decimals: the node's type"),
-    "negative": Emitted("(T number) -> T", "(- {0})", ansi_only=True),
-    "abs": Emitted("(T number) -> T", "abs({0})", ansi_only=True),
-    "sign": Emitted("(double) -> double"),
-    "round": Emitted("(T number, integer lit) -> T, decimals: the node's type; HALF_UP"),
-    "bround": Emitted("(T number, integer lit) -> T, decimals: the node's type; HALF_EVEN"),
-    "floor": Emitted("(double) -> long, (long) -> long, (decimal) -> decimal"),
-    "ceil": Emitted("(double) -> long, (long) -> long, (decimal) -> decimal"),
-    "sqrt": Emitted("(double) -> double; NaN below zero"),
-    "exp": Emitted("(double) -> double"),
-    "ln": Emitted("(double) -> double; null at or below zero"),
-    "log": Emitted("(double base, double x) -> double; null where either is at or below zero"),
-    "log10": Emitted("(double) -> double; null at or below zero"),
-    "pow": Emitted("(double, double) -> double"),
-    "greatest": Emitted("(T, T, ...) -> T; nulls skipped, NaN greatest"),
-    "least": Emitted("(T, T, ...) -> T; nulls skipped, NaN greatest"),
-    "bitand": Emitted("(T integer, T) -> T", "({0} & {1})"),
-    "bitor": Emitted("(T integer, T) -> T", "({0} | {1})"),
-    "bitxor": Emitted("(T integer, T) -> T", "xor({0}, {1})"),
-    "bitnot": Emitted("(T integer) -> T", "(~ {0})"),
-    "shiftleft": Emitted("(integer | long, integer) -> as the first; Java's <<"),
-    "shiftright": Emitted("(integer | long, integer) -> as the first; Java's >>"),
+    "+": "(T, T) -> T, decimals: the node's type",
+    "-": "(T, T) -> T, decimals: the node's type",
+    "*": "(T, T) -> T, decimals: the node's type",
+    "/": "(double, double) -> double, (decimal, decimal) -> decimal",
+    "div": "(long, long) -> long, (decimal, decimal) -> long",
+    "%": "(T, T) -> T, decimals: the node's type",
+    "pmod": "(T, T) -> T, decimals: the node's type",
+    "negative": "(T number) -> T",
+    "abs": "(T number) -> T",
+    "sign": "(double) -> double",
+    "round": "(T number, integer lit) -> T, decimals: the node's type; HALF_UP",
+    "bround": "(T number, integer lit) -> T, decimals: the node's type; HALF_EVEN",
+    "floor": "(double) -> long, (long) -> long, (decimal) -> decimal",
+    "ceil": "(double) -> long, (long) -> long, (decimal) -> decimal",
+    "sqrt": "(double) -> double; NaN below zero",
+    "exp": "(double) -> double",
+    "ln": "(double) -> double; null at or below zero",
+    "log": "(double base, double x) -> double; null where either is at or below zero",
+    "log10": "(double) -> double; null at or below zero",
+    "pow": "(double, double) -> double",
+    "greatest": "(T, T, ...) -> T; nulls skipped, NaN greatest",
+    "least": "(T, T, ...) -> T; nulls skipped, NaN greatest",
+    "bitand": "(T integer, T) -> T",
+    "bitor": "(T integer, T) -> T",
+    "bitxor": "(T integer, T) -> T",
+    "bitnot": "(T integer) -> T",
+    "shiftleft": "(integer | long, integer) -> as the first; Java's <<",
+    "shiftright": "(integer | long, integer) -> as the first; Java's >>",
     # text
-    "like": Emitted("(string, string, string lit of one character) -> boolean"),
-    "rlike": Emitted("(string, string) -> boolean; found anywhere, Java's syntax"),
-    "startswith": Emitted("(string, string) -> boolean", "starts_with({0}, {1})"),
-    "endswith": Emitted("(string, string) -> boolean", "ends_with({0}, {1})"),
-    "contains": Emitted("(string, string) -> boolean", "contains({0}, {1})"),
-    "lower": Emitted("(string) -> string"),
-    "upper": Emitted("(string) -> string"),
-    "trim": Emitted("(string) -> string, (string, string characters) -> string; only U+0020 by default"),
-    "ltrim": Emitted("(string) -> string, (string, string characters) -> string"),
-    "rtrim": Emitted("(string) -> string, (string, string characters) -> string"),
-    "length": Emitted("(string) -> integer code points, (binary) -> integer bytes"),
-    "octet_length": Emitted("(string | binary) -> integer"),
-    "substring": Emitted("(string | binary, integer, integer) -> as the first"),
-    "concat": Emitted("(string, ...) -> string, (binary, ...) -> binary, (array<T>, ...) -> array<T>", "({* || })"),
-    "concat_ws": Emitted("(string, string | array<string>, ...) -> string"),
-    "replace": Emitted("(string, string, string) -> string"),
-    "lpad": Emitted("(string, integer, string) -> string"),
-    "rpad": Emitted("(string, integer, string) -> string"),
-    "repeat": Emitted("(string, integer) -> string"),
-    "reverse": Emitted("(string) -> string, (array<T>) -> array<T>"),
-    "instr": Emitted("(string, string) -> integer"),
-    "locate": Emitted("(string wanted, string, integer start) -> integer"),
-    "left": Emitted("(string, integer) -> string"),
-    "right": Emitted("(string, integer) -> string"),
-    "split_part": Emitted("(string, string, integer) -> string"),
-    "initcap": Emitted("(string) -> string"),
-    "hex": Emitted("(long | string | binary) -> string"),
-    "unhex": Emitted("(string) -> binary"),
-    "md5": Emitted("(binary) -> string"),
-    "sha2": Emitted("(binary, integer) -> string"),
+    "like": "(string, string, string lit of one character) -> boolean",
+    "rlike": "(string, string) -> boolean; found anywhere, Java's syntax",
+    "startswith": "(string, string) -> boolean",
+    "endswith": "(string, string) -> boolean",
+    "contains": "(string, string) -> boolean",
+    "lower": "(string) -> string",
+    "upper": "(string) -> string",
+    "trim": "(string) -> string, (string, string characters) -> string; only U+0020 by default",
+    "ltrim": "(string) -> string, (string, string characters) -> string",
+    "rtrim": "(string) -> string, (string, string characters) -> string",
+    "length": "(string) -> integer code points, (binary) -> integer bytes",
+    "octet_length": "(string | binary) -> integer",
+    "substring": "(string | binary, integer, integer) -> as the first",
+    "concat": "(string, ...) -> string, (binary, ...) -> binary, (array<T>, ...) -> array<T>",
+    "concat_ws": "(string, string | array<string>, ...) -> string",
+    "replace": "(string, string, string) -> string",
+    "lpad": "(string, integer, string) -> string",
+    "rpad": "(string, integer, string) -> string",
+    "repeat": "(string, integer) -> string",
+    "reverse": "(string) -> string, (array<T>) -> array<T>",
+    "instr": "(string, string) -> integer",
+    "locate": "(string wanted, string, integer start) -> integer",
+    "left": "(string, integer) -> string",
+    "right": "(string, integer) -> string",
+    "split_part": "(string, string, integer) -> string",
+    "initcap": "(string) -> string",
+    "hex": "(long | string | binary) -> string",
+    "unhex": "(string) -> binary",
+    "md5": "(binary) -> string",
+    "sha2": "(binary, integer) -> string",
     # branches
-    "if": Emitted("(boolean, T, T) -> T", "(CASE WHEN {0} THEN {1} ELSE {2} END)"),
-    "case": Emitted("(boolean, T, boolean, T, ..., T else) -> T", "(CASE{*case} END)"),
-    "coalesce": Emitted("(T, ...) -> T", "coalesce({*, })"),
+    "if": "(boolean, T, T) -> T",
+    "case": "(boolean, T, boolean, T, ..., T else) -> T",
+    "coalesce": "(T, ...) -> T",
     # dates and timestamps
-    "year": Emitted("(date) -> integer"),
-    "month": Emitted("(date) -> integer", "CAST(month({0}) AS INTEGER)"),
-    "day": Emitted("(date) -> integer", "CAST(day({0}) AS INTEGER)"),
-    "quarter": Emitted("(date) -> integer", "CAST(quarter({0}) AS INTEGER)"),
-    "dayofweek": Emitted("(date) -> integer; Sunday is 1", "CAST(dayofweek({0}) + 1 AS INTEGER)"),
-    "weekday": Emitted("(date) -> integer; Monday is 0", "CAST(isodow({0}) - 1 AS INTEGER)"),
-    "dayofyear": Emitted("(date) -> integer", "CAST(dayofyear({0}) AS INTEGER)"),
-    "weekofyear": Emitted("(date) -> integer; ISO week", "CAST(weekofyear({0}) AS INTEGER)"),
-    "hour": Emitted("(timestamp | timestamp_ntz) -> integer"),
-    "minute": Emitted("(timestamp | timestamp_ntz) -> integer"),
-    "second": Emitted("(timestamp | timestamp_ntz) -> integer"),
-    "date_trunc": Emitted("(string unit, timestamp) -> timestamp; null for an unknown unit"),
-    "trunc": Emitted("(date, string unit) -> date; null for an unknown unit"),
-    "date_add": Emitted("(date, integer) -> date"),
-    "date_sub": Emitted("(date, integer) -> date"),
-    "add_months": Emitted("(date, integer) -> date"),
-    "months_between": Emitted("(timestamp, timestamp, boolean round off) -> double"),
-    "datediff": Emitted("(date end, date start) -> integer", "CAST({0} - {1} AS INTEGER)"),
-    "last_day": Emitted("(date) -> date"),
-    "next_day": Emitted("(date, string) -> date"),
-    "date_format": Emitted("(timestamp, string pattern) -> string"),
-    "make_date": Emitted("(integer, integer, integer) -> date"),
-    "unix_micros": Emitted("(timestamp) -> long", "epoch_us({0})"),
-    "timestamp_micros": Emitted("(long) -> timestamp"),
-    "timestamp_seconds": Emitted("(long | double | decimal) -> timestamp"),
-    "unix_timestamp": Emitted("(timestamp) -> long seconds"),
-    "from_unixtime": Emitted("(long seconds, string pattern) -> string"),
-    "timestamp_add_months": Emitted("(T timestamp | timestamp_ntz, integer) -> T; ts + INTERVAL n MONTH"),
-    "timestamp_add_micros": Emitted(
-        "(T timestamp | timestamp_ntz, long) -> T; ts + INTERVAL DAY TO SECOND: whole days by the calendar of the zone"
-    ),
+    "year": "(date) -> integer",
+    "month": "(date) -> integer",
+    "day": "(date) -> integer",
+    "quarter": "(date) -> integer",
+    "dayofweek": "(date) -> integer; Sunday is 1",
+    "weekday": "(date) -> integer; Monday is 0",
+    "dayofyear": "(date) -> integer",
+    "weekofyear": "(date) -> integer; ISO week",
+    "hour": "(timestamp | timestamp_ntz) -> integer",
+    "minute": "(timestamp | timestamp_ntz) -> integer",
+    "second": "(timestamp | timestamp_ntz) -> integer",
+    "date_trunc": "(string unit, timestamp) -> timestamp; null for an unknown unit",
+    "trunc": "(date, string unit) -> date; null for an unknown unit",
+    "date_add": "(date, integer) -> date",
+    "date_sub": "(date, integer) -> date",
+    "add_months": "(date, integer) -> date",
+    "months_between": "(timestamp, timestamp, boolean round off) -> double",
+    "datediff": "(date end, date start) -> integer",
+    "last_day": "(date) -> date",
+    "next_day": "(date, string) -> date",
+    "date_format": "(timestamp, string pattern) -> string",
+    "make_date": "(integer, integer, integer) -> date",
+    "unix_micros": "(timestamp) -> long",
+    "timestamp_micros": "(long) -> timestamp",
+    "timestamp_seconds": "(long | double | decimal) -> timestamp",
+    "unix_timestamp": "(timestamp) -> long seconds",
+    "from_unixtime": "(long seconds, string pattern) -> string",
+    "timestamp_add_months": "(T timestamp | timestamp_ntz, integer) -> T; ts + INTERVAL n MONTH",
+    # Whole days by the calendar of the zone.
+    "timestamp_add_micros": "(T timestamp | timestamp_ntz, long) -> T; ts + INTERVAL DAY TO SECOND",
     # nested values
-    "size": Emitted("(array | map) -> integer; null for null"),
-    "array_contains": Emitted("(array<T>, T) -> boolean; three-valued"),
-    "element_at": Emitted("(array<T>, integer from 1) -> T, (map<K, V>, K) -> V; ANSI: an array index outside raises"),
-    "get": Emitted("(array<T>, integer from 0) -> T; null outside"),
-    "getitem": Emitted("(array<T>, integer from 0) -> T; arr[i] in ANSI mode: raises outside"),
-    "getfield": Emitted("(struct, string lit) -> the field's type"),
-    "map_keys": Emitted("(map<K, V>) -> array<K>"),
-    "map_values": Emitted("(map<K, V>) -> array<V>"),
-    "array": Emitted("(T, ...) -> array<T>", "list_value({*, })"),
-    "map": Emitted("(K, V, K, V, ...) -> map<K, V>; raises for a null key, and for two equal ones"),
-    "named_struct": Emitted("(string lit, T1, string lit, T2, ...) -> struct of these names and types"),
+    "size": "(array | map) -> integer; null for null",
+    "array_contains": "(array<T>, T) -> boolean; three-valued",
+    "element_at": "(array<T>, integer from 1) -> T, (map<K, V>, K) -> V; ANSI: an array index outside raises",
+    "get": "(array<T>, integer from 0) -> T; null outside",
+    "getitem": "(array<T>, integer from 0) -> T; arr[i] in ANSI mode: raises outside",
+    "getfield": "(struct, string lit) -> the field's type",
+    "map_keys": "(map<K, V>) -> array<K>",
+    "map_values": "(map<K, V>) -> array<V>",
+    "array": "(T, ...) -> array<T>",
+    "map": "(K, V, K, V, ...) -> map<K, V>; raises for a null key, and for two equal ones",
+    "named_struct": "(string lit, T1, string lit, T2, ...) -> struct of these names and types",
 }
 
 

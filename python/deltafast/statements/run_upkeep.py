@@ -210,7 +210,10 @@ def _options(table: DeltaTable, tables: Tables) -> dict[str, Any]:
 def _optimized(table: DeltaTable, figures: dict[str, Any]) -> pa.RecordBatchReader:
     metrics = dict(figures)
     for side in ("filesAdded", "filesRemoved"):
-        metrics[side] = json.loads(metrics[side])
+        sizes = json.loads(metrics[side])
+        metrics[side] = sizes if sizes["totalFiles"] else sizes | {"min": None, "max": None}
+    # Commits; `deltalake` gives the number of files by that name.
+    metrics["numBatches"] = 1
     metrics["numTableColumns"] = len(table.schema().fields)
     if metrics["plannerStrategy"] == "zOrder":
         files = {"num": metrics["numFilesRemoved"], "size": metrics["filesRemoved"]["totalSize"]}

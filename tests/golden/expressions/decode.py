@@ -1,6 +1,6 @@
 """The golden file as Python and Arrow: schema, edge rows, and every expression's outcomes.
 
-Used by the replays on the core and on DuckDB. The format is told in `dev/make_expression_golden.py`.
+The format is told in `dev/make_expression_golden.py`.
 """
 
 import decimal

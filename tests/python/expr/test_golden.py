@@ -1,15 +1,14 @@
-"""Every expression of the golden file, against Spark's answers: its type, its values on DuckDB and on the core."""
+"""Every expression of the golden file, against Spark's answers: its type and its values."""
 
 from collections import defaultdict
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import UnsupportedExpressionError, bind_expression, types
-from deltafast.expr.render import to_duckdb_sql, to_spark_sql
+from deltafast.expr.render import to_spark_sql
 from deltafast.expr.tree import Bound
 from golden.expressions.decode import (
     MODES,
@@ -86,35 +85,6 @@ def test_only_listed_expressions_are_refused():
         except UnsupportedExpressionError:
             refused.add(golden.text)
     assert refused == REFUSED["binder"], "refused.txt of tests/python/expr lists exactly what the binder refuses"
-
-
-@pytest.fixture(scope="module")
-def connection():
-    with duckdb.connect() as con:
-        con.register("given", rows())
-        con.execute("CREATE TABLE golden AS SELECT * FROM given")
-        con.unregister("given")
-        yield con
-
-
-@pytest.mark.parametrize("golden", BINDABLE, ids=lambda g: g.text)
-def test_duckdb_gives_sparks_answers_where_it_has_a_form(golden: Golden, connection: duckdb.DuckDBPyConnection):
-    for tree, zone, outcome in bound(golden):
-        try:
-            text = to_duckdb_sql(tree)
-        except UnsupportedExpressionError:
-            continue
-        connection.execute(f"SET TimeZone = '{zone}'")
-
-        def run(sql: str = text, row: int | None = None):
-            where = "" if row is None else f"WHERE id = {row + 1}"
-            try:
-                query = f"SELECT {sql} AS value FROM golden {where} ORDER BY id"
-                return connection.sql(query).to_arrow_table()["value"]
-            except duckdb.Error as error:
-                return error
-
-        same(outcome, run, duckdb.Error)
 
 
 @pytest.mark.parametrize(

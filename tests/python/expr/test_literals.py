@@ -5,15 +5,18 @@
 
 import datetime as dt
 import decimal
+import random
 import zoneinfo
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltafast.expr import literals, types
+from deltafast.expr import bind_expression, literals, types
 from deltafast.expr.tree import Lit
+from python.expr.conftest import table
 
 
 @given(st.dates())
@@ -127,3 +130,18 @@ def test_a_cast_of_a_literal_is_folded_only_when_certain(value, source, to, fold
 @pytest.mark.parametrize("name", ["UTC", "z", "GMT", "+01:00", "-9", "UTC+5:30", "Europe/Paris", "Japan", "Etc/GMT+12"])
 def test_zones_are_known_by_name_and_by_offset(name):
     assert literals.time_zone(name).utcoffset(dt.datetime(2024, 1, 1)) is not None
+
+
+@pytest.mark.xfail(
+    raises=AssertionError,
+    strict=True,
+    reason="the core reads some DOUBLEs of 16 and 17 digits one unit off: serde_json without `float_roundtrip`",
+)
+def test_a_double_is_the_number_that_was_written():
+    from deltafast._core import evaluate
+
+    dice = random.Random(0)
+    values = [dice.uniform(-200, 200) for _ in range(100)] + [1.4848674535751343, 190.24620232112346]
+    rows = pa.table({"none": pa.nulls(1)})
+    trees = [bind_expression(f"{value!r}D", table()) for value in values]
+    assert [pa.table(evaluate(tree, rows))["value"][0].as_py() for tree in trees] == values
