@@ -132,11 +132,6 @@ def test_zones_are_known_by_name_and_by_offset(name):
     assert literals.time_zone(name).utcoffset(dt.datetime(2024, 1, 1)) is not None
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    strict=True,
-    reason="the core reads some DOUBLEs of 16 and 17 digits one unit off: serde_json without `float_roundtrip`",
-)
 def test_a_double_is_the_number_that_was_written():
     from deltafast._core import evaluate
 
