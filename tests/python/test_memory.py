@@ -1,4 +1,4 @@
-"""What is decoded ahead of a slow consumer stays within the budget."""
+"""Memory stays within the budget, however slow the consumer is and however much there is to come."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from deltafast import DeltaTable, write_deltalake
 from tablekit import log
 
 READ = """
@@ -68,3 +69,40 @@ def test_a_slow_consumer_is_not_run_ahead_of_by_more_than_the_budget(wide):
 def test_a_budget_that_is_no_number_is_refused_by_name(wide):
     failed = run(wide, DELTAFAST_MEMORY_LIMIT="plenty")
     assert "InvalidArgumentError: `DELTAFAST_MEMORY_LIMIT` is `plenty`" in failed.stderr
+
+
+FEED = """
+import pathlib, sys
+import pyarrow
+from deltafast import DeltaTable
+
+def most():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+before = most()
+rows = sum(batch.num_rows for batch in DeltaTable(sys.argv[1]).load_cdf(1))
+print(rows)
+print(most() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
+def test_a_feed_of_many_versions_takes_no_more_memory(tmp_path):
+    """Each version's changes are 6 MB decoded, so that the longer feed is 750 MB more than the shorter one."""
+    taken = {}
+    for versions in (60, 180):
+        folder = tmp_path / str(versions)
+        data = pa.table(dict.fromkeys(COLUMNS, pa.array(range(20_000))))
+        write_deltalake(folder, data, configuration={"delta.enableChangeDataFeed": "true"})
+        table = DeltaTable(folder)
+        for _ in range(versions):
+            table.update({"c0": "c0 + 1"})
+        environment = os.environ | {"DELTAFAST_MEMORY_LIMIT": "64MB"}
+        command = [sys.executable, "-c", FEED, str(folder)]
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+        assert int(found[0]) == versions * 2 * 20_000
+        taken[versions] = int(found[1])
+    assert taken[180] < taken[60] + (80 << 20), taken
+    assert taken[180] < 200 << 20, taken

@@ -18,6 +18,7 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -174,3 +175,46 @@ def test_any_statement_does_the_same(command: str) -> None:
             assert not (found := differences(case, pathlib.Path(folder))), f"{case}\n" + "\n".join(found)
 
     check()
+
+
+#: What the two packages have a method for and a statement has not.
+CALLS: dict[str, Any] = {
+    "z_order": lambda package, folder, _: package.DeltaTable(folder).optimize.z_order(["n", "s"]),
+    "z_order of a partition": lambda package, folder, _: package.DeltaTable(folder).optimize.z_order(
+        ["n"], partition_filters=[("p", "=", "1")]
+    ),
+    "overwrite": lambda package, folder, rows: package.write_deltalake(folder, rows, mode="overwrite"),
+    "replace": lambda package, folder, rows: package.write_deltalake(
+        folder, rows, mode="overwrite", predicate="id >= 10 and id < 40"
+    ),
+    "replace a partition": lambda package, folder, rows: package.write_deltalake(
+        folder, rows.filter(pc.field("p") == 1), mode="overwrite", predicate="p = 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("feed", [False, True], ids=["", "feed"])
+@pytest.mark.parametrize("by", [None, ["p"]], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_no_statement_does_the_same(
+    call: str, by: list[str] | None, feed: bool, tmp_path: pathlib.Path
+) -> None:
+    if by is None and call == "z_order of a partition":
+        by = ["p", "q"]
+    made = tmp_path / "made"
+    for start in range(0, 60, 20):
+        ids = range(start, start + 20)
+        data = {"id": ids, "n": [i * 7919 % 31 for i in ids], "s": [f"s{i % 5}" if i % 4 else None for i in ids]}
+        rows_ = pa.table(data | {"p": [i % 2 for i in ids], "q": [i % 3 for i in ids]})
+        configuration = {"delta.enableChangeDataFeed": "true"} if feed else {}
+        deltalake.write_deltalake(made, rows_, mode="append", partition_by=by, configuration=configuration)
+    new = rows_.slice(0, 20).set_column(0, "id", pa.array(range(15, 35), pa.int64()))
+    found: list[Any] = []
+    for package in (deltafast, deltalake):
+        folder = tmp_path / package.__name__
+        shutil.copytree(made, folder)
+        figures = CALLS[call](package, folder, new)
+        removed = None if figures is None else figures["numFilesRemoved"]
+        found.append((state(folder, feed and figures is None), removed))
+    assert found[0] == found[1]
+    assert found[0][0]["version"] == 3
