@@ -21,4 +21,4 @@ pub mod tree;
 
 pub use function::Function;
 pub use scalar::Scalar;
-pub use tree::{Bound, CastMode, Expr};
+pub use tree::{Bound, CastMode, Expr, identifier};

@@ -6,6 +6,7 @@
 //! Cost: linear in the text. Depth is capped by the JSON parser (128 levels, about 60 nested calls); chains of AND and OR are
 //! flattened here and may arrive as one call of many arguments, so long conditions are not deep.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -377,8 +378,14 @@ impl fmt::Display for SqlType<'_> {
 }
 
 fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+    f.write_str(&identifier(name))
+}
+
+/// A name as SQL needs it: in backquotes where it is not letters, digits and `_` alone, or begins with a digit.
+#[must_use]
+pub fn identifier(name: &str) -> Cow<'_, str> {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && name.bytes().next().is_some_and(|b| !b.is_ascii_digit());
-    if plain { f.write_str(name) } else { write!(f, "`{}`", name.replace('`', "``")) }
+    if plain { Cow::Borrowed(name) } else { Cow::Owned(format!("`{}`", name.replace('`', "``"))) }
 }
 
 fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {

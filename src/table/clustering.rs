@@ -8,12 +8,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::clustering_columns;
 use super::rewrite::cut;
+use crate::command::listed;
 use crate::error::Result;
 use crate::exec::uuid;
+use crate::expr::identifier;
 use crate::protocol::commit_line::Add;
 use crate::protocol::features;
 use crate::snapshot::Snapshot;
@@ -80,8 +82,7 @@ impl Clustering {
             return Ok(None);
         }
         let paths = clustering_columns(snapshot)?;
-        let quoted = |part: &String| if part.contains('.') { format!("`{part}`") } else { part.clone() };
-        let names = paths.iter().map(|path| path.iter().map(quoted).collect::<Vec<_>>().join(".")).collect();
+        let names = paths.iter().map(|path| spelled(path.iter().map(String::as_str))).collect();
         Ok(Some(Self { paths, names }))
     }
 
@@ -143,6 +144,16 @@ impl Clustering {
             add.clustering_provider = Some(PROVIDER.to_owned());
         }
     }
+}
+
+/// Clustering columns as histories have them, of their names with dots between the names of fields.
+pub(super) fn listed_columns(columns: &[String]) -> Value {
+    listed(&columns.iter().map(|column| spelled(column.split('.'))).collect::<Vec<_>>())
+}
+
+/// The names on the way to a column, as SQL needs them.
+fn spelled<'a>(path: impl Iterator<Item = &'a str>) -> String {
+    path.map(identifier).collect::<Vec<_>>().join(".")
 }
 
 /// The cube that a file is of, and the columns it was made by.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::clustering::listed_columns;
 use super::{CLUSTERING, Mode, Place, check_writable, clustering_domain, now_ms, unique};
 use crate::command::{Choices, Done, commit, listed};
 use crate::commit::Operation;
@@ -182,7 +183,7 @@ pub(super) fn said_of(metadata: &Metadata, cluster_by: &[String]) -> serde_json:
         set("description", Value::from(description.as_str()));
     }
     set("partitionBy", listed(&metadata.partition_columns));
-    set("clusterBy", listed(cluster_by));
+    set("clusterBy", listed_columns(cluster_by));
     set("properties", Value::String(serde_json::json!(metadata.configuration).to_string()));
     out
 }

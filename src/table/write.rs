@@ -16,6 +16,7 @@ use arrow_array::RecordBatch;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::clustering::listed_columns;
 use super::create::{CreateOptions, GENERATED, asks_for_values, made, said_of, spelled};
 use super::files::{Orphans, add_new};
 use super::job::left;
@@ -561,7 +562,7 @@ impl Write {
             parameters.insert("partitionBy".to_owned(), listed(&self.target.metadata.partition_columns));
         }
         if !self.options.cluster_by.is_empty() && matches!(self.place, Place::Nothing(..)) {
-            parameters.insert("clusterBy".to_owned(), listed(&self.options.cluster_by));
+            parameters.insert("clusterBy".to_owned(), listed_columns(&self.options.cluster_by));
         }
         if let Some(predicate) = &bound.predicate {
             parameters.insert("predicate".to_owned(), predicate.sql.as_str().into());

@@ -165,9 +165,6 @@ def parameter(key: str, value: Any) -> Any:
     """
     if key == "partitionBy":
         return None
-    if key == "clusterBy":
-        # delta-spark's OPTIMIZE quotes names as SQL would need it.
-        return value.replace("`", "")
     if key.endswith("redicates"):
         return [(c["actionType"], "predicate" in c) for c in json.loads(value)]
     if key in ("predicate", "mergePredicate"):

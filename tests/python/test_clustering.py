@@ -222,6 +222,22 @@ def test_nested_and_renamed_columns(tmp_path):
     assert {add["tags"]["ZCUBE_ZORDER_BY"] for add in adds(table)} == {'["s.a","w"]'}
 
 
+def test_names_are_spelled_as_sql_needs_them(tmp_path):
+    """As delta-spark spells them: it would take files with others for those of another clustering."""
+    inner = pa.array([{"x y": 1}] * 3, pa.struct([("x y", pa.int32())]))
+    data = pa.table({"id": [1, 2, 3], "p,q": ["a", "b", "c"], "1a": [4, 5, 6], "s": inner})
+    names = ["id", "p,q", "1a", "s.x y"]
+    spelled = ["id", "`p,q`", "`1a`", "s.`x y`"]
+    properties = {"delta.columnMapping.mode": "name"}
+    write_deltalake(tmp_path, data, cluster_by=names, configuration=properties)
+    table = DeltaTable(str(tmp_path))
+    assert json.loads(info(table)["operationParameters"]["clusterBy"]) == spelled
+    write_deltalake(table, data, mode="append")
+    table.optimize()
+    assert json.loads(info(table)["operationParameters"]["clusterBy"]) == spelled
+    assert [json.loads(add["tags"]["ZCUBE_ZORDER_BY"]) for add in adds(table)] == [spelled]
+
+
 def test_deleted_rows_go_and_ids_stay(tmp_path):
     properties = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
     table = made(tmp_path, ["x", "y"], configuration=properties)
