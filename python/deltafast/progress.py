@@ -66,7 +66,9 @@ class Bar:
         self._has_drawn = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Draw the state."""
+        """Draw the state, once there is one."""
+        if not done and not total:
+            return
         seconds = time.monotonic() - self._start
         full = min(self._WIDTH, self._WIDTH * done // total) if total else 0
         bar = "#" * full + "." * (self._WIDTH - full)

@@ -1,5 +1,6 @@
 """The command line: what it says, its exit codes, what a doctor finds, how a layout is measured and drawn."""
 
+import contextlib
 import datetime as dt
 import importlib.util
 import json
@@ -212,6 +213,26 @@ class TestWrongUse:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("error: no Delta table")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+    @pytest.mark.parametrize("arguments", [["optimize"], ["optimize", "--z-order", "id"], ["checkpoint"]])
+    def test_a_bar_is_drawn_where_somebody_sees_it(self, place, arguments):
+        import pty
+
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "deltafast", *arguments, str(place)]
+        subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, check=True)
+        done = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, stderr=theirs, check=True)
+        json.loads(done.stdout)
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 1 << 16):
+                seen += piece
+        os.close(ours)
+        # Programs that take JSON see none.
+        assert seen.endswith(b" s\r\n")
+        assert seen.count(b"\n") == 1
 
 
 class TestDoctor:

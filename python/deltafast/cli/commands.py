@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,11 @@ def _open(table: str, storage: dict[str, str] | None, version: int | None = None
     from deltafast.table import DeltaTable
 
     return DeltaTable(table, version, storage_options=storage)
+
+
+def _is_watched(as_json: bool) -> bool:
+    """Whether somebody sees a bar on standard error."""
+    return sys.stderr.isatty() and not as_json
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -233,7 +239,7 @@ def sql(text: str, named: dict[str, str] | None, limit: int, storage: dict[str, 
     if taken := tables.keys() & {"storage_options", "commit_properties", "time_zone"}:
         message = f"a table cannot be called {min(taken)}"
         raise click.UsageError(message)
-    reader = run_sql(text, storage_options=storage, **tables)
+    reader = run_sql(text, storage_options=storage, progress=_is_watched(as_json), **tables)
     if as_json:
         show.machine([row for batch in reader for row in batch.to_pylist()])
         return
@@ -289,15 +295,15 @@ def optimize(
     if (columns is not None) + full + purge > 1 or (full and where is not None):
         message = "--z-order, --full and --purge exclude each other, --full and --where too"
         raise click.UsageError(message)
-    opened = _open(table, storage)
+    opened, progress = _open(table, storage), _is_watched(as_json)
     if full:
-        figures = opened.optimize.cluster(full=True, target_size=target_size)
+        figures = opened.optimize.cluster(full=True, target_size=target_size, progress=progress)
     elif purge:
-        figures = opened.optimize.purge(where, target_size=target_size)
+        figures = opened.optimize.purge(where, target_size=target_size, progress=progress)
     elif columns is None:
-        figures = opened.optimize.compact(where, target_size)
+        figures = opened.optimize.compact(where, target_size, progress=progress)
     else:
-        figures = opened.optimize.z_order(_names(columns) or [], where, target_size)
+        figures = opened.optimize.z_order(_names(columns) or [], where, target_size, progress=progress)
     if as_json:
         show.machine(figures | {"version": opened.version()})
         return
@@ -325,7 +331,10 @@ def vacuum(
 ) -> None:
     """Delete files that no version needs any more."""
     opened = _open(table, storage)
-    paths = opened.vacuum(hours, dry_run=dry_run, enforce_retention_duration=not force, full=not lite)
+    progress = _is_watched(as_json)
+    paths = opened.vacuum(
+        hours, dry_run=dry_run, enforce_retention_duration=not force, full=not lite, progress=progress
+    )
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return
@@ -339,7 +348,7 @@ def vacuum(
 def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> None:
     """Write a checkpoint, from which readers begin."""
     opened = _open(table, storage)
-    opened.create_checkpoint()
+    opened.create_checkpoint(progress=_is_watched(as_json))
     if as_json:
         show.machine({"version": opened.version()})
     else:
