@@ -80,10 +80,17 @@ def _init(before: Any) -> Any:
     return init
 
 
+def _told(writer: Any) -> _Told | None:
+    """What a writer was told; None of one that was made before deltafast was enabled."""
+    return getattr(writer, _KEY, None)
+
+
 def _telling(name: str) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
         def method(writer: Any, *values: Any, **named: Any) -> Any:
-            told: _Told = getattr(writer, _KEY)
+            told = _told(writer)
+            if told is None:
+                return before(writer, *values, **named)
             given = [*values, *named.values()]
             match name:
                 case "using":
@@ -118,9 +125,8 @@ def _making(mode: Mode, frame_of: Callable[[Any], Any], manage: Callable[[Any, s
     def make(before: Any) -> Any:
         @translated()
         def method(writer: Any) -> None:
-            told: _Told = getattr(writer, _KEY)
-            spark = writer._spark
-            if not told.is_delta(spark):
+            told, spark = _told(writer), writer._spark
+            if told is None or not told.is_delta(spark):
                 before(writer)
                 return
             session, location = Session(spark), told.location()
@@ -140,9 +146,9 @@ def _writing(name: str, frame_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def make(before: Any) -> Any:
         @translated()
         def method(writer: Any, *condition: Any) -> None:
-            told: _Told = getattr(writer, _KEY)
-            path = path_in(told.table) or place_of_name(Session(writer._spark), told.table)
-            if path is None:
+            told = _told(writer)
+            path = told and (path_in(told.table) or place_of_name(Session(writer._spark), told.table))
+            if told is None or path is None:
                 before(writer, *condition)
                 return
             options = told.options | {"path": path}
