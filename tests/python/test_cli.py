@@ -165,6 +165,7 @@ class TestWrongUse:
             (("info", "/nowhere/at/all"), "no Delta table"),
             (("sql", "SELEC 1"), "begins no statement"),
             (("sql", "SELECT * FROM t", "-t", "time_zone=x"), "cannot be called time_zone"),
+            (("sql", "SELECT * FROM t", "-t", "progress=x"), "cannot be called progress"),
             (("head", "/x", "-n", "0"), "not in the range"),
         ],
     )

@@ -236,7 +236,7 @@ def sql(text: str, named: dict[str, str] | None, limit: int, storage: dict[str, 
     from deltafast.statements.run import sql as run_sql
 
     tables: dict[str, Any] = {**(named or {})}
-    if taken := tables.keys() & {"storage_options", "commit_properties", "time_zone"}:
+    if taken := tables.keys() & {"storage_options", "commit_properties", "time_zone", "progress"}:
         message = f"a table cannot be called {min(taken)}"
         raise click.UsageError(message)
     reader = run_sql(text, storage_options=storage, progress=_is_watched(as_json), **tables)
