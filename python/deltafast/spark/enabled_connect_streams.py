@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast.spark.catalog import place_of_name
-from deltafast.spark.enabled_streams import tell
+from deltafast.spark.enabled_streams import table_to_write, tell
 from deltafast.spark.enabled_writer import note_of, noting
 from deltafast.spark.exceptions import translated
 from deltafast.spark.session import Session
@@ -72,17 +72,13 @@ def _to_table(before: Any) -> Any:
         **options: Any,
     ) -> Any:
         tell(writer, format, outputMode, partitionBy, queryName, options)
-        note, spark = note_of(writer), writer._session
-        there = place_of_name(Session(spark), tableName)
-        if there is None and not (note.format is not None and note.is_delta(spark)):
-            return before(writer, tableName)
-        if there is None:
-            from pyspark.sql.connect.dataframe import DataFrame
-
-            schema = DataFrame(writer._write_stream._child, spark).schema
-            empty = spark.createDataFrame([], schema).write.format("delta")
-            empty.partitionBy(*note.partition).saveAsTable(tableName)
-            there = place_of_name(Session(spark), tableName)
-        return writer.format("delta").start(there)
+        there = table_to_write(writer._session, note_of(writer), tableName, lambda: _schema(writer))
+        return before(writer, tableName) if there is None else writer.format("delta").start(there)
 
     return to_table
+
+
+def _schema(writer: Any) -> Any:
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._write_stream._child, writer._session).schema

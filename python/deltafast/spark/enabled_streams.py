@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.enabled_writer import Replace
 
-__all__ = ["put", "tell"]
+__all__ = ["put", "table_to_write", "tell"]
 
 _MODES = {"append": "append", "complete": "overwrite"}
 
@@ -101,19 +101,36 @@ def _to_table(before: Any) -> Any:
         **options: Any,
     ) -> Any:
         tell(writer, format, outputMode, partitionBy, queryName, options)
-        note, spark = note_of(writer), writer._spark
-        there = place_of_name(Session(spark), tableName)
-        if there is None and not (note.format is not None and note.is_delta(spark)):
+        note = note_of(writer)
+        there = table_to_write(writer._spark, note, tableName, lambda: writer._df.schema)
+        if there is None:
             if note.partition:
                 writer._jwrite = writer._jwrite.partitionBy(_names(writer, note))
             return before(writer, tableName)
-        if there is None:
-            empty = spark.createDataFrame([], writer._df.schema).write.format("delta")
-            empty.partitionBy(*note.partition).saveAsTable(tableName)
-            there = place_of_name(Session(spark), tableName)
-        return _into(writer, note, str(there)).start()
+        return _into(writer, note, there).start()
 
     return to_table
+
+
+def table_to_write(spark: Any, note: Note, name: str, schema: Callable[[], Any]) -> str | None:
+    """Where the table of the catalog is that a stream writes; it is made where there is none.
+
+    Args:
+        spark: The session, classic or Connect.
+        note: What the writer was told.
+        name: The table's name.
+        schema: The stream's columns, which a new table gets.
+
+    Returns:
+        The place; None of a table that is not Delta's.
+    """
+    session = Session(spark)
+    there = place_of_name(session, name)
+    if there is None and note.format is not None and note.is_delta(spark):
+        empty = spark.createDataFrame([], schema()).write.format("delta")
+        empty.partitionBy(*note.partition).saveAsTable(name)
+        there = place_of_name(session, name)
+    return there
 
 
 def tell(writer: Any, source: Any, mode: Any, partition: Any, name: Any, options: dict[str, Any]) -> None:
