@@ -7,6 +7,7 @@ Connections of our own are private and pinned: UTC, and no extension is fetched 
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
@@ -63,8 +64,12 @@ def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T])
     wrong: list[BaseException] = []
     # Not `Thread.join`, which after Ctrl-C takes a thread for ended.
     done = threading.Event()
+    # Held by who decides first: the thread to begin, or Ctrl-C before that to have nothing done.
+    begins = threading.Lock()
 
     def run() -> None:
+        if not begins.acquire(blocking=False):
+            return
         try:
             found.append(work())
         except BaseException as error:  # noqa: BLE001 - the caller raises it
@@ -72,14 +77,20 @@ def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T])
         finally:
             done.set()
 
-    threading.Thread(target=run, name="deltafast-query", daemon=True).start()
     try:
+        # Ctrl-C may come while the thread is started, too.
+        threading.Thread(target=run, name="deltafast-query", daemon=True).start()
         while not done.wait(_TICK):
             pass
     except KeyboardInterrupt:
-        connection.interrupt()
-        # A thread that comes back to an interpreter which is gone would end the process badly.
-        done.wait(_PATIENCE)
+        if begins.acquire(blocking=False):
+            raise
+        # A thread that comes back to an interpreter which is gone would end the process badly, and so would a
+        # connection that is closed under it. Between two of its queries there is nothing to interrupt yet.
+        last = time.monotonic() + _PATIENCE
+        while not done.is_set() and time.monotonic() < last:
+            connection.interrupt()
+            done.wait(_TICK)
         raise
     if wrong:
         raise wrong[0]

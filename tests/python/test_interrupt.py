@@ -4,9 +4,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
+
+from deltafast.query import connect, interruptible
 
 SCRIPT = """
 import sys, time
@@ -56,6 +59,42 @@ LONG = "SELECT sum(sqrt(a.range * b.range)) AS x FROM range(10000000) AS a, rang
 )
 def test_a_query_ends(call):
     ends_at_once(SCRIPT.format(call=call))
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_query_that_is_being_started_is_over_when_the_call_is(monkeypatch, begun):
+    start = threading.Thread.start
+    started, ended, late = threading.Event(), threading.Event(), []
+
+    def struck(thread: threading.Thread) -> None:
+        if begun:
+            start(thread)
+            started.wait()
+        else:
+            late.append(thread)
+        raise KeyboardInterrupt
+
+    def work() -> None:
+        started.set()
+        # Nothing that could be interrupted runs yet when Ctrl-C comes.
+        time.sleep(0.2)
+        try:
+            connection.execute(LONG).fetchall()
+        finally:
+            ended.set()
+
+    with connect() as connection:
+        monkeypatch.setattr(threading.Thread, "start", struck)
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(connection, work)
+        assert time.monotonic() - began < 2
+        assert ended.is_set() == begun
+        for thread in late:
+            start(thread)
+            thread.join(10)
+        assert started.is_set() == begun
+        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a child are another matter there")
