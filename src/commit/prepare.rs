@@ -15,7 +15,7 @@ use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, CommitInfo, PartitionValues};
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::schema::StructType;
-use crate::protocol::{properties, schema_change, table};
+use crate::protocol::{iceberg, properties, schema_change, table};
 use crate::snapshot::Snapshot;
 
 /// What a catalog-managed table must have switched on.
@@ -246,7 +246,7 @@ impl Table {
         let (vectors, tracks_rows) = (self.protocol_has("deletionVectors"), self.protocol_has("rowTracking"));
         let row_ids = gives_row_ids(&self.protocol, &self.metadata);
         let appends_only = self.protocol_has("appendOnly") && self.metadata.flag("delta.appendOnly");
-        let iceberg = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"].iter().any(|key| self.metadata.flag(key));
+        let iceberg = iceberg::promised(&self.metadata).is_some();
         let mut adds: HashMap<String, Option<String>> = HashMap::new();
         let mut removes: HashMap<String, Option<String>> = HashMap::new();
         for action in actions {

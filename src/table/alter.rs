@@ -494,7 +494,7 @@ impl Alter<'_> {
             return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
         }
         self.unused(&path, "given another type", false)?;
-        let iceberg = ["delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"].iter().any(|key| metadata.flag(key));
+        let iceberg = promised(metadata).is_some();
         let mut changed = None;
         let schema = edited(self.snapshot.schema(), &path, &mut |field| {
             if field.data_type == *to {

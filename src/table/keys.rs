@@ -180,17 +180,19 @@ impl Span {
     pub(super) fn note(&mut self, column: &ArrayRef, usable: &BooleanArray) -> Result<()> {
         let rows = self.converter.convert_columns(std::slice::from_ref(column))?;
         let scalar = |n: usize| Scalar::of(column, n).ok_or_else(|| Error::internal("a key is no scalar"));
+        let mut least: Option<(&[u8], usize)> = None;
+        let mut greatest = least;
         for (n, row) in rows.iter().enumerate().filter(|(n, _)| usable.value(*n)) {
             if column.is_null(n) {
                 self.has_null = true;
                 continue;
             }
-            let row: &[u8] = row.as_ref();
-            if self.least.as_ref().is_none_or(|(least, _)| row < least.as_ref()) {
-                self.least = Some((row.into(), scalar(n)?));
+            let row: &[u8] = row.data();
+            if least.is_none_or(|(least, _)| row < least) {
+                least = Some((row, n));
             }
-            if self.greatest.as_ref().is_none_or(|(greatest, _)| row > greatest.as_ref()) {
-                self.greatest = Some((row.into(), scalar(n)?));
+            if greatest.is_none_or(|(greatest, _)| row > greatest) {
+                greatest = Some((row, n));
             }
             if let Some(values) = &mut self.values
                 && !self.seen.contains(row)
@@ -201,6 +203,12 @@ impl Span {
                     (self.values, self.seen) = (None, HashSet::new());
                 }
             }
+        }
+        if let Some((row, n)) = least.filter(|(row, _)| self.least.as_ref().is_none_or(|(least, _)| *row < least.as_ref())) {
+            self.least = Some((row.into(), scalar(n)?));
+        }
+        if let Some((row, n)) = greatest.filter(|(row, _)| self.greatest.as_ref().is_none_or(|(greatest, _)| *row > greatest.as_ref())) {
+            self.greatest = Some((row.into(), scalar(n)?));
         }
         Ok(())
     }

@@ -24,8 +24,8 @@ use crate::protocol::action::{Metadata, Protocol};
 use crate::protocol::calendar::Zone;
 use crate::protocol::commit_line::{Add, Cdc};
 use crate::protocol::features::{self, ColumnMapping};
-use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
+use crate::protocol::{iceberg, properties};
 use crate::scan::{self, Chosen, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::write::adopt::{self, Adopted};
@@ -137,9 +137,7 @@ impl Target {
                 ColumnMapping::Id => Mapping::Id,
             },
             properties: configuration.clone(),
-            materialize_partition_columns: supported.contains("materializePartitionColumns")
-                || on("delta.enableIcebergCompatV1")
-                || on("delta.enableIcebergCompatV2"),
+            materialize_partition_columns: supported.contains("materializePartitionColumns") || iceberg::promised(&self.metadata).is_some(),
             writer_properties: self.encoding.writer_properties.clone(),
             target_file_size: self.encoding.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
             max_open_files: self.encoding.max_open_files.unwrap_or(usual.max_open_files).max(1),

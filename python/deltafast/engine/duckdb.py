@@ -59,7 +59,7 @@ def _joined(
     connection: duckdb.DuckDBPyConnection, source: ArrowStreamExportable, target: ArrowStreamExportable
 ) -> ArrowStreamExportable:
     """The pairs of equal keys."""
-    connection.from_arrow(source).create("source")
+    connection.from_arrow(source).create_view("source")
     connection.from_arrow(target).create_view("target")
     found = connection.sql("SELECT t.file, t.row, s.source_row FROM target t JOIN source s ON t.key = s.key")
     return cast("ArrowStreamExportable", found.to_arrow_reader())

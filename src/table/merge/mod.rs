@@ -441,7 +441,12 @@ impl Joining {
         let fields = vec![Field::new(KEY, key.data_type(), false), Field::new(FILE, Arrow::Int32, false), Field::new(ROW, Arrow::Int64, false)];
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let names: BTreeSet<&str> = self.equalities.iter().flat_map(|equality| equality.target.column_names()).collect();
-        let request = ScanRequest { predicate: self.reads.clone(), ..self.scan(names.into_iter().map(str::to_owned).collect(), None, cancel) };
+        // The bounds of the keys leave out files and pages; of single rows the filter below knows more.
+        let request = ScanRequest {
+            predicate: self.reads.clone(),
+            filter_rows: self.plan.target_only.is_some(),
+            ..self.scan(names.into_iter().map(str::to_owned).collect(), None, cancel)
+        };
         let scanned = scan::scan(&self.merge.snapshot, &request)?;
         let (equalities, known, out) = (self.equalities.clone(), Arc::clone(&self.known), Arc::clone(&schema));
         let keys = move |batch: RecordBatch| -> Result<RecordBatch> {

@@ -14,7 +14,7 @@ use arrow_select::take::take_record_batch;
 use super::{FILE, Joining, PAIRS, ROW, SOURCE_ROW};
 use crate::dv::Positions;
 use crate::error::{Error, Result};
-use crate::exec::Cancel;
+use crate::exec::{Cancel, map_all};
 use crate::expr::{Bound, Function};
 use crate::parse::mask;
 use crate::scan::{self, Chosen, ScanRequest};
@@ -73,10 +73,7 @@ impl Joining {
                 }
             }
         }
-        for entries in entries {
-            entries.sort_unstable_by_key(|entry| (entry.row, entry.source));
-        }
-        Ok(())
+        sort(entries)
     }
 
     pub(super) fn source_places(&self, names: &BTreeSet<String>) -> Vec<usize> {
@@ -162,10 +159,11 @@ impl Joining {
     pub(super) fn positions(&self, entries: &[Vec<Entry>], choose: impl Fn(&Entry) -> bool) -> Result<HashMap<String, Positions>> {
         let mut out = HashMap::new();
         for (add, entries) in self.files.iter().zip(entries) {
-            let mut rows: Vec<u64> = entries.iter().filter(|entry| choose(entry)).map(|entry| u64::from(entry.row)).collect();
-            rows.dedup();
+            let mut last = None;
+            let chosen = entries.iter().filter(|entry| choose(entry)).map(|entry| entry.row);
+            let rows = Positions::from_ascending(chosen.filter(|row| last.replace(*row) != Some(*row)).map(u64::from))?;
             if !rows.is_empty() {
-                out.insert(add.path.clone(), Positions::from_ascending(rows)?);
+                out.insert(add.path.clone(), rows);
             }
         }
         Ok(out)
@@ -175,6 +173,9 @@ impl Joining {
     pub(super) fn settle_many(&self, entries: &mut [Vec<Entry>]) -> Result<()> {
         let takes_many = self.clauses.takes_many();
         for (add, entries) in self.files.iter().zip(entries) {
+            if entries.windows(2).all(|pair| matches!(pair, [one, next] if one.row != next.row)) {
+                continue;
+            }
             let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
             for entry in entries.iter() {
                 match kept.last_mut().filter(|last| last.row == entry.row) {
@@ -283,8 +284,22 @@ pub(super) fn take_pairs(pairs: impl Iterator<Item = Result<RecordBatch>>, entri
             slot.push(Entry { row: position(*row)?, source, action: 0 });
         }
     }
-    for entries in entries {
-        entries.sort_unstable_by_key(|entry| (entry.row, entry.source));
+    sort(entries)
+}
+
+/// Brings the pairs of each file into the order of its rows.
+fn sort(entries: &mut [Vec<Entry>]) -> Result<()> {
+    let taken: Vec<(usize, Vec<Entry>)> =
+        entries.iter_mut().enumerate().filter(|(_, entries)| !entries.is_empty()).map(|(file, entries)| (file, std::mem::take(entries))).collect();
+    let sorted = map_all(taken, |(file, mut entries)| {
+        // They come in long runs that are in order, of which the stable sort makes use.
+        entries.sort_by_key(|entry| (entry.row, entry.source));
+        Ok((file, entries))
+    })?;
+    for (file, sorted) in sorted {
+        if let Some(slot) = entries.get_mut(file) {
+            *slot = sorted;
+        }
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use crate::table::vectors::{self, Marked};
 use crate::write::{Written, write};
 
 impl Joining {
-    pub(super) fn write(self, entries: Vec<Vec<Entry>>, matched: Vec<bool>, mut read: BTreeSet<usize>, cancel: &Cancel) -> Result<Done> {
+    pub(super) fn write(self, mut entries: Vec<Vec<Entry>>, matched: Vec<bool>, mut read: BTreeSet<usize>, cancel: &Cancel) -> Result<Done> {
         let scanned = self.merge.started.elapsed();
         let is_update = |entry: &Entry| self.clause(entry.action).is_some_and(|clause| clause.deed == Deed::Update);
         let mut figures = Figures::default();
@@ -41,11 +41,19 @@ impl Joining {
         }
         read.extend(entries.iter().enumerate().filter(|(_, entries)| !entries.is_empty()).map(|(file, _)| file));
         let touched: Vec<Add> = self.files.iter().zip(&entries).filter(|(_, entries)| !entries.is_empty()).map(|(add, _)| add.clone()).collect();
-        let gone = Arc::new(self.positions(&entries, |_| true)?);
         let deleted = Arc::new(self.positions(&entries, |entry| !is_update(entry))?);
         let updated = Arc::new(self.positions(&entries, is_update)?);
-        let updates = entries.iter().map(|entries| entries.iter().filter(|entry| is_update(entry)).copied().collect()).collect();
-        drop(entries);
+        let gone = match (deleted.is_empty(), updated.is_empty()) {
+            (true, _) => Arc::clone(&updated),
+            (_, true) => Arc::clone(&deleted),
+            _ => Arc::new(self.positions(&entries, |_| true)?),
+        };
+        if !deleted.is_empty() {
+            for entries in &mut entries {
+                entries.retain(is_update);
+            }
+        }
+        let updates = entries;
         let (snapshot, target) = (&self.merge.snapshot, &self.merge.target);
         let mut orphans = Orphans::new(snapshot.stores().root());
         let mut actions: Vec<Action> = Vec::new();
