@@ -121,6 +121,8 @@ const CHECKPOINT_BYTES: u64 = 16 << 20;
 
 /// What is due after a version was made. Nothing here can fail it.
 fn upkeep(committed: Committed, metrics: Map<String, Value>, choices: &Choices, cancel: &Cancel) -> Done {
+    // What the command counts is done.
+    let cancel = &cancel.uncounted();
     let mut warnings: Vec<String> = Vec::new();
     let version = committed.version;
     let mut note = |what: &str, error: &Error| {

@@ -282,7 +282,7 @@ class TableMerge:
     @property
     def source_schema(self) -> str:
         """The source's schema, as a table would have it."""
-    def settle(self, evolving: list[str], lacking: list[str], options: str) -> tuple[str, str]:
+    def settle(self, evolving: list[list[str]], lacking: list[str], options: str) -> tuple[str, str]:
         """Settle what the table will be: its schema, and what is to be bound against it, as JSON.
 
         `evolving` are columns of the source that may add to the schema, `lacking` columns of the table that new rows

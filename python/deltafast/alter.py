@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
 from deltafast.convert import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position, choices, names
+from deltafast.progress import Progress, counted
 from deltafast.schema import Field, PrimitiveType, Schema
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
     ) -> None:
         """Let an identity column go on behind the values that are there, those of other writers included.
 
@@ -138,10 +140,12 @@ class TableAlterer:
             column: Its name.
             commit_properties: How to commit.
             post_commithook_properties: What follows the commit.
+            progress: As for `add_constraint`.
 
         Protocol: "Identity Columns".
         """
-        self._do("sync_identity", commit_properties, post_commithook_properties, column=column)
+        with counted(progress):
+            self._do("sync_identity", commit_properties, post_commithook_properties, column=column)
 
     def drop_columns(
         self,
@@ -208,14 +212,23 @@ class TableAlterer:
         column_name: str,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        *,
+        progress: Progress = False,
     ) -> None:
         """Make a column NOT NULL.
+
+        Args:
+            column_name: Its name.
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+            progress: As for `add_constraint`.
 
         Raises:
             ConstraintViolatedError: A row that is there has null in it.
         """
         change = {"column": column_name, "nullable": False}
-        self._do("set_nullable", commit_properties, post_commithook_properties, **change)
+        with counted(progress):
+            self._do("set_nullable", commit_properties, post_commithook_properties, **change)
 
     @also_by_position(*COMMIT_ARGUMENTS)
     def set_column_metadata(
@@ -254,6 +267,7 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress = False,
     ) -> None:
         """Add CHECK constraints, which all rows must satisfy from now on.
 
@@ -261,6 +275,8 @@ class TableAlterer:
             constraints: Names and conditions (Spark SQL).
             commit_properties: How to commit.
             post_commithook_properties: What follows the commit.
+            progress: True for a bar on standard error, a function of (done, all), or a tqdm-like bar; counts files
+                that are read.
 
         Raises:
             ConstraintViolatedError: A row that is there does not satisfy one.
@@ -273,7 +289,8 @@ class TableAlterer:
         checks = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in constraints.items()]
         demands = json.dumps({"checks": checks, "generated": [], "defaults": []})
         bound = json.loads(bind_demands(demands, schema, zone=self.table._time_zone))["checks"]
-        self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)
+        with counted(progress):
+            self._do("add_constraints", commit_properties, post_commithook_properties, constraints=bound)
 
     @also_by_position(*HOOKS_FIRST)
     def drop_constraint(
@@ -429,6 +446,8 @@ class TableAlterer:
         truncate_history: bool = False,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        *,
+        progress: Progress = False,
     ) -> None:
         """Make the table do without a feature, as `ALTER TABLE .. DROP FEATURE` of delta-spark 4 does.
 
@@ -452,6 +471,7 @@ class TableAlterer:
             truncate_history: Whether history that uses it is deleted, rather than protected.
             commit_properties: How to commit; application transactions are recorded by the last commit.
             post_commithook_properties: What follows each commit.
+            progress: As for `add_constraint`.
 
         Raises:
             DeltaProtocolError: for a feature that cannot be dropped.
@@ -462,7 +482,8 @@ class TableAlterer:
         table = self.table
         name = feature.value if isinstance(feature, TableFeatures) else feature
         options = json.dumps(choices(commit_properties, post_commithook_properties))
-        moved, _ = _core.drop_feature(table._snapshot, name, truncate_history, options)
+        with counted(progress):
+            moved, _ = _core.drop_feature(table._snapshot, name, truncate_history, options)
         table._move(moved)
 
     def cluster_by(

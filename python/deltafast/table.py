@@ -1002,8 +1002,8 @@ class DeltaTable:
             new_values: Python values by column, instead.
             predicate: Spark SQL text, DNF tuples, a pyarrow or a Polars expression.
             writer_properties: How new files are encoded.
-            error_on_type_mismatch: Accepted for `deltalake`'s sake: a value that does not fit its column is always an
-                error.
+            error_on_type_mismatch: Whether a value that cannot be cast to its column's type is an error; otherwise it
+                becomes null.
             commit_properties: See `CommitProperties`.
             post_commithook_properties: See `PostCommitHookProperties`.
             max_reruns: How often to run it again on the newest version when another writer changed the same rows
@@ -1027,10 +1027,10 @@ class DeltaTable:
         """
         from deltafast.commands.change import update
 
-        del error_on_type_mismatch
         commit, hooks = commit_properties, post_commithook_properties
+        mode = "ansi" if error_on_type_mismatch else "try"
         with counted(progress):
-            return update(self, updates, new_values, predicate, writer_properties, commit, hooks, max_reruns)
+            return update(self, updates, new_values, predicate, writer_properties, mode, commit, hooks, max_reruns)
 
     @also_by_position(*HOOKS_FIRST)
     def merge(

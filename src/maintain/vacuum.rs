@@ -249,7 +249,7 @@ impl Look<'_> {
 
     /// Whether a file is old enough. Stores that do not tell times give 0.
     fn is_old(&self, file: &ObjectMeta) -> bool {
-        file.modified_ms > 0 && file.modified_ms < self.cutoff
+        file.modified_ms != 0 && file.modified_ms < self.cutoff
     }
 
     /// What goes of all files below the root.

@@ -457,8 +457,8 @@ impl TableMerge {
     }
 
     /// Settles what the table will be: JSON of its schema, and of the `Demands` that are to be bound. `evolving` are columns of
-    /// the source that may add to the schema, `lacking` columns of the table that new rows may lack.
-    fn settle(&self, py: Python<'_>, evolving: Vec<String>, lacking: Vec<String>, options: String) -> PyResult<(String, String)> {
+    /// the source, and fields in them, that may add to the schema, `lacking` columns of the table that new rows may lack.
+    fn settle(&self, py: Python<'_>, evolving: Vec<Vec<String>>, lacking: Vec<String>, options: String) -> PyResult<(String, String)> {
         let MergeState::Opened(core, source, stream) = self.take(py)? else {
             return Err(to_python(py, &Error::internal("a merge is settled twice")));
         };

@@ -201,7 +201,8 @@ pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
 fn modified_ms(metadata: &Metadata) -> i64 {
     let Ok(time) = metadata.modified() else { return 0 };
     match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        // 0 would say that the time is not known.
+        Ok(since) => i64::try_from(since.as_millis()).map_or(i64::MAX, |ms| ms.max(1)),
         Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Steps<'a> {
         }
         let mut done = commit(transaction, operation, &choices, self.cancel)?;
         if let Some(snapshot) = done.snapshot.as_ref().filter(|_| with_checkpoint)
-            && let Err(error) = checkpoint::write(snapshot, &CheckpointOptions::default(), self.cancel)
+            && let Err(error) = checkpoint::write(snapshot, &CheckpointOptions::default(), &self.cancel.uncounted())
         {
             done.warnings.push(format!("version {} is committed, but its checkpoint could not be written: {error}", snapshot.version()));
         }
@@ -78,7 +78,7 @@ impl<'a> Steps<'a> {
         let choices = Choices { create_checkpoint: Some(false), ..self.choices.without_transactions() };
         let done = commit(Transaction::new(&self.snapshot), Operation::new("Empty Commit"), &choices, self.cancel)?;
         self.follow(done)?;
-        checkpoint::write(&self.snapshot, &CheckpointOptions::default(), self.cancel).map(|_| ())
+        checkpoint::write(&self.snapshot, &CheckpointOptions::default(), &self.cancel.uncounted()).map(|_| ())
     }
 
     /// Does `work`, again on the newest version where another writer was first.

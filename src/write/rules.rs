@@ -142,6 +142,15 @@ impl Rules {
                 *slot = Some(Arc::new((0..rows).map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64))).collect::<Int64Array>()));
             }
         }
+        // What they are made of is null where it is given by nobody.
+        for name in self.generated.iter().flat_map(|rule| rule.expr.column_names()) {
+            if let (Some(slot), false) = (slot(table, &mut columns, name), self.generated.iter().any(|other| other.column == name))
+                && slot.is_none()
+                && let Some(field) = table.field(name)
+            {
+                *slot = Some(new_null_array(&field.data_type.to_arrow(TextLayout::Plain), rows));
+            }
+        }
         let given: Vec<bool> = self.generated.iter().map(|rule| slot(table, &mut columns, &rule.column).is_some_and(|slot| slot.is_some())).collect();
         fill(table, &mut columns, &self.generated, rows)?;
         let columns: Vec<ArrayRef> = table

@@ -305,6 +305,18 @@ def test_wrong_updates_are_refused(tmp_path: pathlib.Path) -> None:
     assert table.version() == 1
 
 
+def test_values_that_do_not_fit_are_null_where_asked_as_in_deltalake(tmp_path: pathlib.Path) -> None:
+    data = pa.table({"id": [1, 2], "n": pa.array([1, 2], pa.int32()), "s": ["many", "5"]})
+    for name, package in (("ours", None), ("theirs", deltalake)):
+        path = str(tmp_path / name)
+        write_deltalake(path, data)
+        table = DeltaTable(path) if package is None else package.DeltaTable(path)
+        table.update({"n": "s"}, error_on_type_mismatch=False)
+        assert [row["n"] for row in of(DeltaTable(path))] == [None, 5], name
+    with pytest.raises(InvalidArgumentError, match="'many'"):
+        DeltaTable(tmp_path / "ours").update({"n": "s"})
+
+
 def test_python_values_become_literals(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "t")
     moment = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)

@@ -787,6 +787,28 @@ def test_columns_and_fields_are_added_where_asked(name: str, tmp_path: pathlib.P
         ]
 
 
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_fields_are_added_that_a_clause_assigns(name: str, tmp_path: pathlib.Path) -> None:
+    data = pa.table({"id": [1, 2], "s": [{"a": 1}, {"a": 2}]})
+    write_deltalake(tmp_path, data, configuration=CONFIGURATIONS[name])
+    table = DeltaTable(tmp_path)
+    source = pa.table({"id": [2, 3], "s": [{"a": 20, "B": "x", "c": {"d": 5, "e": 6}}] * 2, "B": [7, 7]})
+    with pytest.raises(SchemaMismatchError, match=r"no column `s\.b`"):
+        table.merge(source, "t.id = q.id", "q", "t").when_matched_update({"s.b": "q.s.b"}).execute()
+    with pytest.raises(SchemaMismatchError, match=r"no column `s\.n`"):
+        table.merge(source, "t.id = q.id", "q", "t", merge_schema=True).when_matched_update({"s.n": "1"}).execute()
+    # The field alone, not what stands beside it in the source, nor the column of its name.
+    table.merge(source, "t.id = q.id", "q", "t", merge_schema=True).when_matched_update({"s.b": "q.s.b"}).execute()
+    assert found(table) == [{"id": 1, "s": {"a": 1, "B": None}}, {"id": 2, "s": {"a": 2, "B": "x"}}]
+    merger = table.merge(source, "t.id = q.id", "q", "t", merge_schema=True)
+    merger.when_matched_update({"t.s.c.d": "q.s.c.d + 1"}).when_not_matched_insert({"id": "q.id"}).execute()
+    assert found(table) == [
+        {"id": 1, "s": {"a": 1, "B": None, "c": None}},
+        {"id": 2, "s": {"a": 2, "B": "x", "c": {"d": 6}}},
+        {"id": 3, "s": None},
+    ]
+
+
 def test_only_what_clauses_assign_is_added(tmp_path: pathlib.Path) -> None:
     table = small(tmp_path)
     source = pa.table({"id": [1, 20], "v": ["x", "y"], "a": [1, 2], "b": [3, 4], "c": [5, 6]})

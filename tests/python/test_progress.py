@@ -103,6 +103,9 @@ COMMANDS = {
     "write": (lambda t, p: write_deltalake(t, rows(), mode="append", progress=p), ROWS),
     "replace": (lambda t, p: write_deltalake(t, rows(), mode="overwrite", predicate="id < 4000", progress=p), ROWS),
     "sql": (lambda t, p: deltafast.sql("DELETE FROM t WHERE id % 2 = 0 AND n = 1", t=t, progress=p), 4),
+    "constraint": (lambda t, p: t.alter.add_constraint({"small": "n < 9"}, progress=p), 4),
+    "feature": (lambda t, p: (t.delete("id % 9 = 0"), t.alter.drop_feature("deletionVectors", progress=p)), 1),
+    "due": (lambda t, p: ([t.alter.set_table_name(str(n)) for n in range(5)], t.delete("id % 9 = 0", progress=p)), 4),
     "scan": (lambda t, p: t.scan(progress=p).read_all(), 4),
 }
 

@@ -96,6 +96,12 @@ class TestVacuum:
         assert ids(overwritten) == [3]
         assert table.vacuum(0, False, False, full=full) == []
 
+    @pytest.mark.parametrize("moment", [-86400, 0])
+    def test_files_of_the_first_days_are_old(self, overwritten: pathlib.Path, moment: int) -> None:
+        (overwritten / "orphan.parquet").write_bytes(b"PAR1")
+        os.utime(overwritten / "orphan.parquet", (moment, moment))
+        assert DeltaTable(str(overwritten)).vacuum(full=True) == ["orphan.parquet"]
+
     def test_the_commits_say_what_delta_spark_says(self, overwritten: pathlib.Path) -> None:
         age(overwritten, 200)
         wish = SimpleNamespace(

@@ -620,6 +620,16 @@ def test_generated_columns_are_computed_or_compared(tmp_path):
     assert table.plan("ts >= '2024-03-02'")["files"] < table.plan()["files"]
 
 
+def test_what_generated_columns_are_made_of_is_null_where_nobody_gives_it(tmp_path):
+    n = {"delta.generationExpression": "coalesce(length(s), -1)"}
+    table = DeltaTable.create(
+        tmp_path, Schema([Field("id", "long"), Field("s", "string"), Field("n", "integer", metadata=n)])
+    )
+    write_deltalake(table, pa.table({"id": [1]}), mode="append")
+    table.merge(pa.table({"id": [2]}), "t.id = q.id", "q", "t").when_not_matched_insert({"id": "q.id"}).execute()
+    assert sorted(rows(table), key=lambda row: row["id"]) == [{"id": n, "s": None, "n": -1} for n in (1, 2)]
+
+
 def test_defaults_stand_for_missing_columns_only(tmp_path):
     fields = [
         Field("id", "long"),

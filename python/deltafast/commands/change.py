@@ -49,11 +49,12 @@ def update(
     new_values: Mapping[str, Any] | None,
     predicate: Predicate | None,
     writer_properties: WriterProperties | None,
+    mode: str,
     commit: CommitProperties | None,
     hooks: PostCommitHookProperties | None,
     max_reruns: int,
 ) -> dict[str, Any]:
-    """See `DeltaTable.update`."""
+    """See `DeltaTable.update`; `mode` is that of `bind_updates`."""
     if updates is None and new_values is None:
         message = "Either updates or new_values need to be passed to update the table."
         raise InvalidArgumentError(message)
@@ -67,7 +68,7 @@ def update(
         raise InvalidArgumentError(message)
     schema, zone = table.schema().to_json(), table._time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
-    assignments = bind_updates(updates, schema, zone=zone)
+    assignments = bind_updates(updates, schema, zone=zone, mode=mode)
     bound = bind_demands(_core.demands_of(table._snapshot), schema, zone=zone)
     options = _options(table, writer_properties, commit, hooks, max_reruns)
     moved, report = _core.update(table._snapshot, options, assignments, bound, rows)

@@ -10,7 +10,17 @@ from deltafast.convert import choices
 from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError
 from deltafast.expr import read_schema
 from deltafast.expr.demands import bind_demands
-from deltafast.expr.merge import BOTH, SOURCE, TARGET, Sides, field_of, find, lacks_fields, refuse_lost_fields
+from deltafast.expr.merge import (
+    BOTH,
+    SOURCE,
+    TARGET,
+    Sides,
+    field_of,
+    find,
+    found_path,
+    lacks_fields,
+    refuse_lost_fields,
+)
 from deltafast.expr.types import Struct
 from deltafast.progress import Progress, counted
 from deltafast.writer import as_stream, encoding
@@ -267,10 +277,10 @@ class TableMerger:
 
         return self._engine or DuckDBEngine(memory, self._max_temp_directory_size)
 
-    def _evolution(self, sides: Sides) -> tuple[list[str], list[str]]:
-        """Columns of the source that may add to the schema, and of the target that a new row may lack."""
-        before, source = sides.schemas[TARGET], sides.schemas[SOURCE]
-        evolving: dict[str, None] = {}
+    def _evolution(self, sides: Sides) -> tuple[list[list[str]], list[str]]:
+        """Columns and fields of the source that may add to the schema, and columns that a new row may lack."""
+        before = sides.schemas[TARGET]
+        evolving: dict[tuple[str, ...], None] = {}
         lacking: dict[str, None] = {}
         for clause in self._clauses:
             if clause.deed == "delete":
@@ -280,15 +290,18 @@ class TableMerger:
                 path = sides.target_path(column, before)
                 if path is not None:
                     given.add(path[0])
-                own = column if sql is None else sides.last_part(column) if path is None else sides.plain_column(sql)
-                field = None if own is None else find(source, own)
-                if path is None and (field is None or not self._merge_schema):
+                if sql is None:
+                    own: tuple[str, ...] = (column,)
+                else:
+                    own = sides.new_path(column) if path is None else sides.plain_column(sql)
+                if path is None and not (own and self._merge_schema):
                     raise SchemaMismatchError(_unknown(column, before))
-                if field is not None and self._merge_schema and (path is None or field.name.lower() == path[0].lower()):
-                    evolving[field.name] = None
+                alike = path is None or [part.lower() for part in own] == [part.lower() for part in path]
+                if own and self._merge_schema and alike:
+                    evolving[own] = None
             if clause.deed == "insert":
                 lacking.update(dict.fromkeys(field.name for field in before.fields if field.name not in given))
-        return list(evolving), list(lacking)
+        return [list(path) for path in evolving], list(lacking)
 
     def _assigned(self, sides: Sides, clause: _Clause) -> Iterator[tuple[str, str | None]]:
         """Columns and their texts; None for the column of the source of that name."""
@@ -313,8 +326,8 @@ class TableMerger:
         allowed = _KINDS[clause.kind]
         seen: list[tuple[str, ...]] = []
         for column, sql in self._assigned(sides, clause):
-            path = sides.target_path(column, after) or sides.target_path(sides.last_part(column), after)
-            if path is None:
+            path = sides.target_path(column, after) or found_path(after, sides.new_path(column))
+            if not path:
                 raise SchemaMismatchError(_unknown(column, after))
             if clause.deed == "insert" and len(path) > 1:
                 message = f"a new row cannot be given the field `{'.'.join(path)}` alone; give its column a value"
@@ -325,9 +338,9 @@ class TableMerger:
             seen.append(path)
             kind = field_of(after, path).type
             if sql is not None:
-                own = sides.plain_column(sql) if clause.kind == "matched" and isinstance(kind, Struct) else None
-                if own is not None and lacks_fields(field_of(sides.schemas[SOURCE], (own,)).type, kind):
-                    refuse_lost_fields(own)
+                own = sides.plain_column(sql) if clause.kind == "matched" and isinstance(kind, Struct) else ()
+                if own and lacks_fields(field_of(sides.schemas[SOURCE], own).type, kind):
+                    refuse_lost_fields(".".join(own))
                 yield sides.value(path, sql, kind, allowed)
             elif clause.deed == "insert":
                 yield sides.column_value(path, (column,), kind, allowed)

@@ -68,13 +68,14 @@ def bind_rows(predicate: object, schema_json: str, *, zone: str = "UTC") -> str:
     return json.dumps(_rows(predicate, read_schema(schema_json), zone))
 
 
-def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC") -> str:
+def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "UTC", mode: str = "ansi") -> str:
     """Bind the values that columns and fields get: JSON of a list of `ValuePlan`s (`src/table/clauses.rs`).
 
     Args:
         updates: Spark SQL by column name, in any case, in quotes or without; fields of structs with dots.
         schema_json: The table's schema.
         zone: How timestamps without a zone are read.
+        mode: What casts of values do that do not fit their column: `ansi` or `try`.
 
     Raises:
         InvalidArgumentError: There is no such column, it is named twice, or its value does not fit.
@@ -90,7 +91,7 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
             message = f"the column `{name}` is given a value twice"
             raise InvalidArgumentError(message)
         text = spark_text(sql, columns)
-        tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone))
+        tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone, mode))
         bound[path] = {"path": list(path), "tree": tree}
     return json.dumps(list(bound.values()))
 
@@ -187,16 +188,16 @@ def _column(schema: types.Struct, name: str) -> types.DataType:
     return next(field.type for field in schema.fields if field.name == name)
 
 
-def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str) -> str:
+def _value(sql: str, schema: types.Struct, column: types.DataType, zone: str, mode: str = "ansi") -> str:
     """A value of exactly the column's type."""
     try:
-        return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column).to_json()
+        return bound_value(Binder(schema, sql, zone=zone), parse(sql, zone=zone), sql, column, mode).to_json()
     except RecursionError:
         msg = "the expression nests too deep"
         raise InvalidArgumentError(msg) from None
 
 
-def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.DataType) -> Bound:
+def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.DataType, mode: str = "ansi") -> Bound:
     """A value cast to a column's type as Spark stores it.
 
     Args:
@@ -204,6 +205,7 @@ def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.Dat
         node: The value.
         sql: Its text, for messages.
         column: The type.
+        mode: What the cast does with a value that does not fit: `ansi` or `try`.
 
     Raises:
         InvalidArgumentError: It is wrong, or Spark has no such cast.
@@ -215,5 +217,5 @@ def bound_value(binder: Binder, node: syntax.Syntax, sql: str, column: types.Dat
         if not coercion.can_cast(found.type, column, "ansi"):
             msg = f"{sql!r} is of type {types.sql_name(found.type)}, the column of type {types.sql_name(column)}"
             raise InvalidArgumentError(msg)
-        found = simplify(Cast(found, column, "ansi"), zone)
+        found = simplify(Cast(found, column, mode), zone)
     return Bound(found, ansi=True, zone=zone)

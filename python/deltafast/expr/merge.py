@@ -163,17 +163,17 @@ class Sides:
                 raise InvalidArgumentError(message)
         return {"path": list(path), "tree": self._tree(node)}
 
-    def plain_column(self, sql: str) -> str | None:
-        """The column of the source that a text is, and nothing else."""
+    def plain_column(self, sql: str) -> tuple[str, ...]:
+        """The column of the source, or the field of it, that a text is and nothing else; empty where it is more."""
         try:
             node = self.predicate_or_value(sql)
         except InvalidArgumentError:
-            return None
+            return ()
         match node:
-            case Col((side, name)) if side == SOURCE:
-                return name
+            case Col((side, *path)) if side == SOURCE:
+                return tuple(path)
             case _:
-                return None
+                return ()
 
     def predicate_or_value(self, sql: str) -> Node:
         """A text over both sides, of any type."""
@@ -184,29 +184,27 @@ class Sides:
 
     def target_path(self, name: str, schema: Struct) -> tuple[str, ...] | None:
         """The column, or the field in it, that a value is for; None where there is none."""
-        bare = _bare(name)
-        for candidate in (name, bare):
+        for candidate in (name, _bare(name)):
             if (found := _find(schema, candidate)) is not None:
                 return (found.name,)
-        alias = self.aliases[TARGET]
+        parts = self._parts(name)
+        qualified = parts[0].lower() == self.aliases[TARGET].lower()
+        return (found_path(schema, parts[1:]) if qualified else ()) or found_path(schema, parts) or None
+
+    def new_path(self, name: str) -> tuple[str, ...]:
+        """The column of the source, or the field in it, that the target lacks and is to get; empty if there is none."""
+        source, parts = self.schemas[SOURCE], self._parts(name)
+        if path := self.target_path(name, source):
+            return path
+        # A name that is qualified in another way than by the alias.
+        return () if _find(self.schemas[TARGET], parts[0]) else found_path(source, parts[-1:])
+
+    def _parts(self, name: str) -> tuple[str, ...]:
         try:
             node = parse(spark_text(name, self._columns), zone=self.zone)
         except InvalidArgumentError:
             node = None
-        parts = node.parts if isinstance(node, Name) else tuple(_bare(part) for part in name.split("."))
-        for rest in (parts[1:] if parts[0].lower() == alias.lower() else (), parts):
-            path = _path(schema, rest)
-            if path:
-                return path
-        return None
-
-    def last_part(self, name: str) -> str:
-        """The column that a name means where the target has none."""
-        try:
-            node = parse(spark_text(name, self._columns), zone=self.zone)
-        except InvalidArgumentError:
-            return _bare(name)
-        return node.parts[-1] if isinstance(node, Name) else _bare(name)
+        return node.parts if isinstance(node, Name) else tuple(_bare(part) for part in name.split("."))
 
     def _binder(self, sql: str, sides: Sequence[str]) -> tuple[_Binder, str]:
         text = spark_text(sql, self._columns)
@@ -261,7 +259,8 @@ def _find(schema: Struct, name: str) -> Field | None:
 find = _find
 
 
-def _path(schema: Struct, parts: Sequence[str]) -> tuple[str, ...]:
+def found_path(schema: Struct, parts: Sequence[str]) -> tuple[str, ...]:
+    """The column or field that parts of a name mean; empty where there is none."""
     out: list[str] = []
     level: DataType = schema
     for part in parts:

@@ -32,7 +32,7 @@ use crate::exec::{Cancel, Progress, memory_limit};
 use crate::expr::{Bound, Expr, Function};
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
-use crate::protocol::schema::{StructField, StructType, TextLayout};
+use crate::protocol::schema::{DataType, StructField, StructType, TextLayout};
 use crate::scan::{self, Batches, Chosen, Lens, MetadataColumn, ScanRequest};
 use crate::snapshot::Snapshot;
 use crate::table::clauses::{Clause, ClausePlan, Deed, Entry};
@@ -148,15 +148,15 @@ const BATCH_ROWS: usize = 64 << 10;
 const PAIRS: usize = 128 << 10;
 
 impl Merge {
-    /// Settles what the table will be. `evolving` are the columns of the source that may add to the schema, `lacking` the
-    /// table's columns that a new row may lack.
+    /// Settles what the table will be. `evolving` are the columns of the source, and fields in them, that may add to the
+    /// schema, `lacking` the table's columns that a new row may lack.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for tables that this release cannot write, [`Error::SchemaMismatch`] for columns that cannot be
     /// added.
-    pub fn plan(snapshot: &Snapshot, source: StructType, evolving: &[String], lacking: &[String], options: MergeOptions) -> Result<Self> {
+    pub fn plan(snapshot: &Snapshot, source: StructType, evolving: &[Vec<String>], lacking: &[String], options: MergeOptions) -> Result<Self> {
         check_writable(snapshot)?;
-        let asking = StructType { fields: source.fields.iter().filter(|field| evolving.contains(&field.name)).cloned().collect() };
+        let asking = parts(&source, &evolving.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let merging = WriteOptions { schema_mode: Some(SchemaMode::Merge), ..WriteOptions::default() };
         let (protocol, metadata) = settled(snapshot, &asking, &merging)?;
         let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
@@ -298,6 +298,21 @@ impl Merge {
         }
         Ok(spool)
     }
+}
+
+/// The columns at some paths, of structs the fields at those.
+fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
+    let part = |field: &StructField| {
+        let rests: Vec<&[String]> = paths.iter().filter_map(|path| path.split_first()).filter(|(name, _)| **name == field.name).map(|(_, rest)| rest).collect();
+        match &field.data_type {
+            _ if rests.is_empty() => None,
+            DataType::Struct(fields) if rests.iter().all(|rest| !rest.is_empty()) => {
+                Some(StructField { data_type: DataType::Struct(Arc::new(parts(fields, &rests))), ..field.clone() })
+            }
+            _ => Some(field.clone()),
+        }
+    };
+    StructType { fields: whole.fields.iter().filter_map(part).collect() }
 }
 
 /// The files of the table that a merge looks at.
