@@ -24,6 +24,7 @@ from deltafast import (
 )
 from deltafast.expr import UnsupportedExpressionError
 from deltafast.statements.reading import read_statement
+from deltafast.statements.run_changes import rows_of, texts_of
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 NAMES = {"delta.columnMapping.mode": "name"}
@@ -333,6 +334,14 @@ class TestDeleteAndUpdate:
         sql("DELETE FROM t WHERE t.id = 3", t=table)
         assert [row["id"] for row in rows(table)] == [4, 5]
 
+    def test_by_the_place(self, table):
+        place = f"delta.`{table.table_uri}`"
+        sql(f"UPDATE {place} SET {place}.name = concat({place}.name, '!') WHERE {place}.id < 3 OR {place}.amount = 3")
+        sql(f"DELETE FROM {place} WHERE `{table.table_uri}`.id = 1 AND {place}.name = 'a!'")
+        assert [row["name"] for row in rows(table)] == ["b!", "c!", None, "e"]
+        with pytest.raises(InvalidArgumentError, match="delta"):
+            sql("DELETE FROM t AS a WHERE delta.`t`.id = 1", t=table)
+
     def test_a_column_of_the_alias_name(self, tmp_path):
         write_deltalake(tmp_path / "s", pa.table({"id": [1, 2], "t": [{"id": 9}, {"id": 8}]}))
         sql("DELETE FROM t WHERE t.id = 9", t=DeltaTable(tmp_path / "s"))
@@ -430,6 +439,55 @@ class TestMerge:
         """
         assert sql(text)["num_inserted_rows"].to_pylist() == [2]
         assert [row["id"] for row in rows(table)] == [1, 2, 3, 4, 5, 101, 102]
+
+    def test_columns_go_by_the_places(self, table, tmp_path):
+        write_deltalake(tmp_path / "s", self.changes())
+        old, new = f"delta.`{tmp_path}/t`", f"delta.`{tmp_path}/s`"
+        text = f"""
+            MERGE INTO {old} USING {new} ON {old}.id = {new}.id
+            WHEN MATCHED AND {new}.name = 'gone' THEN DELETE
+            WHEN MATCHED THEN UPDATE SET {old}.name = concat({old}.name, {new}.name)
+            WHEN NOT MATCHED THEN INSERT (id, name) VALUES ({new}.id, {new}.name)
+            WHEN NOT MATCHED BY SOURCE AND {old}.id = 5 THEN UPDATE SET {old}.name = 'left'
+        """
+        sql(text)
+        assert [row["name"] for row in rows(table)] == ["a", "bB", None, "left", "new"]
+        sql(f"MERGE INTO {old} USING q ON {old}.id = q.id WHEN MATCHED THEN DELETE", q=self.changes())
+        assert [row["id"] for row in rows(table)] == [1, 4, 5]
+
+    def test_names_of_several_parts(self, table):
+        """What stands in a statement on Spark, where tables are in databases."""
+        pytest.importorskip("pyspark")
+        from deltafast.spark.statements import _SparkReader
+
+        def texts(text):
+            return texts_of(read_statement(text, reader=_SparkReader), table)
+
+        found = texts(
+            "MERGE INTO db.t USING other.`a s` ON db.t.id = other.`a s`.id AND t.id > `a s`.id AND spark.db.t.id = 1 "
+            "WHEN MATCHED THEN UPDATE SET db.t.name = other.`a s`.name"
+        )
+        assert found.on == "`t`.id = `a s`.id AND t.id > `a s`.id AND spark.db.t.id = 1"
+        assert (found.target, found.source) == ("t", "a s")
+        assert found.clauses[0].updates == {"`t`.`name`": "`a s`.name"}
+        found = texts("MERGE INTO db.t USING db.s AS x ON db.t.id = x.id AND db.s.id = 1 WHEN MATCHED THEN DELETE")
+        assert found.on == "`t`.id = x.id AND db.s.id = 1"
+        found = texts("MERGE INTO delta.`/s` USING q AS s ON delta.`/s`.id = s.id WHEN MATCHED THEN DELETE")
+        assert found.on == "`target`.id = s.id"
+        delete = read_statement("DELETE FROM c.db.t WHERE c.db.t.id = 1 AND db.t.id = t.id", reader=_SparkReader)
+        assert rows_of(delete, table) == "id = 1 AND id = id"
+
+    @pytest.mark.parametrize(
+        ("kind", "deed"),
+        [("MATCHED", "DELETE"), ("NOT MATCHED", "INSERT *"), ("NOT MATCHED BY SOURCE", "DELETE")],
+    )
+    def test_only_the_last_clause_of_a_kind_takes_all_rows(self, table, kind, deed):
+        text = "MERGE INTO t USING s ON t.id = s.id"
+        with pytest.raises(InvalidArgumentError, match=f"only the last {kind} clause can omit the condition"):
+            sql(f"{text} WHEN {kind} THEN {deed} WHEN {kind} AND true THEN {deed}", t=table, s=self.changes())
+        assert table.version() == 2
+        sql(f"{text} WHEN {kind} AND false THEN {deed} WHEN {kind} THEN {deed}", t=table, s=self.changes())
+        assert table.version() == 3
 
     def test_values_with_names(self, table):
         text = """

@@ -26,12 +26,12 @@ from deltafast.statements.reading import read_statement
 from deltafast.statements.rows import constants, names_of
 from deltafast.statements.run import run
 from deltafast.statements.run_changes import (
-    clause_of,
     equal,
     merged,
     qualifiers,
     rows_of,
     run_insert,
+    texts_of,
     values_of,
     written,
 )
@@ -189,24 +189,13 @@ def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
     source = _frame(merge.source, tables)
     if merge.source_columns:
         source = source.toDF(*merge.source_columns)
-    by_name = isinstance(merge.source, tree.TableName) and not merge.source.by_path
-    request = changes.MergeRequest(
-        plain(merge.on, ()),
-        merge.alias or _own_name(merge.target),
-        merge.source_alias or (_own_name(merge.source) if by_name else None),  # pyright: ignore[reportArgumentType]
-        tuple(clause_of(clause, table) for clause in merge.clauses),
-        merge.evolve or str(tables.session.conf(_AUTO_MERGE, "false")).lower() == "true",
-    )
+    evolve = merge.evolve or str(tables.session.conf(_AUTO_MERGE, "false")).lower() == "true"
+    request = changes.MergeRequest(*texts_of(merge, table), evolve)
     figures = changes.merge(tables.session, table, source, request, tables.commit_properties)
     return answered(tables.session, merged(figures))
 
 
 _AUTO_MERGE: Final = "spark.databricks.delta.schema.autoMerge.enabled"
-
-
-def _own_name(table: TableName) -> str | None:
-    """How columns of a table may be qualified: by the last part of its name."""
-    return None if table.by_path else table.name.rpartition(".")[2].strip("`")
 
 
 def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
