@@ -320,13 +320,14 @@ class TableMerge:
 def create_table(
     uri: str,
     schema: str,
+    bound: str,
     options: str,
     storage_options: dict[str, str] | None = None,
     store: object | None = None,
     open_options: dict[str, str] | None = None,
     committer: Committer | None = None,
 ) -> tuple[Snapshot | None, str]:
-    """Make a table without rows; options are those of `CreateOptions` in `src/table`."""
+    """Make a table without rows; `bound` are its demands, options those of `CreateOptions` in `src/table`."""
 
 def demands_of(snapshot: Snapshot) -> str:
     """What the table demands of its rows, as JSON; defaults are left out."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltafast.table import DeltaTable
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
-__all__ = ["TableAlterer", "TableFeatures"]
+__all__ = ["ColumnChanges", "TableAlterer", "TableFeatures"]
 
 
 class TableFeatures(Enum):
@@ -494,3 +494,33 @@ class TableAlterer:
     ) -> None:
         """Cluster the table by other columns from now on; None for no longer. No file is rewritten."""
         self._do("cluster_by", commit_properties, post_commithook_properties, columns=names(columns) or [])
+
+
+class ColumnChanges(TableAlterer):
+    """Changes of columns that are one commit: methods note them, each of the table as the ones before leave it."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        super().__init__(table)
+        self._changes: list[dict[str, Any]] = []
+
+    def _do(
+        self,
+        kind: str,
+        commit: CommitProperties | None,  # noqa: ARG002 - all changes are committed at once
+        hooks: PostCommitHookProperties | None,  # noqa: ARG002 - the same
+        **change: Any,
+    ) -> None:
+        self._changes.append({"kind": kind, **change})
+
+    def commit(
+        self,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Make what was noted.
+
+        Args:
+            commit_properties: How to commit.
+            post_commithook_properties: What follows the commit.
+        """
+        super()._do("change_columns", commit_properties, post_commithook_properties, changes=self._changes)

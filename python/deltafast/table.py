@@ -260,7 +260,7 @@ class DeltaTable:
         uri, properties = os.fspath(table_uri), dict(configuration or {})
         given = {key: value for key, value in properties.items() if value is not None}
         # A table whose expressions nobody can evaluate would take no rows.
-        bind_demands(_core.demands(text, json.dumps(given)), text, zone=time_zone)
+        bound = bind_demands(_core.demands(text, json.dumps(given)), text, zone=time_zone)
         options = {
             "mode": mode,
             "partition_by": names(partition_by) or [],
@@ -274,6 +274,7 @@ class DeltaTable:
         _core.create_table(
             uri,
             text,
+            bound,
             json.dumps(options),
             storage_options=text_options(storage_options),
             store=None if store is None else _adapted(store, uri),

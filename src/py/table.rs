@@ -91,14 +91,15 @@ pub(super) fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) 
     Ok((warned(py, Some(done))?.map(|core| Snapshot::new(core, uri.to_owned(), python_store)), report))
 }
 
-/// Makes a table without rows.
+/// Makes a table without rows; `bound` are the demands that it will have, each with a tree.
 #[pyfunction]
-#[pyo3(signature = (uri, schema, options, storage_options=None, store=None, open_options=None, committer=None))]
+#[pyo3(signature = (uri, schema, bound, options, storage_options=None, store=None, open_options=None, committer=None))]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn create_table(
     py: Python<'_>,
     uri: String,
     schema: String,
+    bound: String,
     options: String,
     storage_options: Option<HashMap<String, String>>,
     store: Option<Py<PyAny>>,
@@ -109,7 +110,7 @@ pub(super) fn create_table(
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
         let options: CreateOptions = parsed("options", &options)?;
-        table::create(&Target::open(place, &name)?, &StructType::parse(&schema)?, &options, cancel)
+        table::create(&Target::open(place, &name)?, &StructType::parse(&schema)?, &parsed("demands", &bound)?, &options, cancel)
     })?;
     answer(py, done, &uri, python_store)
 }

@@ -88,6 +88,11 @@ pub enum Change {
         /// Whether it may.
         nullable: bool,
     },
+    /// Several changes of columns, each of the table as the ones before leave it.
+    ChangeColumns {
+        /// Those that `CHANGE COLUMN` says of one.
+        changes: Vec<Change>,
+    },
     /// Keys of a column's metadata are set; those with null go.
     SetColumnMetadata {
         /// Its path.
@@ -184,12 +189,12 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     let checks = rules.checks.into_iter().filter(|check| !own.iter().any(|length| (&length.name, &length.sql) == (&check.name, &check.sql)));
     let mut uses: Vec<(String, Bound)> = checks.map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
     uses.extend(rules.generated.into_iter().map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)));
-    let mut altered = Alter { snapshot, uses: uses.clone(), cancel }.altered(change)?;
+    let mut altered = Alter::of(snapshot, &uses, cancel).altered(change)?;
     let filled;
     let snapshot = if altered.metadata.flag(ROW_TRACKING) && !snapshot.metadata().flag(ROW_TRACKING) {
         filled = row_ids::backfill(snapshot, &altered.protocol, choices, cancel)?;
         if filled.version() != snapshot.version() {
-            altered = Alter { snapshot: &filled, uses, cancel }.altered(change)?;
+            altered = Alter::of(&filled, &uses, cancel).altered(change)?;
         }
         &filled
     } else {
@@ -214,6 +219,9 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     commit(transaction, altered.operation, choices, cancel)
 }
 
+/// What is said of a change of one column.
+const CHANGE_COLUMN: &str = "CHANGE COLUMN";
+
 /// Whether rows have ids.
 const ROW_TRACKING: &str = "delta.enableRowTracking";
 
@@ -231,12 +239,20 @@ fn field_json(path: &str, field: &StructField) -> Value {
 
 struct Alter<'a> {
     snapshot: &'a Snapshot,
+    /// The snapshot's, or what changes before this one leave of them.
+    protocol: &'a Protocol,
+    old: &'a Metadata,
+    schema: &'a StructType,
     /// Who reads which columns.
-    uses: Vec<(String, Bound)>,
+    uses: &'a [(String, Bound)],
     cancel: &'a Cancel,
 }
 
-impl Alter<'_> {
+impl<'a> Alter<'a> {
+    fn of(snapshot: &'a Snapshot, uses: &'a [(String, Bound)], cancel: &'a Cancel) -> Self {
+        Self { snapshot, protocol: snapshot.protocol(), old: snapshot.metadata(), schema: snapshot.schema(), uses, cancel }
+    }
+
     fn altered(&self, change: &Change) -> Result<Altered> {
         let snapshot = self.snapshot;
         match change {
@@ -247,6 +263,7 @@ impl Alter<'_> {
             Change::RenameColumn { column, name } => self.rename_column(column, name),
             Change::ChangeType { column, data_type } => self.change_type(column, &DataType::from_json(data_type)?),
             Change::SetNullable { column, nullable } => self.set_nullable(column, *nullable),
+            Change::ChangeColumns { changes } => self.change_columns(changes),
             Change::SetColumnMetadata { column, metadata } => self.set_column_metadata(column, metadata),
             Change::AddConstraints { constraints } => self.add_constraints(constraints),
             Change::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
@@ -283,17 +300,17 @@ impl Alter<'_> {
             Some(text) => Some(DomainMetadata { domain: domain.to_owned(), configuration: text.to_owned(), removed: false }),
             None => self.snapshot.sets()?.domains.get(domain).map(|last| DomainMetadata { removed: true, ..last.clone() }),
         };
-        let altered = self.metadata(self.snapshot.metadata().clone(), operation(name, [("domain", domain.into())]));
+        let altered = self.metadata(self.old.clone(), operation(name, [("domain", domain.into())]));
         Ok(Altered { domains: action.into_iter().collect(), ..altered })
     }
 
     fn metadata(&self, metadata: Metadata, operation: Operation) -> Altered {
-        Altered { protocol: self.snapshot.protocol().clone(), metadata, domains: Vec::new(), operation, reads_all: false }
+        Altered { protocol: self.protocol.clone(), metadata, domains: Vec::new(), operation, reads_all: false }
     }
 
     fn with_schema(&self, metadata: &Metadata, schema: &StructType, operation: Operation) -> Result<Altered> {
         let mut context = Context { allow_unknown: true, now_ms: now_ms(), unique: &mut unique };
-        let (protocol, metadata) = table::set_schema(self.snapshot.protocol(), metadata, schema, &mut context)?;
+        let (protocol, metadata) = table::set_schema(self.protocol, metadata, schema, &mut context)?;
         Ok(Altered { protocol, ..self.metadata(metadata, operation) })
     }
 
@@ -317,7 +334,7 @@ impl Alter<'_> {
     }
 
     fn upgrade_uniform(&self, version: u64) -> Result<Altered> {
-        let (snapshot, metadata) = (self.snapshot, self.snapshot.metadata());
+        let (snapshot, metadata) = (self.snapshot, self.old);
         snapshot.check_upkeep(Upkeep::Optimize)?;
         let Some(key) = property_of(version) else {
             return Err(Error::unsupported(format!("there is no ICEBERG_COMPAT_VERSION {version} that deltafast writes: 1 and 2 are supported")));
@@ -347,7 +364,7 @@ impl Alter<'_> {
 
     fn add_columns(&self, fields: &StructJson, places: &[(String, Option<String>)]) -> Result<Altered> {
         let added = StructType::parse(&fields.to_string())?;
-        let schema = self.snapshot.schema();
+        let schema = self.schema;
         for field in &added.fields {
             if let Some(key) = asks_for_values(field) {
                 let what =
@@ -379,24 +396,43 @@ impl Alter<'_> {
         for (column, after) in places {
             merged = moved(&merged, &path_in(&merged, column)?, after.as_deref())?;
         }
-        self.with_schema(self.snapshot.metadata(), &merged, operation("ADD COLUMNS", [("columns", text(&json!(said)))]))
+        self.with_schema(self.old, &merged, operation("ADD COLUMNS", [("columns", text(&json!(said)))]))
     }
 
     fn move_column(&self, column: &str, after: Option<&str>) -> Result<Altered> {
         let path = self.path(column)?;
         let mut said = Value::Null;
-        let schema = edited(&moved(self.snapshot.schema(), &path, after)?, &path, &mut |field| {
+        let schema = edited(&moved(self.schema, &path, after)?, &path, &mut |field| {
             said = field_json(&path.join("."), field);
             Ok(Some(field.clone()))
         })?;
         let parameters = [("column", text(&said)), ("position", Value::from(position(after)))];
-        self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", parameters))
+        self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, parameters))
+    }
+
+    fn change_columns(&self, changes: &[Change]) -> Result<Altered> {
+        let (mut protocol, mut metadata, mut reads_all, mut said) = (self.protocol.clone(), self.old.clone(), false, Vec::new());
+        for change in changes {
+            let schema = StructType::parse(&metadata.schema_string)?;
+            let step = Alter { protocol: &protocol, old: &metadata, schema: &schema, ..*self }.altered(change)?;
+            if step.operation.name != CHANGE_COLUMN {
+                return Err(Error::internal(format!("{} is no change of a column", step.operation.name)));
+            }
+            let mut parameters = step.operation.parameters;
+            if let Some(column) = parameters.get_mut("column") {
+                *column = serde_json::from_str(column.as_str().unwrap_or_default()).unwrap_or_default();
+            }
+            said.push(Value::Object(parameters));
+            reads_all |= step.reads_all;
+            (protocol, metadata) = (step.protocol, step.metadata);
+        }
+        Ok(Altered { protocol, reads_all, ..self.metadata(metadata, operation("CHANGE COLUMNS", [("columns", text(&json!(said)))])) })
     }
 
     fn sync_identity(&self, column: &str) -> Result<Altered> {
-        let (path, schema) = (self.path(column)?, self.snapshot.schema());
+        let (path, schema) = (self.path(column)?, self.schema);
         let [name] = path.as_slice() else { return Err(not_identity(column)) };
-        let identities = bindings::identities(self.snapshot.protocol(), schema)?;
+        let identities = bindings::identities(self.protocol, schema)?;
         let (Some(identity), Some(field)) = (identities.into_iter().find(|identity| identity.column == *name), schema.field(name)) else {
             return Err(not_identity(name));
         };
@@ -412,25 +448,25 @@ impl Alter<'_> {
         let said = field_json(name, field);
         let mark = last.and_then(|last| bindings::mark_behind(field, last));
         let schema = mark.map_or_else(|| schema.clone(), |mark| bindings::with_marks(schema, &[(name.clone(), mark)]));
-        let altered = self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", [("column", text(&said))]))?;
+        let altered = self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, [("column", text(&said))]))?;
         Ok(Altered { reads_all: true, ..altered })
     }
 
     /// The parts of a column's path, as the schema spells them.
     fn path(&self, column: &str) -> Result<Vec<String>> {
-        path_in(self.snapshot.schema(), column)
+        path_in(self.schema, column)
     }
 
     /// Refuses a change of a column that something else goes by.
     fn unused(&self, path: &[String], what: &str, partition_too: bool) -> Result<()> {
         let shown_path = path.join(".");
         let refuse = |by: &str| Err(Error::invalid(format!("the column `{shown_path}` cannot be {what}: {by} uses it")).at_column(&shown_path));
-        for (by, expr) in &self.uses {
+        for (by, expr) in self.uses {
             if expr.columns().into_iter().any(|used| used.starts_with(path) || path.starts_with(used)) {
                 return refuse(by);
             }
         }
-        let metadata = self.snapshot.metadata();
+        let metadata = self.old;
         if partition_too && path.len() == 1 && metadata.partition_columns.iter().any(|name| path.first() == Some(name)) {
             return refuse("the table's partitioning");
         }
@@ -441,7 +477,7 @@ impl Alter<'_> {
     }
 
     fn mapped(&self, what: &str) -> Result<()> {
-        if features::column_mapping(self.snapshot.protocol(), self.snapshot.metadata())? == ColumnMapping::None {
+        if features::column_mapping(self.protocol, self.old)? == ColumnMapping::None {
             return Err(Error::invalid(format!("columns can be {what} where the table maps columns; set `delta.columnMapping.mode` to `name` first")));
         }
         Ok(())
@@ -449,7 +485,7 @@ impl Alter<'_> {
 
     fn drop_columns(&self, columns: &[String]) -> Result<Altered> {
         self.mapped("dropped")?;
-        let mut schema = self.snapshot.schema().clone();
+        let mut schema = self.schema.clone();
         let mut paths = Vec::new();
         for column in columns {
             let path = self.path(column)?;
@@ -460,14 +496,14 @@ impl Alter<'_> {
         if schema.fields.is_empty() {
             return Err(Error::invalid("a table must keep at least one column"));
         }
-        self.with_schema(self.snapshot.metadata(), &schema, operation("DROP COLUMNS", [("columns", listed(&paths))]))
+        self.with_schema(self.old, &schema, operation("DROP COLUMNS", [("columns", listed(&paths))]))
     }
 
     fn rename_column(&self, column: &str, name: &str) -> Result<Altered> {
         self.mapped("renamed")?;
         let path = self.path(column)?;
         self.unused(&path, "renamed", false)?;
-        let mut metadata = self.snapshot.metadata().clone();
+        let mut metadata = self.old.clone();
         if path.len() == 1 {
             for partition in metadata.partition_columns.iter_mut().filter(|partition| path.first() == Some(*partition)) {
                 name.clone_into(partition);
@@ -480,23 +516,22 @@ impl Alter<'_> {
         if let Some(list) = metadata.configuration.get_mut("delta.dataSkippingStatsColumns") {
             *list = renamed_list(list, &path, &new_path);
         }
-        let schema = edited(self.snapshot.schema(), &path, &mut |field| Ok(Some(StructField { name: name.to_owned(), ..field.clone() })))?;
+        let schema = edited(self.schema, &path, &mut |field| Ok(Some(StructField { name: name.to_owned(), ..field.clone() })))?;
         let parameters = [("oldColumnPath", Value::from(path.join("."))), ("newColumnPath", Value::from(new_path.join(".")))];
         self.with_schema(&metadata, &schema, operation("RENAME COLUMN", parameters))
     }
 
     fn change_type(&self, column: &str, to: &DataType) -> Result<Altered> {
         let path = self.path(column)?;
-        let metadata = self.snapshot.metadata();
-        let widens =
-            features::supported(self.snapshot.protocol()).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
+        let metadata = self.old;
+        let widens = features::supported(self.protocol).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
         if !widens {
             return Err(Error::invalid("a type can be changed where the table widens types; set `delta.enableTypeWidening` to `true` first").at_column(column));
         }
         self.unused(&path, "given another type", false)?;
         let iceberg = promised(metadata).is_some();
         let mut changed = None;
-        let schema = edited(self.snapshot.schema(), &path, &mut |field| {
+        let schema = edited(self.schema, &path, &mut |field| {
             if field.data_type == *to {
                 return Ok(Some(field.clone()));
             }
@@ -509,23 +544,23 @@ impl Alter<'_> {
             Ok(Some(out))
         })?;
         let said = changed.map(|field| field_json(&path.join("."), &field)).unwrap_or_default();
-        self.with_schema(metadata, &schema, operation("CHANGE COLUMN", [("column", text(&said))]))
+        self.with_schema(metadata, &schema, operation(CHANGE_COLUMN, [("column", text(&said))]))
     }
 
     fn set_nullable(&self, column: &str, nullable: bool) -> Result<Altered> {
         let path = self.path(column)?;
         let mut said = Value::Null;
-        let schema = edited(self.snapshot.schema(), &path, &mut |field| {
+        let schema = edited(self.schema, &path, &mut |field| {
             let out = StructField { nullable, ..field.clone() };
             said = field_json(&path.join("."), &out);
             Ok(Some(out))
         })?;
-        let mut altered = self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", [("column", text(&said))]))?;
-        if !nullable && altered.metadata != *self.snapshot.metadata() {
+        let mut altered = self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, [("column", text(&said))]))?;
+        if !nullable && altered.metadata != *self.old {
             let [name] = path.as_slice() else {
                 return Err(Error::unsupported("only a column, not a field within one, can be made NOT NULL later").at_column(column));
             };
-            let data_type = self.snapshot.schema().field(name).map_or(DataType::Void, |field| field.data_type.clone());
+            let data_type = self.schema.field(name).map_or(DataType::Void, |field| field.data_type.clone());
             let column = Expr::Column { path: path.clone(), data_type };
             let null = Bound { expr: Expr::call(Function::IsNull, vec![column], DataType::Boolean)?, ansi: true, zone: Zone::UTC };
             if let Some(row) = self.first_row(&null)? {
@@ -542,7 +577,7 @@ impl Alter<'_> {
             return Err(Error::invalid(format!("the key `{}` of a column's metadata is the protocol's", shown(key))).at_column(column));
         }
         let mut said = Value::Null;
-        let schema = edited(self.snapshot.schema(), &path, &mut |field| {
+        let schema = edited(self.schema, &path, &mut |field| {
             let mut out = field.clone();
             for (key, value) in metadata {
                 match value {
@@ -553,7 +588,7 @@ impl Alter<'_> {
             said = field_json(&path.join("."), &out);
             Ok(Some(out))
         })?;
-        self.with_schema(self.snapshot.metadata(), &schema, operation("CHANGE COLUMN", [("column", text(&said))]))
+        self.with_schema(self.old, &schema, operation(CHANGE_COLUMN, [("column", text(&said))]))
     }
 
     /// The values of a row for which a predicate is true, if there is one.
@@ -578,7 +613,7 @@ impl Alter<'_> {
     }
 
     fn add_constraints(&self, constraints: &[Demand]) -> Result<Altered> {
-        let mut metadata = self.snapshot.metadata().clone();
+        let mut metadata = self.old.clone();
         for constraint in constraints {
             let key = format!("{CONSTRAINTS}{}", constraint.name);
             if constraint.name.is_empty() || metadata.configuration.keys().any(|known| known.eq_ignore_ascii_case(&key)) {
@@ -598,12 +633,12 @@ impl Alter<'_> {
                 vec![("constraints", text(&json!(list)))]
             }
         };
-        let protocol = table::sufficient(self.snapshot.protocol(), &metadata, self.snapshot.schema())?;
+        let protocol = table::sufficient(self.protocol, &metadata, self.schema)?;
         Ok(Altered { protocol, reads_all: true, ..self.metadata(metadata, operation("ADD CONSTRAINT", parameters)) })
     }
 
     fn drop_constraint(&self, name: &str, if_exists: bool) -> Result<Altered> {
-        let mut metadata = self.snapshot.metadata().clone();
+        let mut metadata = self.old.clone();
         let key = format!("{CONSTRAINTS}{name}");
         let before = metadata.configuration.len();
         metadata.configuration.retain(|known, _| !known.eq_ignore_ascii_case(&key));
@@ -616,7 +651,7 @@ impl Alter<'_> {
     fn add_features(&self, names: &[String], allow_versions: bool) -> Result<Altered> {
         let properties = names.iter().map(|name| (format!("{FEATURE}{name}"), "supported".to_owned())).collect();
         let altered = self.with_properties(&properties, false, operation("ADD FEATURE", [("name", listed(names))]))?;
-        let (old, new) = (self.snapshot.protocol(), &altered.protocol);
+        let (old, new) = (self.protocol, &altered.protocol);
         if !allow_versions && (old.min_reader_version, old.min_writer_version) != (new.min_reader_version, new.min_writer_version) {
             return Err(Error::invalid(format!(
                 "the feature needs the protocol ({}, {}), the table has ({}, {}); pass allow_protocol_versions_increase=True to raise it",
@@ -627,7 +662,7 @@ impl Alter<'_> {
     }
 
     fn cluster_by(&self, columns: &[String]) -> Result<Altered> {
-        let (snapshot, metadata) = (self.snapshot, self.snapshot.metadata());
+        let (snapshot, metadata) = (self.snapshot, self.old);
         if !metadata.partition_columns.is_empty() {
             return Err(Error::invalid("a partitioned table cannot be clustered"));
         }

@@ -21,6 +21,7 @@ use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, Context, NewTable};
 use crate::snapshot::Snapshot;
+use crate::write::bindings::Demands;
 
 /// What a new table shall be.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -58,7 +59,7 @@ pub(super) fn made(schema: &StructType, options: &CreateOptions, old: Option<&Sn
         partition_columns: options.partition_by.iter().map(|name| spelled(schema, name)).collect(),
         name: options.name.clone(),
         description: options.description.clone(),
-        configuration: options.configuration.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?))).collect(),
+        configuration: configured(options),
         features,
     };
     if !options.cluster_by.is_empty() && !options.partition_by.is_empty() {
@@ -80,6 +81,11 @@ pub(super) fn made(schema: &StructType, options: &CreateOptions, old: Option<&Sn
         domains.push(DomainMetadata { removed: true, ..last.clone() });
     }
     Ok((protocol, metadata, domains))
+}
+
+/// The properties that a new table is given.
+fn configured(options: &CreateOptions) -> BTreeMap<String, String> {
+    options.configuration.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?))).collect()
 }
 
 /// A column's name as the schema spells it.
@@ -140,12 +146,12 @@ pub(super) fn check_clustering(schema: &StructType, columns: &[String], metadata
     Ok(())
 }
 
-/// Makes a table without rows.
+/// Makes a table without rows. `bound` are the demands that it will have of its rows, bound to its schema.
 ///
 /// # Errors
 /// [`Error::Invalid`] where there is a table that must not be replaced, and for whatever is wrong with the new one;
 /// [`Error::Unsupported`]; as [`crate::commit::Transaction::commit`].
-pub fn create(place: &Place, schema: &StructType, options: &CreateOptions, cancel: &Cancel) -> Result<Done> {
+pub fn create(place: &Place, schema: &StructType, bound: &Demands, options: &CreateOptions, cancel: &Cancel) -> Result<Done> {
     let old = match (place, options.mode) {
         (_, Mode::Append) => {
             return Err(Error::invalid("a table cannot be created in the mode `append`; use `error`, `overwrite` or `ignore`"));
@@ -165,6 +171,8 @@ pub fn create(place: &Place, schema: &StructType, options: &CreateOptions, cance
         let ended = all(old, cancel)?;
         transaction.extend(ended.iter().map(|add| Action::Remove(add.to_remove(now_ms(), true))));
     }
+    // A table whose rules cannot be applied would take no rows.
+    bound.rules(&Demands::of_new(schema, configured(options))?, Vec::new())?;
     let (protocol, metadata, domains) = made(schema, options, old)?;
     let mut operation = Operation::new(if old.is_some() { "CREATE OR REPLACE TABLE" } else { "CREATE TABLE" });
     operation.parameters = said_of(&metadata, &options.cluster_by);

@@ -24,6 +24,7 @@ from deltafast import (
 )
 from deltafast.expr import UnsupportedExpressionError
 from deltafast.statements.reading import read_statement
+from deltafast.statements.run_changes import rows_of, texts_of
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 NAMES = {"delta.columnMapping.mode": "name"}
@@ -301,6 +302,55 @@ class TestInsert:
         sql("INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT 6 AS id, true AS fresh", t=table)
         assert rows(table)[-1] == {"id": 6, "name": None, "amount": None, "fresh": True}
 
+    def test_schema_evolution_by_place(self, table, parted):
+        sql("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 6, 'f', 6.0, true AS fresh, 'x' AS more", t=table)
+        assert rows(table)[-1] == {"id": 6, "name": "f", "amount": 6.0, "fresh": True, "more": "x"}
+        assert rows(table)[0]["fresh"] is None
+        sql("INSERT WITH SCHEMA EVOLUTION INTO p PARTITION (p = 'z') SELECT 4, 4, 5 AS o", p=parted)
+        assert rows(parted)[-1] == {"id": 4, "p": "z", "n": 4, "o": 5}
+        for text, message in (
+            ("SELECT 7, 'g', 7.0, true, 'y', 1 AS NAME", "`NAME` is to be added, and the table has it"),
+            ("SELECT 7, 'g', 7.0, true, 'y', 1 AS one, 2 AS ONE", "`ONE` is to be added"),
+            ("SELECT 7, 'g'", "5 columns .* are to get values, the rows have 2"),
+            ("VALUES (7, 'g', 7.0, true, 'y', 1)", "the type of the new column `col6` is not known"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=message):
+                sql(f"INSERT WITH SCHEMA EVOLUTION INTO t {text}", t=table)
+        with pytest.raises(InvalidArgumentError, match=r"5 columns .* are to get values, the rows have 6"):
+            sql("INSERT INTO t SELECT 7, 'g', 7.0, true, 'y', 1 AS one", t=table)
+        assert table.version() == 3
+
+    def test_queries_named_before(self, table, tmp_path):
+        place = f"delta.`{tmp_path}/t`"
+        sql(f"WITH q AS (SELECT id + 10 AS id, name FROM {place}@v0) INSERT INTO t (id, name) SELECT * FROM q", t=table)
+        assert [row["id"] for row in rows(table)] == [1, 2, 3, 4, 5, 11, 12]
+        text = """
+            WITH RECURSIVE a (n) AS (SELECT 20 UNION ALL SELECT n + 1 FROM a WHERE n < 21), -- , b AS (SELECT 1)
+            "b c" AS MATERIALIZED (SELECT n, ')' || 'q' AS name FROM a), `q` AS (FROM "b c")
+            INSERT INTO t (id, name) WITH r AS (SELECT * FROM q WHERE n > 20) SELECT * FROM r -- all of it
+        """
+        sql(text, t=table)
+        assert rows(table)[-1] == {"id": 21, "name": ")q", "amount": None}
+        sql("WITH q AS (SELECT 30 AS id, name, 1.0 FROM s) INSERT INTO t TABLE Q", t=table, s=pa.table({"name": ["s"]}))
+        assert rows(table)[-1] == {"id": 30, "name": "s", "amount": 1.0}
+        sql("WITH q AS (SELECT 31) INSERT INTO t (id) FROM q", t=table)
+        sql(
+            "WITH q AS (SELECT 30 AS id) INSERT INTO t AS a REPLACE ON a.id = b.id (SELECT id, 'o', 2.0 FROM q) b",
+            t=table,
+        )
+        assert rows(table)[-2:] == [{"id": 30, "name": "o", "amount": 2.0}, {"id": 31, "name": None, "amount": None}]
+        sql("INSERT INTO t WITH q AS (SELECT 32, 'w', 3.0) SELECT * FROM q", t=table)
+        assert rows(table)[-1] == {"id": 32, "name": "w", "amount": 3.0}
+
+    def test_queries_named_before_what_is_no_insert(self, table):
+        text = "WITH q AS (SELECT 1 AS id), r AS (SELECT id FROM q) MERGE INTO t USING"
+        sql(f"{text} r ON t.id = r.id WHEN MATCHED THEN UPDATE SET name = concat('r', r.id)", t=table)
+        sql(f"{text} (SELECT id + 1 AS id FROM r) x ON t.id = x.id WHEN MATCHED THEN DELETE", t=table)
+        assert [row["name"] for row in rows(table)] == ["r1", "c", None, "e"]
+        with pytest.raises(UnsupportedExpressionError, match="WITH before DELETE is not supported"):
+            sql("WITH q AS (SELECT 1) DELETE FROM t WHERE id = 1", t=table)
+        assert sql('WITH q AS (SELECT 1 AS "insert") (SELECT "insert" FROM q)')["insert"].to_pylist() == [1]
+
     def test_constraints_hold(self, table):
         sql("ALTER TABLE t ADD CONSTRAINT positive CHECK (id > 0)", t=table)
         with pytest.raises(ConstraintViolatedError, match="positive"):
@@ -332,6 +382,14 @@ class TestDeleteAndUpdate:
         sql("DELETE FROM t x WHERE X.id = 2", t=table)
         sql("DELETE FROM t WHERE t.id = 3", t=table)
         assert [row["id"] for row in rows(table)] == [4, 5]
+
+    def test_by_the_place(self, table):
+        place = f"delta.`{table.table_uri}`"
+        sql(f"UPDATE {place} SET {place}.name = concat({place}.name, '!') WHERE {place}.id < 3 OR {place}.amount = 3")
+        sql(f"DELETE FROM {place} WHERE `{table.table_uri}`.id = 1 AND {place}.name = 'a!'")
+        assert [row["name"] for row in rows(table)] == ["b!", "c!", None, "e"]
+        with pytest.raises(InvalidArgumentError, match="delta"):
+            sql("DELETE FROM t AS a WHERE delta.`t`.id = 1", t=table)
 
     def test_a_column_of_the_alias_name(self, tmp_path):
         write_deltalake(tmp_path / "s", pa.table({"id": [1, 2], "t": [{"id": 9}, {"id": 8}]}))
@@ -431,6 +489,60 @@ class TestMerge:
         assert sql(text)["num_inserted_rows"].to_pylist() == [2]
         assert [row["id"] for row in rows(table)] == [1, 2, 3, 4, 5, 101, 102]
 
+    def test_columns_go_by_the_places(self, table, tmp_path):
+        write_deltalake(tmp_path / "s", self.changes())
+        old, new = f"delta.`{tmp_path}/t`", f"delta.`{tmp_path}/s`"
+        text = f"""
+            MERGE INTO {old} USING {new} ON {old}.id = {new}.id
+            WHEN MATCHED AND {new}.name = 'gone' THEN DELETE
+            WHEN MATCHED THEN UPDATE SET {old}.name = concat({old}.name, {new}.name)
+            WHEN NOT MATCHED THEN INSERT (id, name) VALUES ({new}.id, {new}.name)
+            WHEN NOT MATCHED BY SOURCE AND {old}.id = 5 THEN UPDATE SET {old}.name = 'left'
+        """
+        sql(text)
+        assert [row["name"] for row in rows(table)] == ["a", "bB", None, "left", "new"]
+        sql(f"MERGE INTO {old} USING q ON {old}.id = q.id WHEN MATCHED THEN DELETE", q=self.changes())
+        assert [row["id"] for row in rows(table)] == [1, 4, 5]
+
+    def test_names_of_several_parts(self, table):
+        """What stands in a statement on Spark, where tables are in databases."""
+        pytest.importorskip("pyspark")
+        from deltafast.spark.statements import _SparkReader
+
+        def texts(text):
+            return texts_of(read_statement(text, reader=_SparkReader), table)
+
+        found = texts(
+            "MERGE INTO db.t USING other.`a s` ON db.t.id = other.`a s`.id AND t.id > `a s`.id AND spark.db.t.id = 1 "
+            "WHEN MATCHED THEN UPDATE SET db.t.name = other.`a s`.name"
+        )
+        assert found.on == "`t`.id = `a s`.id AND t.id > `a s`.id AND spark.db.t.id = 1"
+        assert (found.target, found.source) == ("t", "a s")
+        assert found.clauses[0].updates == {"`t`.`name`": "`a s`.name"}
+        found = texts("MERGE INTO db.t USING db.s AS x ON db.t.id = x.id AND db.s.id = 1 WHEN MATCHED THEN DELETE")
+        assert found.on == "`t`.id = x.id AND db.s.id = 1"
+        found = texts("MERGE INTO delta.`/s` USING q AS s ON delta.`/s`.id = s.id WHEN MATCHED THEN DELETE")
+        assert found.on == "`target`.id = s.id"
+        named = read_statement("WITH q AS (SELECT '`' x FROM delta.`/a`) INSERT INTO db.t TABLE q", reader=_SparkReader)
+        assert named.source.text == "WITH q AS (SELECT '`' x FROM delta.`/a`) (SELECT * FROM `q`\n)"
+        assert (
+            "".join(part if isinstance(part, str) else "delta.`/a`" for part in named.source.parts) == named.source.text
+        )
+        delete = read_statement("DELETE FROM c.db.t WHERE c.db.t.id = 1 AND db.t.id = t.id", reader=_SparkReader)
+        assert rows_of(delete, table) == "id = 1 AND id = id"
+
+    @pytest.mark.parametrize(
+        ("kind", "deed"),
+        [("MATCHED", "DELETE"), ("NOT MATCHED", "INSERT *"), ("NOT MATCHED BY SOURCE", "DELETE")],
+    )
+    def test_only_the_last_clause_of_a_kind_takes_all_rows(self, table, kind, deed):
+        text = "MERGE INTO t USING s ON t.id = s.id"
+        with pytest.raises(InvalidArgumentError, match=f"only the last {kind} clause can omit the condition"):
+            sql(f"{text} WHEN {kind} THEN {deed} WHEN {kind} AND true THEN {deed}", t=table, s=self.changes())
+        assert table.version() == 2
+        sql(f"{text} WHEN {kind} AND false THEN {deed} WHEN {kind} THEN {deed}", t=table, s=self.changes())
+        assert table.version() == 3
+
     def test_values_with_names(self, table):
         text = """
             MERGE INTO t USING (VALUES (1, 'one'), (7, 'seven')) AS s (key, text) ON t.id = s.key
@@ -485,6 +597,19 @@ class TestCreate:
         assert table.metadata().description == "what it is"
         assert table.metadata().partition_columns == ["c"]
         assert table.metadata().configuration["owner"] == "me"
+
+    @pytest.mark.parametrize("mode", ["CREATE", "CREATE OR REPLACE"])
+    def test_a_generated_column_of_a_generated_one(self, tmp_path, mode):
+        place = f"delta.`{tmp_path}`"
+        if mode != "CREATE":
+            sql(f"CREATE TABLE {place} (a INT)")
+        for column in ("B + 1", "c + 1"):
+            text = f"(a INT, b INT GENERATED ALWAYS AS (a + 1), c INT GENERATED ALWAYS AS ({column}))"
+            with pytest.raises(
+                InvalidArgumentError, match=r"the generated column `c` is made from `[bc]`, which is gen"
+            ):
+                sql(f"{mode} TABLE {place} {text}")
+        assert DeltaTable.is_deltatable(str(tmp_path)) == (mode != "CREATE")
 
     def test_partition_columns_with_their_types_come_last(self, tmp_path):
         sql(f"CREATE TABLE delta.`{tmp_path}` (a INT) USING DELTA PARTITIONED BY (p STRING)")
@@ -634,6 +759,49 @@ class TestAlter:
         fields = {field.name: field for field in table.schema().fields}
         assert "CURRENT_DEFAULT" not in fields["n"].metadata
         assert fields["id"].nullable
+
+    def test_several_columns_in_one_commit(self, table):
+        sql("ALTER TABLE t ALTER id COMMENT 'alone'", t=table)
+        text = "ALTER TABLE t ALTER COLUMN id COMMENT 'the key', name SET NOT NULL, amount FIRST"
+        with pytest.raises(ConstraintViolatedError, match="the column `name` is null"):
+            sql(text, t=table)
+        assert table.version() == 3
+        sql("DELETE FROM t WHERE name IS NULL", t=table)
+        sql(text, t=table)
+        assert table.version() == 5
+        schema = table.schema()
+        assert [(field.name, field.nullable) for field in schema.fields] == [
+            ("amount", True),
+            ("id", True),
+            ("name", False),
+        ]
+        assert schema.fields[1].metadata == {"comment": "the key"}
+        said = table.history(1)[0]
+        assert said["operation"] == "CHANGE COLUMNS"
+        first, _, last = json.loads(said["operationParameters"]["columns"])
+        assert first["column"]["name"] == "id"
+        assert last["position"] == "FIRST"
+        sql("ALTER TABLE t CHANGE amount COMMENT 'money', id AFTER name", t=table)
+        assert [field.name for field in table.schema().fields] == ["amount", "name", "id"]
+        for wrong, message in (
+            ("id COMMENT 'x', ID DROP NOT NULL", "`ID` is changed twice"),
+            ("id COMMENT 'x', nope COMMENT 'y'", "nope"),
+            ("id COMMENT 'x', name", "expected TYPE, COMMENT"),
+            ("id COMMENT 'x', amount TYPE STRING", "type"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=message):
+                sql(f"ALTER TABLE t ALTER COLUMN {wrong}", t=table)
+        assert table.version() == 6
+
+    def test_several_types_in_one_commit(self, tmp_path):
+        place = f"delta.`{tmp_path}`"
+        sql(f"CREATE TABLE {place} (a INT, b SMALLINT, c INT) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        sql(f"ALTER TABLE {place} ALTER COLUMN a TYPE BIGINT, b TYPE INT, c SET DEFAULT 5")
+        table = DeltaTable(tmp_path)
+        assert [str(field.type.type) for field in table.schema().fields[:2]] == ["long", "integer"]
+        assert table.version() == 1
+        sql(f"INSERT INTO {place} (a) VALUES (5000000000)")
+        assert rows(table, "a") == [{"a": 5000000000, "b": None, "c": 5}]
 
     def test_places(self, table):
         sql("ALTER TABLE t ADD COLUMNS (x INT FIRST, s STRUCT<a: INT> AFTER ID, z INT)", t=table)

@@ -49,6 +49,15 @@ CHANGES = [
        when not matched then insert (id) values (s.id) when not matched by source and t.id > 450 then delete""",
     """merge into {t} t using (select * from {t} version as of 1) as s on t.id = s.id + 1000
        when not matched and s.id > 18 then insert *""",
+    "with q as (select id + 600 id from {t} where id < 2), r as (select * from q) insert into {t} (id) select * from r",
+    "insert into {t} with q as (select 700L, 'p7', 7) select * from q",
+    "insert with schema evolution into {t} select 800L, 'p8', 8, 'x' extra",
+    "update {t} set v = v + 1 where {t}.id = 800",
+    "delete from {t} where {t}.id = 700",
+    """merge into {t} using (select 600L id) s on {t}.id = s.id
+       when matched and {t}.p is null then update set {t}.v = s.id""",
+    "alter table {t} alter v comment 'alone'",
+    "alter table {t} alter column id comment 'key', p comment 'part', extra after id",
     "alter table {t} add columns (w string after id)",
     "alter table {t} add constraint positive check (id >= 0)",
     "update {t} set w = concat('{{', p, '}}') where p is not null",

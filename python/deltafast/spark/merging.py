@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltafast.commands.merge import _Clause
-from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import changes
 from deltafast.spark.answers import answered
 from deltafast.spark.exceptions import translated
 from deltafast.spark.expressions import as_condition, as_values
-from deltafast.statements.run_changes import merged
+from deltafast.statements.run_changes import check_order, merged
 
 if TYPE_CHECKING:
     from deltafast.spark.expressions import Sides
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["DeltaMergeBuilder"]
 
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
-_CALLED = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "by_source": "NOT MATCHED BY SOURCE"}
 
 
 class DeltaMergeBuilder:
@@ -116,24 +114,13 @@ class DeltaMergeBuilder:
             CommitFailedError: Another writer changed the same rows meanwhile.
             PySparkException: Spark cannot compute the source.
         """
-        self._check_order()
+        check_order(self._clauses)
         session = self._table._session
         evolve = self._evolve or str(session.conf(_AUTO_MERGE, "false")).lower() == "true"
         request = changes.MergeRequest(self._condition, self._sides.target, self._sides.source, self._clauses, evolve)
         commit = self._table._tables().commit_properties
         figures = changes.merge(session, self._table._newest(), self._source, request, commit)
         return answered(session, merged(figures))
-
-    def _check_order(self) -> None:
-        """Only the last clause of a kind may be without a condition, as in Spark."""
-        for kind, called in _CALLED.items():
-            of_kind = [clause for clause in self._clauses if clause.kind == kind]
-            if any(clause.predicate is None for clause in of_kind[:-1]):
-                message = (
-                    f"When there are more than one {called} clauses in a MERGE statement, only the last {called} "
-                    "clause can omit the condition"
-                )
-                raise InvalidArgumentError(message)
 
     @translated()
     def _with(

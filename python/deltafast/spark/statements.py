@@ -20,24 +20,23 @@ from deltafast.spark.writer import write
 from deltafast.statements import tree
 from deltafast.statements.answers import counts
 from deltafast.statements.expressions import plain
-from deltafast.statements.query_text import read_query
 from deltafast.statements.reader import Reader
 from deltafast.statements.reading import read_statement
 from deltafast.statements.rows import constants, names_of
 from deltafast.statements.run import run
 from deltafast.statements.run_changes import (
-    clause_of,
     equal,
     merged,
     qualifiers,
     rows_of,
     run_insert,
+    texts_of,
     values_of,
     written,
 )
 
 if TYPE_CHECKING:
-    from deltafast.statements.tree import Query, TableName
+    from deltafast.statements.tree import TableName
 
 __all__ = ["sql"]
 
@@ -51,6 +50,8 @@ _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
 class _SparkReader(Reader):
     """Reads names of several parts, and queries as Spark does."""
 
+    spark = True
+
     def table(self) -> TableName:
         """``delta.`place` ``, or a name of the session."""
         token = self.token
@@ -61,12 +62,6 @@ class _SparkReader(Reader):
             parts.append(self.name_part("a table"))
         name = parts[0] if len(parts) == 1 else self.text[start : self.token.pos].strip().partition("@")[0]
         return tree.TableName(name, by_path=False, pos=start)
-
-    def query(self, *, nested: bool = False) -> Query:
-        """A query, up to the end of the statement or to the closing parenthesis."""
-        found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested, spark=True)
-        self.restart(end)
-        return found
 
 
 @translated()
@@ -189,24 +184,13 @@ def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
     source = _frame(merge.source, tables)
     if merge.source_columns:
         source = source.toDF(*merge.source_columns)
-    by_name = isinstance(merge.source, tree.TableName) and not merge.source.by_path
-    request = changes.MergeRequest(
-        plain(merge.on, ()),
-        merge.alias or _own_name(merge.target),
-        merge.source_alias or (_own_name(merge.source) if by_name else None),  # pyright: ignore[reportArgumentType]
-        tuple(clause_of(clause, table) for clause in merge.clauses),
-        merge.evolve or str(tables.session.conf(_AUTO_MERGE, "false")).lower() == "true",
-    )
+    evolve = merge.evolve or str(tables.session.conf(_AUTO_MERGE, "false")).lower() == "true"
+    request = changes.MergeRequest(*texts_of(merge, table), evolve)
     figures = changes.merge(tables.session, table, source, request, tables.commit_properties)
     return answered(tables.session, merged(figures))
 
 
 _AUTO_MERGE: Final = "spark.databricks.delta.schema.autoMerge.enabled"
-
-
-def _own_name(table: TableName) -> str | None:
-    """How columns of a table may be qualified: by the last part of its name."""
-    return None if table.by_path else table.name.rpartition(".")[2].strip("`")
 
 
 def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
@@ -220,7 +204,7 @@ def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     fixed = constants(insert, table, tables.zone)
     frame = _frame(insert.source, tables)
     if not insert.by_name:
-        frame = frame.toDF(*names_of(insert, table, fixed, len(frame.columns)))
+        frame = frame.toDF(*names_of(insert, table, fixed, frame.columns))
     for name, value in fixed.items():
         frame = frame.withColumn(name, functions.lit(value))
     condition = None

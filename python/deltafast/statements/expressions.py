@@ -13,28 +13,30 @@ from deltafast.expr.errors import invalid
 from deltafast.expr.lexer import token_end, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from deltafast.expr.lexer import Token
-    from deltafast.statements.tree import Expression
+    from deltafast.statements.tree import Expression, Path
 
-__all__ = ["plain"]
+__all__ = ["plain", "qualified"]
 
 
-def plain(value: Expression, columns: Collection[str], aliases: Collection[str] = ()) -> str:
+def plain(value: Expression, columns: Collection[str], names: Mapping[Path, str] | None = None) -> str:
     """The text of an expression over one table.
 
     Args:
         value: The expression.
         columns: The table's columns.
-        aliases: What a name may begin with that means the table: `t.a` becomes `a`.
+        names: What a column may be qualified with, in small letters, and what stands there instead: nothing where it
+            is empty, so that `t.a` becomes `a`.
 
     Raises:
         InvalidArgumentError: A text in double quotes is also a column's name.
     """
     text = value.text
     tokens = tokenize(text)
-    own = {alias.lower() for alias in aliases} - {name.lower() for name in columns}
+    known = {name.lower() for name in columns}
+    own = {path: name for path, name in (names or {}).items() if path[0] not in known}
     out: list[str] = []
     done, at = 0, 0
     while at < len(tokens):
@@ -45,16 +47,32 @@ def plain(value: Expression, columns: Collection[str], aliases: Collection[str] 
                 raise invalid(f'"{token.text}" is a text in Spark SQL, and a column here', text, token.pos, hint)
             out += [text[done : token.pos], literal(token.text)]
             done = token_end(text, token.pos)
-        elif own and token.kind in ("name", "quoted") and _begins(tokens, at) and token.text.lower() in own:
-            out.append(text[done : token.pos])
-            done = tokens[at + 2].pos
-            at += 1
+        elif own and token.kind in ("name", "quoted") and not (at and _is_dot(tokens[at - 1])):
+            path = _path(tokens, at)
+            found = qualified(path, own)
+            if found is not None:
+                size, name = found
+                out += [text[done : token.pos], f"`{name.replace('`', '``')}`." if name else ""]
+                done = tokens[at + 2 * size].pos
+            at += 2 * len(path) - 2
         at += 1
     return "".join([*out, text[done:]])
 
 
-def _begins(tokens: list[Token], at: int) -> bool:
-    """Whether a name has a dot behind it and none before."""
-    behind = tokens[at + 1]
-    before = tokens[at - 1].text if at else ""
-    return behind.kind == "op" and behind.text == "." and before != "."
+def qualified(path: Path, names: Mapping[Path, str]) -> tuple[int, str] | None:
+    """How many parts of a column's name say whose it is, and what stands there instead; None for none."""
+    low = tuple(part.lower() for part in path)
+    return next(((size, names[low[:size]]) for size in range(len(low) - 1, 0, -1) if low[:size] in names), None)
+
+
+def _path(tokens: list[Token], at: int) -> Path:
+    """The parts of the name that begins here."""
+    out = [tokens[at].text]
+    while _is_dot(tokens[at + 1]) and tokens[at + 2].kind in ("name", "quoted"):
+        at += 2
+        out.append(tokens[at].text)
+    return tuple(out)
+
+
+def _is_dot(token: Token) -> bool:
+    return token.kind == "op" and token.text == "."

@@ -20,7 +20,7 @@ from deltafast.statements.tree import Changes, Expression, Facts, Query, TableNa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["named_tables", "read_query", "suffixed"]
+__all__ = ["Named", "named_tables", "read_named", "read_query", "suffixed"]
 
 _TOKEN: Final = re.compile(
     r"""
@@ -49,6 +49,9 @@ _SPARK_TOKEN: Final = re.compile(
 _WITH_FROM: Final = frozenset(["EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"])
 #: What ends a list of tables.
 _BEHIND_TABLES: Final = frozenset(["WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "SELECT", "UNION"])
+#: The statements that may follow on the queries that WITH names, beside a query.
+_WITH_NAMES: Final = frozenset(["INSERT", "MERGE", "UPDATE", "DELETE"])
+_OWN_NAMES: Final = re.compile(r"(?i)[\s(]*WITH\b")
 _SUFFIX: Final = re.compile(r"(?s)(.+)@(?:[vV](\d{1,18})|(\d{17}))")
 _STAMP: Final = re.compile(r"[vV]\d{1,18}|\d{17}")
 _CHANGES: Final = ("table_changes", "table_changes_by_path")
@@ -111,6 +114,43 @@ def read_query(
     return _Scan(text, moment, spark=spark).query(start, nested=nested)
 
 
+class Named(NamedTuple):
+    """`WITH a AS (..), b AS (..)` before a statement."""
+
+    #: The text up to the statement.
+    query: Query
+    #: What is named, in small letters.
+    names: frozenset[str]
+
+    def before(self, query: Query) -> Query:
+        """A query of the statement, to which the names are known."""
+        # Names of its own DuckDB would not find in parentheses alone; a comment may end it.
+        opened = "SELECT * FROM (" if _OWN_NAMES.match(query.text) else "("
+        closed = "\n)"
+        return Query(
+            f"{self.query.text}{opened}{query.text}{closed}",
+            (*self.query.parts, opened, *query.parts, closed),
+            self.query.names | query.names,
+        )
+
+
+def read_named(
+    text: str, start: int, moment: Callable[[int], tuple[Expression, int]], *, spark: bool = False
+) -> tuple[Named, int] | None:
+    """Read the queries that WITH names before a statement.
+
+    Args:
+        text: The whole statement.
+        start: Where WITH stands.
+        moment: As for `read_query`.
+        spark: As for `read_query`.
+
+    Returns:
+        The queries, and the place behind them; None where a query follows, of which they are part.
+    """
+    return _Scan(text, moment, spark=spark).named(start)
+
+
 def named_tables(text: str) -> list[TableName]:
     """The names of tables, or of what stands for one, behind FROM and JOIN in a part of a query of Spark."""
 
@@ -153,11 +193,11 @@ class _Scan:
         self.spark = spark
         self.token = _SPARK_TOKEN if spark else _TOKEN
 
-    def query(self, start: int, *, nested: bool) -> tuple[Query, int]:
+    def query(self, start: int, *, nested: bool, end: int | None = None) -> tuple[Query, int]:
         parts: list[str | TableName | Changes | Facts] = []
         names: set[str] = set()
         depth, pos, done = 0, start, start
-        while (piece := self.next(pos)) is not None:
+        while (piece := self.next(pos)) is not None and piece.start != end:
             if piece.kind == "op":
                 depth += (piece.text in "([{") - (piece.text in ")]}")
                 if depth < 0 and nested:
@@ -167,9 +207,9 @@ class _Scan:
                     raise invalid(what, self.text, piece.start, "call sql() for each of them")
             found = self.table(piece)
             if found is not None:
-                record, end = found
+                record, behind = found
                 parts += [self.text[done : piece.start], record]
-                pos = done = end
+                pos = done = behind
                 continue
             if piece.kind == "tick" and not self.spark:
                 quoted = piece.meaning.replace('"', '""')
@@ -182,6 +222,27 @@ class _Scan:
         end = len(self.text) if piece is None else piece.start
         parts.append(self.text[done:end])
         return Query(self.text[start:end], tuple(part for part in parts if part != ""), frozenset(names)), end
+
+    def named(self, start: int) -> tuple[Named, int] | None:
+        names: set[str] = set()
+        depth, is_name, piece = 0, True, self.next(start)
+        while piece is not None:
+            if piece.kind == "op":
+                depth += (piece.text in "([{") - (piece.text in ")]}")
+            behind = self.next(piece.end)
+            if depth == 0 and piece.kind in ("name", "ident", "tick") and is_name and piece.start > start:
+                if piece.word != "RECURSIVE" or behind is None or behind.text == "(" or behind.word == "AS":
+                    names.add(piece.meaning.lower())
+                    is_name = False
+            elif depth == 0 and piece.text == ")" and behind is not None:
+                is_name = behind.text == ","
+                if behind.word in _WITH_NAMES:
+                    query, _ = self.query(start, nested=False, end=behind.start)
+                    return Named(query, frozenset(names)), behind.start
+                if not is_name and behind.word not in ("AS", "USING"):
+                    return None
+            piece = behind
+        return None
 
     def next(self, pos: int) -> _Piece | None:
         """The piece at a place or after the blanks there; None at the end."""

@@ -133,7 +133,10 @@ def read_merge(reader: Reader) -> Merge:
         source_alias = reader.alias()
         columns = reader.names() if source_alias is not None and reader.is_op("(") else ()
     else:
-        source, source_alias = reader.source_table(), reader.alias()
+        table = reader.source_table()
+        source, source_alias = reader.known(table), reader.alias()
+        if source_alias is None and source is not table:
+            source_alias = table.name
     reader.need("ON")
     on = reader.value()
     clauses: list[Clause] = []

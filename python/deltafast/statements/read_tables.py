@@ -12,6 +12,7 @@ from deltafast.statements.tree import (
     AddConstraint,
     Alter,
     AlterColumn,
+    AlterColumns,
     Clone,
     ClusterBy,
     ColumnPlace,
@@ -198,7 +199,23 @@ def _rename_column(reader: Reader) -> Change:
     return RenameColumn(column, reader.name_part("a name"))
 
 
-def _alter_column(reader: Reader) -> Change:  # noqa: PLR0911 - one line a change
+def _alter_columns(reader: Reader) -> Change:
+    out: list[AlterColumn] = []
+    while True:
+        pos = reader.token.pos
+        one = _alter_column(reader)
+        path = tuple(part.lower() for part in one.column)
+        for other in out:
+            known = tuple(part.lower() for part in other.column)
+            if path[: len(known)] == known[: len(path)]:
+                what = f"`{'.'.join(one.column)}` is changed twice"
+                raise invalid(what, reader.text, pos, "write a statement for each change")
+        out.append(one)
+        if not reader.accept_op(","):
+            return AlterColumns(tuple(out))
+
+
+def _alter_column(reader: Reader) -> AlterColumn:  # noqa: PLR0911 - one line a change
     column = reader.path()
     if reader.accept("TYPE"):
         return AlterColumn(column, "type", read_type(reader))
@@ -228,12 +245,12 @@ def _change_column(reader: Reader) -> Change:
         reader.advance()
         read_type(reader)
         if reader.accept("COMMENT"):
-            return AlterColumn((name,), "comment", reader.string_text())
+            return AlterColumns((AlterColumn((name,), "comment", reader.string_text()),))
         if (place := _place(reader)) is not None:
-            return AlterColumn((name,), "place", place)
+            return AlterColumns((AlterColumn((name,), "place", place),))
         reader.fail("expected COMMENT, FIRST or AFTER; to change the type write ALTER COLUMN a TYPE ..")
     reader.at = start
-    return _alter_column(reader)
+    return _alter_columns(reader)
 
 
 def _set_properties(reader: Reader) -> Change:
@@ -284,7 +301,8 @@ _CHANGES: Final = {
     "DROP CONSTRAINT": _drop_constraint,
     "DROP FEATURE": _drop_feature,
     "RENAME COLUMN": _rename_column,
-    "ALTER COLUMN": _alter_column,
+    "ALTER COLUMN": _alter_columns,
+    "ALTER": _alter_columns,
     "CHANGE COLUMN": _change_column,
     "CHANGE": _change_column,
     "SET TBLPROPERTIES": _set_properties,

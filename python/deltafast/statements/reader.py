@@ -6,16 +6,17 @@ A statement's own words are Spark's and so are its expressions; a query within i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.errors import invalid, unsupported
 from deltafast.expr.lexer import Token, tokenize
 from deltafast.expr.parser import MAX_DEPTH, _Parser
-from deltafast.statements.query_text import read_query, suffixed
+from deltafast.statements.query_text import read_named, read_query, suffixed
 from deltafast.statements.tree import Default, Expression, Query, Source, TableName, TimeTravel, Values
 
 if TYPE_CHECKING:
+    from deltafast.statements.query_text import Named
     from deltafast.statements.tree import Path
 
 __all__ = ["QUERY_WORDS", "Reader"]
@@ -31,12 +32,16 @@ _NO_ALIAS: Final = frozenset(
 class Reader(_Parser):
     """Reads a statement from left to right."""
 
+    #: Whether queries are Spark's.
+    spark: ClassVar[bool] = False
+
     def __init__(self, text: str, zone: str) -> None:
         self.text = text
         self.zone = zone
         self.tokens = tokenize(text, lenient=True)
         self.at = 0
         self.depth = 0
+        self.named: Named | None = None
 
     # --- words -----------------------------------------------------------------------------------
 
@@ -274,9 +279,27 @@ class Reader(_Parser):
 
     def query(self, *, nested: bool = False) -> Query:
         """A query, up to the end of the statement or, `nested`, to the closing parenthesis."""
-        found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested)
+        found, end = read_query(self.text, self.token.pos, self.moment_at, nested=nested, spark=self.spark)
         self.restart(end)
-        return found
+        return found if self.named is None else self.named.before(found)
+
+    def named_queries(self) -> None:
+        """`WITH a AS (..)` before a statement that is no query: known to the queries within it."""
+        found = read_named(self.text, self.token.pos, self.moment_at, spark=self.spark) if self.peek("WITH") else None
+        if found is None:
+            return
+        self.named, end = found
+        self.restart(end)
+        if self.token.upper in ("UPDATE", "DELETE"):
+            self.absent(f"WITH before {self.token.upper}", "its conditions and values take no queries; write a MERGE")
+
+    def known(self, table: TableName) -> TableName | Query:
+        """A table to be read, or what WITH calls so."""
+        if self.named is None or table.by_path or table.at is not None or table.name.lower() not in self.named.names:
+            return table
+        tick = "`" if self.spark else '"'
+        parts = ("SELECT * FROM ", f"{tick}{table.name.replace(tick, tick * 2)}{tick}")
+        return self.named.before(Query("".join(parts), parts, frozenset({table.name.lower()})))
 
     def moment_at(self, pos: int) -> tuple[Expression, int]:
         """The expression at a place in a query, and where it ends."""
@@ -297,7 +320,7 @@ class Reader(_Parser):
         if self.peek("VALUES"):
             return self.rows()
         if self.accept("TABLE"):
-            return self.source_table()
+            return self.known(self.source_table())
         if not self.at_query():
             self.fail("expected SELECT, VALUES or TABLE")
         return self.query()

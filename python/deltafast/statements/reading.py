@@ -52,6 +52,7 @@ def read_statement(text: str, *, zone: str = "UTC", reader: type[Reader] = Reade
         raise InvalidArgumentError(message)
     shown = text.rstrip().removesuffix(";").rstrip()
     words = reader(shown, zone)
+    words.named_queries()
     word = words.token.upper
     read = _STATEMENTS.get(word)
     if read is None:

@@ -49,7 +49,7 @@ def inserted_rows(insert: Insert, table: DeltaTable, tables: Tables) -> pa.Table
             raise InvalidArgumentError(message)
         return _literal_rows(insert.source, insert, table, fixed, tables.zone)
     rows = source_rows(insert.source, tables)
-    names = rows.schema.names if insert.by_name else names_of(insert, table, fixed, len(rows.schema.names))
+    names = rows.schema.names if insert.by_name else names_of(insert, table, fixed, rows.schema.names)
     return _typed(rows, names, table, fixed, tables.zone)
 
 
@@ -69,8 +69,18 @@ def constants(insert: Insert, table: DeltaTable, zone: str) -> dict[str, Any]:
     return out
 
 
-def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], width: int) -> list[str]:
-    """The column of each value, by its place."""
+def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], given: Sequence[str]) -> list[str]:
+    """The column of each value, by its place.
+
+    Args:
+        insert: The statement.
+        table: The table.
+        fixed: The columns that PARTITION gives a value.
+        given: What the rows call their columns: names of those that the table is to get, where it evolves.
+
+    Raises:
+        InvalidArgumentError: There are more or fewer than the table has, or a name that it lacks or has already.
+    """
     if insert.columns:
         known = {field.name.lower(): field.name for field in table.schema().fields}
         missing = next((name for name in insert.columns if name.lower() not in known), None)
@@ -79,11 +89,18 @@ def names_of(insert: Insert, table: DeltaTable, fixed: dict[str, Any], width: in
             raise InvalidArgumentError(message)
         names = [known.get(name.lower(), name) for name in insert.columns]
     else:
-        names = [field.name for field in table.schema().fields if field.name not in fixed]
-    if len(names) != width:
+        own = [field.name for field in table.schema().fields]
+        names = [name for name in own if name not in fixed]
+        if insert.evolve:
+            for name in given[len(names) :]:
+                if name.lower() in {known.lower() for known in (*own, *names)}:
+                    message = f"the rows' column `{name}` is to be added, and the table has it; give it another name"
+                    raise InvalidArgumentError(message)
+                names.append(name)
+    if len(names) != len(given):
         message = (
-            f"{len(names)} columns ({', '.join(names)}) are to get values, the rows have {width}; name the columns: "
-            "INSERT INTO t (a, b) .."
+            f"{len(names)} columns ({', '.join(names)}) are to get values, the rows have {len(given)}; name the "
+            "columns: INSERT INTO t (a, b) .."
         )
         raise InvalidArgumentError(message)
     return names
@@ -110,7 +127,8 @@ def _literal_rows(
     fixed: dict[str, Any],
     zone: str,
 ) -> pa.Table:
-    names = names_of(insert, table, fixed, len(values.rows[0]))
+    # As Spark calls them.
+    names = names_of(insert, table, fixed, [f"col{place}" for place, _ in enumerate(values.rows[0], start=1)])
     schema = read_schema(table.schema().to_json())
     kinds = {field.name: field.type for field in schema.fields}
     fields = {field.name: field for field in table.schema().fields}

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deltafast.commands.change import literal
 from deltafast.commands.merge import _Clause
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.expr.lexer import tokenize
 from deltafast.statements.answers import counts
-from deltafast.statements.expressions import plain
+from deltafast.statements.expressions import plain, qualified
 from deltafast.statements.queries import run_query
 from deltafast.statements.rows import constants, default_of, inserted_rows
-from deltafast.statements.tree import Default, Query, Values
+from deltafast.statements.tree import Default, Query, TableName, Values
 from deltafast.table import DeltaTable
 from deltafast.writer import write_deltalake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
     from deltafast.statements.tables import Tables
-    from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, TableName, Update
+    from deltafast.statements.tree import Assignment, Clause, Delete, Expression, Insert, Merge, Path, Source, Update
 
 __all__ = [
-    "clause_of",
+    "check_order",
     "equal",
     "merged",
     "qualifiers",
@@ -33,6 +34,7 @@ __all__ = [
     "run_insert",
     "run_merge",
     "run_update",
+    "texts_of",
     "values_of",
     "written",
 ]
@@ -45,7 +47,8 @@ def run_insert(insert: Insert, tables: Tables) -> pa.RecordBatchReader:
     options: dict[str, Any] = {}
     mode: Literal["append", "overwrite"] = "append" if insert.mode == "append" else "overwrite"
     if insert.mode == "where" and insert.condition is not None:
-        options["predicate"] = plain(insert.condition, _columns(table), qualifiers(insert.target, insert.target_alias))
+        names = qualifiers(insert.target, insert.target_alias)
+        options["predicate"] = plain(insert.condition, _columns(table), names)
     elif insert.mode == "using":
         options["replace_using"] = list(insert.using)
     elif insert.mode == "on" and insert.condition is not None:
@@ -71,21 +74,8 @@ def written(table: DeltaTable) -> int | None:
 
 def _sides(condition: Expression, insert: Insert) -> str:
     """The condition of REPLACE ON with `target` and `source` for the names of the two sides."""
-    from deltafast.expr.lexer import token_end, tokenize
-
-    text = condition.text
-    target = {name.lower() for name in qualifiers(insert.target, insert.target_alias)}
-    source = {insert.source_alias.lower()} if insert.source_alias else set[str]()
-    out: list[str] = []
-    done = 0
-    tokens = tokenize(text)
-    for at, token in enumerate(tokens[:-1]):
-        if token.kind in ("name", "quoted") and tokens[at + 1].text == "." and tokens[at - 1].text != ".":
-            side = "target" if token.text.lower() in target else "source" if token.text.lower() in source else None
-            if side is not None:
-                out += [text[done : token.pos], side]
-                done = token_end(text, token.pos)
-    return "".join([*out, text[done:]])
+    source = {(insert.source_alias.lower(),): "source"} if insert.source_alias else {}
+    return plain(condition, (), source | qualifiers(insert.target, insert.target_alias, "target"))
 
 
 def equal(name: str, value: Any) -> str:
@@ -142,12 +132,12 @@ def values_of(update: Update, table: DeltaTable) -> dict[str, str]:
     return values
 
 
-def _assigned(assignment: Assignment, table: DeltaTable, names: list[str]) -> Path:
+def _assigned(assignment: Assignment, table: DeltaTable, names: Mapping[Path, str]) -> Path:
     """The column that gets a value, as the table spells it, or the field within it."""
     first, *rest = assignment.column
     known = {field.name.lower(): field.name for field in table.schema().fields}
-    if rest and first.lower() in {name.lower() for name in names} and first.lower() not in known:
-        first, *rest = rest
+    if first.lower() not in known and (found := qualified(assignment.column, names)) is not None:
+        first, *rest = assignment.column[found[0] :]
     name = known.get(first.lower())
     if name is None:
         message = f"the table has no column `{'.'.join((first, *rest))}`; it has {', '.join(known.values())}"
@@ -173,27 +163,25 @@ def run_merge(merge: Merge, tables: Tables) -> pa.RecordBatchReader:
     if isinstance(merge.source, Values):
         message = "the source of a MERGE is a table or a query"
         raise InvalidArgumentError(message)
-    target = merge.alias or (None if merge.target.by_path else merge.target.name)
     if isinstance(merge.source, Query):
         source: Any = run_query(merge.source, tables)
-        source_alias = merge.source_alias
         if merge.source_columns:
             source = source.read_all().rename_columns(list(merge.source_columns)).to_reader()
     else:
         source = tables.readable(merge.source)
-        source_alias = merge.source_alias or (None if merge.source.by_path else merge.source.name)
+    texts = texts_of(merge, table)
     # By name: the handle may be one that answers as `deltalake`'s does.
     builder = DeltaTable.merge(
         table,
         source,
-        _unquoted(merge.on),
-        source_alias=source_alias,
-        target_alias=target,
+        texts.on,
+        source_alias=texts.source,
+        target_alias=texts.target,
         merge_schema=merge.evolve,
         commit_properties=tables.commit_properties,
     )
-    for clause in merge.clauses:
-        builder._add(clause_of(clause, table))
+    for clause in texts.clauses:
+        builder._add(clause)
     return merged(builder.execute())
 
 
@@ -207,18 +195,72 @@ def merged(figures: dict[str, Any]) -> pa.RecordBatchReader:
 _KINDS = {"matched": "matched", "not_matched": "not_matched", "not_matched_by_source": "by_source"}
 
 
-def clause_of(clause: Clause, table: DeltaTable) -> _Clause:
-    """A WHEN as the merge takes it.
+class MergeTexts(NamedTuple):
+    """What a MERGE says, as the merge takes it."""
+
+    on: str
+    target: str | None
+    source: str | None
+    clauses: tuple[_Clause, ...]
+
+
+def texts_of(merge: Merge, table: DeltaTable) -> MergeTexts:
+    """The texts of a MERGE, in which a side goes by its alias or by the last part of its name.
 
     Raises:
-        InvalidArgumentError: It gives a column two values.
+        InvalidArgumentError: A clause gives a column two values, or one behind it can have no row.
     """
-    condition = None if clause.condition is None else _unquoted(clause.condition)
+    target, names = _side(merge.target, merge.alias, "target")
+    source, others = _side(merge.source, merge.source_alias, "source")
+    # What may mean both sides means neither; what a side is called it is called.
+    kept = (names.keys() ^ others.keys()) - {((target or "target").lower(),), ((source or "source").lower(),)}
+    names = {path: name for path, name in (names | others).items() if path in kept}
+    clauses = tuple(_clause_of(clause, table, names) for clause in merge.clauses)
+    check_order(clauses)
+    return MergeTexts(plain(merge.on, (), names), target, source, clauses)
+
+
+def _side(source: Source, alias: str | None, side: str) -> tuple[str | None, dict[Path, str]]:
+    """The alias of a side of a MERGE, None for `side` itself, and the longer names that stand for it."""
+    if alias is not None or not isinstance(source, TableName):
+        return alias, {}
+    last = None if source.by_path else _parts(source.name)[-1]
+    return last, qualifiers(source, None, last or side)
+
+
+_CALLED = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "by_source": "NOT MATCHED BY SOURCE"}
+
+
+def check_order(clauses: Sequence[_Clause]) -> None:
+    """Refuse a clause behind one of its kind that takes all rows, as Spark does.
+
+    Raises:
+        InvalidArgumentError: There is one.
+    """
+    for kind, called in _CALLED.items():
+        of_kind = [clause for clause in clauses if clause.kind == kind]
+        if any(clause.predicate is None for clause in of_kind[:-1]):
+            message = (
+                f"When there are more than one {called} clauses in a MERGE statement, only the last {called} "
+                "clause can omit the condition"
+            )
+            raise InvalidArgumentError(message)
+
+
+def _clause_of(clause: Clause, table: DeltaTable, names: Mapping[Path, str]) -> _Clause:
+    def spell(value: Expression) -> str:
+        return plain(value, (), names)
+
+    def assigned(path: Path) -> Path:
+        found = qualified(path, names)
+        return path if found is None else (found[1], *path[found[0] :])
+
+    condition = None if clause.condition is None else spell(clause.condition)
     if clause.assignments is None:
         return _Clause(_KINDS[clause.rows], clause.action, condition)
     # The merge finds the columns: with schema evolution they may be new.
     values = {
-        _quoted(assignment.column): _value(assignment, assignment.column[-1], table, _unquoted)
+        _quoted(assigned(assignment.column)): _value(assignment, assignment.column[-1], table, spell)
         for assignment in clause.assignments
     }
     if len(values) < len(clause.assignments):
@@ -227,17 +269,27 @@ def clause_of(clause: Clause, table: DeltaTable) -> _Clause:
     return _Clause(_KINDS[clause.rows], clause.action, condition, values)
 
 
-def _unquoted(value: Expression) -> str:
-    """An expression over both sides, with texts in single quotes."""
-    return plain(value, ())
-
-
 def _columns(table: DeltaTable) -> list[str]:
     return [field.name for field in table.schema().fields]
 
 
-def qualifiers(target: TableName, alias: str | None) -> list[str]:
-    """What a column may be qualified with."""
+def qualifiers(table: TableName, alias: str | None, name: str = "") -> dict[Path, str]:
+    """What a column may be qualified with, in small letters: the alias, or the table's name or its last parts.
+
+    Args:
+        table: The table.
+        alias: Its alias.
+        name: What stands there instead, for `plain`.
+    """
     if alias is not None:
-        return [alias]
-    return [] if target.by_path else [target.name]
+        return {(alias.lower(),): name}
+    parts = ("delta", table.name) if table.by_path else _parts(table.name)
+    return {tuple(part.lower() for part in parts[first:]): name for first in range(len(parts))}
+
+
+def _parts(name: str) -> Path:
+    """The parts of a table's name, which may be of several as it is written."""
+    tokens = tokenize(name, lenient=True)
+    parts, dots = tokens[:-1:2], tokens[1:-1:2]
+    is_path = all(part.kind in ("name", "quoted") for part in parts) and all(dot.text == "." for dot in dots)
+    return tuple(part.text for part in parts) if is_path and len(parts) > len(dots) else (name,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
+from deltafast.alter import ColumnChanges
 from deltafast.conversion import convert_to_deltalake
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.schema import Field, Schema, StructType
@@ -14,7 +15,7 @@ from deltafast.statements.rows import source_rows
 from deltafast.statements.tree import (
     AddColumns,
     AddConstraint,
-    AlterColumn,
+    AlterColumns,
     ClusterBy,
     ColumnPlace,
     DropColumns,
@@ -32,9 +33,10 @@ from deltafast.writer import write_as_select
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deltafast.alter import TableAlterer
     from deltafast.schema import DataType
     from deltafast.statements.tables import Tables
-    from deltafast.statements.tree import Alter, Change, Clone, Convert, CreateTable, Path
+    from deltafast.statements.tree import Alter, AlterColumn, Change, Clone, Convert, CreateTable, Path
 
 __all__ = ["run_alter", "run_clone", "run_convert", "run_create"]
 
@@ -146,7 +148,7 @@ def run_alter(alter: Alter, tables: Tables) -> pa.RecordBatchReader:
     return nothing()
 
 
-def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  # noqa: C901 - one line a change
+def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  # noqa: C901, PLR0912 - one line a change
     do = table.alter
     match change:
         case AddColumns(fields):
@@ -158,8 +160,13 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
                 do.drop_columns(names, **commit)
         case RenameColumn(column, name):
             do.rename_column(_dotted(column), name, **commit)
-        case AlterColumn():
-            _alter_column(table, change, commit)
+        case AlterColumns((column,)):
+            _alter_column(do, column, commit)
+        case AlterColumns(columns):
+            together = ColumnChanges(table)
+            for column in columns:
+                _alter_column(together, column, {})
+            together.commit(**commit)
         case SetProperties(properties):
             _core.check_retention(dict(properties))
             do.set_table_properties(properties, **commit)
@@ -178,8 +185,8 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
             do.cluster_by([_dotted(path) for path in columns] or None, **commit)
 
 
-def _alter_column(table: DeltaTable, change: AlterColumn, commit: dict[str, Any]) -> None:
-    do, name, value = table.alter, _dotted(change.column), change.value
+def _alter_column(do: TableAlterer, change: AlterColumn, commit: dict[str, Any]) -> None:
+    name, value = _dotted(change.column), change.value
     if isinstance(value, ColumnPlace):
         do.move_column(name, value.after, **commit)
     elif change.what == "identity":

@@ -19,6 +19,7 @@ __all__ = [
     "AddConstraint",
     "Alter",
     "AlterColumn",
+    "AlterColumns",
     "Assignment",
     "Change",
     "Changes",
@@ -269,11 +270,18 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """ALTER COLUMN: one of type, nullable, comment, default (None drops it) and place; SYNC IDENTITY has no value."""
+    """One of type, nullable, comment, default (None drops it) and place; SYNC IDENTITY has no value."""
 
     column: Path
     what: Literal["type", "nullable", "comment", "default", "place", "identity"]
     value: DataType | bool | str | Expression | ColumnPlace | None
+
+
+@dataclass(frozen=True)
+class AlterColumns:
+    """ALTER COLUMN, of one or several."""
+
+    columns: tuple[AlterColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -333,7 +341,7 @@ Change: TypeAlias = (
     AddColumns
     | DropColumns
     | RenameColumn
-    | AlterColumn
+    | AlterColumns
     | SetProperties
     | UnsetProperties
     | SetComment
