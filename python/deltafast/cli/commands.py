@@ -332,9 +332,8 @@ def vacuum(
     """Delete files that no version needs any more."""
     opened = _open(table, storage)
     progress = _is_watched(as_json)
-    paths = opened.vacuum(
-        hours, dry_run=dry_run, enforce_retention_duration=not force, full=not lite, progress=progress
-    )
+    told = None if force else "add `--force`"
+    paths = opened._vacuum(hours, dry_run=dry_run, force=told, full=not lite, progress=progress)
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return
