@@ -1239,13 +1239,38 @@ class DeltaTable:
             DeltaProtocolError: This release cannot write the table, or a catalog manages it.
             StorageError: The store failed; what was deleted until then was not needed.
         """
+        return self._vacuum(
+            retention_hours,
+            dry_run=dry_run,
+            force="set `enforce_retention_duration=False`" if enforce_retention_duration else None,
+            commit=choices(commit_properties, post_commithook_properties),
+            full=full,
+            keep_versions=keep_versions,
+            inventory=inventory,
+            progress=progress,
+        )
+
+    def _vacuum(
+        self,
+        hours: float | None,
+        *,
+        dry_run: bool,
+        force: str | None,
+        full: bool,
+        commit: dict[str, Any] | None = None,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object | None = None,
+        progress: Progress = False,
+    ) -> list[str]:
+        """`vacuum`; `force` is how the caller is told to take fewer hours than the table's, None where he was."""
         options = {
-            "retention_ms": None if retention_hours is None else round(retention_hours * 3_600_000),
+            "retention_ms": None if hours is None else round(hours * 3_600_000),
             "dry_run": dry_run,
-            "enforce_retention": enforce_retention_duration,
+            "enforce_retention": force is not None,
+            "force": force or "",
             "full": full,
             "keep_versions": list(keep_versions or ()),
-            "choices": choices(commit_properties, post_commithook_properties),
+            "choices": commit or {},
         }
         stream = cast("_core.ArrowStreamExportable | None", inventory)
         with self._lock, counted(progress):
@@ -1323,7 +1348,8 @@ class DeltaTable:
             progress: As for `scan`; counts files for which it is looked.
 
         Returns:
-            `dry_run`, and `files_removed`: paths as they stand in the log.
+            `dry_run`, and `files_removed`: paths as they stand in the log. Where deletion vectors are gone, too,
+            `vectors_missing` names them; their files stay, since nobody knows which rows were deleted.
 
         Raises:
             DeltaProtocolError: This release cannot write the table.

@@ -52,6 +52,8 @@ pub struct VacuumOptions {
     pub dry_run: bool,
     /// Refuse a shorter time than the table's.
     pub enforce_retention: bool,
+    /// How the caller is told not to refuse it, for the message.
+    pub force: String,
     /// Look at every file below the root, not only at those that the log says were removed.
     pub full: bool,
     /// Versions that stay readable whatever their age.
@@ -64,7 +66,16 @@ pub struct VacuumOptions {
 
 impl Default for VacuumOptions {
     fn default() -> Self {
-        Self { retention_ms: None, dry_run: false, enforce_retention: true, full: false, keep_versions: Vec::new(), now_ms: None, choices: Choices::default() }
+        Self {
+            retention_ms: None,
+            dry_run: false,
+            enforce_retention: true,
+            force: String::new(),
+            full: false,
+            keep_versions: Vec::new(),
+            now_ms: None,
+            choices: Choices::default(),
+        }
     }
 }
 
@@ -94,7 +105,7 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
     snapshot.check_upkeep(Upkeep::Vacuum)?;
     let of_table = properties::value(&snapshot.metadata().configuration, RETENTION).and_then(properties::duration_ms).unwrap_or(0);
     let retention = options.retention_ms.unwrap_or(of_table);
-    check_retention(retention, of_table, options.enforce_retention)?;
+    check_retention(retention, of_table, options)?;
     let cutoff = options.now_ms.unwrap_or_else(|| SystemEnv.now_ms()).saturating_sub(retention);
 
     let look = Look { options, cutoff, places: Places::new(snapshot.stores()), cancel };
@@ -147,18 +158,19 @@ fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value
     }
 }
 
-fn check_retention(retention: i64, of_table: i64, enforced: bool) -> Result<()> {
+fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Result<()> {
     const HOUR: f64 = 3_600_000.0;
     if retention < 0 {
         return Err(Error::invalid("the retention of a vacuum cannot be negative"));
     }
-    if enforced && retention < of_table {
+    if options.enforce_retention && retention < of_table {
         #[allow(clippy::cast_precision_loss)]
         let hours = |ms: i64| ms as f64 / HOUR;
         return Err(Error::invalid(format!(
-            "a retention of {} hours is shorter than the table's {} (`{RETENTION}`): readers and writers that are at work may need what it deletes; set `enforce_retention_duration=False` if there are none",
+            "a retention of {} hours is shorter than the table's {} (`{RETENTION}`): readers and writers that are at work may need what it deletes{}",
             hours(retention),
-            hours(of_table)
+            hours(of_table),
+            if options.force.is_empty() { String::new() } else { format!("; {} if there are none", options.force) }
         )));
     }
     Ok(())

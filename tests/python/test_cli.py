@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltafast import DeltaTable, InvalidArgumentError, TableNotFoundError, write_deltalake
+from deltafast import DataFileNotFoundError, DeltaTable, InvalidArgumentError, TableNotFoundError, write_deltalake
 from deltafast.cli import main
 from deltafast.cli.show import plain
 from deltafast.doctor import examine
@@ -127,6 +127,10 @@ class TestCommands:
         assert len(list(place.glob("*/*.parquet"))) == 2
         code, _, err = run("vacuum", place, "--retain", 1)
         assert (code, err.count("\n")) == (2, 1)
+        assert err.endswith("; add `--force` if there are none\n")
+        code, _, err = run("sql", f"VACUUM '{place}' RETAIN 1 HOURS")
+        assert (code, err.count("\n")) == (2, 1)
+        assert "or `deltafast vacuum --force`, if there are none" in err
 
     def test_checkpoint(self, run, place):
         assert run("checkpoint", place)[1] == "checkpoint of version 2 written\n"
@@ -277,6 +281,120 @@ class TestDoctor:
         assert (finding.level, finding.what) == ("problem", "broken-log")
         assert f'version 1 can be read: DeltaTable("{place}", version=1)' in finding.remedy
 
+    def test_the_newest_commits_are_gone(self, place):
+        log = place / "_delta_log"
+        (log / f"{2:020}.json").unlink()
+        (finding,) = examine(place)
+        assert (finding.level, finding.what) == ("problem", "broken-log")
+        said = "the log lacks the commits of version 2: the newest is that of version 1, but there is"
+        assert finding.message == f"{said} _delta_log/{2:020}.crc"
+        assert "write nothing" in finding.remedy
+        (log / f"{1:020}.json").unlink()
+        (log / f"{4:020}.{5:020}.compacted.json").write_bytes(b"")
+        (finding,) = examine(place)
+        assert "lacks the commits of versions 1 to 5: the newest is that of version 0" in finding.message
+
+    def test_commits_that_their_catalog_has_not_published(self, place):
+        log = place / "_delta_log"
+        staged = log / "_staged_commits"
+        staged.mkdir()
+        (log / f"{2:020}.json").rename(staged / f"{2:020}.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json")
+        assert not [finding for finding in examine(place) if "lacks the commits" in finding.message]
+
+    def test_a_commit_that_is_empty(self, run, place):
+        log = place / "_delta_log"
+        write_deltalake(place, pa.table({"id": [6], "p": ["x"], "s": ["f"]}), mode="append")
+        (log / f"{2:020}.json").write_bytes(b"")
+        code, out, _ = run("doctor", place)
+        assert code == 1
+        assert f"commits are empty, so what was done in these versions is lost: _delta_log/{2:020}.json" in out
+        assert "version 1 is the last that is whole" in out
+        assert "deltafast checkpoint" not in out
+        assert ".crc" not in out
+        # Nor is anything given up or deleted by what such a log says.
+        next(place.glob("p=y/*.parquet")).unlink()
+        found = {finding.what: finding for finding in examine(place)}
+        assert set(found) == {"broken-log", "missing-files"}
+        assert found["missing-files"].remedy.startswith("mend the log first")
+
+    def test_the_only_commit_is_empty(self, tmp_path):
+        write_deltalake(tmp_path, pa.table({"a": [1]}))
+        (tmp_path / "_delta_log" / f"{0:020}.json").write_bytes(b"")
+        found = examine(tmp_path)
+        assert {(finding.level, finding.what) for finding in found} == {("problem", "broken-log")}
+        assert f"_delta_log/{0:020}.json" in found[0].message
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (b"garbage\xff", "names no version"),
+            (b"", "names no version"),
+            (b"[1]", "names no version"),
+            (b'{"version":99,"size":1}', "names a checkpoint of version 99, which is not there"),
+        ],
+    )
+    def test_a_hint_that_is_wrong(self, run, place, text, said):
+        run("optimize", place, "--purge")
+        run("checkpoint", place)
+        assert self.kinds(place) == []
+        hint = place / "_delta_log" / "_last_checkpoint"
+        hint.write_bytes(text)
+        (finding,) = examine(place)
+        assert (finding.level, finding.what) == ("advice", "wrong-hint")
+        assert finding.message == f"_delta_log/_last_checkpoint {said}, so readers have to list the log"
+        run("checkpoint", place)
+        assert self.kinds(place) == []
+
+    def test_a_deletion_vector_that_is_gone(self, run, place):
+        gone = next(place.glob("*.bin"))
+        gone.unlink()
+        code, out, _ = run("doctor", place)
+        assert code == 1
+        assert f"missing-files: 1 files of deletion vectors are not in the store: {gone.name}" in out
+        assert "restore(VERSION)" in out
+        assert ("problem", "missing-files") in {(finding.level, finding.what) for finding in examine(place, deep=True)}
+        DeltaTable(place).restore(1)
+        assert ("problem", "missing-files") not in self.kinds(place)
+
+    def test_changes_that_are_gone(self, tmp_path):
+        properties = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(tmp_path, pa.table({"a": range(10)}), configuration=properties)
+        for number in range(3):
+            DeltaTable(tmp_path).update({"a": "a + 100"}, predicate=f"a = {number}")
+        commit = (tmp_path / "_delta_log" / f"{2:020}.json").read_text("utf-8")
+        (path,) = [line["cdc"]["path"] for line in map(json.loads, commit.splitlines()) if "cdc" in line]
+        (tmp_path / path).unlink()
+        assert self.kinds(tmp_path) == []
+        (finding,) = examine(tmp_path, deep=True)
+        assert (finding.level, finding.what) == ("problem", "missing-changes")
+        assert finding.message == (
+            f"1 files of changes are not in the store, so the feed of version 2 cannot be read: {path}"
+        )
+        assert "can be read from version 3 on" in finding.remedy
+        with pytest.raises(DataFileNotFoundError):
+            DeltaTable(tmp_path).load_cdf(2).read_all()
+        assert DeltaTable(tmp_path).load_cdf(3).read_all().num_rows == 2
+
+    def test_changes_that_a_vacuum_took(self, tmp_path):
+        properties = {"delta.enableChangeDataFeed": "true", "delta.deletedFileRetentionDuration": "interval 2 days"}
+        write_deltalake(tmp_path, pa.table({"a": range(10)}), configuration=properties)
+        DeltaTable(tmp_path).update({"a": "a + 100"}, predicate="a = 1")
+        table = DeltaTable(tmp_path)
+        assert table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+        assert not list(tmp_path.glob("_change_data/*"))
+        assert examine(tmp_path, deep=True) == []
+        # One that did not say so takes what is older than the table keeps it.
+        log = tmp_path / "_delta_log"
+        for version in (2, 3):
+            (log / f"{version:020}.json").unlink()
+            (log / f"{version:020}.crc").unlink(missing_ok=True)
+        assert [finding.what for finding in examine(tmp_path, deep=True)] == ["missing-changes"]
+        commit, old = log / f"{1:020}.json", round(dt.datetime.now(dt.UTC).timestamp()) - 3 * 86_400
+        text = re.sub(r'"timestamp":\d+', f'"timestamp":{old}000', commit.read_text("utf-8"))
+        commit.write_text(text, encoding="utf-8")
+        os.utime(commit, (old, old))
+        assert examine(tmp_path, deep=True) == []
+
     def test_a_checksum_that_lies(self, place):
         file = place / "_delta_log" / f"{2:020}.crc"
         told = json.loads(file.read_text("utf-8"))
@@ -340,13 +458,16 @@ class TestDoctor:
         write_deltalake(tmp_path, pa.table({"a": range(120), "p": range(120)}), partition_by=["p"])
         assert self.kinds(tmp_path) == [("advice", "small-partitions")]
 
-    def test_clustering_that_is_none(self, tmp_path):
+    def test_clustering_that_is_none(self, run, tmp_path):
         values = pa.table({"a": range(0, 1000, 10), "b": range(100)})
         write_deltalake(tmp_path, values, cluster_by=["a"])
         for number in range(1, 8):
             data = pa.table({"a": range(number, 1000, 10), "b": range(100 * number, 100 * number + 100)})
             write_deltalake(tmp_path, data, mode="append")
-        assert ("advice", "not-clustered") in self.kinds(tmp_path)
+        (finding,) = [finding for finding in examine(tmp_path) if finding.what == "not-clustered"]
+        assert finding.remedy == f"deltafast optimize {tmp_path}"
+        run("optimize", tmp_path)
+        assert ("advice", "not-clustered") not in self.kinds(tmp_path)
         DeltaTable(tmp_path).alter.cluster_by(["b"])
         assert ("advice", "not-clustered") not in self.kinds(tmp_path)
 

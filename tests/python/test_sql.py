@@ -944,7 +944,7 @@ class TestUpkeep:
             sql("VACUUM t LITE FULL", t=table)
 
     def test_vacuum_refuses_a_short_retention(self, table):
-        with pytest.raises(InvalidArgumentError):
+        with pytest.raises(InvalidArgumentError, match=r"use `DeltaTable\.vacuum` with `enforce_ret"):
             sql("VACUUM t RETAIN 1 HOURS", t=table)
 
     def test_vacuum_by_an_inventory(self, table, tmp_path):

@@ -140,8 +140,9 @@ class TestVacuum:
 
     def test_a_short_retention_is_refused(self, overwritten: pathlib.Path) -> None:
         table = DeltaTable(str(overwritten))
-        with pytest.raises(InvalidArgumentError, match=r"24 hours is shorter than the table's 168"):
+        with pytest.raises(InvalidArgumentError, match=r"24 hours is shorter than the table's 168") as refused:
             table.vacuum(24)
+        assert str(refused.value).endswith("; set `enforce_retention_duration=False` if there are none")
         with pytest.raises(InvalidArgumentError, match="negative"):
             table.vacuum(-1, enforce_retention_duration=False)
 
@@ -408,6 +409,22 @@ class TestRepair:
         assert ids(root) == [2]
         assert (info(root, 2)["operation"], info(root, 2)["operationMetrics"]) == ("FSCK", {"numRemovedFiles": "1"})
         assert table.repair() == {"dry_run": False, "files_removed": []}
+        assert table.version() == 2
+
+    def test_deletion_vectors_that_are_gone_are_named_and_stay(self, tmp_path: pathlib.Path) -> None:
+        root = tmp_path / "t"
+        properties = {"delta.enableDeletionVectors": "true"}
+        deltafast.write_deltalake(root, pa.table({"id": range(10)}), configuration=properties)
+        deltafast.write_deltalake(root, pa.table({"id": range(10, 20)}), mode="append")
+        table = DeltaTable(str(root))
+        table.delete("id = 1")
+        assert table.repair(dry_run=True) == {"dry_run": True, "files_removed": []}
+        vector = next(root.glob("*.bin"))
+        vector.unlink()
+        clone = table.clone(tmp_path / "clone")
+        told = clone.repair(dry_run=True)["vectors_missing"]
+        assert [name.rpartition("/")[2] for name in told] == [vector.name]
+        assert table.repair() == {"dry_run": False, "files_removed": [], "vectors_missing": [vector.name]}
         assert table.version() == 2
 
 

@@ -332,9 +332,8 @@ def vacuum(
     """Delete files that no version needs any more."""
     opened = _open(table, storage)
     progress = _is_watched(as_json)
-    paths = opened.vacuum(
-        hours, dry_run=dry_run, enforce_retention_duration=not force, full=not lite, progress=progress
-    )
+    told = None if force else "add `--force`"
+    paths = opened._vacuum(hours, dry_run=dry_run, force=told, full=not lite, progress=progress)
     if as_json:
         show.machine({"dry_run": dry_run, "files": paths})
         return
@@ -357,7 +356,7 @@ def checkpoint(table: str, storage: dict[str, str] | None, as_json: bool) -> Non
 
 @commands.command()
 @_about_a_table
-@click.option("--deep", is_flag=True, help="Read every row, so that damaged files are found.")
+@click.option("--deep", is_flag=True, help="Read all, so that damaged files and lost changes are found.")
 def doctor(table: str, storage: dict[str, str] | None, as_json: bool, deep: bool) -> int:
     """Look for what ails a table, and say what to do. Exits with 1 where there is a problem."""
     from deltafast.doctor import examine

@@ -29,7 +29,7 @@ __all__ = [
     "View",
     "commit_of",
     "default_place",
-    "enforces_retention",
+    "force_vacuum",
     "handle",
     "others_provider",
     "place_of_name",
@@ -75,9 +75,10 @@ def commit_of(session: Session) -> CommitProperties | None:
     return None if text is None else CommitProperties(custom_metadata={"userMetadata": text})
 
 
-def enforces_retention(session: Session) -> bool:
-    """Whether VACUUM refuses to keep files for a shorter time than the table wants."""
-    return str(session.conf(_RETENTION_CHECK, "true")).lower() != "false"
+def force_vacuum(session: Session) -> str | None:
+    """What is to be set for VACUUM to keep files for a shorter time than the table wants; None where it is."""
+    is_forced = str(session.conf(_RETENTION_CHECK, "true")).lower() == "false"
+    return None if is_forced else f"set `{_RETENTION_CHECK}` to false"
 
 
 def place_of_name(session: Session, name: str) -> str | None:
@@ -178,7 +179,7 @@ class SparkTables(Tables):
             None,
             commit_of(session),
             session.zone,
-            enforces_retention(session),
+            force_vacuum(session),
             session=session,
         )
 

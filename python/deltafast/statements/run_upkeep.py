@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from deltafast.convert import local_path, moment
+from deltafast.convert import choices, local_path, moment
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 from deltafast.statements.answers import answer, nothing
@@ -235,11 +235,11 @@ def run_vacuum(vacuum: Vacuum, tables: Tables) -> pa.RecordBatchReader:
     if inventory is not None and vacuum.lite:
         message = "LITE goes by the log, so USING INVENTORY says nothing: give one of them"
         raise InvalidArgumentError(message)
-    paths = table.vacuum(
+    paths = table._vacuum(
         vacuum.hours,
         dry_run=vacuum.dry_run,
-        enforce_retention_duration=tables.enforce_retention,
-        commit_properties=None if vacuum.dry_run else tables.commit_properties,
+        force=tables.force_vacuum,
+        commit=choices(None if vacuum.dry_run else tables.commit_properties),
         full=not vacuum.lite,
         inventory=inventory,
     )

@@ -31,8 +31,10 @@ class Tables:
     storage_options: Mapping[str, str] | None = None
     commit_properties: CommitProperties | None = None
     zone: str = "UTC"
-    #: Whether VACUUM refuses a shorter time than the table's.
-    enforce_retention: bool = True
+    #: What is to be done for VACUUM to take a shorter time than the table's; None where it was.
+    force_vacuum: str | None = (
+        "use `DeltaTable.vacuum` with `enforce_retention_duration=False`, or `deltafast vacuum --force`,"
+    )
     #: Tables that were opened by their place or for a name.
     _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
 

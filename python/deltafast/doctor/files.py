@@ -1,0 +1,136 @@
+"""Files that are missing, damaged, or needed by nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
+
+from deltafast.doctor.finding import Finding, some
+from deltafast.doctor.log import FOLDER
+from deltafast.exceptions import DeltaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltafast.doctor.log import Log
+    from deltafast.table import DeltaTable
+
+__all__ = ["change_findings", "file_findings"]
+
+#: The remedy where what the log says may be wrong.
+_MEND_FIRST = "mend the log first: files are only to be given up where it is whole"
+_RETENTION = "delta.deletedFileRetentionDuration"
+_UNITS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1000}
+
+
+def file_findings(table: DeltaTable, uri: str, shown: str, *, deep: bool, mend_first: bool) -> list[Finding]:
+    """What is wrong with the files of the newest version.
+
+    Args:
+        table: The table.
+        uri: Its place.
+        shown: The place for a command line.
+        deep: Read everything.
+        mend_first: The log is broken: nothing is given up or deleted by what it says.
+    """
+    out: list[Finding] = []
+    looked: dict[str, Any] = _tried(out, "missing-files", lambda: table.repair(dry_run=True)) or {}
+    missing, vectors = looked.get("files_removed", []), looked.get("vectors_missing", [])
+    if missing:
+        message = f"{len(missing)} data files of the log are not in the store: {some(missing)}"
+        remedy = f'bring them back, or give them up: deltafast.DeltaTable("{uri}").repair()'
+        out.append(Finding("problem", "missing-files", message, _MEND_FIRST if mend_first else remedy))
+    if vectors:
+        message = f"{len(vectors)} files of deletion vectors are not in the store: {some(vectors)}"
+        remedy = (
+            "bring them back, nothing else says which rows are deleted; or go back to a version before them: "
+            f'deltafast.DeltaTable("{uri}").restore(VERSION)'
+        )
+        out.append(Finding("problem", "missing-files", message, _MEND_FIRST if mend_first else remedy))
+    orphans = None if mend_first else _tried(out, "orphan-files", lambda: table.vacuum(full=True))
+    if orphans:
+        message = f"{len(orphans)} files are needed by no version in the time of retention: {some(orphans)}"
+        out.append(Finding("advice", "orphan-files", message, f"deltafast vacuum {shown} --delete"))
+    if deep and not missing and not vectors:
+        _tried(out, "broken-file", lambda: _read(table))
+    return out
+
+
+def _tried(out: list[Finding], what: str, ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except DeltaError as error:
+        out.append(Finding("problem", what, str(error), "see the message"))
+        return None
+
+
+def _read(table: DeltaTable) -> None:
+    """Read everything and keep nothing."""
+    for batch in table.scan():
+        del batch
+
+
+# --- the change data feed ------------------------------------------------------------------------
+
+
+def change_findings(table: DeltaTable, log: Log) -> list[Finding]:
+    """Files of changes that commits name and no vacuum can have taken; reads these commits."""
+    out: list[Finding] = []
+    history = table.history()
+    since = _kept_since(table, history)
+    gone: dict[str, int] = {}
+    folders: dict[str, set[str]] = {}
+    for entry in history:
+        version: int = entry["version"]
+        if version not in log.commits or (entry.get("timestamp") or 0) <= since:
+            continue
+        name = f"{version:020}.json"
+        try:
+            paths = _changes(log.text(name))
+        except (DeltaError, ValueError) as error:
+            message = f"{FOLDER}/{name} cannot be read: {error}"
+            out.append(Finding("problem", "broken-log", message, "bring the file back from a copy of the table"))
+            continue
+        for path in paths:
+            folder = path.rpartition("/")[0]
+            if folder not in folders:
+                folders[folder] = {there for there, _, _ in log.files.list(folder)[0]}
+            if path not in folders[folder]:
+                gone[path] = version
+    if not gone:
+        return out
+    first, last = min(gone.values()), max(gone.values())
+    versions = f"version {first}" if first == last else f"versions {first} to {last}"
+    message = f"{len(gone)} files of changes are not in the store, so the feed of {versions} cannot be read: "
+    remedy = "bring them back, nothing else has these changes"
+    if last < table.version():
+        remedy += f"; until then the feed can be read from version {last + 1} on"
+    return [*out, Finding("problem", "missing-changes", message + some(sorted(gone)), remedy)]
+
+
+def _changes(text: str) -> list[str]:
+    """The files of changes below the table that a commit names."""
+    lines = (json.loads(line) for line in text.splitlines() if '"cdc"' in line)
+    paths = (unquote(line["cdc"]["path"]) for line in lines if line.get("cdc"))
+    return [path for path in paths if path.startswith("_change_data/")]
+
+
+def _kept_since(table: DeltaTable, history: list[dict[str, Any]]) -> float:
+    """The time (ms) of the newest commit whose files a vacuum may have taken, one that is logged or not."""
+    kept = _milliseconds(table.metadata().configuration.get(_RETENTION, "interval 1 week"))
+    times = [1000 * time.time() - kept]
+    for entry in history:
+        if entry.get("operation") == "VACUUM START":
+            told = cast("dict[str, str]", entry.get("operationParameters") or {})
+            retention = told.get("specifiedRetentionMillis", told.get("defaultRetentionMillis", "0"))
+            times.append(entry["timestamp"] - int(retention))
+    return max(times)
+
+
+def _milliseconds(interval: str) -> int:
+    return sum(
+        int(count) * _UNITS[unit] for count, unit in re.findall(rf"(\d+)\s+({'|'.join(_UNITS)})", interval.lower())
+    )

@@ -1,0 +1,193 @@
+"""What is wrong with a log: mostly by the names and sizes of its files, without reading them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltafast import _core
+from deltafast.convert import text_options
+from deltafast.doctor.finding import Finding, some
+from deltafast.exceptions import DeltaError, TableNotFoundError
+from deltafast.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["FOLDER", "Log", "log_findings", "look", "opened"]
+
+FOLDER = "_delta_log"
+#: Commits behind the newest checkpoint that make opening slow.
+MANY_COMMITS = 100
+#: Bytes of the smallest commit that says anything: `{"commitInfo":{}}`.
+_LEAST = 17
+_HINT, _STAGED_FOLDER = "_last_checkpoint", "_staged_commits"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_STAGED = re.compile(r"(\d{20})\.[0-9a-f-]{36}\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(?:parquet|json)")
+#: What else is of a version; a compaction of its last one.
+_DERIVED = re.compile(r"(?:\d{20}\.)?(\d{20})\.(?:crc|compacted\.json)")
+
+
+@dataclass(frozen=True)
+class Log:
+    """The files of a log."""
+
+    files: _core.Files
+    #: Bytes by name.
+    sizes: dict[str, int]
+    #: Bytes of commits by version.
+    commits: dict[int, int]
+    #: Versions of commits that wait for their catalog to publish them.
+    staged: set[int]
+    #: Versions with a whole checkpoint.
+    checkpoints: set[int]
+    #: Versions with parts of a checkpoint only.
+    partial: set[int]
+
+    def text(self, name: str) -> str:
+        """What a file says; bytes that are no text are replaced."""
+        return self.files.read(f"{FOLDER}/{name}", 0, self.sizes[name]).decode("utf-8", "replace")
+
+
+def look(uri: str, options: Mapping[str, str] | None) -> Log:
+    """List a log.
+
+    Raises:
+        StorageError: The store cannot be asked.
+    """
+    files = _core.Files.open(uri, text_options(options))
+    listed, folders = files.list(FOLDER)
+    sizes = {_name(path): size for path, size, _ in listed}
+    staged: list[tuple[str, int, int]] = []
+    if _STAGED_FOLDER in map(_name, folders):
+        staged, _ = files.list(f"{FOLDER}/{_STAGED_FOLDER}")
+    return Log(
+        files,
+        sizes,
+        {int(match[1]): size for name, size in sizes.items() if (match := _COMMIT.fullmatch(name))},
+        {int(match[1]) for path, _, _ in staged if (match := _STAGED.fullmatch(_name(path)))},
+        *_checkpoints(sizes),
+    )
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _checkpoints(names: Mapping[str, int]) -> tuple[set[int], set[int]]:
+    """Versions with a whole checkpoint, and those with parts of one only."""
+    whole: set[int] = set()
+    parts: dict[tuple[int, int], int] = {}
+    for name in names:
+        match = _CHECKPOINT.fullmatch(name)
+        if match is None:
+            continue
+        if match[3] is None:
+            whole.add(int(match[1]))
+        else:
+            key = int(match[1]), int(match[3])
+            parts[key] = parts.get(key, 0) + 1
+    whole |= {version for (version, of), count in parts.items() if count == of}
+    return whole, {version for version, _ in parts} - whole
+
+
+def log_findings(log: Log, shown: str) -> list[Finding]:
+    """What the files of a log say; advice only where no commit is lost."""
+    base = max((version for version in log.checkpoints if version in log.commits), default=-1)
+    return [*_lost(log, base)] or [*_slow(log, base, shown)]
+
+
+def _lost(log: Log, base: int) -> Iterator[Finding]:
+    newest = max(log.commits, default=-1)
+    gaps = [version for version in range(base + 1, newest + 1) if version not in log.commits]
+    if gaps:
+        message = f"the log lacks the commits of {len(gaps)} versions: {some([str(version) for version in gaps])}"
+        yield Finding("problem", "broken-log", message, "bring the files back from a copy of the table")
+    empty = sorted(
+        version for version, size in log.commits.items() if size < _LEAST and not _says_something(log, version)
+    )
+    if empty:
+        names = some([f"{FOLDER}/{version:020}.json" for version in empty])
+        message = f"commits are empty, so what was done in these versions is lost: {names}"
+        remedy = "bring the files back from a copy of the table; write nothing until then, and no checkpoint"
+        if empty[0]:
+            remedy += f"; version {empty[0] - 1} is the last that is whole"
+        yield Finding("problem", "broken-log", message, remedy)
+    newest = max({newest, *log.staged})
+    beyond = sorted(name for name in log.sizes if _version(name) > newest)
+    if beyond:
+        last = max(map(_version, beyond))
+        lost = f"version {last}" if last == newest + 1 else f"versions {newest + 1} to {last}"
+        ends = f"the newest is that of version {newest}" if newest >= 0 else "there are none"
+        names = some([f"{FOLDER}/{name}" for name in beyond])
+        message = f"the log lacks the commits of {lost}: {ends}, but there is {names}"
+        remedy = "bring the files back from a copy of the table; write nothing until then: it would take their versions"
+        yield Finding("problem", "broken-log", message, remedy)
+
+
+def _says_something(log: Log, version: int) -> bool:
+    return bool(log.text(f"{version:020}.json").strip())
+
+
+def _version(name: str) -> int:
+    """The version of what is written after a commit; -1 of other files."""
+    match = _DERIVED.fullmatch(name) or _CHECKPOINT.fullmatch(name)
+    return int(match[1]) if match else -1
+
+
+def _slow(log: Log, base: int, shown: str) -> Iterator[Finding]:
+    if log.partial:
+        message = f"checkpoints are incomplete: {some([str(version) for version in sorted(log.partial)])}"
+        yield Finding("advice", "incomplete-checkpoint", message, f"deltafast checkpoint {shown}")
+    behind = max(log.commits, default=-1) - base
+    if behind > MANY_COMMITS:
+        message = f"{behind} commits lie behind the newest checkpoint, which makes opening slow"
+        yield Finding("advice", "old-checkpoint", message, f"deltafast checkpoint {shown}")
+    wrong = _wrong_hint(log) if _HINT in log.sizes else None
+    if wrong is not None:
+        message = f"{FOLDER}/{_HINT} {wrong}, so readers have to list the log"
+        yield Finding("advice", "wrong-hint", message, f"deltafast checkpoint {shown}  (writes it anew), or delete it")
+
+
+def _wrong_hint(log: Log) -> str | None:
+    try:
+        version = json.loads(log.text(_HINT))["version"]
+    except (ValueError, TypeError, KeyError):
+        return "names no version"
+    return None if version in log.checkpoints else f"names a checkpoint of version {version}, which is not there"
+
+
+def opened(uri: str, options: Mapping[str, str] | None, log: Log, found: list[Finding]) -> DeltaTable | None:
+    """The table with its files read once, or a finding.
+
+    Raises:
+        TableNotFoundError: There is no table, and no log that was damaged.
+    """
+    try:
+        table = DeltaTable(uri, storage_options=options)
+        table._snapshot.num_files()
+        table.history()
+    except DeltaError as error:
+        if isinstance(error, TableNotFoundError) and not found:
+            raise
+        last = _last_readable(uri, options, log)
+        remedy = "bring the file back from a copy of the table"
+        if last is not None:
+            remedy += f'; until then version {last} can be read: DeltaTable("{uri}", version={last})'
+        found.append(Finding("problem", "broken-log", str(error), remedy))
+        return None
+    return table
+
+
+def _last_readable(uri: str, options: Mapping[str, str] | None, log: Log, tries: int = 20) -> int | None:
+    """The newest version whose files can be listed, among the last ones."""
+    for version in sorted(log.commits, reverse=True)[:tries]:
+        try:
+            DeltaTable(uri, version, storage_options=options)._snapshot.num_files()
+        except DeltaError:
+            continue
+        return version
+    return None
