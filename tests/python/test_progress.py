@@ -90,6 +90,12 @@ def some(table: DeltaTable) -> None:
     table.optimize.z_order(["n"])
 
 
+def marked(table: DeltaTable) -> None:
+    """Delete some rows of each file by deletion vectors."""
+    table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    table.delete("id % 9 = 0")
+
+
 #: What is done, and to how many units it comes at least; None where it is not known how many there will be.
 COMMANDS = {
     "delete": (lambda t, p: t.delete("id % 2 = 0 and n = 1", progress=p), 4),
@@ -104,7 +110,7 @@ COMMANDS = {
     "replace": (lambda t, p: write_deltalake(t, rows(), mode="overwrite", predicate="id < 4000", progress=p), ROWS),
     "sql": (lambda t, p: deltafast.sql("DELETE FROM t WHERE id % 2 = 0 AND n = 1", t=t, progress=p), 4),
     "constraint": (lambda t, p: t.alter.add_constraint({"small": "n < 9"}, progress=p), 4),
-    "feature": (lambda t, p: (t.delete("id % 9 = 0"), t.alter.drop_feature("deletionVectors", progress=p)), 1),
+    "feature": (lambda t, p: (marked(t), t.alter.drop_feature("deletionVectors", progress=p)), 1),
     "due": (lambda t, p: ([t.alter.set_table_name(str(n)) for n in range(5)], t.delete("id % 9 = 0", progress=p)), 4),
     "scan": (lambda t, p: t.scan(progress=p).read_all(), 4),
 }

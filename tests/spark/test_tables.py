@@ -212,6 +212,13 @@ def test_files_are_laid_out_and_versions_come_back(reference, spark, pair):
     stamp = table.history().where("version = 2").first().timestamp
     table.restoreToTimestamp(stamp.strftime("%Y-%m-%d %H:%M:%S.%f"))
     assert table.toDF().count() == 100
+    for late in (
+        lambda: table.restoreToTimestamp("2200-01-01"),
+        lambda: deltafast.spark.read(spark, mine, timestamp="2200-01-01"),
+        lambda: spark.read.format("delta").option("timestampAsOf", "2200-01-01").load(mine),
+    ):
+        with pytest.raises((AnalysisException, ours.VersionNotFoundError), match="after the"):
+            late()
     before = len(list(pathlib.Path(mine).rglob("*.parquet")))
     assert table.vacuum(0).schema == frame(java.vacuum(0.0)).schema == StructType([])
     assert len(list(pathlib.Path(mine).rglob("*.parquet"))) < before

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.spark.session import quiet
+from deltafast.spark.snapshot import check_moment
 from deltafast.spark.storage import place_of
 from deltafast.statements.tables import Tables
 from deltafast.table import DeltaTable
@@ -15,6 +16,7 @@ from deltafast.transaction import CommitProperties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     import pyarrow as pa
 
@@ -190,6 +192,11 @@ class SparkTables(Tables):
             return given
         view = views_of(self.session).get(name.lower())
         return place_of_name(self.session, name) if view is None else view.path
+
+    def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
+        """As delta-spark: none behind the newest version."""
+        if not isinstance(at, int):
+            check_moment(table, at)
 
     def knows(self, ref: TableName) -> bool:
         """Whether it is a Delta table."""

@@ -8,7 +8,7 @@ from deltafast.exceptions import InvalidArgumentError, warn
 from deltafast.spark import executors, file_index, paths
 from deltafast.spark.columns import field_of, quoted, spark_schema
 from deltafast.spark.session import Session, moment_in
-from deltafast.spark.snapshot import Version, feed_range
+from deltafast.spark.snapshot import Version, check_moment, feed_range
 from deltafast.spark.storage import place_of
 from deltafast.table import DeltaTable
 
@@ -116,6 +116,8 @@ def read(
             allow_foreign_paths=allow_foreign_paths,
         )
         is_past = version is not None or timestamp is not None
+        if timestamp is not None:
+            check_moment(table, timestamp)
     pinned = Version(session, place, table, is_past=is_past)
     if feed:
         return _changes(pinned, given, version, timestamp)

@@ -7,13 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast.convert import instant
-from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError
+from deltafast.convert import moment as moment_of
+from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, VersionNotFoundError
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import Columns, field_of, mapping_mode
 from deltafast.spark.session import moment_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import datetime
 
     import pyarrow as pa
 
@@ -262,6 +264,23 @@ class Version:
         except DeltaError:
             return None
         return self.columns.logical_paths(Bound.from_json(tree).expr)
+
+
+def check_moment(table: DeltaTable, moment: str | datetime) -> None:
+    """Refuse a moment behind the newest version, as delta-spark does: what will be current then is not known.
+
+    Args:
+        table: The table, as of that moment or later.
+        moment: The moment.
+
+    Raises:
+        VersionNotFoundError: It is.
+    """
+    newest = table._snapshot.update()
+    if instant(moment) > newest.timestamp_ms:
+        message = f"{moment} is after the newest version of {table.table_uri}, {newest.version}, which was committed "
+        message += f"at {moment_of(newest.timestamp_ms).isoformat()}; give that moment or an earlier one"
+        raise VersionNotFoundError(message, version=newest.version, path=table.table_uri)
 
 
 def feed_range(

@@ -252,7 +252,9 @@ def run_restore(restore: Restore, tables: Tables) -> pa.RecordBatchReader:
     """Make a version that is like an older one."""
     # By name, here and below: the handle may be one that answers as `deltalake`'s does.
     table = tables.table(restore.target)
-    figures = DeltaTable.restore(table, tables.at(restore.at), commit_properties=tables.commit_properties)
+    at = tables.at(restore.at)
+    tables.check_moment(table, at)
+    figures = DeltaTable.restore(table, at, commit_properties=tables.commit_properties)
     row = {name: figures[key] for name, key in _RESTORED.items()}
     return answer([row], pa.schema([(name, pa.int64()) for name in row]))
 

@@ -131,6 +131,9 @@ class Tables:
             raise InvalidArgumentError(message)
         return given
 
+    def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
+        """Refuse a moment that the engine does not take; a version is no matter of it."""
+
     def at(self, when: TimeTravel) -> int | datetime:
         """A version, or a moment."""
         from deltafast.statements.values import moment
