@@ -75,6 +75,55 @@ def by_path(spark, root: pathlib.Path) -> None:
     assert seen == [8]
 
 
+def as_the_writer_says(spark, root: pathlib.Path) -> None:
+    """What `save` takes literally: partitions of a table that is replaced, types, properties of a new table."""
+    path = str(root / "literal")
+    rows = spark.range(6).selectExpr("cast(id as int) id", "id % 3 p", "cast(id as string) s")
+
+    def to(mode: str, frame=rows, **options: str) -> DataFrameWriter:
+        return frame.write.format("delta").mode(mode).options(**options)
+
+    def known() -> tuple[list[str], dict[str, str]]:
+        metadata = DeltaTable(path).metadata()
+        return metadata.partition_columns, metadata.configuration
+
+    made = {"delta.checkpointInterval": "7", "foo": "x"}
+    to("error", **made).partitionBy("p").save(path)
+    assert known() == (["p"], {"delta.checkpointInterval": "7"})
+    to("append", **{"delta.checkpointInterval": "8"}).save(path)
+    to("overwrite").save(path)
+    assert known() == (["p"], {"delta.checkpointInterval": "7"})
+    with pytest.raises(AnalysisException, match="does not match table partitioning"):
+        to("overwrite").partitionBy("s").save(path)
+    to("overwrite", overwriteSchema="true").partitionBy("s").save(path)
+    assert known()[0] == ["s"]
+    to("overwrite", rows.drop("s"), overwriteSchema="true", **{"delta.checkpointInterval": "9"}).save(path)
+    assert known() == ([], {"delta.checkpointInterval": "7"})
+    for kind in ("byte", "short"):
+        to("append", rows.selectExpr(f"cast(id as {kind}) id", "p")).save(path)
+    for wrong in ("cast(id as long) id", "s id", "true id", "cast(id as float) id"):
+        for options in ({}, {"mergeSchema": "true"}):
+            with pytest.raises(AnalysisException, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+                to("append", rows.selectExpr(wrong), **options).save(path)
+    spark.sql(f"CREATE TABLE literal USING delta LOCATION '{path}'")
+    to("append", rows.selectExpr("cast(id as long) id", "p")).saveAsTable("literal")
+    assert spark.table("literal").count() == 24
+    to("overwrite", overwriteSchema="true").partitionBy("p").saveAsTable("literal")
+    to("overwrite", rows.drop("p"), overwriteSchema="true").saveAsTable("literal")
+    assert known()[0] == []
+    spark.sql("DROP TABLE literal")
+    # Properties that the session wants new tables to have, however they are made.
+    setting = "spark.databricks.delta.properties.defaults.appendOnly"
+    spark.conf.set(setting, "true")
+    spark.sql(f"CREATE TABLE delta.`{path}1` (id BIGINT) USING delta")
+    builder = deltafast.spark.DeltaTable.create(spark).location(f"{path}2").addColumn("id", "BIGINT")
+    builder.execute()
+    to("error", **{"delta.appendOnly": "false"}).save(f"{path}3")
+    spark.conf.unset(setting)
+    said = [DeltaTable(f"{path}{number}").metadata().configuration["delta.appendOnly"] for number in (1, 2, 3)]
+    assert said == ["true", "true", "false"]
+
+
 def special_tables(spark, root: pathlib.Path) -> None:
     """Tables that are more than files: deletion vectors, other names of columns, a change feed."""
     path = str(root / "special")
@@ -204,12 +253,13 @@ def write_to(spark, root: pathlib.Path) -> None:
     rows = spark.range(4).selectExpr("id", "id % 2 p")
     for name, folder in (("wanted", root / "warehouse" / "wanted"), (f"delta.`{root}/wanted`", root / "wanted")):
         made = rows.writeTo(name).using("delta").partitionedBy(functions.col("p"))
-        made.tableProperty("delta.enableChangeDataFeed", "true").create()
+        made.tableProperty("delta.enableChangeDataFeed", "true").option("delta.checkpointInterval", "7").create()
         with pytest.raises(AnalysisException, match="already exists"):
             rows.writeTo(name).using("delta").create()
         table = DeltaTable(str(folder))
         assert table.metadata().partition_columns == ["p"]
         assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
+        assert table.metadata().configuration["delta.checkpointInterval"] == "7"
         spark.range(4, 6).selectExpr("0L p", "id").writeTo(name).append()
         with pytest.raises(AnalysisException, match="more"):
             rows.selectExpr("*", "'x' more").writeTo(name).append()
@@ -300,17 +350,17 @@ def conflicts(spark, root: pathlib.Path) -> None:
         with pytest.raises(getattr(delta.exceptions, name), match="it changed") as found:
             jvm.scala.util.Failure(thrown).get()
         assert isinstance(found.value, CommitFailedError)
-    whole = provider.write
+    whole = provider.write_rows
 
     def loses(*_: object, **__: object) -> None:
         raise exceptions.ConcurrentAppendException("version 7: came in between")
 
-    provider.write = loses
+    provider.write_rows = loses
     try:
         with pytest.raises(ConcurrentAppendException, match="version 7: came in between"):
             spark.range(1).write.format("delta").mode("append").save(str(root / "t"))
     finally:
-        provider.write = whole
+        provider.write_rows = whole
 
 
 def streams(spark, root: pathlib.Path) -> None:
@@ -357,6 +407,7 @@ def main(root: pathlib.Path) -> None:
     spark = session(root)
     deltafast.spark.enable(spark)
     by_path(spark, root)
+    as_the_writer_says(spark, root)
     special_tables(spark, root)
     by_sql(spark, root)
     by_name(spark, root)

@@ -17,7 +17,7 @@ from deltafast.spark.catalog import (
     takes_tables,
 )
 from deltafast.spark.storage import place_of
-from deltafast.spark.writer import write_as_select
+from deltafast.spark.writer import defaults, write_as_select
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _create(session: Session, place: Place, table: NewTable) -> None:
         "overwrite" if "replace" in table.mode else "error",
         partition_by=table.partition,
         description=table.comment,
-        configuration=table.properties,
+        configuration=defaults(session) | table.properties,
         storage_options=place.options or None,
         commit_properties=commit_of(session),
         cluster_by=table.cluster,

@@ -14,6 +14,7 @@ from deltafast.spark.catalog import READ_BY_CLIENT, default_place, place_of_name
 from deltafast.spark.compiled import first_line
 from deltafast.spark.enabled_writer import columns_of, note_of, noting, options_to_load, told_to_write
 from deltafast.spark.exceptions import translated
+from deltafast.spark.fitting import fits_as_stored
 from deltafast.spark.provider import read_frame, write_frame
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
@@ -128,7 +129,7 @@ def _save(before: Any) -> Any:
         note = told_to_write(writer, format, mode, partitionBy, options)
         if note.is_delta(writer._spark):
             given = note.given(path) if path is not None else note.given(note.options.get("path", ""))
-            write_frame(frame_of(writer), _MODES.get(note.mode, note.mode), given)
+            write_frame(frame_of(writer), _MODES.get(note.mode, note.mode), given, fits=fits_as_stored)
         else:
             before(writer, path)
 

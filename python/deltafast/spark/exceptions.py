@@ -143,8 +143,17 @@ _CONDITIONS: Final = tuple(
         (r"the feature `.+` is no longer in use but was", "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"),
         (r"the feature `.+` is no longer in use but older", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"),
         (r"deltafast knows no table feature `", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        (r"Failed to merge fields '", "DELTA_FAILED_TO_MERGE_FIELDS"),
+        (r"Found invalid character\(s\) among", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
+        (r"the change data of version \d+ was not recorded", "DELTA_MISSING_CHANGE_DATA"),
     )
 )
+
+
+def condition_of(error: BaseException) -> str | None:
+    """delta-spark's name for what is wrong, where it has one here."""
+    return next((name for words, name in _CONDITIONS if words.match(str(error))), None)
+
 
 #: The conflicts, by delta-spark's names, and the package of its classes in Java.
 CONFLICTS: Final = tuple(
@@ -172,7 +181,7 @@ class translated:  # noqa: N801 - used as a statement and as a decorator
         if known is not None and isinstance(error, ours.DeltaError):
             place = {name: getattr(error, name) for name in ours._PLACE}
             raised = known(str(error), **place)
-            raised._errorClass = next((name for words, name in _CONDITIONS if words.match(str(error))), None)
+            raised._errorClass = condition_of(error)
             raise raised from error
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -30,12 +30,12 @@ from deltafast.transaction import CommitProperties, Transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from deltafast.filters import Predicate
     from deltafast.spark.storage import Place
 
-__all__ = ["write", "write_as_select"]
+__all__ = ["defaults", "write", "write_as_select", "write_rows"]
 
 _MODES = ("error", "append", "overwrite", "ignore")
 #: delta-spark's options, in small letters.
@@ -109,6 +109,42 @@ def write(
         CommitFailedError: Another writer's commit came in between.
         CommitUnknownError: Whether the commit was made cannot be found out.
     """
+    described = {"name": name, "description": description, "configuration": dict(configuration or {})}
+    laid_out = {"partition_by": names(partition_by), "cluster_by": names(cluster_by) or []}
+    return write_rows(frame, path, mode, replace_where, options, described | laid_out, writer, storage_options)
+
+
+def write_rows(
+    frame: Any,
+    path: str | os.PathLike[str],
+    mode: str,
+    replace_where: Predicate | None,
+    options: Mapping[str, Any] | None,
+    described: dict[str, Any],
+    writer: Literal["jvm", "arrow", "driver"] = "jvm",
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    fits: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
+) -> int | None:
+    """Write as `write` does.
+
+    Args:
+        frame: The rows.
+        path: The table.
+        mode: What to do where there is a table.
+        replace_where: Which rows are replaced.
+        options: delta-spark's options.
+        described: What a new table is, as the core calls it.
+        writer: Who writes the files.
+        storage_options: How the core opens the store.
+        fits: Raises where the frame's schema is not to be cast to the table's.
+
+    Returns:
+        The version that was made.
+
+    Raises:
+        DeltaError: As `write`.
+    """
     session = Session(frame.sparkSession)
     if mode not in _MODES or writer not in ("jvm", "arrow", "driver"):
         message = (
@@ -129,13 +165,9 @@ def write(
         custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
         app_transactions=None if transaction is None else [transaction],
     )
-    settings = {
+    settings = described | {
         "mode": mode,
-        "partition_by": names(partition_by),
-        "cluster_by": names(cluster_by) or [],
-        "name": name,
-        "description": description,
-        "configuration": _defaults(session) | dict(configuration or {}),
+        "configuration": defaults(session) | described["configuration"],
         "schema_mode": _schema_mode(given),
         "has_predicate": replace_where is not None,
         "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
@@ -145,6 +177,8 @@ def write(
     if writer == "driver":
         return _through_driver(session, frame, place, settings, replace_where)
     plan = _planned(session, frame, place, settings)
+    if plan is not None and fits is not None:
+        fits(_schema(frame), json.loads(plan.schema))
     return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given, writer)
 
 
@@ -171,7 +205,7 @@ def write_as_select(
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
         "description": description,
-        "configuration": _defaults(session) | dict(configuration),
+        "configuration": defaults(session) | dict(configuration),
         "as_select": statement,
         "choices": choices(commit),
     }
@@ -308,7 +342,7 @@ def _schema_mode(given: dict[str, Any]) -> str | None:
     return None
 
 
-def _defaults(session: Session) -> dict[str, str | None]:
+def defaults(session: Session) -> dict[str, str | None]:
     """Properties that the session wants new tables to have."""
     found = session.settings(f"{_CONF}properties.defaults.")
     return {f"delta.{key}": value for key, value in found.items()}
