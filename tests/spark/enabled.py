@@ -8,14 +8,15 @@ import sys
 import threading
 import warnings
 
+import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException, UnsupportedOperationException
 from pyspark.sql import DataFrameWriter, SparkSession, functions
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 import deltafast.spark
-from deltafast import DeltaTable
+from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError
 from deltafast.spark import exceptions, provider
 
@@ -122,6 +123,84 @@ def as_the_writer_says(spark, root: pathlib.Path) -> None:
     spark.conf.unset(setting)
     said = [DeltaTable(f"{path}{number}").metadata().configuration["delta.appendOnly"] for number in (1, 2, 3)]
     assert said == ["true", "true", "false"]
+
+
+def what_is_refused(spark, root: pathlib.Path) -> None:
+    """What a table cannot be told is refused, not passed over; layouts are taken."""
+    path, name = str(root / "refused"), "refused"
+    rows = spark.range(3).selectExpr("id", "id * 2 v")
+    rows.write.format("delta").clusterBy("id").saveAsTable(name)
+    detail = deltafast.spark.DeltaTable.forName(spark, name).detail().first()
+    assert detail.clusteringColumns == ["id"]
+    rows.write.format("delta").clusterBy("v").save(path)
+    assert deltafast.spark.DeltaTable.forPath(spark, path).detail().first().clusteringColumns == ["v"]
+    if hasattr(rows.writeTo(name), "clusterBy"):
+        rows.writeTo("clustered").using("delta").clusterBy("v").create()
+        assert deltafast.spark.DeltaTable.forName(spark, "clustered").detail().first().clusteringColumns == ["v"]
+    with pytest.raises(AnalysisException, match="bucketBy"):
+        rows.write.format("delta").bucketBy(2, "id").saveAsTable("buckets")
+    read = spark.read.format("delta")
+    assert read.schema("id bigint, v bigint").load(path).count() == 3
+    streamed = spark.readStream.format("delta")
+    for reader in (spark.read.format("delta"), streamed):
+        with pytest.raises(UnsupportedOperationException, match="does not support user-specified schema"):
+            reader.schema("zz bigint").load(path)
+    odd = spark.range(1).toDF("a b")
+    more = spark.sql("SELECT 1L id, named_struct('x=y', 1) s").write.format("delta").mode("append")
+    for wrong in (
+        lambda: odd.write.format("delta").save(f"{path}2"),
+        lambda: odd.write.format("delta").saveAsTable("odd"),
+        lambda: odd.writeTo("odd").using("delta").create(),
+        lambda: spark.sql("CREATE TABLE odd (`a;b` INT) USING delta"),
+        lambda: odd.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path),
+        lambda: more.option("mergeSchema", "true").save(path),
+    ):
+        with pytest.raises(AnalysisException, match="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"):
+            wrong()
+    odd.write.format("delta").option("delta.columnMapping.mode", "name").save(f"{path}2")
+    assert spark.read.format("delta").load(f"{path}2").columns == ["a b"]
+    # What others made that way is written on.
+    write_deltalake(f"{path}3", pa.table({"a b": pa.array([1], pa.int64())}))
+    odd.write.format("delta").mode("append").save(f"{path}3")
+    assert ids(spark.read.format("delta").load(f"{path}3")) == [0, 1]
+    writer = spark.readStream.format("rate").load().writeStream.format("delta")
+    for start in (lambda: writer.start(f"{path}4"), lambda: writer.toTable("streamed")):
+        with pytest.raises(AnalysisException, match="checkpointLocation must be specified"):
+            start()
+    assert not spark.catalog.tableExists("streamed")
+
+
+def exceptions_are_sparks(spark, root: pathlib.Path) -> None:
+    """What a table or a feed refuses is PySpark's exception, whichever way was taken."""
+    path = str(root / "warehouse" / "strict")
+    spark.sql("CREATE TABLE strict (id BIGINT NOT NULL, v BIGINT) USING delta")
+    spark.sql("ALTER TABLE strict ADD CONSTRAINT positive CHECK (v > 0)")
+    for wrong, words in (("1L id, -1L v", "positive"), ("null id, 1L v", "NOT NULL"), ("1L id, 1L v, 3 x", "column")):
+        writer = spark.sql(f"SELECT {wrong}").write.format("delta").mode("append")
+        for write in (
+            lambda writer=writer: writer.saveAsTable("strict"),
+            lambda writer=writer: writer.save(path),
+            lambda writer=writer: writer.insertInto("strict"),
+            lambda wrong=wrong: spark.sql(f"INSERT INTO strict SELECT {wrong}"),
+        ):
+            with pytest.raises(AnalysisException, match=words):
+                write()
+    spark.sql("INSERT INTO strict VALUES (1, 1)")
+    with pytest.raises(AnalysisException, match="positive"):
+        spark.sql("UPDATE strict SET v = -1")
+    with pytest.raises(AnalysisException, match="DELTA_MISSING_CHANGE_DATA"):
+        spark.sql("SELECT * FROM table_changes('strict', 0)")
+    with pytest.raises(AnalysisException, match="versionAsOf must be the number of a version"):
+        spark.read.format("delta").option("versionAsOf", "x").load(path)
+    table = deltafast.spark.DeltaTable.forName(spark, "strict")
+    newest = DeltaTable(path).version()
+    files = DeltaTable(path).file_uris()
+    table.delete()
+    for file in files:
+        pathlib.Path(file).unlink()
+    with pytest.raises(IllegalArgumentException, match=r"parquet"):
+        table.restoreToVersion(newest)
+    spark.sql("DROP TABLE strict")
 
 
 def special_tables(spark, root: pathlib.Path) -> None:
@@ -408,6 +487,8 @@ def main(root: pathlib.Path) -> None:
     deltafast.spark.enable(spark)
     by_path(spark, root)
     as_the_writer_says(spark, root)
+    what_is_refused(spark, root)
+    exceptions_are_sparks(spark, root)
     special_tables(spark, root)
     by_sql(spark, root)
     by_name(spark, root)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark.catalog import READ_BY_CLIENT, default_place, place_of_name, put_into_catalog
 from deltafast.spark.compiled import first_line
-from deltafast.spark.enabled_writer import columns_of, note_of, noting, options_to_load, told_to_write
+from deltafast.spark.enabled_writer import (
+    columns_of,
+    note_of,
+    noting,
+    options_to_load,
+    told_to_write,
+    with_given_schema,
+)
 from deltafast.spark.exceptions import translated
 from deltafast.spark.fitting import fits_as_stored
 from deltafast.spark.provider import read_frame, write_frame
@@ -70,7 +77,7 @@ def put(replace: Replace) -> None:
     replace(DataFrameReader, "load", _load)
     replace(DataFrameReader, "table", _table)
     replace(SparkSession, "table", _session_table)
-    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy"):
+    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy", "bucketBy"):
         replace(DataFrameWriter, name, noting(name))
     replace(DataFrameWriter, "save", _save)
     replace(DataFrameWriter, "saveAsTable", _save_as_table)
@@ -81,7 +88,9 @@ def _load(before: Any) -> Any:
     @translated()
     def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
         known = options_to_load(reader, reader._client, path, format, schema, options)
-        return before(reader, path) if known is None else read_frame(reader._client, known)
+        if known is None:
+            return before(reader, path)
+        return with_given_schema(read_frame(reader._client, known), note_of(reader))
 
     return load
 

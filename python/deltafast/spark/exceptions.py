@@ -97,6 +97,18 @@ class _SchemaMismatch(_SparkError, AnalysisException, ours.SchemaMismatchError):
     """Data and table schema do not fit together."""
 
 
+class _ConstraintViolated(_SparkError, AnalysisException, ours.ConstraintViolatedError):  # noqa: N818 - the same
+    """A row breaks a constraint."""
+
+
+class _ChangeDataNotRecorded(_SparkError, AnalysisException, ours.ChangeDataNotRecordedError):  # noqa: N818 - the same
+    """The change data feed was not on then."""
+
+
+class _DataFileNotFound(_SparkError, IllegalArgumentException, ours.DataFileNotFoundError):  # noqa: N818 - the same
+    """A file of the table is gone."""
+
+
 class _Unsupported(_SparkError, AnalysisException, UnsupportedExpressionError):  # noqa: N818 - the same
     """The expression or statement is not supported."""
 
@@ -107,6 +119,10 @@ class _Protocol(_SparkError, ours.DeltaProtocolError):  # noqa: N818 - the same
 
 class UnsupportedTypeException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
     """A column that counts has a type that does not."""
+
+
+class UnsupportedSchemaException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
+    """A reader was given a schema that is not the table's."""
 
 
 class _Invalid(_SparkError, AnalysisException, IllegalArgumentException, ours.InvalidArgumentError):  # noqa: N818 - the same
@@ -126,6 +142,9 @@ _TRANSLATED: Final[dict[type[object], type[_SparkError]]] = {
     ours.TableNotFoundError: _TableNotFound,
     ours.VersionNotFoundError: _VersionNotFound,
     ours.SchemaMismatchError: _SchemaMismatch,
+    ours.ConstraintViolatedError: _ConstraintViolated,
+    ours.ChangeDataNotRecordedError: _ChangeDataNotRecorded,
+    ours.DataFileNotFoundError: _DataFileNotFound,
     ours.DeltaProtocolError: _Protocol,
     ours.InvalidArgumentError: _Invalid,
     UnsupportedExpressionError: _Unsupported,

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     from deltafast.spark.session import Session
 
-__all__ = ["Provider", "forget_deltas_catalog", "known_options", "known_to_delta", "properties_in"]
+__all__ = [
+    "CLUSTER",
+    "PARTITION",
+    "Provider",
+    "forget_deltas_catalog",
+    "known_options",
+    "known_to_delta",
+    "properties_in",
+]
 
 _SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
@@ -53,7 +61,8 @@ _WRITE = (
 #: What delta-spark would do and `write` cannot; other names delta-spark passes over too.
 _REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")
 _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
-_PARTITION, _CLUSTER = "__partition_columns", "__clustering_columns"
+#: How a writer's columns come among its options, as Spark names them.
+PARTITION, CLUSTER = "__partition_columns", "__clustering_columns"
 
 
 def known_to_delta(session: Session) -> bool:
@@ -175,6 +184,9 @@ def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
     at = re.fullmatch(r"(.+)@v(\d+)", path)
     if at and not {"versionAsOf", "timestampAsOf"} & given.keys():
         path, given["versionAsOf"] = at[1], at[2]
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", str(given.get("versionAsOf", "0"))):
+        message = f"versionAsOf must be the number of a version, not {given['versionAsOf']!r}"
+        raise InvalidArgumentError(message)
     if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
         given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
     return read(spark, path, options=given)
@@ -192,7 +204,7 @@ def write_frame(
         fits: Raises where the frame's schema is not to be cast to the table's; ANSI's store assignment if None.
     """
     given = {str(key).lower(): value for key, value in options.items()}
-    partition, cluster = given.get(_PARTITION), given.get(_CLUSTER)
+    partition, cluster = given.get(PARTITION), given.get(CLUSTER)
     known = known_options(options)
     by = json.loads(partition) if partition else None
     if by is None and mode == "overwrite" and str(known.get("overwriteSchema", "false")).lower() == "true":

@@ -18,7 +18,7 @@ from deltafast.convert import choices, names
 from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
-from deltafast.spark.columns import field_of, mapping_mode, plain_type
+from deltafast.spark.columns import check_names, field_of, mapping_mode, plain_type
 from deltafast.spark.direct import write_direct
 from deltafast.spark.fitting import logical, physical
 from deltafast.spark.folder import gathered, gathering, remove, write_folder
@@ -216,7 +216,7 @@ def write_as_select(
 
 def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any]) -> _core.TableWrite | None:
     """What the core makes of it; None where there is nothing to do."""
-    return _core.TableWrite.plan(
+    plan = _core.TableWrite.plan(
         place.uri,
         json.dumps(settings),
         actions="",
@@ -224,6 +224,23 @@ def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any
         storage_options=place.options or None,
         open_options=_core_options(session.zone, None, allow_foreign_paths=False),
     )
+    if plan is not None and _mapping_of(json.loads(plan.target)) == "none":
+        check_names(json.loads(plan.schema), lambda: _schema_before(place))
+    return plan
+
+
+def _mapping_of(target: dict[str, Any]) -> str:
+    """How the table's files name columns."""
+    protocol: dict[str, Any] = target["protocol"]
+    properties: dict[str, Any] = target["metadata"].get("configuration") or {}
+    return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
+
+
+def _schema_before(place: Place) -> Any:
+    options = place.options or None
+    if not DeltaTable.is_deltatable(place.uri, options):
+        return None
+    return json.loads(DeltaTable(place.uri, storage_options=options).schema().to_json())
 
 
 def _by_executors(
@@ -239,10 +256,9 @@ def _by_executors(
     from pyspark.sql import functions
 
     target = json.loads(plan.target)
-    protocol: dict[str, Any] = target["protocol"]
     metadata: dict[str, Any] = target["metadata"]
     properties: dict[str, Any] = metadata.get("configuration") or {}
-    mapped = mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
+    mapped = _mapping_of(target)
     table: dict[str, Any] = {
         "schema": json.loads(plan.schema),
         "partition": metadata.get("partitionColumns") or [],
