@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 import sys
@@ -457,6 +458,10 @@ def streams(spark, root: pathlib.Path) -> None:
         query.option("checkpointLocation", str(root / "checkpoint")).trigger(**now).start(out).awaitTermination()
     assert ids(spark.read.format("delta").load(out)) == ids(spark.read.format("delta").load(path))
     assert DeltaTable(out).metadata().partition_columns == ["p"]
+    said = DeltaTable(out).history()[-1]
+    known = json.loads((root / "checkpoint" / "metadata").read_text())["id"]
+    assert said["operation"] == "STREAMING UPDATE"
+    assert said["operationParameters"] == {"outputMode": "Append", "queryId": known, "epochId": "0"}
     whole = spark.readStream.table("c").groupBy("p").count().writeStream.outputMode("complete").format("delta")
     whole.option("checkpointLocation", str(root / "counts")).trigger(**now).toTable("counts").awaitTermination()
     assert sorted(tuple(row) for row in spark.table("counts").collect()) == [(0, 5), (1, 1)]

@@ -15,7 +15,7 @@ from deltafast.spark.compiled import first_line, load, none
 from deltafast.spark.exceptions import CONFLICTS, condition_of
 from deltafast.spark.fitting import fits_as_stored
 from deltafast.spark.reader import read
-from deltafast.spark.writer import write_rows
+from deltafast.spark.writer import described, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -206,18 +206,13 @@ def write_frame(
     given = {str(key).lower(): value for key, value in options.items()}
     partition, cluster = given.get(PARTITION), given.get(CLUSTER)
     known = known_options(options)
-    by = json.loads(partition) if partition else None
+    by: list[str] | None = json.loads(partition) if partition else None
     if by is None and mode == "overwrite" and str(known.get("overwriteSchema", "false")).lower() == "true":
         # A table that is replaced is partitioned as it is said now.
         by = []
-    described = {
-        "partition_by": by,
-        "cluster_by": [part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)]
-        if cluster
-        else [],
-        "configuration": properties_in(options),
-    }
-    write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, described, fits=fits)
+    clustered = [part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)] if cluster else None
+    table = described(by, clustered, configuration=properties_in(options))
+    write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)
 
 
 def _path(options: Mapping[str, Any]) -> str:

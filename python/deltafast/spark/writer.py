@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltafast.filters import Predicate
     from deltafast.spark.storage import Place
 
-__all__ = ["defaults", "write", "write_as_select", "write_rows"]
+__all__ = ["defaults", "described", "write", "write_as_select", "write_rows"]
 
 _MODES = ("error", "append", "overwrite", "ignore")
 #: delta-spark's options, in small letters.
@@ -109,9 +109,25 @@ def write(
         CommitFailedError: Another writer's commit came in between.
         CommitUnknownError: Whether the commit was made cannot be found out.
     """
-    described = {"name": name, "description": description, "configuration": dict(configuration or {})}
-    laid_out = {"partition_by": names(partition_by), "cluster_by": names(cluster_by) or []}
-    return write_rows(frame, path, mode, replace_where, options, described | laid_out, writer, storage_options)
+    table = described(partition_by, cluster_by, name, description, configuration)
+    return write_rows(frame, path, mode, replace_where, options, table, writer, storage_options)
+
+
+def described(
+    partition_by: Sequence[str] | str | None = None,
+    cluster_by: Sequence[str] | str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """What a new table is by the arguments of `write`, as the core calls it."""
+    return {
+        "partition_by": names(partition_by),
+        "cluster_by": names(cluster_by) or [],
+        "name": name,
+        "description": description,
+        "configuration": dict(configuration or {}),
+    }
 
 
 def write_rows(
@@ -120,7 +136,7 @@ def write_rows(
     mode: str,
     replace_where: Predicate | None,
     options: Mapping[str, Any] | None,
-    described: dict[str, Any],
+    table: dict[str, Any],
     writer: Literal["jvm", "arrow", "driver"] = "jvm",
     storage_options: Mapping[str, str] | None = None,
     *,
@@ -134,7 +150,7 @@ def write_rows(
         mode: What to do where there is a table.
         replace_where: Which rows are replaced.
         options: delta-spark's options.
-        described: What a new table is, as the core calls it.
+        table: What `described` gives; and `batch`, which of a stream's the rows are.
         writer: Who writes the files.
         storage_options: How the core opens the store.
         fits: Raises where the frame's schema is not to be cast to the table's.
@@ -165,9 +181,9 @@ def write_rows(
         custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
         app_transactions=None if transaction is None else [transaction],
     )
-    settings = described | {
+    settings = table | {
         "mode": mode,
-        "configuration": defaults(session) | described["configuration"],
+        "configuration": defaults(session) | table["configuration"],
         "schema_mode": _schema_mode(given),
         "has_predicate": replace_where is not None,
         "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
