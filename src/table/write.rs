@@ -112,10 +112,22 @@ pub struct WriteOptions {
     pub keys: Vec<Key>,
     /// Whether a table is made of rows as by a statement, an old one being replaced by it with all that it is.
     pub as_select: Option<AsSelect>,
+    /// The batch of a stream that the data is.
+    pub batch: Option<Batch>,
     /// How files are made.
     pub encoding: Encoding,
     /// How it is committed.
     pub choices: Choices,
+}
+
+/// A batch of a stream.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// The streaming query.
+    pub query_id: String,
+    /// The batch's number.
+    pub epoch_id: i64,
 }
 
 /// The statement that makes a table of a query.
@@ -555,7 +567,13 @@ impl Write {
     fn operation(&self, bound: &Demands, written: &Written, change: &Change, kept: &Written, changes: usize) -> Operation {
         let mut operation = Operation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
         let mut parameters = Map::new();
-        if self.options.as_select.is_some() {
+        if let Some(batch) = &self.options.batch {
+            "STREAMING UPDATE".clone_into(&mut operation.name);
+            let mode = if self.options.mode == Mode::Overwrite { "Complete" } else { "Append" };
+            parameters.insert("outputMode".to_owned(), mode.into());
+            parameters.insert("queryId".to_owned(), batch.query_id.as_str().into());
+            parameters.insert("epochId".to_owned(), batch.epoch_id.to_string().into());
+        } else if self.options.as_select.is_some() {
             parameters = said_of(&self.target.metadata, &self.options.cluster_by);
         } else {
             parameters.insert("mode".to_owned(), self.options.mode.name().into());

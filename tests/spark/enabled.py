@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 import sys
 import threading
 import warnings
 
+import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException, UnsupportedOperationException
 from pyspark.sql import DataFrameWriter, SparkSession, functions
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 import deltafast.spark
-from deltafast import DeltaTable
+from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError
 from deltafast.spark import exceptions, provider
 
@@ -73,6 +75,133 @@ def by_path(spark, root: pathlib.Path) -> None:
     thread.start()
     thread.join()
     assert seen == [8]
+
+
+def as_the_writer_says(spark, root: pathlib.Path) -> None:
+    """What `save` takes literally: partitions of a table that is replaced, types, properties of a new table."""
+    path = str(root / "literal")
+    rows = spark.range(6).selectExpr("cast(id as int) id", "id % 3 p", "cast(id as string) s")
+
+    def to(mode: str, frame=rows, **options: str) -> DataFrameWriter:
+        return frame.write.format("delta").mode(mode).options(**options)
+
+    def known() -> tuple[list[str], dict[str, str]]:
+        metadata = DeltaTable(path).metadata()
+        return metadata.partition_columns, metadata.configuration
+
+    made = {"delta.checkpointInterval": "7", "foo": "x"}
+    to("error", **made).partitionBy("p").save(path)
+    assert known() == (["p"], {"delta.checkpointInterval": "7"})
+    to("append", **{"delta.checkpointInterval": "8"}).save(path)
+    to("overwrite").save(path)
+    assert known() == (["p"], {"delta.checkpointInterval": "7"})
+    with pytest.raises(AnalysisException, match="does not match table partitioning"):
+        to("overwrite").partitionBy("s").save(path)
+    to("overwrite", overwriteSchema="true").partitionBy("s").save(path)
+    assert known()[0] == ["s"]
+    to("overwrite", rows.drop("s"), overwriteSchema="true", **{"delta.checkpointInterval": "9"}).save(path)
+    assert known() == ([], {"delta.checkpointInterval": "7"})
+    for kind in ("byte", "short"):
+        to("append", rows.selectExpr(f"cast(id as {kind}) id", "p")).save(path)
+    for wrong in ("cast(id as long) id", "s id", "true id", "cast(id as float) id"):
+        for options in ({}, {"mergeSchema": "true"}):
+            with pytest.raises(AnalysisException, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+                to("append", rows.selectExpr(wrong), **options).save(path)
+    spark.sql(f"CREATE TABLE literal USING delta LOCATION '{path}'")
+    to("append", rows.selectExpr("cast(id as long) id", "p")).saveAsTable("literal")
+    assert spark.table("literal").count() == 24
+    to("overwrite", overwriteSchema="true").partitionBy("p").saveAsTable("literal")
+    to("overwrite", rows.drop("p"), overwriteSchema="true").saveAsTable("literal")
+    assert known()[0] == []
+    spark.sql("DROP TABLE literal")
+    # Properties that the session wants new tables to have, however they are made.
+    setting = "spark.databricks.delta.properties.defaults.appendOnly"
+    spark.conf.set(setting, "true")
+    spark.sql(f"CREATE TABLE delta.`{path}1` (id BIGINT) USING delta")
+    builder = deltafast.spark.DeltaTable.create(spark).location(f"{path}2").addColumn("id", "BIGINT")
+    builder.execute()
+    to("error", **{"delta.appendOnly": "false"}).save(f"{path}3")
+    spark.conf.unset(setting)
+    said = [DeltaTable(f"{path}{number}").metadata().configuration["delta.appendOnly"] for number in (1, 2, 3)]
+    assert said == ["true", "true", "false"]
+
+
+def what_is_refused(spark, root: pathlib.Path) -> None:
+    """What a table cannot be told is refused, not passed over; layouts are taken."""
+    path, name = str(root / "refused"), "refused"
+    rows = spark.range(3).selectExpr("id", "id * 2 v")
+    rows.write.format("delta").clusterBy("id").saveAsTable(name)
+    detail = deltafast.spark.DeltaTable.forName(spark, name).detail().first()
+    assert detail.clusteringColumns == ["id"]
+    rows.write.format("delta").clusterBy("v").save(path)
+    assert deltafast.spark.DeltaTable.forPath(spark, path).detail().first().clusteringColumns == ["v"]
+    if hasattr(rows.writeTo(name), "clusterBy"):
+        rows.writeTo("clustered").using("delta").clusterBy("v").create()
+        assert deltafast.spark.DeltaTable.forName(spark, "clustered").detail().first().clusteringColumns == ["v"]
+    with pytest.raises(AnalysisException, match="bucketBy"):
+        rows.write.format("delta").bucketBy(2, "id").saveAsTable("buckets")
+    read = spark.read.format("delta")
+    assert read.schema("id bigint, v bigint").load(path).count() == 3
+    streamed = spark.readStream.format("delta")
+    for reader in (spark.read.format("delta"), streamed):
+        with pytest.raises(UnsupportedOperationException, match="does not support user-specified schema"):
+            reader.schema("zz bigint").load(path)
+    odd = spark.range(1).toDF("a b")
+    more = spark.sql("SELECT 1L id, named_struct('x=y', 1) s").write.format("delta").mode("append")
+    for wrong in (
+        lambda: odd.write.format("delta").save(f"{path}2"),
+        lambda: odd.write.format("delta").saveAsTable("odd"),
+        lambda: odd.writeTo("odd").using("delta").create(),
+        lambda: spark.sql("CREATE TABLE odd (`a;b` INT) USING delta"),
+        lambda: odd.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path),
+        lambda: more.option("mergeSchema", "true").save(path),
+    ):
+        with pytest.raises(AnalysisException, match="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"):
+            wrong()
+    odd.write.format("delta").option("delta.columnMapping.mode", "name").save(f"{path}2")
+    assert spark.read.format("delta").load(f"{path}2").columns == ["a b"]
+    # What others made that way is written on.
+    write_deltalake(f"{path}3", pa.table({"a b": pa.array([1], pa.int64())}))
+    odd.write.format("delta").mode("append").save(f"{path}3")
+    assert ids(spark.read.format("delta").load(f"{path}3")) == [0, 1]
+    writer = spark.readStream.format("rate").load().writeStream.format("delta")
+    for start in (lambda: writer.start(f"{path}4"), lambda: writer.toTable("streamed")):
+        with pytest.raises(AnalysisException, match="checkpointLocation must be specified"):
+            start()
+    assert not spark.catalog.tableExists("streamed")
+
+
+def exceptions_are_sparks(spark, root: pathlib.Path) -> None:
+    """What a table or a feed refuses is PySpark's exception, whichever way was taken."""
+    path = str(root / "warehouse" / "strict")
+    spark.sql("CREATE TABLE strict (id BIGINT NOT NULL, v BIGINT) USING delta")
+    spark.sql("ALTER TABLE strict ADD CONSTRAINT positive CHECK (v > 0)")
+    for wrong, words in (("1L id, -1L v", "positive"), ("null id, 1L v", "NOT NULL"), ("1L id, 1L v, 3 x", "column")):
+        writer = spark.sql(f"SELECT {wrong}").write.format("delta").mode("append")
+        for write in (
+            lambda writer=writer: writer.saveAsTable("strict"),
+            lambda writer=writer: writer.save(path),
+            lambda writer=writer: writer.insertInto("strict"),
+            lambda wrong=wrong: spark.sql(f"INSERT INTO strict SELECT {wrong}"),
+        ):
+            with pytest.raises(AnalysisException, match=words):
+                write()
+    spark.sql("INSERT INTO strict VALUES (1, 1)")
+    with pytest.raises(AnalysisException, match="positive"):
+        spark.sql("UPDATE strict SET v = -1")
+    with pytest.raises(AnalysisException, match="DELTA_MISSING_CHANGE_DATA"):
+        spark.sql("SELECT * FROM table_changes('strict', 0)")
+    with pytest.raises(AnalysisException, match="versionAsOf must be the number of a version"):
+        spark.read.format("delta").option("versionAsOf", "x").load(path)
+    table = deltafast.spark.DeltaTable.forName(spark, "strict")
+    newest = DeltaTable(path).version()
+    files = DeltaTable(path).file_uris()
+    table.delete()
+    for file in files:
+        pathlib.Path(file).unlink()
+    with pytest.raises(IllegalArgumentException, match=r"parquet"):
+        table.restoreToVersion(newest)
+    spark.sql("DROP TABLE strict")
 
 
 def special_tables(spark, root: pathlib.Path) -> None:
@@ -204,12 +333,13 @@ def write_to(spark, root: pathlib.Path) -> None:
     rows = spark.range(4).selectExpr("id", "id % 2 p")
     for name, folder in (("wanted", root / "warehouse" / "wanted"), (f"delta.`{root}/wanted`", root / "wanted")):
         made = rows.writeTo(name).using("delta").partitionedBy(functions.col("p"))
-        made.tableProperty("delta.enableChangeDataFeed", "true").create()
+        made.tableProperty("delta.enableChangeDataFeed", "true").option("delta.checkpointInterval", "7").create()
         with pytest.raises(AnalysisException, match="already exists"):
             rows.writeTo(name).using("delta").create()
         table = DeltaTable(str(folder))
         assert table.metadata().partition_columns == ["p"]
         assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
+        assert table.metadata().configuration["delta.checkpointInterval"] == "7"
         spark.range(4, 6).selectExpr("0L p", "id").writeTo(name).append()
         with pytest.raises(AnalysisException, match="more"):
             rows.selectExpr("*", "'x' more").writeTo(name).append()
@@ -300,17 +430,17 @@ def conflicts(spark, root: pathlib.Path) -> None:
         with pytest.raises(getattr(delta.exceptions, name), match="it changed") as found:
             jvm.scala.util.Failure(thrown).get()
         assert isinstance(found.value, CommitFailedError)
-    whole = provider.write
+    whole = provider.write_rows
 
     def loses(*_: object, **__: object) -> None:
         raise exceptions.ConcurrentAppendException("version 7: came in between")
 
-    provider.write = loses
+    provider.write_rows = loses
     try:
         with pytest.raises(ConcurrentAppendException, match="version 7: came in between"):
             spark.range(1).write.format("delta").mode("append").save(str(root / "t"))
     finally:
-        provider.write = whole
+        provider.write_rows = whole
 
 
 def streams(spark, root: pathlib.Path) -> None:
@@ -328,6 +458,10 @@ def streams(spark, root: pathlib.Path) -> None:
         query.option("checkpointLocation", str(root / "checkpoint")).trigger(**now).start(out).awaitTermination()
     assert ids(spark.read.format("delta").load(out)) == ids(spark.read.format("delta").load(path))
     assert DeltaTable(out).metadata().partition_columns == ["p"]
+    said = DeltaTable(out).history()[-1]
+    known = json.loads((root / "checkpoint" / "metadata").read_text())["id"]
+    assert said["operation"] == "STREAMING UPDATE"
+    assert said["operationParameters"] == {"outputMode": "Append", "queryId": known, "epochId": "0"}
     whole = spark.readStream.table("c").groupBy("p").count().writeStream.outputMode("complete").format("delta")
     whole.option("checkpointLocation", str(root / "counts")).trigger(**now).toTable("counts").awaitTermination()
     assert sorted(tuple(row) for row in spark.table("counts").collect()) == [(0, 5), (1, 1)]
@@ -357,6 +491,9 @@ def main(root: pathlib.Path) -> None:
     spark = session(root)
     deltafast.spark.enable(spark)
     by_path(spark, root)
+    as_the_writer_says(spark, root)
+    what_is_refused(spark, root)
+    exceptions_are_sparks(spark, root)
     special_tables(spark, root)
     by_sql(spark, root)
     by_name(spark, root)

@@ -9,12 +9,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from deltafast.exceptions import InvalidArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from deltafast.expr.tree import Node
 
-__all__ = ["Columns", "array_of", "field_of", "mapping_mode", "plain_type", "quoted", "spark_schema", "spark_type"]
+__all__ = [
+    "Columns",
+    "array_of",
+    "check_names",
+    "field_of",
+    "mapping_mode",
+    "plain_type",
+    "quoted",
+    "spark_schema",
+    "spark_type",
+]
+
+#: What Spark's Parquet writer takes in no name of a column.
+_WRONG_IN_NAMES = " ,;{}()\n\t="
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 
@@ -147,6 +162,39 @@ def mapping_mode(min_reader_version: int, features: Iterable[str] | None, proper
     """How files name columns: `none`, `name` or `id`. The property counts only where the protocol has the feature."""
     can = min_reader_version == 2 or "columnMapping" in (features or ())  # noqa: PLR2004
     return properties.get("delta.columnMapping.mode", "none").lower() if can else "none"
+
+
+def _names_in(of: Any) -> set[str]:
+    """The names of all fields of a type."""
+    match of:
+        case {"fields": fields}:
+            return {field["name"] for field in fields}.union(*(_names_in(field["type"]) for field in fields))
+        case {"elementType": item}:
+            return _names_in(item)
+        case {"keyType": key, "valueType": value}:
+            return _names_in(key) | _names_in(value)
+        case _:
+            return set()
+
+
+def check_names(schema: Any, before: Callable[[], Any]) -> None:
+    """Refuse new columns that only column mapping has names for.
+
+    Args:
+        schema: That of a table without column mapping.
+        before: Gives the schema that the table had, or None; columns that are there already may stay.
+
+    Raises:
+        InvalidArgumentError: There is one.
+    """
+    wrong = {name for name in _names_in(schema) if any(letter in name for letter in _WRONG_IN_NAMES)}
+    wrong = wrong and wrong - _names_in(before())
+    if wrong:
+        message = (
+            f"Found invalid character(s) among {_WRONG_IN_NAMES!r} in the column names of your schema: "
+            f"{', '.join(sorted(map(repr, wrong)))}; rename them, or set delta.columnMapping.mode to name"
+        )
+        raise InvalidArgumentError(message)
 
 
 def plain_type(of: Any) -> Any:

@@ -16,8 +16,9 @@ from deltafast.spark.catalog import (
     put_into_catalog,
     takes_tables,
 )
+from deltafast.spark.columns import check_names
 from deltafast.spark.storage import place_of
-from deltafast.spark.writer import write_as_select
+from deltafast.spark.writer import defaults, write_as_select
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Mode", "NewTable", "create", "where"]
 
 Mode: TypeAlias = Literal["create", "if_not_exists", "replace", "create_or_replace"]
+
+
+_MAPPING = "delta.columnmapping.mode"
 
 
 class NewTable(NamedTuple):
@@ -126,13 +130,17 @@ def _create(session: Session, place: Place, table: NewTable) -> None:
     if not table.fields:
         message = "the table would have no columns: give some, or a query"
         raise InvalidArgumentError(message)
+    schema = {"type": "struct", "fields": table.fields}
+    properties = defaults(session) | table.properties
+    if {key.lower(): value for key, value in properties.items()}.get(_MAPPING, "none") == "none":
+        check_names(schema, lambda: None)
     DeltaTable.create(
         place.uri,
-        Schema.from_json(json.dumps({"type": "struct", "fields": table.fields})),
+        Schema.from_json(json.dumps(schema)),
         "overwrite" if "replace" in table.mode else "error",
         partition_by=table.partition,
         description=table.comment,
-        configuration=table.properties,
+        configuration=properties,
         storage_options=place.options or None,
         commit_properties=commit_of(session),
         cluster_by=table.cluster,

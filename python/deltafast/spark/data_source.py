@@ -281,7 +281,7 @@ class _Staging(Shipped):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Staged:
         return _Staged(staged.stage(self._place, self._folder, iterator))
 
-    def _commit(self, messages: list[Any], app: tuple[str, int] | None) -> None:
+    def _commit(self, messages: list[Any], app: tuple[str, int] | None, *, is_batch: bool = False) -> None:
         given = self._given
         paths = [message.path for message in messages if message is not None and message.path]
         mode = str(given.get("partitionoverwritemode", "static")).lower()
@@ -299,6 +299,8 @@ class _Staging(Shipped):
             "app_transaction": app,
             "user_metadata": given.get("usermetadata"),
         }
+        if is_batch and app is not None:
+            settings["batch"] = {"query_id": app[0], "epoch_id": app[1]}
         schema = arrow_schema(spark_schema(self._fields))
         staged.commit(self._place, schema, paths, settings, given.get("replacewhere"), self._zone)
 
@@ -341,7 +343,7 @@ class _StreamWriter(_Staging, DataSourceStreamArrowWriter):
         except BaseException:
             self._discard(messages)
             raise
-        self._commit(messages, (str(app), batchId))
+        self._commit(messages, (str(app), batchId), is_batch=True)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: ARG002, N803
         self._discard(messages)

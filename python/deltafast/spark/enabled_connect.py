@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark.catalog import READ_BY_CLIENT, default_place, place_of_name, put_into_catalog
 from deltafast.spark.compiled import first_line
-from deltafast.spark.enabled_writer import columns_of, note_of, noting, options_to_load, told_to_write
+from deltafast.spark.enabled_writer import (
+    columns_of,
+    note_of,
+    noting,
+    options_to_load,
+    told_to_write,
+    with_given_schema,
+)
 from deltafast.spark.exceptions import translated
+from deltafast.spark.fitting import fits_as_stored
 from deltafast.spark.provider import read_frame, write_frame
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
@@ -69,7 +77,7 @@ def put(replace: Replace) -> None:
     replace(DataFrameReader, "load", _load)
     replace(DataFrameReader, "table", _table)
     replace(SparkSession, "table", _session_table)
-    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy"):
+    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy", "bucketBy"):
         replace(DataFrameWriter, name, noting(name))
     replace(DataFrameWriter, "save", _save)
     replace(DataFrameWriter, "saveAsTable", _save_as_table)
@@ -80,7 +88,9 @@ def _load(before: Any) -> Any:
     @translated()
     def load(reader: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
         known = options_to_load(reader, reader._client, path, format, schema, options)
-        return before(reader, path) if known is None else read_frame(reader._client, known)
+        if known is None:
+            return before(reader, path)
+        return with_given_schema(read_frame(reader._client, known), note_of(reader))
 
     return load
 
@@ -128,7 +138,7 @@ def _save(before: Any) -> Any:
         note = told_to_write(writer, format, mode, partitionBy, options)
         if note.is_delta(writer._spark):
             given = note.given(path) if path is not None else note.given(note.options.get("path", ""))
-            write_frame(frame_of(writer), _MODES.get(note.mode, note.mode), given)
+            write_frame(frame_of(writer), _MODES.get(note.mode, note.mode), given, fits=fits_as_stored)
         else:
             before(writer, path)
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark.catalog import place_of_name
-from deltafast.spark.enabled_writer import Note, keep, note_of
-from deltafast.spark.provider import known_options
+from deltafast.spark.enabled_writer import Note, keep, note_of, noting, with_given_schema
+from deltafast.spark.exceptions import translated
+from deltafast.spark.provider import known_options, read_frame
 from deltafast.spark.session import Session
 from deltafast.spark.streaming import sink
 
@@ -26,6 +27,9 @@ def put(replace: Replace) -> None:
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     replace(DataStreamReader, "format", _reader_format)
+    for name in ("option", "options", "schema"):
+        replace(DataStreamReader, name, noting(name))
+    replace(DataStreamReader, "load", _reader_load)
     replace(DataStreamReader, "table", _reader_table)
     for name in ("format", "outputMode", "option", "options", "partitionBy"):
         replace(DataStreamWriter, name, _noting(name))
@@ -35,9 +39,26 @@ def put(replace: Replace) -> None:
 
 def _reader_format(before: Any) -> Any:
     def reader_format(reader: Any, source: str) -> Any:
+        note_of(reader).format = source
         return before(reader, "deltafast" if source.lower() == "delta" else source)
 
     return reader_format
+
+
+def _reader_load(before: Any) -> Any:
+    @translated()
+    def load(reader: Any, path: str | None = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+        if format is not None:
+            reader.format(format)
+        if schema is not None:
+            reader.schema(schema)
+        reader.options(**options)
+        note = note_of(reader)
+        if note.schema is not None and note.format is not None and note.is_delta(reader._spark):
+            with_given_schema(read_frame(reader._spark, {"path": path or note.options.get("path", "")}), note)
+        return before(reader, path)
+
+    return load
 
 
 def _reader_table(before: Any) -> Any:
@@ -66,6 +87,7 @@ def _noting(name: str) -> Callable[[Any], Any]:
 
 
 def _start(before: Any) -> Any:
+    @translated()
     def start(
         writer: Any,
         path: str | None = None,
@@ -85,12 +107,14 @@ def _start(before: Any) -> Any:
         if not target:
             message = "writeStream.format('delta') needs the path of a table: start(path)"
             raise InvalidArgumentError(message)
+        _need_checkpoint(writer._spark, note)
         return before(_into(writer, note, target))
 
     return start
 
 
 def _to_table(before: Any) -> Any:
+    @translated()
     def to_table(
         writer: Any,
         tableName: str,  # noqa: N803
@@ -102,6 +126,8 @@ def _to_table(before: Any) -> Any:
     ) -> Any:
         tell(writer, format, outputMode, partitionBy, queryName, options)
         note = note_of(writer)
+        if note.format is not None and note.is_delta(writer._spark):
+            _need_checkpoint(writer._spark, note)
         there = table_to_write(writer._spark, note, tableName, lambda: writer._df.schema)
         if there is None:
             if note.partition:
@@ -110,6 +136,17 @@ def _to_table(before: Any) -> Any:
         return _into(writer, note, there).start()
 
     return to_table
+
+
+def _need_checkpoint(spark: Any, note: Note) -> None:
+    """Refuse a query that would begin anew each time: a function that writes batches could do without a checkpoint."""
+    told = "checkpointlocation" in {key.lower() for key in note.options}
+    if not told and not spark.conf.get("spark.sql.streaming.checkpointLocation", None):
+        message = (
+            'checkpointLocation must be specified either through option("checkpointLocation", ...) or '
+            'SparkSession.conf.set("spark.sql.streaming.checkpointLocation", ...)'
+        )
+        raise InvalidArgumentError(message)
 
 
 def table_to_write(spark: Any, note: Note, name: str, schema: Callable[[], Any]) -> str | None:

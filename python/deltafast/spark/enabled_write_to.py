@@ -12,7 +12,7 @@ from deltafast.spark.creating import Mode, NewTable, create, where
 from deltafast.spark.enabled_writer import text_of
 from deltafast.spark.exceptions import translated
 from deltafast.spark.expressions import as_condition
-from deltafast.spark.provider import write_frame
+from deltafast.spark.provider import properties_in, write_frame
 from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _making(mode: Mode, frame_of: Callable[[Any], Any], manage: Callable[[Any, s
             session, location = Session(spark), told.location()
             path, name = where(session, told.table, location)
             is_new = name is not None and location is None and place_of_name(session, name) is None
-            properties, partition, cluster = told.properties, told.partition, told.cluster
+            properties, partition, cluster = properties_in(told.options) | told.properties, told.partition, told.cluster
             create(session, NewTable(mode, path, name, [], partition, cluster, properties, None), frame_of(writer))
             if is_new:
                 manage(spark, str(name))

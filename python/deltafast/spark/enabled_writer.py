@@ -12,13 +12,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark.catalog import place_of_name
-from deltafast.spark.provider import read_frame, write_frame
+from deltafast.spark.exceptions import UnsupportedSchemaException, translated
+from deltafast.spark.provider import CLUSTER, PARTITION, read_frame, write_frame
 from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Note", "Replace", "columns_of", "note_of", "noting", "options_to_load", "put", "text_of", "told_to_write"]
+__all__ = [
+    "Note",
+    "Replace",
+    "columns_of",
+    "note_of",
+    "noting",
+    "options_to_load",
+    "put",
+    "text_of",
+    "told_to_write",
+    "with_given_schema",
+]
 
 #: Puts a method of a class in place of PySpark's, which the function that makes it is given.
 Replace: TypeAlias = "Callable[[Any, str, Callable[[Any], Any]], None]"
@@ -32,8 +44,9 @@ class Note:
     def __init__(self) -> None:
         self.format: str | None = None
         self.mode = "errorifexists"
-        #: Whether a reader has a schema that the user gave.
-        self.has_schema = False
+        #: The schema that the user gave a reader, as text or a type.
+        self.schema: Any = None
+        self.is_bucketed = False
         self.options: dict[str, str] = {}
         self.partition: list[str] = []
         self.cluster: list[str] = []
@@ -46,9 +59,9 @@ class Note:
         """Everything as options, as Spark gives them to a format."""
         found = self.options | {"path": path}
         if self.partition:
-            found["__partition_columns"] = json.dumps(self.partition)
+            found[PARTITION] = json.dumps(self.partition)
         if self.cluster:
-            found["__clustering_columns"] = json.dumps(self.cluster)
+            found[CLUSTER] = json.dumps(self.cluster)
         return found
 
 
@@ -71,7 +84,7 @@ def put(replace: Replace) -> None:
     for name in ("format", "option", "options", "schema"):
         replace(DataFrameReader, name, noting(name))
     replace(DataFrameReader, "load", _load)
-    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy"):
+    for name in ("format", "mode", "option", "options", "partitionBy", "clusterBy", "bucketBy"):
         replace(DataFrameWriter, name, noting(name))
     replace(DataFrameWriter, "saveAsTable", _save_as_table)
     replace(DataFrameWriter, "insertInto", _insert_into)
@@ -102,7 +115,9 @@ def keep(note: Note, name: str, values: tuple[Any, ...], named: dict[str, Any]) 
         return
     told = [*values, *named.values()]
     if name == "schema":
-        note.has_schema = True
+        note.schema = told[0]
+    elif name == "bucketBy":
+        note.is_bucketed = True
     elif name == "option":
         note.options[str(told[0])] = text_of(told[1])
     elif told and told[0] is not None:
@@ -124,7 +139,7 @@ def options_to_load(
         reader.schema(schema)
     reader.options(**options)
     note = note_of(reader)
-    if not note.is_delta(spark) or note.has_schema or not (path is None or isinstance(path, str)):
+    if not note.is_delta(spark) or not (path is None or isinstance(path, str)):
         return None
     return note.options | ({} if path is None else {"path": path})
 
@@ -136,7 +151,27 @@ def told_to_write(writer: Any, format: Any, mode: Any, partition: Any, options: 
         writer.partitionBy(partition)
     if format is not None:
         writer.format(format)
-    return note_of(writer)
+    note = note_of(writer)
+    if note.is_bucketed and note.is_delta(writer._spark):
+        message = "a Delta table has no buckets: leave bucketBy out, or cluster the table by clusterBy"
+        raise InvalidArgumentError(message)
+    return note
+
+
+def with_given_schema(frame: Any, note: Note) -> Any:
+    """The frame of a table, where the user gave no schema or the table's.
+
+    Raises:
+        UnsupportedSchemaException: It is another.
+    """
+    from pyspark.sql.types import StructType
+
+    if note.schema is not None:
+        given = note.schema if isinstance(note.schema, StructType) else StructType.fromDDL(note.schema)
+        if given.simpleString() != frame.schema.simpleString():
+            message = "format('delta') does not support user-specified schema: leave schema out, the log has it"
+            raise UnsupportedSchemaException(message)
+    return frame
 
 
 def _load(before: Any) -> Any:
@@ -144,14 +179,18 @@ def _load(before: Any) -> Any:
         known = options_to_load(reader, reader._spark, path, format, schema, options)
         if known is not None:
             # What is wrong Spark's own way says as Spark's exceptions.
+            frame = None
             with suppress(DeltaError):
-                return read_frame(reader._spark, known)
+                frame = read_frame(reader._spark, known)
+            if frame is not None:
+                return with_given_schema(frame, note_of(reader))
         return before(reader, path)
 
     return load
 
 
 def _save_as_table(before: Any) -> Any:
+    @translated()
     def save_as_table(
         writer: Any,
         name: str,
@@ -166,9 +205,10 @@ def _save_as_table(before: Any) -> Any:
             if there is not None and note.mode in ("append", "overwrite"):
                 write_frame(writer._df, note.mode, note.given(there))
                 return
-            # A new table's partition columns are told to the catalog only.
-            if note.partition:
-                writer._jwrite = writer._jwrite.option("__partition_columns", json.dumps(note.partition))
+            # The columns that a new table is laid out by are told to the catalog only.
+            for key, columns in ((PARTITION, note.partition), (CLUSTER, note.cluster)):
+                if columns:
+                    writer._jwrite = writer._jwrite.option(key, json.dumps(columns))
         before(writer, name)
 
     return save_as_table
@@ -187,6 +227,7 @@ def columns_of(rows: Any, columns: list[str], name: str) -> Any:
 
 
 def _insert_into(before: Any) -> Any:
+    @translated()
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
         there = place_of_name(Session(spark), tableName)

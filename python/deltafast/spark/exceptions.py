@@ -97,6 +97,18 @@ class _SchemaMismatch(_SparkError, AnalysisException, ours.SchemaMismatchError):
     """Data and table schema do not fit together."""
 
 
+class _ConstraintViolated(_SparkError, AnalysisException, ours.ConstraintViolatedError):  # noqa: N818 - the same
+    """A row breaks a constraint."""
+
+
+class _ChangeDataNotRecorded(_SparkError, AnalysisException, ours.ChangeDataNotRecordedError):  # noqa: N818 - the same
+    """The change data feed was not on then."""
+
+
+class _DataFileNotFound(_SparkError, IllegalArgumentException, ours.DataFileNotFoundError):  # noqa: N818 - the same
+    """A file of the table is gone."""
+
+
 class _Unsupported(_SparkError, AnalysisException, UnsupportedExpressionError):  # noqa: N818 - the same
     """The expression or statement is not supported."""
 
@@ -107,6 +119,10 @@ class _Protocol(_SparkError, ours.DeltaProtocolError):  # noqa: N818 - the same
 
 class UnsupportedTypeException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
     """A column that counts has a type that does not."""
+
+
+class UnsupportedSchemaException(_SparkError, UnsupportedOperationException, ours.InvalidArgumentError):  # noqa: N818 - the same
+    """A reader was given a schema that is not the table's."""
 
 
 class _Invalid(_SparkError, AnalysisException, IllegalArgumentException, ours.InvalidArgumentError):  # noqa: N818 - the same
@@ -126,6 +142,9 @@ _TRANSLATED: Final[dict[type[object], type[_SparkError]]] = {
     ours.TableNotFoundError: _TableNotFound,
     ours.VersionNotFoundError: _VersionNotFound,
     ours.SchemaMismatchError: _SchemaMismatch,
+    ours.ConstraintViolatedError: _ConstraintViolated,
+    ours.ChangeDataNotRecordedError: _ChangeDataNotRecorded,
+    ours.DataFileNotFoundError: _DataFileNotFound,
     ours.DeltaProtocolError: _Protocol,
     ours.InvalidArgumentError: _Invalid,
     UnsupportedExpressionError: _Unsupported,
@@ -143,8 +162,17 @@ _CONDITIONS: Final = tuple(
         (r"the feature `.+` is no longer in use but was", "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"),
         (r"the feature `.+` is no longer in use but older", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"),
         (r"deltafast knows no table feature `", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        (r"Failed to merge fields '", "DELTA_FAILED_TO_MERGE_FIELDS"),
+        (r"Found invalid character\(s\) among", "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
+        (r"the change data of version \d+ was not recorded", "DELTA_MISSING_CHANGE_DATA"),
     )
 )
+
+
+def condition_of(error: BaseException) -> str | None:
+    """delta-spark's name for what is wrong, where it has one here."""
+    return next((name for words, name in _CONDITIONS if words.match(str(error))), None)
+
 
 #: The conflicts, by delta-spark's names, and the package of its classes in Java.
 CONFLICTS: Final = tuple(
@@ -172,7 +200,7 @@ class translated:  # noqa: N801 - used as a statement and as a decorator
         if known is not None and isinstance(error, ours.DeltaError):
             place = {name: getattr(error, name) for name in ours._PLACE}
             raised = known(str(error), **place)
-            raised._errorClass = next((name for words, name in _CONDITIONS if words.match(str(error))), None)
+            raised._errorClass = condition_of(error)
             raise raised from error
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -25,6 +25,7 @@ __all__ = [
     "cast_column",
     "cast_or_filled",
     "checked",
+    "fits_as_stored",
     "logical",
     "not_null",
     "physical",
@@ -35,6 +36,45 @@ __all__ = [
 BROKEN = "deltafast: the rows break"
 
 _FIELD_ID = "delta.columnMapping.id"
+
+#: What Parquet stores alike, so that delta-spark casts it even where it takes types as they are.
+_STORED_ALIKE = (("byte", "short"), ("byte", "integer"), ("short", "integer"))
+
+
+def fits_as_stored(data: dict[str, Any], table: dict[str, Any]) -> None:
+    """Let only types pass that the table has, as delta-spark's `save` does; other ways of writing cast by ANSI's rules.
+
+    Args:
+        data: The schema of the rows.
+        table: The schema that the table will have; columns that it lacks are not looked at.
+
+    Raises:
+        SchemaMismatchError: A column has another type.
+    """
+    known = {field["name"].lower(): field for field in table["fields"]}
+    for field in data["fields"]:
+        there = known.get(field["name"].lower())
+        if there is not None and not _is_stored_as(plain_type(field["type"]), plain_type(there["type"])):
+            message = (
+                f"Failed to merge fields '{there['name']}' and '{field['name']}': the data has "
+                f"{spark_type(field['type']).simpleString()}, the table {spark_type(there['type']).simpleString()}; "
+                "cast the column, or write by insertInto or saveAsTable, which cast"
+            )
+            raise SchemaMismatchError(message, column=field["name"])
+
+
+def _is_stored_as(source: Any, target: Any) -> bool:
+    match source, target:
+        case {"type": "struct"}, {"type": "struct"}:
+            known = {field["name"].lower(): field["type"] for field in target["fields"]}
+            pairs = [(field["type"], known.get(field["name"].lower())) for field in source["fields"]]
+            return all(to is None or _is_stored_as(of, to) for of, to in pairs)
+        case {"type": "array"}, {"type": "array"}:
+            return _is_stored_as(source["elementType"], target["elementType"])
+        case {"type": "map"}, {"type": "map"}:
+            return all(_is_stored_as(source[part], target[part]) for part in ("keyType", "valueType"))
+        case _:
+            return source in (target, "void") or (source, target) in _STORED_ALIKE
 
 
 def logical(

@@ -12,16 +12,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentError, StorageError
 from deltafast.spark.compiled import first_line, load, none
-from deltafast.spark.exceptions import CONFLICTS
+from deltafast.spark.exceptions import CONFLICTS, condition_of
+from deltafast.spark.fitting import fits_as_stored
 from deltafast.spark.reader import read
-from deltafast.spark.writer import write
+from deltafast.spark.writer import described, write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from deltafast.spark.session import Session
 
-__all__ = ["Provider", "forget_deltas_catalog", "known_options", "known_to_delta"]
+__all__ = [
+    "CLUSTER",
+    "PARTITION",
+    "Provider",
+    "forget_deltas_catalog",
+    "known_options",
+    "known_to_delta",
+    "properties_in",
+]
 
 _SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
@@ -52,7 +61,8 @@ _WRITE = (
 #: What delta-spark would do and `write` cannot; other names delta-spark passes over too.
 _REFUSED = ("replaceOn", "replaceUsing", "dataChange", "targetAlias")
 _MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
-_PARTITION, _CLUSTER = "__partition_columns", "__clustering_columns"
+#: How a writer's columns come among its options, as Spark names them.
+PARTITION, CLUSTER = "__partition_columns", "__clustering_columns"
 
 
 def known_to_delta(session: Session) -> bool:
@@ -86,6 +96,11 @@ def known_options(options: Mapping[str, Any], names: tuple[str, ...] = _WRITE) -
             message = f"the option {name} is not there for writing with deltafast; use deltafast.write_deltalake"
             raise InvalidArgumentError(message)
     return {name: given[name.lower()] for name in names if name.lower() in given}
+
+
+def properties_in(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options that are properties of a new table; the core knows them whatever the case of their letters."""
+    return {key: value for key, value in options.items() if key.lower().startswith("delta.")}
 
 
 class Provider:
@@ -143,13 +158,15 @@ class Provider:
                 return read_frame(spark, options)._jdf
             from pyspark.sql import DataFrame
 
-            write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options)
+            write_frame(DataFrame(request[4], spark), _MODES[str(request[3])], options, fits=fits_as_stored)
         except BaseException as error:  # noqa: BLE001 - Java raises it anew
             self.failure = error
             if type(error).__name__ in CONFLICTS:
                 return f"conflict:{type(error).__name__}:{error}"
             is_wrong = isinstance(error, DeltaError) and not isinstance(error, CommitFailedError | StorageError)
-            return f"{'wrong' if is_wrong else 'failed'}:{type(error).__name__}: {error}"
+            condition = condition_of(error)
+            named = "" if condition is None else f"[{condition}] "
+            return f"{'wrong' if is_wrong else 'failed'}:{named}{type(error).__name__}: {error}"
         return ""
 
     def _spark(self, java: Any) -> Any:
@@ -167,25 +184,35 @@ def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
     at = re.fullmatch(r"(.+)@v(\d+)", path)
     if at and not {"versionAsOf", "timestampAsOf"} & given.keys():
         path, given["versionAsOf"] = at[1], at[2]
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", str(given.get("versionAsOf", "0"))):
+        message = f"versionAsOf must be the number of a version, not {given['versionAsOf']!r}"
+        raise InvalidArgumentError(message)
     if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
         given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
     return read(spark, path, options=given)
 
 
-def write_frame(frame: Any, mode: Any, options: Mapping[str, Any]) -> None:
-    """Write by the options of `frame.write.format("delta")`."""
+def write_frame(
+    frame: Any, mode: Any, options: Mapping[str, Any], *, fits: Callable[[Any, Any], None] | None = None
+) -> None:
+    """Write by the options of `frame.write.format("delta")`.
+
+    Args:
+        frame: The rows.
+        mode: What to do where there is a table.
+        options: All that the writer was told.
+        fits: Raises where the frame's schema is not to be cast to the table's; ANSI's store assignment if None.
+    """
     given = {str(key).lower(): value for key, value in options.items()}
-    partition, cluster = given.get(_PARTITION), given.get(_CLUSTER)
-    write(
-        frame,
-        _path(options),
-        mode,
-        partition_by=json.loads(partition) if partition else None,
-        cluster_by=[part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)]
-        if cluster
-        else None,
-        options=known_options(options),
-    )
+    partition, cluster = given.get(PARTITION), given.get(CLUSTER)
+    known = known_options(options)
+    by: list[str] | None = json.loads(partition) if partition else None
+    if by is None and mode == "overwrite" and str(known.get("overwriteSchema", "false")).lower() == "true":
+        # A table that is replaced is partitioned as it is said now.
+        by = []
+    clustered = [part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)] if cluster else None
+    table = described(by, clustered, configuration=properties_in(options))
+    write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)
 
 
 def _path(options: Mapping[str, Any]) -> str:

@@ -292,7 +292,7 @@ def sink(
         >>> query = frame.writeStream.foreachBatch(deltafast.spark.sink("/data/events"))      # doctest: +SKIP
         >>> query.option("checkpointLocation", "/data/checkpoints/events").start()            # doctest: +SKIP
     """
-    from deltafast.spark.writer import write
+    from deltafast.spark.writer import described, write_rows
 
     options = dict(arguments.pop("options", None) or {})
     wrong = [key for key in options if key.lower() in _COUNTED]
@@ -302,9 +302,15 @@ def sink(
             message = f"mode must be append or overwrite, not {mode!r}"
         raise InvalidArgumentError(message)
 
+    where = arguments.pop("replace_where", None)
+    others = {name: arguments.pop(name) for name in ("writer", "storage_options") if name in arguments}
+    table = described(**arguments)
+
     def write_batch(frame: Any, number: int) -> None:
         app = app_id or _query_id(frame)
-        write(frame, path, mode, options=options | {"txnAppId": app, "txnVersion": number}, **arguments)
+        counted = options | {"txnAppId": app, "txnVersion": number}
+        batch = {"batch": {"query_id": app, "epoch_id": number}}
+        write_rows(frame, path, mode, where, counted, table | batch, **others)
 
     return write_batch
 

@@ -18,7 +18,7 @@ from deltafast.convert import choices, names
 from deltafast.exceptions import CommitUnknownError, InvalidArgumentError
 from deltafast.expr.demands import bind_rows
 from deltafast.expr.render import to_spark_sql
-from deltafast.spark.columns import field_of, mapping_mode, plain_type
+from deltafast.spark.columns import check_names, field_of, mapping_mode, plain_type
 from deltafast.spark.direct import write_direct
 from deltafast.spark.fitting import logical, physical
 from deltafast.spark.folder import gathered, gathering, remove, write_folder
@@ -30,12 +30,12 @@ from deltafast.transaction import CommitProperties, Transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from deltafast.filters import Predicate
     from deltafast.spark.storage import Place
 
-__all__ = ["write", "write_as_select"]
+__all__ = ["defaults", "described", "write", "write_as_select", "write_rows"]
 
 _MODES = ("error", "append", "overwrite", "ignore")
 #: delta-spark's options, in small letters.
@@ -109,6 +109,58 @@ def write(
         CommitFailedError: Another writer's commit came in between.
         CommitUnknownError: Whether the commit was made cannot be found out.
     """
+    table = described(partition_by, cluster_by, name, description, configuration)
+    return write_rows(frame, path, mode, replace_where, options, table, writer, storage_options)
+
+
+def described(
+    partition_by: Sequence[str] | str | None = None,
+    cluster_by: Sequence[str] | str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """What a new table is by the arguments of `write`, as the core calls it."""
+    return {
+        "partition_by": names(partition_by),
+        "cluster_by": names(cluster_by) or [],
+        "name": name,
+        "description": description,
+        "configuration": dict(configuration or {}),
+    }
+
+
+def write_rows(
+    frame: Any,
+    path: str | os.PathLike[str],
+    mode: str,
+    replace_where: Predicate | None,
+    options: Mapping[str, Any] | None,
+    table: dict[str, Any],
+    writer: Literal["jvm", "arrow", "driver"] = "jvm",
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    fits: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
+) -> int | None:
+    """Write as `write` does.
+
+    Args:
+        frame: The rows.
+        path: The table.
+        mode: What to do where there is a table.
+        replace_where: Which rows are replaced.
+        options: delta-spark's options.
+        table: What `described` gives; and `batch`, which of a stream's the rows are.
+        writer: Who writes the files.
+        storage_options: How the core opens the store.
+        fits: Raises where the frame's schema is not to be cast to the table's.
+
+    Returns:
+        The version that was made.
+
+    Raises:
+        DeltaError: As `write`.
+    """
     session = Session(frame.sparkSession)
     if mode not in _MODES or writer not in ("jvm", "arrow", "driver"):
         message = (
@@ -129,13 +181,9 @@ def write(
         custom_metadata={"userMetadata": given["usermetadata"]} if "usermetadata" in given else None,
         app_transactions=None if transaction is None else [transaction],
     )
-    settings = {
+    settings = table | {
         "mode": mode,
-        "partition_by": names(partition_by),
-        "cluster_by": names(cluster_by) or [],
-        "name": name,
-        "description": description,
-        "configuration": _defaults(session) | dict(configuration or {}),
+        "configuration": defaults(session) | table["configuration"],
         "schema_mode": _schema_mode(given),
         "has_predicate": replace_where is not None,
         "dynamic_partitions": str(given.get("partitionoverwritemode", "static")).lower() == "dynamic"
@@ -145,6 +193,8 @@ def write(
     if writer == "driver":
         return _through_driver(session, frame, place, settings, replace_where)
     plan = _planned(session, frame, place, settings)
+    if plan is not None and fits is not None:
+        fits(_schema(frame), json.loads(plan.schema))
     return None if plan is None else _by_executors(session, frame, place, plan, replace_where, given, writer)
 
 
@@ -171,7 +221,7 @@ def write_as_select(
         "partition_by": list(partition_by),
         "cluster_by": list(cluster_by),
         "description": description,
-        "configuration": _defaults(session) | dict(configuration),
+        "configuration": defaults(session) | dict(configuration),
         "as_select": statement,
         "choices": choices(commit),
     }
@@ -182,7 +232,7 @@ def write_as_select(
 
 def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any]) -> _core.TableWrite | None:
     """What the core makes of it; None where there is nothing to do."""
-    return _core.TableWrite.plan(
+    plan = _core.TableWrite.plan(
         place.uri,
         json.dumps(settings),
         actions="",
@@ -190,6 +240,23 @@ def _planned(session: Session, frame: Any, place: Place, settings: dict[str, Any
         storage_options=place.options or None,
         open_options=_core_options(session.zone, None, allow_foreign_paths=False),
     )
+    if plan is not None and _mapping_of(json.loads(plan.target)) == "none":
+        check_names(json.loads(plan.schema), lambda: _schema_before(place))
+    return plan
+
+
+def _mapping_of(target: dict[str, Any]) -> str:
+    """How the table's files name columns."""
+    protocol: dict[str, Any] = target["protocol"]
+    properties: dict[str, Any] = target["metadata"].get("configuration") or {}
+    return mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
+
+
+def _schema_before(place: Place) -> Any:
+    options = place.options or None
+    if not DeltaTable.is_deltatable(place.uri, options):
+        return None
+    return json.loads(DeltaTable(place.uri, storage_options=options).schema().to_json())
 
 
 def _by_executors(
@@ -205,10 +272,9 @@ def _by_executors(
     from pyspark.sql import functions
 
     target = json.loads(plan.target)
-    protocol: dict[str, Any] = target["protocol"]
     metadata: dict[str, Any] = target["metadata"]
     properties: dict[str, Any] = metadata.get("configuration") or {}
-    mapped = mapping_mode(protocol["minReaderVersion"], protocol.get("readerFeatures"), properties)
+    mapped = _mapping_of(target)
     table: dict[str, Any] = {
         "schema": json.loads(plan.schema),
         "partition": metadata.get("partitionColumns") or [],
@@ -308,7 +374,7 @@ def _schema_mode(given: dict[str, Any]) -> str | None:
     return None
 
 
-def _defaults(session: Session) -> dict[str, str | None]:
+def defaults(session: Session) -> dict[str, str | None]:
     """Properties that the session wants new tables to have."""
     found = session.settings(f"{_CONF}properties.defaults.")
     return {f"delta.{key}": value for key, value in found.items()}
