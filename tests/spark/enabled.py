@@ -199,6 +199,40 @@ def by_deltas_names(spark, root: pathlib.Path) -> None:
     assert DeltaTable(str(root / "warehouse" / "written")).version() == 0
 
 
+def paths_in_sparks_sql(spark, root: pathlib.Path) -> None:
+    """``delta.`path` `` in statements of Spark's own, and as a name in its API."""
+    path = str(root / "named")
+    name = f"delta.`{path}`"
+    spark.range(5).write.format("delta").saveAsTable(name)
+    assert spark.catalog.tableExists(name)
+    assert not spark.catalog.tableExists(f"delta.`{path}nowhere`")
+    spark.sql(f"CREATE VIEW lasting AS SELECT id FROM {name}")
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW short AS WITH q AS (SELECT * FROM {name} WHERE id > 2) SELECT * FROM q")
+    spark.range(5, 6).write.insertInto(name)
+    spark.range(6, 7).write.format("delta").mode("append").saveAsTable(name)
+    assert (
+        ids(spark.table(name)) == ids(spark.read.table(name)) == ids(spark.sql("SELECT * FROM lasting")) == [*range(7)]
+    )
+    assert ids(spark.table("short")) == [3, 4, 5, 6]
+    spark.sql(f"CREATE TABLE of_parquet USING parquet AS SELECT * FROM {name} VERSION AS OF 0")
+    spark.sql(f"INSERT INTO of_parquet SELECT `{path}`.id + 10 FROM {name} WHERE `{path}`.id > 4")
+    assert ids(spark.table("of_parquet")) == [0, 1, 2, 3, 4, 15, 16]
+    spark.sql(f"CACHE TABLE kept AS SELECT * FROM {name}")
+    assert ids(spark.table("kept")) == ids(spark.sql(f"TABLE {name}")) == [*range(7)]
+    assert "FileScan parquet" in spark.sql(f"EXPLAIN SELECT * FROM {name}").first()[0]
+    assert spark.sql(f"SELECT `{path}`.id FROM {name} WHERE `{path}`.id = 4").collect() == [(4,)]
+    with pytest.raises(AnalysisException, match="no Delta table"):
+        spark.sql(f"CREATE TEMP VIEW none AS SELECT * FROM delta.`{path}nowhere`")
+    # As in delta-spark: no catalog has it, and the files stay.
+    spark.sql(f"DROP TABLE {name}")
+    spark.sql(f"CREATE TABLE has_path USING delta LOCATION '{path}'")
+    assert ids(spark.read.format("delta").option("versionAsOf", 0).table("has_path")) == [*range(5)]
+    spark.sql("CREATE VIEW at_first AS SELECT * FROM has_path VERSION AS OF 0")
+    assert ids(spark.table("at_first")) == [*range(5)]
+    other = spark.newSession()
+    assert other.sql(f"SELECT id FROM {name}").count() == other.read.format("delta").load(path).count() == 7
+
+
 def write_to(spark, root: pathlib.Path) -> None:
     """`writeTo`, of tables by name and by path."""
     rows = spark.range(4).selectExpr("id", "id % 2 p")
@@ -360,6 +394,7 @@ def main(root: pathlib.Path) -> None:
     special_tables(spark, root)
     by_sql(spark, root)
     by_name(spark, root)
+    paths_in_sparks_sql(spark, root)
     write_to(spark, root)
     by_deltas_names(spark, root)
     what_programs_look_for(spark)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.spark.arguments import path_in
 from deltafast.spark.session import quiet
 from deltafast.spark.storage import place_of
 from deltafast.statements.tables import Tables
@@ -31,6 +32,7 @@ __all__ = [
     "default_place",
     "enforces_retention",
     "handle",
+    "has_own_format",
     "others_provider",
     "place_of_name",
     "put_into_catalog",
@@ -85,8 +87,11 @@ def place_of_name(session: Session, name: str) -> str | None:
 
     Args:
         session: The session.
-        name: The name, as it stands in SQL.
+        name: The name, as it stands in SQL; of ``delta.`path` `` the path, whether or not there is a table.
     """
+    inside = path_in(name)
+    if inside is not None:
+        return inside
     facts = _facts(session, name)
     return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
 
@@ -135,14 +140,21 @@ def default_place(session: Session, name: str) -> str:
 
 def takes_tables(session: Session) -> bool:
     """Whether the session has something that calls itself `delta` and reads tables."""
-    if session.is_connect:
-        return True
+    return session.is_connect or _format(session) is not None
+
+
+def has_own_format(session: Session) -> bool:
+    """Whether what calls itself `delta` in the session's Java is deltafast's, which `enable` puts there."""
+    return not session.is_connect and (_format(session) or "").startswith("deltafast.")
+
+
+def _format(session: Session) -> str | None:
     try:
         conf = session.spark._jsparkSession.sessionState().conf()
-        session.jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("delta", conf)
+        formats = session.jvm.org.apache.spark.sql.execution.datasources
+        return str(formats.DataSource.lookupDataSource("delta", conf).getName())
     except Exception:  # noqa: BLE001 - whatever it is called: there is none
-        return False
-    return True
+        return None
 
 
 def put_into_catalog(session: Session, name: str, place: Place) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
+from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import place_of_name
 from deltafast.spark.provider import read_frame, write_frame
 from deltafast.spark.session import Session
@@ -161,6 +162,12 @@ def _save_as_table(before: Any) -> Any:
         **options: Any,
     ) -> None:
         note, spark = told_to_write(writer, format, mode, partitionBy, options), writer._spark
+        inside = path_in(name)
+        if inside is not None:
+            write_frame(
+                writer._df, "error" if note.mode in ("errorifexists", "default") else note.mode, note.given(inside)
+            )
+            return
         if note.is_delta(spark):
             there = place_of_name(Session(spark), name)
             if there is not None and note.mode in ("append", "overwrite"):

@@ -18,10 +18,13 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import exceptions
 from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import place_of_name
-from deltafast.spark.exceptions import CONFLICTS, JAVA
-from deltafast.spark.provider import Provider, forget_deltas_catalog, known_to_delta
+from deltafast.spark.enabled_writer import note_of
+from deltafast.spark.exceptions import CONFLICTS, JAVA, translated
+from deltafast.spark.provider import READ, Provider, forget_deltas_catalog, known_options, known_to_delta, read_frame
 from deltafast.spark.session import Session
+from deltafast.spark.storage import place_of
 from deltafast.spark.streaming import register
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,15 +135,45 @@ class _Enabled:
             self.provider.manage(spark, name)
 
     def table(self, before: Any) -> Any:
-        """In place of what reads a table of the catalog: at its newest version."""
+        """In place of what reads a table of the catalog or of a path: at its newest version, or as options say."""
 
-        def table(reader: Any, *arguments: Any, **named: Any) -> Any:
+        def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
             from pyspark.sql import SparkSession
 
-            self.provider.forget(reader if isinstance(reader, SparkSession) else reader._spark)
-            return before(reader, *arguments, **named)
+            is_session = isinstance(reader, SparkSession)
+            spark = reader if is_session else reader._spark
+            given = {} if is_session else note_of(reader).options
+            self.provider.forget(spark)
+            there = path_in(tableName)
+            if there is None and known_options(given, READ):
+                there = place_of_name(Session(spark), tableName)
+            return (
+                before(reader, tableName) if there is None else translated()(read_frame)(spark, given | {"path": there})
+            )
 
         return table
+
+    def table_exists(self, before: Any) -> Any:
+        """In place of `spark.catalog.tableExists`, which knows no paths."""
+
+        def table_exists(catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
+            path = path_in(tableName) if dbName is None else None
+            if path is None:
+                return before(catalog, tableName, dbName)
+            place = place_of(Session(catalog._sparkSession), path)
+            return DeltaTable.is_deltatable(place.uri, place.options or None)
+
+        return table_exists
+
+    def new_session(self, before: Any) -> Any:
+        """In place of `newSession`, which has the settings that the driver was started with."""
+
+        def new_session(spark: Any) -> Any:
+            made = before(spark)
+            forget_deltas_catalog(Session(made))
+            return made
+
+        return new_session
 
 
 class _Alias(ModuleType):
@@ -210,11 +243,14 @@ def _on_classic(session: Session) -> _Enabled:
     enabled = _Enabled(Provider(session))
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession
+    from pyspark.sql.catalog import Catalog
 
     from deltafast.spark import enabled_streams, enabled_write_to, enabled_writer
 
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
+    enabled.put(Catalog, "tableExists", enabled.table_exists)
+    enabled.put(SparkSession, "newSession", enabled.new_session)
     enabled.put(captured, "convert_exception", _conflicts)
     enabled_writer.put(enabled.put)
     enabled_streams.put(enabled.put)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.catalog import SparkTables
 
-__all__ = ["files", "frame_of", "refresh_views", "register_view"]
+__all__ = ["alias_of", "files", "frame_of", "refresh_views", "register_view"]
 
 #: What may follow a table without an alias.
 _NO_ALIAS: Final = frozenset(
@@ -171,7 +171,7 @@ def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
         if key not in keys:
             keys[key] = f"deltafast_{len(keys)}"
             frames[keys[key]] = _read(part, tables)
-        text.append("{" + keys[key] + "}" + _alias(part, query.parts[place + 1 :]))
+        text.append("{" + keys[key] + "}" + alias_of(part, query.parts[place + 1 :]))
     return session.spark.sql("".join(text), **given, **frames)
 
 
@@ -202,15 +202,18 @@ def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:
     return part.name, part.by_path, at and (at.version, at.digits, at.moment and at.moment.text)
 
 
-def _alias(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
+def alias_of(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
     """The table's own name, so that columns may go by it, unless the text gives it another."""
     table = part if isinstance(part, TableName) else part.table
     behind = rest[0] if rest and isinstance(rest[0], str) else ""
     match = _NEXT.match(behind)
     word = match[1] if match else ""
     has_alias = word == "`" or (re.fullmatch(r"[A-Za-z_]\w*", word) and word.upper() not in _NO_ALIAS)
-    if has_alias or (table.by_path and not isinstance(part, Facts)):
+    # A sample stands before an alias.
+    if has_alias or word.upper() == "TABLESAMPLE":
         return ""
+    if table.by_path and not isinstance(part, Facts):
+        return f" AS {quoted(table.name)}"
     name = f"delta_{part.what}" if isinstance(part, Facts) else table.name.rpartition(".")[2].strip("`")
     return f" AS {quoted(name)}"
 

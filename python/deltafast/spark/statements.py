@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.spark import changes
 from deltafast.spark.answers import answered, history_of, nothing
-from deltafast.spark.catalog import SparkTables, put_into_catalog, views_of
+from deltafast.spark.catalog import SparkTables, handle, put_into_catalog, views_of
 from deltafast.spark.creating import NewTable, create, where
 from deltafast.spark.exceptions import translated
 from deltafast.spark.queries import frame_of, refresh_views
 from deltafast.spark.session import Session
+from deltafast.spark.spelling import is_sparks, spelled
 from deltafast.spark.storage import place_of
 from deltafast.spark.writer import write
 from deltafast.statements import tree
@@ -45,6 +46,8 @@ __all__ = ["sql"]
 _OWN: Final = re.compile(
     r"(?is)\s*(OPTIMIZE|VACUUM|RESTORE|REORG|CONVERT|GENERATE|DESC(RIBE)?\s+(HISTORY|DETAIL))\b|.*\bdelta\s*\.\s*`"
 )
+_TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
+_DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
 
 
@@ -99,20 +102,37 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     try:
         statement = read_statement(text, zone=session.zone, reader=_SparkReader)
     except InvalidArgumentError:
-        if _OWN.match(text) or _speaks_of(text, views_of(session)):
-            raise
-        return spark.sql(text, **given)
+        dropped = _DROP.fullmatch(text)
+        if dropped:
+            return _dropped(session, dropped[2], if_exists=dropped[1] is not None)
+        whole = _TABLE.fullmatch(text)
+        if whole:
+            text = f"SELECT * FROM {whole[1]}"  # noqa: S608 - quoted as it was
+            return frame_of(_SparkReader(text, session.zone).query(), SparkTables.of(session), args)
+        if not is_sparks(text):
+            if _OWN.match(text) or _speaks_of(text, views_of(session)):
+                raise
+            return spark.sql(text, **given)
+        statement = None
     tables = SparkTables.of(session)
     if isinstance(statement, tree.Select):
         return frame_of(statement.query, tables, args)
-    if not _is_deltas(statement, tables, text):
-        return spark.sql(text, **given)
+    if statement is None or not _is_deltas(statement, tables, text):
+        return spark.sql(spelled(text, tables, _SparkReader) if is_sparks(text) else text, **given)
     if args is not None:
         message = "statements of Delta take no parameters (args); write the values into the text"
         raise InvalidArgumentError(message)
     found = _run(statement, tables)
     refresh_views(session)
     return found
+
+
+def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
+    """What `DROP TABLE` does to a path, as in delta-spark: no catalog has it, and its files stay."""
+    place = place_of(session, path.replace("``", "`"))
+    if not if_exists:
+        handle(session, place)
+    return nothing(session)
 
 
 def _speaks_of(text: str, views: dict[str, Any]) -> bool:
@@ -129,6 +149,8 @@ def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> boo
             return target.by_path or _USING_DELTA.search(text) is not None
         case tree.Clone(source=source):
             return tables.knows(source)
+        case tree.Insert(target=target):
+            return tables.knows(target)
         case _:
             return tables.knows(statement.target) or _OWN.match(text) is not None
 
