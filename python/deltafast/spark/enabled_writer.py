@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
 from deltafast.spark.arguments import path_in
-from deltafast.spark.catalog import place_of_name
+from deltafast.spark.catalog import place_of_name, place_of_view
 from deltafast.spark.provider import read_frame, write_frame
+from deltafast.spark.queries import show_newest
 from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
@@ -196,12 +197,14 @@ def columns_of(rows: Any, columns: list[str], name: str) -> Any:
 def _insert_into(before: Any) -> Any:
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
-        there = place_of_name(Session(spark), tableName)
+        session = Session(spark)
+        there = place_of_name(session, tableName) or place_of_view(session, tableName)
         if there is None:
             before(writer, tableName, overwrite)
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
         rows = columns_of(writer._df, spark.table(tableName).columns, tableName)
         write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
+        show_newest(session, tableName)
 
     return insert_into

@@ -55,6 +55,7 @@ _OF_THE_CATALOG: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_CHANGES: Final = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|CREATE\s+(?:OR\s+REPLACE\s+)?TABLE)\b", re.IGNORECASE)
 _CREATES: Final = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w.]|`[^`]+`)+)", re.IGNORECASE
 )
@@ -103,20 +104,38 @@ class _Enabled:
                 return before(spark, sqlQuery, args, **kwargs)
             self.provider.forget(spark)
             ours = getattr(importlib.import_module("deltafast.spark"), "sql", None)
-            if ours is None or args is not None or kwargs or _OF_THE_CATALOG.match(str(sqlQuery)):
+            if ours is None or _OF_THE_CATALOG.match(str(sqlQuery)):
                 return before(spark, sqlQuery, args, **kwargs)
+            if kwargs:
+                return self._formatted(before, spark, sqlQuery, args, kwargs)
             made = _CREATES.match(str(sqlQuery))
             name = None if made is None or _SAYS_WHERE.search(str(sqlQuery)) else made[1]
             is_new = name is not None and not spark.catalog.tableExists(name)
             self._inside.is_ours = True
             try:
-                answer = ours(spark, sqlQuery)
+                answer = ours(spark, sqlQuery, args)
             finally:
                 self._inside.is_ours = False
             self._manage(spark, name if is_new else None)
             return answer
 
         return sql
+
+    def _formatted(self, before: Any, spark: Any, text: Any, args: Any, given: dict[str, Any]) -> Any:
+        """A statement with frames and values in braces, as PySpark puts them in: frames as views that go again."""
+        package = "pyspark.sql.connect" if Session(spark).is_connect else "pyspark.sql"
+        # Over Connect queries are run later than now, when the views would be gone.
+        if package != "pyspark.sql" and not _CHANGES.match(str(text)):
+            return before(spark, text, args, **given)
+        formatter = importlib.import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
+        try:
+            whole = formatter.format(text, **given)
+            for frame, name in formatter._temp_views:
+                frame.createOrReplaceTempView(name)
+            return spark.sql(whole, args)
+        finally:
+            for _, name in formatter._temp_views:
+                spark.catalog.dropTempView(name)
 
     def execute(self, before: Any) -> Any:
         """In place of a table builder's `execute`: a table without a place of its own is the catalog's."""
@@ -164,6 +183,31 @@ class _Enabled:
             return DeltaTable.is_deltatable(place.uri, place.options or None)
 
         return table_exists
+
+    def create_table(self, before: Any) -> Any:
+        """In place of `spark.catalog.createTable`, which would only tell the catalog."""
+
+        def create_table(
+            catalog: Any,
+            tableName: str,  # noqa: N803
+            path: str | None = None,
+            source: str | None = None,
+            schema: Any = None,
+            description: str | None = None,
+            **options: str,
+        ) -> Any:
+            spark = catalog._sparkSession
+            form = source or spark.conf.get("spark.sql.sources.default")
+            if schema is None or str(form).lower() != "delta":
+                return before(catalog, tableName, path, source, schema, description, **options)
+            from deltafast.spark.tables import DeltaTable as Table
+
+            builder = Table.create(spark).tableName(tableName).addColumns(schema)
+            builder = builder if path is None else builder.location(path)
+            (builder if description is None else builder.comment(description)).execute()
+            return spark.table(tableName)
+
+        return create_table
 
     def new_session(self, before: Any) -> Any:
         """In place of `newSession`, which has the settings that the driver was started with."""
@@ -250,6 +294,7 @@ def _on_classic(session: Session) -> _Enabled:
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
     enabled.put(Catalog, "tableExists", enabled.table_exists)
+    enabled.put(Catalog, "createTable", enabled.create_table)
     enabled.put(SparkSession, "newSession", enabled.new_session)
     enabled.put(captured, "convert_exception", _conflicts)
     enabled_writer.put(enabled.put)

@@ -196,9 +196,27 @@ public class DeltafastProvider
     if (!new Path(catalog.defaultTablePath(identifier)).equals(new Path(table.location()))) {
       return;
     }
+    alter(catalog, table, new String[] {"tableType"}, new Object[] {CatalogTableType.MANAGED()});
+  }
+
+  /** Makes a table of the catalog, whose files are a Delta table's now, one of Delta; the log says the columns. */
+  public void become(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
+    SessionCatalog catalog = session.sessionState().catalog();
+    CatalogTable table = catalog.getTableMetadata(session.sessionState().sqlParser().parseTableIdentifier(name));
+    alter(catalog, table, new String[] {"provider", "schema", "partitionColumnNames"},
+        new Object[] {scala.Option.apply("delta"), new StructType(), CollectionConverters.asScala(new ArrayList()).toSeq()});
+    catalog.refreshTable(table.identifier());
+  }
+
+  private static void alter(SessionCatalog catalog, CatalogTable table, String[] names, Object[] given) throws Exception {
     Object[] values = new Object[table.productArity()];
     for (int i = 0; i < values.length; i++) {
-      values[i] = table.productElementName(i).equals("tableType") ? CatalogTableType.MANAGED() : table.productElement(i);
+      values[i] = table.productElement(i);
+      for (int n = 0; n < names.length; n++) {
+        if (table.productElementName(i).equals(names[n])) {
+          values[i] = given[n];
+        }
+      }
     }
     Method[] methods = CatalogTable.class.getMethods();
     for (int i = 0; i < methods.length; i++) {
@@ -229,6 +247,17 @@ public class DeltafastProvider
 
     public SQLContext sqlContext() {
       return context;
+    }
+
+    /** Where the table is. */
+    public String path() {
+      for (Iterator it = given.entrySet().iterator(); it.hasNext();) {
+        Map.Entry entry = (Map.Entry) it.next();
+        if (((String) entry.getKey()).equalsIgnoreCase("path")) {
+          return (String) entry.getValue();
+        }
+      }
+      return null;
     }
 
     public StructType schema() {
