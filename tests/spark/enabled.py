@@ -248,6 +248,11 @@ def frames_in_statements(spark, root: pathlib.Path) -> None:
     spark.sql("DELETE FROM given WHERE id = :gone /* :id */", {"gone": 4})
     spark.sql("UPDATE given SET id = ? WHERE id = ?", [7, 14])
     assert ids(spark.table("given")) == [0, 1, 3, 7]
+    spark.sql("UPDATE given SET id = (SELECT max(id) + 1 FROM given) WHERE id = 0")
+    assert ids(spark.table("given")) == [1, 3, 7, 8]
+    for statement in ("DELETE FROM given", "UPDATE given SET id = 1"):
+        with pytest.raises(AnalysisException, match="subqueries are not supported in the condition"):
+            spark.sql(f"{statement} WHERE id IN (SELECT id FROM given)")
     assert not [table for table in spark.catalog.listTables() if table.name.startswith("_pyspark")]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["bound"]
+__all__ = ["bound", "literal"]
 
 #: What holds no parameter, though it may look so; and parameters.
 _PIECE: Final = re.compile(
@@ -36,7 +36,7 @@ def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
             given = next(in_order, _NOTHING)
         else:
             given = by_name.get(match["name"], _NOTHING) if match["name"] else _NOTHING
-        return _literal(given) or match[0]
+        return literal(given) or match[0]
 
     return _PIECE.sub(put, text)
 
@@ -44,7 +44,7 @@ def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
 _NOTHING: Final = object()
 
 
-def _literal(value: Any) -> str | None:  # noqa: PLR0911 - one line a type
+def literal(value: Any) -> str | None:  # noqa: PLR0911 - one line a type
     """A value as SQL has it; None where it is no plain one."""
     match value:
         case None:

@@ -11,6 +11,7 @@ from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.spark import changes
 from deltafast.spark.adopting import adopted, create_like, like_of, of_catalog
 from deltafast.spark.answers import answered, history_of, nothing
+from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import SparkTables, become_delta, handle, is_temporary, put_into_catalog, views_of
 from deltafast.spark.creating import NewTable, create, where
 from deltafast.spark.exceptions import translated
@@ -19,6 +20,7 @@ from deltafast.spark.queries import frame_of, refresh_views, show_newest
 from deltafast.spark.session import Session
 from deltafast.spark.spelling import is_sparks, spelled
 from deltafast.spark.storage import place_of
+from deltafast.spark.subqueries import with_values
 from deltafast.spark.writer import write
 from deltafast.statements import tree
 from deltafast.statements.answers import counts
@@ -50,6 +52,9 @@ _OWN: Final = re.compile(
 )
 _QUERY: Final = re.compile(r"(?i)[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b")
 _EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b(?=.*\bLOCATION\b)")
+_CHANGED: Final = re.compile(
+    r"(?is)\s*(?:UPDATE|DELETE\s+FROM)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)(?=.*\(\s*(?:SELECT|WITH)\b)"
+)
 _TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
 _DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
@@ -108,6 +113,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     if made is not None:
         return made
     whole = text if args is None or _QUERY.match(text) else bound(text, args)
+    whole = _with_values(session, whole)
     try:
         statement = read_statement(whole, zone=session.zone, reader=_SparkReader)
     except InvalidArgumentError:
@@ -139,6 +145,17 @@ def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
     if not if_exists:
         handle(session, place)
     return nothing(session)
+
+
+def _with_values(session: Session, text: str) -> str:
+    """A change of a Delta table with the values of its subqueries."""
+    target = _CHANGED.match(text)
+    if target is None:
+        return text
+    tables = SparkTables.of(session)
+    path = path_in(target[1])
+    known = tables.knows(tree.TableName(path or target[1], by_path=path is not None, pos=0))
+    return with_values(text, tables, _SparkReader) if known else text
 
 
 def _made_of_others(session: Session, text: str) -> Any:
