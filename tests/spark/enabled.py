@@ -328,6 +328,123 @@ def by_deltas_names(spark, root: pathlib.Path) -> None:
     assert DeltaTable(str(root / "warehouse" / "written")).version() == 0
 
 
+def paths_in_sparks_sql(spark, root: pathlib.Path) -> None:
+    """``delta.`path` `` in statements of Spark's own, and as a name in its API."""
+    path = str(root / "named")
+    name = f"delta.`{path}`"
+    spark.range(5).write.format("delta").saveAsTable(name)
+    assert spark.catalog.tableExists(name)
+    assert not spark.catalog.tableExists(f"delta.`{path}nowhere`")
+    spark.sql(f"CREATE VIEW lasting AS SELECT id FROM {name}")
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW short AS WITH q AS (SELECT * FROM {name} WHERE id > 2) SELECT * FROM q")
+    spark.range(5, 6).write.insertInto(name)
+    spark.range(6, 7).write.format("delta").mode("append").saveAsTable(name)
+    assert (
+        ids(spark.table(name)) == ids(spark.read.table(name)) == ids(spark.sql("SELECT * FROM lasting")) == [*range(7)]
+    )
+    assert ids(spark.table("short")) == [3, 4, 5, 6]
+    spark.sql(f"CREATE TABLE of_parquet USING parquet AS SELECT * FROM {name} VERSION AS OF 0")
+    spark.sql(f"INSERT INTO of_parquet SELECT `{path}`.id + 10 FROM {name} WHERE `{path}`.id > 4")
+    assert ids(spark.table("of_parquet")) == [0, 1, 2, 3, 4, 15, 16]
+    spark.sql(f"CACHE TABLE kept AS SELECT * FROM {name}")
+    assert ids(spark.table("kept")) == ids(spark.sql(f"TABLE {name}")) == [*range(7)]
+    assert "FileScan parquet" in spark.sql(f"EXPLAIN SELECT * FROM {name}").first()[0]
+    assert spark.sql(f"SELECT `{path}`.id FROM {name} WHERE `{path}`.id = 4").collect() == [(4,)]
+    with pytest.raises(AnalysisException, match="no Delta table"):
+        spark.sql(f"CREATE TEMP VIEW none AS SELECT * FROM delta.`{path}nowhere`")
+    # As in delta-spark: no catalog has it, and the files stay.
+    spark.sql(f"DROP TABLE {name}")
+    spark.sql(f"CREATE TABLE has_path USING delta LOCATION '{path}'")
+    assert ids(spark.read.format("delta").option("versionAsOf", 0).table("has_path")) == [*range(5)]
+    spark.sql("CREATE VIEW at_first AS SELECT * FROM has_path VERSION AS OF 0")
+    assert ids(spark.table("at_first")) == [*range(5)]
+    other = spark.newSession()
+    assert other.sql(f"SELECT id FROM {name}").count() == other.read.format("delta").load(path).count() == 7
+
+
+def frames_in_statements(spark, root: pathlib.Path) -> None:
+    """Frames, values and parameters of statements."""
+    path = str(root / "given")
+    spark.range(3).write.format("delta").save(path)
+    spark.sql(f"CREATE TABLE given USING delta LOCATION '{path}'")
+    source = spark.range(2, 5)
+    merge = "MERGE INTO given t USING {source} s ON t.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *"
+    spark.sql(merge, source=source)
+    assert ids(spark.table("given")) == [0, 1, 3, 4]
+    spark.sql("INSERT INTO given SELECT id + {more} FROM {source} WHERE id > 3", source=source, more=10)
+    assert ids(spark.sql("SELECT * FROM {t} WHERE id > {least}", t=spark.table("given"), least=3)) == [4, 14]
+    assert ids(spark.sql(f"SELECT * FROM delta.`{path}` WHERE id > :least", {"least": 3})) == [4, 14]
+    spark.sql("DELETE FROM given WHERE id = :gone /* :id */", {"gone": 4})
+    spark.sql("UPDATE given SET id = ? WHERE id = ?", [7, 14])
+    assert ids(spark.table("given")) == [0, 1, 3, 7]
+    spark.sql("UPDATE given SET id = (SELECT max(id) + 1 FROM given) WHERE id = 0")
+    assert ids(spark.table("given")) == [1, 3, 7, 8]
+    for statement in ("DELETE FROM given", "UPDATE given SET id = 1"):
+        with pytest.raises(AnalysisException, match="subqueries are not supported in the condition"):
+            spark.sql(f"{statement} WHERE id IN (SELECT id FROM given)")
+    assert not [table for table in spark.catalog.listTables() if table.name.startswith("_pyspark")]
+
+
+def views_of_tables(spark, root: pathlib.Path) -> None:
+    """Temporary views that show a table are changed as the table is."""
+    path = str(root / "seen")
+    spark.range(3).write.format("delta").save(path)
+    spark.read.format("delta").load(path).createOrReplaceTempView("loaded")
+    spark.sql(f"CREATE TEMP VIEW of_options USING delta OPTIONS (path '{path}')")
+    spark.sql(f"CREATE TEMP VIEW selected AS SELECT * FROM delta.`{path}`")
+    for number, name in enumerate(("loaded", "of_options", "selected")):
+        spark.sql(f"INSERT INTO {name} VALUES (10)")
+        spark.range(11, 12).write.insertInto(name)
+        spark.sql(f"UPDATE {name} SET id = 20 WHERE id = 10")
+        spark.sql(f"DELETE FROM {name} WHERE id = {number}")
+        merge = f"MERGE INTO {name} t USING (SELECT 30L id) s ON t.id = s.id"
+        spark.sql(f"{merge} WHEN NOT MATCHED THEN INSERT *")
+        assert ids(spark.table(name)) == ids(spark.read.format("delta").load(path))
+    assert ids(spark.read.format("delta").load(path)) == [11, 11, 11, 20, 20, 20, 30]
+    spark.sql(f"CREATE TEMP VIEW part AS SELECT * FROM delta.`{path}` WHERE id > 11")
+    for statement in ("DELETE FROM part", "UPDATE part SET id = 1"):
+        with pytest.raises(AnalysisException, match="does not show the whole of one Delta table"):
+            spark.sql(statement)
+    spark.sql("INSERT OVERWRITE loaded VALUES (9)")
+    assert ids(spark.table("loaded")) == [9]
+
+
+def made_of_others(spark, root: pathlib.Path) -> None:
+    """Tables of the catalog that are made of what is there."""
+    from delta.tables import DeltaTable as Table
+
+    path = str(root / "there")
+    spark.range(3).write.format("delta").save(path)
+    spark.sql(f"CREATE TABLE there (id BIGINT) USING delta LOCATION '{path}'")
+    assert ids(spark.table("there")) == [0, 1, 2]
+    with pytest.raises(AnalysisException, match="does not match the existing schema"):
+        spark.sql(f"CREATE TABLE unlike (id INT) USING delta LOCATION '{path}'")
+    spark.sql(
+        f"CREATE EXTERNAL TABLE outside (a INT, b STRING) USING delta PARTITIONED BY (b) LOCATION '{root}/outside'"
+    )
+    spark.sql("CREATE TABLE alike LIKE outside")
+    spark.sql("INSERT INTO alike VALUES (1, 'x')")
+    assert spark.sql("SELECT a, b FROM alike").collect() == [(1, "x")]
+    assert DeltaTable(str(root / "warehouse" / "alike")).metadata().partition_columns == ["b"]
+    spark.sql("CREATE TABLE old (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
+    spark.sql("INSERT INTO old SELECT id, 1 FROM range(3)")
+    spark.sql("CONVERT TO DELTA old")
+    spark.sql("INSERT INTO old VALUES (7, 2)")
+    spark.sql("DELETE FROM old WHERE id = 0")
+    assert sorted(map(tuple, spark.table("old").collect())) == [(1, 1), (2, 1), (7, 2)]
+    spark.sql("CREATE TABLE older USING parquet AS SELECT 1 a")
+    assert Table.convertToDelta(spark, "older").toDF().collect() == [(1,)]
+    spark.sql("DROP TABLE older")
+    assert not (root / "warehouse" / "older").exists()
+    spark.conf.set("spark.sql.sources.default", "delta")
+    spark.sql("CREATE TABLE usual (a INT)")
+    spark.conf.unset("spark.sql.sources.default")
+    spark.catalog.createTable("by_catalog", schema=StructType([StructField("a", IntegerType())]), source="delta")
+    for name in ("usual", "by_catalog"):
+        spark.sql(f"INSERT INTO {name} VALUES (1)")
+        assert spark.sql(f"DESCRIBE HISTORY {name}").count() == 2
+
+
 def write_to(spark, root: pathlib.Path) -> None:
     """`writeTo`, of tables by name and by path."""
     rows = spark.range(4).selectExpr("id", "id % 2 p")
@@ -497,6 +614,10 @@ def main(root: pathlib.Path) -> None:
     special_tables(spark, root)
     by_sql(spark, root)
     by_name(spark, root)
+    paths_in_sparks_sql(spark, root)
+    frames_in_statements(spark, root)
+    views_of_tables(spark, root)
+    made_of_others(spark, root)
     write_to(spark, root)
     by_deltas_names(spark, root)
     what_programs_look_for(spark)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
+from deltafast.spark.arguments import path_in
 from deltafast.spark.session import quiet
 from deltafast.spark.snapshot import check_moment
 from deltafast.spark.storage import place_of
@@ -29,12 +31,17 @@ __all__ = [
     "READ_BY_CLIENT",
     "SparkTables",
     "View",
+    "become_delta",
     "commit_of",
     "default_place",
+    "facts_of_name",
     "force_vacuum",
     "handle",
+    "has_own_format",
+    "is_temporary",
     "others_provider",
     "place_of_name",
+    "place_of_view",
     "put_into_catalog",
     "takes_tables",
     "views_of",
@@ -88,19 +95,76 @@ def place_of_name(session: Session, name: str) -> str | None:
 
     Args:
         session: The session.
-        name: The name, as it stands in SQL.
+        name: The name, as it stands in SQL; of ``delta.`path` `` the path, whether or not there is a table.
     """
-    facts = _facts(session, name)
+    inside = path_in(name)
+    if inside is not None:
+        return inside
+    facts = facts_of_name(session, name)
     return facts.get("Location") if facts.get("Provider", "").lower() == "delta" else None
+
+
+def place_of_view(session: Session, name: str) -> str | None:
+    """Where the Delta table is that a temporary view of a classic session shows whole; None for any other name."""
+    if not is_temporary(session, name):
+        return None
+    frame = session.spark.table(name)
+    place = _shown(frame._jdf.queryExecution().analyzed())
+    if place is None:
+        return None
+    names = [field.name for field in handle(session, place_of(session, place)).schema().fields]
+    return place if names == frame.columns else None
+
+
+def is_temporary(session: Session, name: str) -> bool:
+    """Whether a classic session has a temporary view of this name."""
+    word = re.fullmatch(r"\s*`?(\w+)`?\s*", name)
+    if session.is_connect or word is None:
+        return False
+    return not session.spark._jsparkSession.sessionState().catalog().getTempView(word[1]).isEmpty()
+
+
+def _shown(plan: Any) -> str | None:
+    """Where the table is that a plan is nothing but, under names of its own and chosen columns."""
+    while (kind := plan.getClass().getSimpleName()) in ("SubqueryAlias", "View", "Project"):
+        if kind == "Project":
+            chosen = plan.projectList()
+            if not all(_is_column(chosen.apply(n)) for n in range(chosen.size())):
+                return None
+        plan = plan.child()
+    if kind != "LogicalRelation":
+        return None
+    relation = plan.relation()
+    kind = relation.getClass().getName()
+    if kind.startswith("deltafast.") and kind.endswith("$Plan"):
+        return relation.path()
+    if kind.endswith("HadoopFsRelation") or kind.startswith("deltafast."):
+        index = relation.location()
+        if index.getClass().getSimpleName() == "DeltafastFileIndex":
+            return index.rootPaths().apply(0).toString()
+    return None
+
+
+def _is_column(chosen: Any) -> bool:
+    """Whether it is a column as it is; its name in files is another's."""
+    if chosen.getClass().getSimpleName() == "Alias":
+        name, chosen = chosen.name(), chosen.child()
+        # What the text of a view gave when it was made, to the same type.
+        if chosen.getClass().getSimpleName() == "Cast":
+            chosen = chosen.child()
+        if chosen.getClass().getSimpleName() != "AttributeReference":
+            return False
+        return chosen.name() == name or chosen.name().startswith("col-")
+    return chosen.getClass().getSimpleName() == "AttributeReference"
 
 
 def others_provider(session: Session, name: str) -> str | None:
     """The format of the table that the session's catalog has under a name, where it is not Delta's; else None."""
-    provider = _facts(session, name).get("Provider", "delta").lower()
+    provider = facts_of_name(session, name).get("Provider", "delta").lower()
     return None if provider == "delta" else provider
 
 
-def _facts(session: Session, name: str) -> dict[str, str]:
+def facts_of_name(session: Session, name: str) -> dict[str, str]:
     """What the session's catalog says of a table."""
     from pyspark.errors import AnalysisException, ParseException
 
@@ -138,14 +202,23 @@ def default_place(session: Session, name: str) -> str:
 
 def takes_tables(session: Session) -> bool:
     """Whether the session has something that calls itself `delta` and reads tables."""
-    if session.is_connect:
-        return True
+    return session.is_connect or _format(session) is not None
+
+
+def has_own_format(session: Session) -> bool:
+    """Whether what calls itself `delta` in the session's Java is deltafast's, which `enable` puts there."""
+    kind = None if session.is_connect else _format(session)
+    return kind is not None and str(kind.getName()).startswith("deltafast.")
+
+
+def _format(session: Session) -> Any:
+    """The class that calls itself `delta`, or None."""
     try:
         conf = session.spark._jsparkSession.sessionState().conf()
-        session.jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("delta", conf)
+        formats = session.jvm.org.apache.spark.sql.execution.datasources
+        return formats.DataSource.lookupDataSource("delta", conf)
     except Exception:  # noqa: BLE001 - whatever it is called: there is none
-        return False
-    return True
+        return None
 
 
 def put_into_catalog(session: Session, name: str, place: Place) -> None:
@@ -165,6 +238,18 @@ def put_into_catalog(session: Session, name: str, place: Place) -> None:
             f"{str(error).splitlines()[0]}; use its path, or deltafast.spark.register_view"
         )
         raise InvalidArgumentError(message) from error
+
+
+def become_delta(session: Session, name: str) -> None:
+    """Let the catalog of a classic session know that a table's files are a Delta table's now."""
+    if not has_own_format(session):
+        message = (
+            f"the files of {name} are a Delta table now, but the catalog still has them as Parquet: drop the name, "
+        )
+        raise InvalidArgumentError(message + "and make it anew USING delta LOCATION ..; enable(spark) does that itself")
+    _format(session).getConstructors()[0].newInstance(
+        session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 0)
+    ).become(session.spark._jsparkSession, name)
 
 
 @dataclass(frozen=True)
@@ -191,7 +276,9 @@ class SparkTables(Tables):
         if given is not None:
             return given
         view = views_of(self.session).get(name.lower())
-        return place_of_name(self.session, name) if view is None else view.path
+        if view is not None:
+            return view.path
+        return place_of_name(self.session, name) or place_of_view(self.session, name)
 
     def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
         """As delta-spark: none behind the newest version."""

@@ -11,9 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from deltafast.exceptions import DeltaError, InvalidArgumentError
-from deltafast.spark.catalog import place_of_name
+from deltafast.spark.arguments import path_in
+from deltafast.spark.catalog import place_of_name, place_of_view
 from deltafast.spark.exceptions import UnsupportedSchemaException, translated
 from deltafast.spark.provider import CLUSTER, PARTITION, read_frame, write_frame
+from deltafast.spark.queries import show_newest
 from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
@@ -200,6 +202,12 @@ def _save_as_table(before: Any) -> Any:
         **options: Any,
     ) -> None:
         note, spark = told_to_write(writer, format, mode, partitionBy, options), writer._spark
+        inside = path_in(name)
+        if inside is not None:
+            write_frame(
+                writer._df, "error" if note.mode in ("errorifexists", "default") else note.mode, note.given(inside)
+            )
+            return
         if note.is_delta(spark):
             there = place_of_name(Session(spark), name)
             if there is not None and note.mode in ("append", "overwrite"):
@@ -230,12 +238,14 @@ def _insert_into(before: Any) -> Any:
     @translated()
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
-        there = place_of_name(Session(spark), tableName)
+        session = Session(spark)
+        there = place_of_name(session, tableName) or place_of_view(session, tableName)
         if there is None:
             before(writer, tableName, overwrite)
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
         rows = columns_of(writer._df, spark.table(tableName).columns, tableName)
         write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
+        show_newest(session, tableName)
 
     return insert_into

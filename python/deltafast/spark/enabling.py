@@ -18,10 +18,13 @@ from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark import exceptions
 from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import place_of_name
-from deltafast.spark.exceptions import CONFLICTS, JAVA
-from deltafast.spark.provider import Provider, forget_deltas_catalog, known_to_delta
+from deltafast.spark.enabled_writer import note_of
+from deltafast.spark.exceptions import CONFLICTS, JAVA, translated
+from deltafast.spark.provider import READ, Provider, forget_deltas_catalog, known_options, known_to_delta, read_frame
 from deltafast.spark.session import Session
+from deltafast.spark.storage import place_of
 from deltafast.spark.streaming import register
+from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +55,7 @@ _OF_THE_CATALOG: Final = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_CHANGES: Final = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|CREATE\s+(?:OR\s+REPLACE\s+)?TABLE)\b", re.IGNORECASE)
 _CREATES: Final = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w.]|`[^`]+`)+)", re.IGNORECASE
 )
@@ -100,20 +104,38 @@ class _Enabled:
                 return before(spark, sqlQuery, args, **kwargs)
             self.provider.forget(spark)
             ours = getattr(importlib.import_module("deltafast.spark"), "sql", None)
-            if ours is None or args is not None or kwargs or _OF_THE_CATALOG.match(str(sqlQuery)):
+            if ours is None or _OF_THE_CATALOG.match(str(sqlQuery)):
                 return before(spark, sqlQuery, args, **kwargs)
+            if kwargs:
+                return self._formatted(before, spark, sqlQuery, args, kwargs)
             made = _CREATES.match(str(sqlQuery))
             name = None if made is None or _SAYS_WHERE.search(str(sqlQuery)) else made[1]
             is_new = name is not None and not spark.catalog.tableExists(name)
             self._inside.is_ours = True
             try:
-                answer = ours(spark, sqlQuery)
+                answer = ours(spark, sqlQuery, args)
             finally:
                 self._inside.is_ours = False
             self._manage(spark, name if is_new else None)
             return answer
 
         return sql
+
+    def _formatted(self, before: Any, spark: Any, text: Any, args: Any, given: dict[str, Any]) -> Any:
+        """A statement with frames and values in braces, as PySpark puts them in: frames as views that go again."""
+        package = "pyspark.sql.connect" if Session(spark).is_connect else "pyspark.sql"
+        # Over Connect queries are run later than now, when the views would be gone.
+        if package != "pyspark.sql" and not _CHANGES.match(str(text)):
+            return before(spark, text, args, **given)
+        formatter = importlib.import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
+        try:
+            whole = formatter.format(text, **given)
+            for frame, name in formatter._temp_views:
+                frame.createOrReplaceTempView(name)
+            return spark.sql(whole, args)
+        finally:
+            for _, name in formatter._temp_views:
+                spark.catalog.dropTempView(name)
 
     def execute(self, before: Any) -> Any:
         """In place of a table builder's `execute`: a table without a place of its own is the catalog's."""
@@ -132,15 +154,70 @@ class _Enabled:
             self.provider.manage(spark, name)
 
     def table(self, before: Any) -> Any:
-        """In place of what reads a table of the catalog: at its newest version."""
+        """In place of what reads a table of the catalog or of a path: at its newest version, or as options say."""
 
-        def table(reader: Any, *arguments: Any, **named: Any) -> Any:
+        def table(reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
             from pyspark.sql import SparkSession
 
-            self.provider.forget(reader if isinstance(reader, SparkSession) else reader._spark)
-            return before(reader, *arguments, **named)
+            is_session = isinstance(reader, SparkSession)
+            spark = reader if is_session else reader._spark
+            given = {} if is_session else note_of(reader).options
+            self.provider.forget(spark)
+            there = path_in(tableName)
+            if there is None and known_options(given, READ):
+                there = place_of_name(Session(spark), tableName)
+            return (
+                before(reader, tableName) if there is None else translated()(read_frame)(spark, given | {"path": there})
+            )
 
         return table
+
+    def table_exists(self, before: Any) -> Any:
+        """In place of `spark.catalog.tableExists`, which knows no paths."""
+
+        def table_exists(catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
+            path = path_in(tableName) if dbName is None else None
+            if path is None:
+                return before(catalog, tableName, dbName)
+            place = place_of(Session(catalog._sparkSession), path)
+            return DeltaTable.is_deltatable(place.uri, place.options or None)
+
+        return table_exists
+
+    def create_table(self, before: Any) -> Any:
+        """In place of `spark.catalog.createTable`, which would only tell the catalog."""
+
+        def create_table(
+            catalog: Any,
+            tableName: str,  # noqa: N803
+            path: str | None = None,
+            source: str | None = None,
+            schema: Any = None,
+            description: str | None = None,
+            **options: str,
+        ) -> Any:
+            spark = catalog._sparkSession
+            form = source or spark.conf.get("spark.sql.sources.default")
+            if schema is None or str(form).lower() != "delta":
+                return before(catalog, tableName, path, source, schema, description, **options)
+            from deltafast.spark.tables import DeltaTable as Table
+
+            builder = Table.create(spark).tableName(tableName).addColumns(schema)
+            builder = builder if path is None else builder.location(path)
+            (builder if description is None else builder.comment(description)).execute()
+            return spark.table(tableName)
+
+        return create_table
+
+    def new_session(self, before: Any) -> Any:
+        """In place of `newSession`, which has the settings that the driver was started with."""
+
+        def new_session(spark: Any) -> Any:
+            made = before(spark)
+            forget_deltas_catalog(Session(made))
+            return made
+
+        return new_session
 
 
 class _Alias(ModuleType):
@@ -210,11 +287,15 @@ def _on_classic(session: Session) -> _Enabled:
     enabled = _Enabled(Provider(session))
     from pyspark.errors.exceptions import captured
     from pyspark.sql import DataFrameReader, DataFrameWriterV2, SparkSession
+    from pyspark.sql.catalog import Catalog
 
     from deltafast.spark import enabled_streams, enabled_write_to, enabled_writer
 
     enabled.put(SparkSession, "table", enabled.table)
     enabled.put(DataFrameReader, "table", enabled.table)
+    enabled.put(Catalog, "tableExists", enabled.table_exists)
+    enabled.put(Catalog, "createTable", enabled.create_table)
+    enabled.put(SparkSession, "newSession", enabled.new_session)
     enabled.put(captured, "convert_exception", _conflicts)
     enabled_writer.put(enabled.put)
     enabled_streams.put(enabled.put)

@@ -7,6 +7,7 @@ import java.util.Iterator;
 import java.util.Map;
 
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.Column;
@@ -20,8 +21,10 @@ import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.sources.And;
 import org.apache.spark.sql.sources.BaseRelation;
@@ -50,7 +53,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * A frame that is nothing but a scan of files becomes that scan's relation; any other is run as it is, with the columns and
  * the filters that Spark asks for. Rows that are inserted go to Python too.
  */
-public class DeltafastProvider implements DataSourceRegister, RelationProvider, SchemaRelationProvider, CreatableRelationProvider {
+public class DeltafastProvider
+    implements DataSourceRegister, RelationProvider, SchemaRelationProvider, CreatableRelationProvider, FileFormat {
   private static volatile java.util.function.Function python;
 
   /** Who plans and commits, for every instance; null for nobody. */
@@ -104,6 +108,15 @@ public class DeltafastProvider implements DataSourceRegister, RelationProvider, 
 
   public String shortName() {
     return "delta";
+  }
+
+  /** Spark takes delta.`path` in its SQL for a table where the format is one of files; it asks for a relation first. */
+  public scala.Option inferSchema(org.apache.spark.sql.SparkSession session, scala.collection.immutable.Map options, scala.collection.immutable.Seq files) {
+    throw new UnsupportedOperationException();
+  }
+
+  public OutputWriterFactory prepareWrite(org.apache.spark.sql.SparkSession session, Job job, scala.collection.immutable.Map options, StructType schema) {
+    throw new UnsupportedOperationException();
   }
 
   public BaseRelation createRelation(SQLContext context, scala.collection.immutable.Map options) {
@@ -183,9 +196,27 @@ public class DeltafastProvider implements DataSourceRegister, RelationProvider, 
     if (!new Path(catalog.defaultTablePath(identifier)).equals(new Path(table.location()))) {
       return;
     }
+    alter(catalog, table, new String[] {"tableType"}, new Object[] {CatalogTableType.MANAGED()});
+  }
+
+  /** Makes a table of the catalog, whose files are a Delta table's now, one of Delta; the log says the columns. */
+  public void become(org.apache.spark.sql.classic.SparkSession session, String name) throws Exception {
+    SessionCatalog catalog = session.sessionState().catalog();
+    CatalogTable table = catalog.getTableMetadata(session.sessionState().sqlParser().parseTableIdentifier(name));
+    alter(catalog, table, new String[] {"provider", "schema", "partitionColumnNames"},
+        new Object[] {scala.Option.apply("delta"), new StructType(), CollectionConverters.asScala(new ArrayList()).toSeq()});
+    catalog.refreshTable(table.identifier());
+  }
+
+  private static void alter(SessionCatalog catalog, CatalogTable table, String[] names, Object[] given) throws Exception {
     Object[] values = new Object[table.productArity()];
     for (int i = 0; i < values.length; i++) {
-      values[i] = table.productElementName(i).equals("tableType") ? CatalogTableType.MANAGED() : table.productElement(i);
+      values[i] = table.productElement(i);
+      for (int n = 0; n < names.length; n++) {
+        if (table.productElementName(i).equals(names[n])) {
+          values[i] = given[n];
+        }
+      }
     }
     Method[] methods = CatalogTable.class.getMethods();
     for (int i = 0; i < methods.length; i++) {
@@ -216,6 +247,17 @@ public class DeltafastProvider implements DataSourceRegister, RelationProvider, 
 
     public SQLContext sqlContext() {
       return context;
+    }
+
+    /** Where the table is. */
+    public String path() {
+      for (Iterator it = given.entrySet().iterator(); it.hasNext();) {
+        Map.Entry entry = (Map.Entry) it.next();
+        if (((String) entry.getKey()).equalsIgnoreCase("path")) {
+          return (String) entry.getValue();
+        }
+      }
+      return null;
     }
 
     public StructType schema() {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTER",
     "PARTITION",
+    "READ",
     "Provider",
     "forget_deltas_catalog",
     "known_options",
@@ -36,7 +37,8 @@ _SERVICE = "org.apache.spark.sql.sources.DataSourceRegister"
 _THEIRS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 _CATALOG, _THEIR_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
-_READ = (
+#: What reading takes.
+READ = (
     "versionAsOf",
     "timestampAsOf",
     "readChangeFeed",
@@ -179,7 +181,7 @@ class Provider:
 
 def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
     """A table by the options of `spark.read.format("delta")`."""
-    given = known_options(options, _READ)
+    given = known_options(options, READ)
     path = _path(options)
     at = re.fullmatch(r"(.+)@v(\d+)", path)
     if at and not {"versionAsOf", "timestampAsOf"} & given.keys():

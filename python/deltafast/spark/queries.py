@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark.answers import answered, history_of
-from deltafast.spark.catalog import READ_BY_CLIENT, View, handle, place_of_name, views_of
+from deltafast.spark.catalog import READ_BY_CLIENT, View, handle, place_of_name, place_of_view, views_of
 from deltafast.spark.columns import quoted
 from deltafast.spark.exceptions import translated
 from deltafast.spark.reader import read
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.catalog import SparkTables
 
-__all__ = ["files", "frame_of", "refresh_views", "register_view"]
+__all__ = ["alias_of", "files", "frame_of", "refresh_views", "register_view", "show_newest"]
 
 #: What may follow a table without an alias.
 _NO_ALIAS: Final = frozenset(
@@ -105,6 +105,14 @@ def _show(session: Session, name: str, view: View) -> None:
     views_of(session)[name.lower()] = view
 
 
+def show_newest(session: Session, name: str) -> None:
+    """Let a temporary view that shows a table whole, and is none of `register_view`, show the newest version."""
+    if name.lower() not in views_of(session) and place_of_name(session, name) is None:
+        place = place_of_view(session, name)
+        if place is not None:
+            read(session.spark, place).createOrReplaceTempView(name.strip().strip("`"))
+
+
 def refresh_views(session: Session, names: frozenset[str] | None = None) -> None:
     """Let views without a fixed version show the newest one.
 
@@ -171,7 +179,7 @@ def frame_of(query: Query, tables: SparkTables, args: Any = None) -> Any:
         if key not in keys:
             keys[key] = f"deltafast_{len(keys)}"
             frames[keys[key]] = _read(part, tables)
-        text.append("{" + keys[key] + "}" + _alias(part, query.parts[place + 1 :]))
+        text.append("{" + keys[key] + "}" + alias_of(part, query.parts[place + 1 :]))
     return session.spark.sql("".join(text), **given, **frames)
 
 
@@ -202,15 +210,18 @@ def _meaning(part: TableName | Changes | Facts) -> tuple[Any, ...]:
     return part.name, part.by_path, at and (at.version, at.digits, at.moment and at.moment.text)
 
 
-def _alias(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
+def alias_of(part: TableName | Changes | Facts, rest: tuple[Any, ...]) -> str:
     """The table's own name, so that columns may go by it, unless the text gives it another."""
     table = part if isinstance(part, TableName) else part.table
     behind = rest[0] if rest and isinstance(rest[0], str) else ""
     match = _NEXT.match(behind)
     word = match[1] if match else ""
     has_alias = word == "`" or (re.fullmatch(r"[A-Za-z_]\w*", word) and word.upper() not in _NO_ALIAS)
-    if has_alias or (table.by_path and not isinstance(part, Facts)):
+    # A sample stands before an alias.
+    if has_alias or word.upper() == "TABLESAMPLE":
         return ""
+    if table.by_path and not isinstance(part, Facts):
+        return f" AS {quoted(table.name)}"
     name = f"delta_{part.what}" if isinstance(part, Facts) else table.name.rpartition(".")[2].strip("`")
     return f" AS {quoted(name)}"
 

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.spark import changes
+from deltafast.spark.adopting import adopted, create_like, like_of, of_catalog
 from deltafast.spark.answers import answered, history_of, nothing
-from deltafast.spark.catalog import SparkTables, put_into_catalog, views_of
+from deltafast.spark.arguments import path_in
+from deltafast.spark.catalog import SparkTables, become_delta, handle, is_temporary, put_into_catalog, views_of
 from deltafast.spark.creating import NewTable, create, where
 from deltafast.spark.exceptions import translated
-from deltafast.spark.queries import frame_of, refresh_views
+from deltafast.spark.parameters import bound
+from deltafast.spark.queries import frame_of, refresh_views, show_newest
 from deltafast.spark.session import Session
+from deltafast.spark.spelling import is_sparks, spelled
 from deltafast.spark.storage import place_of
+from deltafast.spark.subqueries import with_values
 from deltafast.spark.writer import write
 from deltafast.statements import tree
 from deltafast.statements.answers import counts
@@ -44,6 +49,13 @@ __all__ = ["sql"]
 _OWN: Final = re.compile(
     r"(?is)\s*(OPTIMIZE|VACUUM|RESTORE|REORG|CONVERT|GENERATE|DESC(RIBE)?\s+(HISTORY|DETAIL))\b|.*\bdelta\s*\.\s*`"
 )
+_QUERY: Final = re.compile(r"(?i)[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b")
+_EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b(?=.*\bLOCATION\b)")
+_CHANGED: Final = re.compile(
+    r"(?is)\s*(?:UPDATE|DELETE\s+FROM)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)(?=.*\(\s*(?:SELECT|WITH)\b)"
+)
+_TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
+_DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
 
 
@@ -76,7 +88,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     Args:
         spark: The session, classic or Connect.
         text: The statement, in Spark SQL.
-        args: Parameters, for queries and for Spark's own statements.
+        args: Parameters: values by names, for `:name`, or a list of them, for `?`.
 
     Returns:
         A data frame: the rows of a query, lazily; what a command answers, in delta-spark's columns. Commands are done
@@ -91,23 +103,81 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     """
     session = Session(spark)
     given = {} if args is None else {"args": args}
+    text = _EXTERNAL.sub("CREATE TABLE", text) if _USING_DELTA.search(text) else text
+    made = _made_of_others(session, text)
+    if made is not None:
+        return made
+    whole = text if args is None or _QUERY.match(text) else bound(text, args)
+    whole = _with_values(session, whole)
     try:
-        statement = read_statement(text, zone=session.zone, reader=_SparkReader)
+        statement = read_statement(whole, zone=session.zone, reader=_SparkReader)
     except InvalidArgumentError:
-        if _OWN.match(text) or _speaks_of(text, views_of(session)):
-            raise
-        return spark.sql(text, **given)
+        named = _TABLE.fullmatch(text)
+        if named:
+            text = f"SELECT * FROM {named[1]}"  # noqa: S608 - quoted as it was
+            return frame_of(_SparkReader(text, session.zone).query(), SparkTables.of(session), args)
+        if not is_sparks(text):
+            if _OWN.match(text) or _speaks_of(text, views_of(session)):
+                raise
+            return spark.sql(text, **given)
+        statement = None
     tables = SparkTables.of(session)
     if isinstance(statement, tree.Select):
         return frame_of(statement.query, tables, args)
-    if not _is_deltas(statement, tables, text):
-        return spark.sql(text, **given)
-    if args is not None:
-        message = "statements of Delta take no parameters (args); write the values into the text"
-        raise InvalidArgumentError(message)
+    _refuse_view(statement, tables)
+    if statement is None or not _is_deltas(statement, tables, whole):
+        return spark.sql(spelled(text, tables, _SparkReader) if is_sparks(text) else text, **given)
     found = _run(statement, tables)
     refresh_views(session)
+    if isinstance(statement, tree.Insert | tree.Update | tree.Delete | tree.Merge) and not statement.target.by_path:
+        show_newest(session, statement.target.name)
     return found
+
+
+def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
+    """What `DROP TABLE` does to a path, as in delta-spark: no catalog has it, and its files stay."""
+    place = place_of(session, path.replace("``", "`"))
+    if not if_exists:
+        handle(session, place)
+    return nothing(session)
+
+
+def _with_values(session: Session, text: str) -> str:
+    """A change of a Delta table with the values of its subqueries."""
+    target = _CHANGED.match(text)
+    if target is None:
+        return text
+    tables = SparkTables.of(session)
+    path = path_in(target[1])
+    known = tables.knows(tree.TableName(path or target[1], by_path=path is not None, pos=0))
+    return with_values(text, tables, _SparkReader) if known else text
+
+
+def _made_of_others(session: Session, text: str) -> Any:
+    """Run what makes a table of what the catalog has, or drops one that it has not; None for anything else."""
+    dropped = _DROP.fullmatch(text)
+    if dropped:
+        return _dropped(session, dropped[2], if_exists=dropped[1] is not None)
+    converted = of_catalog(session, text)
+    if converted is not None:
+        found = sql(session.spark, converted.text)
+        become_delta(session, converted.name)
+        return found
+    like = like_of(text)
+    if like is not None and SparkTables.of(session).knows(tree.TableName(like.source, by_path=False, pos=0)):
+        create_like(session, like)
+        return nothing(session)
+    return None
+
+
+def _refuse_view(statement: tree.Statement | None, tables: SparkTables) -> None:
+    """Say in one line that a temporary view cannot be changed, which Spark says by its inner classes' names."""
+    if not isinstance(statement, tree.Update | tree.Delete | tree.Merge) or tables.knows(statement.target):
+        return
+    name = statement.target.name
+    if is_temporary(tables.session, name):
+        message = f"the view {name} does not show the whole of one Delta table, so that it cannot be changed: "
+        raise InvalidArgumentError(message + "name the table, or its place as delta.`path`")
 
 
 def _speaks_of(text: str, views: dict[str, Any]) -> bool:
@@ -121,9 +191,14 @@ def _is_deltas(statement: tree.Statement, tables: SparkTables, text: str) -> boo
         case tree.Select() | tree.Convert():
             return True
         case tree.CreateTable(target=target):
-            return target.by_path or _USING_DELTA.search(text) is not None
+            if target.by_path or _USING_DELTA.search(text) is not None:
+                return True
+            is_default = str(tables.session.conf("spark.sql.sources.default")).lower() == "delta"
+            return is_default and re.search(r"(?i)\bUSING\b", text) is None
         case tree.Clone(source=source):
             return tables.knows(source)
+        case tree.Insert(target=target):
+            return tables.knows(target)
         case _:
             return tables.knows(statement.target) or _OWN.match(text) is not None
 
@@ -241,5 +316,7 @@ def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
         dict(statement.properties),
         statement.comment,
     )
+    if statement.location is not None and statement.query is None:
+        table = adopted(session, table)
     create(session, table, None if statement.query is None else _frame(statement.query, tables))
     return nothing(session)

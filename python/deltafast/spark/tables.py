@@ -8,10 +8,11 @@ from deltafast.alter import TableFeatures
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.spark import changes
+from deltafast.spark.adopting import of_catalog
 from deltafast.spark.answers import answered, history_of, nothing
 from deltafast.spark.arguments import check, check_clone, moment_of, parts_of, path_in, session_of
 from deltafast.spark.building import DeltaTableBuilder
-from deltafast.spark.catalog import SparkTables, handle, place_of_name
+from deltafast.spark.catalog import SparkTables, become_delta, handle, place_of_name
 from deltafast.spark.exceptions import translated
 from deltafast.spark.expressions import as_condition, as_values, sides_of
 from deltafast.spark.merging import DeltaMergeBuilder
@@ -119,7 +120,7 @@ class DeltaTable:
 
         Args:
             sparkSession: The session.
-            identifier: ``parquet.`path` ``.
+            identifier: ``parquet.`path` ``, or a table of Parquet files of the session's catalog.
             partitionSchema: The partition columns with their types, as DDL text or a `StructType`.
 
         Raises:
@@ -130,7 +131,8 @@ class DeltaTable:
         if columns is not None and not isinstance(columns, str):
             columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in columns.fields)
         text = f"CONVERT TO DELTA {identifier}" + (f" PARTITIONED BY ({columns})" if columns else "")
-        statement = read_statement(text, zone=session.zone)
+        known = of_catalog(session, text)
+        statement = read_statement(text if known is None else known.text, zone=session.zone)
         if not isinstance(statement, tree.Convert):
             message = f"{identifier!r} is no folder of Parquet files; write parquet.`path`"
             raise InvalidArgumentError(message)
@@ -140,6 +142,8 @@ class DeltaTable:
             {}, place.options or None, SparkTables.of(session).commit_properties, session.zone, session=session
         )
         run_convert(converted, tables)
+        if known is not None:
+            become_delta(session, known.name)
         return cls(session, place, handle(session, place))
 
     @classmethod

@@ -1,0 +1,64 @@
+"""Subqueries in UPDATE and DELETE: one value each in what UPDATE sets, and nowhere else, as in delta-spark."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.parameters import literal
+from deltafast.spark.queries import frame_of
+from deltafast.statements.query_text import read_query
+
+if TYPE_CHECKING:
+    from deltafast.spark.catalog import SparkTables
+    from deltafast.statements.reader import Reader
+
+__all__ = ["with_values"]
+
+_CHANGES: Final = re.compile(r"(?i)\s*(UPDATE|DELETE)\b")
+_PIECE: Final = re.compile(
+    r"""--[^\r\n]* | /\*.*?\*/ | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)*`
+    | (?P<query>\( (?=\s*(?:SELECT|WITH)\b)) | (?P<where>\bWHERE\b)""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+
+def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
+    """A statement with the values of its subqueries in their places; any other than UPDATE and DELETE as it is.
+
+    Args:
+        text: The statement.
+        tables: What names mean.
+        reader: Reads moments.
+
+    Raises:
+        InvalidArgumentError: A condition has a subquery, or one that is to give a value gives something else.
+    """
+    kind = _CHANGES.match(text)
+    if kind is None:
+        return text
+    found, done, is_condition = list[str](), 0, False
+    while (piece := _PIECE.search(text, done)) is not None:
+        found.append(text[done : piece.end()])
+        done = piece.end()
+        is_condition |= piece["where"] is not None
+        if piece["query"] is None:
+            continue
+        if is_condition:
+            message = f"subqueries are not supported in the condition of {kind[1].upper()}: use MERGE"
+            raise InvalidArgumentError(message)
+        query, done = read_query(text, piece.end(), reader(text, tables.zone).moment_at, nested=True, spark=True)
+        frame = frame_of(query, tables)
+        rows = frame.limit(2).collect()
+        if len(frame.columns) != 1 or len(rows) > 1:
+            message = f"({query.text}) must give one column and at most one row"
+            raise InvalidArgumentError(message)
+        value = literal(rows[0][0] if rows else None)
+        if value is None:
+            message = (
+                f"({query.text}) gives a {frame.schema[0].dataType.simpleString()}: use MERGE for values of this type"
+            )
+            raise InvalidArgumentError(message)
+        found.append(f"CAST({value} AS {frame.schema[0].dataType.simpleString()})")
+    return "".join(found) + text[done:]
