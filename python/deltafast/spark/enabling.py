@@ -110,7 +110,7 @@ class _Enabled:
                 return self._formatted(before, spark, sqlQuery, args, kwargs)
             made = _CREATES.match(str(sqlQuery))
             name = None if made is None or _SAYS_WHERE.search(str(sqlQuery)) else made[1]
-            is_new = name is not None and not spark.catalog.tableExists(name)
+            is_new = name is not None and path_in(name) is None and not spark.catalog.tableExists(name)
             self._inside.is_ours = True
             try:
                 answer = ours(spark, sqlQuery, args)
