@@ -19,7 +19,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 import deltafast.spark
 from deltafast import DeltaTable, write_deltalake
 from deltafast.exceptions import CommitFailedError
-from deltafast.spark import exceptions, provider
+from deltafast.spark import exceptions, provider, snapshot
 
 warnings.filterwarnings("ignore", category=FutureWarning)
 
@@ -40,6 +40,53 @@ def session(root: pathlib.Path) -> SparkSession:
 def ids(frame) -> list[int]:
     """The first column, sorted."""
     return sorted(row[0] for row in frame.collect())
+
+
+def frames_follow(spark, root: pathlib.Path) -> None:
+    """Frames and views that are kept see what is written later, those of one version do not."""
+    path = str(root / "followed")
+    rows = spark.range(10).selectExpr("id", "id % 2 p")
+    rows.write.format("delta").partitionBy("p").option("delta.enableDeletionVectors", "true").save(path)
+    kept, pinned = spark.read.format("delta").load(path), deltafast.spark.read(spark, path)
+    old = spark.read.format("delta").option("versionAsOf", 0).load(path)
+    kept.createOrReplaceTempView("followed")
+    from delta.tables import DeltaTable as Tables
+
+    table = Tables.forPath(spark, path)
+    frame = table.toDF()
+
+    def now() -> list[int]:
+        counts = {kept.count(), frame.count(), spark.table("followed").count()}
+        found = ids(kept.where("id >= 0"))
+        assert counts == {len(found)}
+        assert ids(frame.where("id >= 0")) == ids(spark.sql("SELECT id FROM followed WHERE p IN (0, 1)")) == found
+        assert spark.sql("SELECT 1 FROM followed a JOIN followed b ON a.id = b.id").count() == len(found)
+        return found
+
+    assert now() == list(range(10))
+    # Many files are not listed before a query asks for them.
+    for many in (snapshot.MANY, 1):
+        snapshot.MANY, before = many, snapshot.MANY
+        try:
+            start = 10 if many > 1 else 20
+            rows.selectExpr(f"id + {start} id", "p").write.format("delta").mode("append").save(path)
+            assert now()[-1] == start + 9
+            table.delete(f"id = {start}")
+            table.update(f"id = {start + 1}", {"id": f"{start}"})
+            assert now() == [*range(start + 1), *range(start + 2, start + 10)] if many > 1 else len(now()) == 28
+        finally:
+            snapshot.MANY = before
+    spark.range(99, 100).selectExpr("id", "id % 2 p", "'x' more").write.format("delta").mode("append").option(
+        "mergeSchema", "true"
+    ).save(path)
+    assert kept.columns == ["id", "p"]
+    assert len(now()) == 29
+    assert kept.inputFiles() == frame.inputFiles() != old.inputFiles()
+    spark.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    for gone in (kept, spark.table("followed")):
+        with pytest.raises(AnalysisException, match="make it anew"):
+            gone.where("id >= 0").collect()
+    assert ids(pinned.where("id >= 0")) == ids(old.where("id >= 0")) == list(range(10))
 
 
 def by_path(spark, root: pathlib.Path) -> None:
@@ -608,6 +655,7 @@ def main(root: pathlib.Path) -> None:
     spark = session(root)
     deltafast.spark.enable(spark)
     by_path(spark, root)
+    frames_follow(spark, root)
     as_the_writer_says(spark, root)
     what_is_refused(spark, root)
     exceptions_are_sparks(spark, root)

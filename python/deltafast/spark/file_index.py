@@ -90,6 +90,57 @@ class _List:
         implements = ["java.util.function.Function"]  # noqa: RUF012
 
 
+class _Follow:
+    """What Spark's planner calls where each query is to see the newest version."""
+
+    def __init__(self, version: Version, core: _Prune | _List, *, leaves_out: bool) -> None:
+        self._version, self._core, self._leaves_out = version, core, leaves_out
+        self._query = ""
+
+    def apply(self, asked: str) -> str:
+        """Answer as the newest version's; `@` and the query's number is to go on to it.
+
+        Then it is nothing where there is none; else lines: two spilled tables, of the files and of deletion vectors
+        (nothing for none), the bytes of the files, and the version.
+        """
+        if not asked.startswith("@"):
+            return self._core.apply(asked)
+        query = asked[1:]
+        if query and query == self._query:
+            return ""
+        try:
+            newer = self._version.newer()
+            if newer is not None:
+                return self._to(newer, query)
+        except Exception as error:  # noqa: BLE001 - Java raises it in the thread of the query
+            return f"!{error}"
+        self._query = query
+        return ""
+
+    def _to(self, newer: Version, query: str) -> str:
+        listing = newer.listing(None, lazy=True)
+        if listing.vectors is not None and not self._leaves_out:
+            message = f"{newer.place.uri} has deletion vectors since version {newer.number}: make the frame anew"
+            raise DeltaError(message)
+        listed = listing._replace(constants=_without_number(listing))
+        files = "" if listed.files is None else spilled(_block(listed, listed.files))
+        vectors = "" if listing.vectors is None else spilled(listing.vectors.select(["words"]))
+        self._version, self._core, self._query = newer, _core(newer, listed), query
+        return "\n".join((files, vectors, str(listing.size), str(newer.number)))
+
+    class Java:
+        """The interface, as py4j wants to be told."""
+
+        implements = ["java.util.function.Function"]  # noqa: RUF012
+
+
+def _core(version: Version, listing: Listing) -> _Prune | _List:
+    """Who answers for a listing."""
+    if listing.files is None:
+        return _List(version, listing)
+    return _Prune(version, listing.files.column("path").combine_chunks())
+
+
 def _block(listing: Listing, files: Any) -> Any:
     """Files with their columns in the order in which Java reads them."""
     import pyarrow as pa
@@ -124,7 +175,8 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
     def schema(fields: list[dict[str, Any]]) -> Any:
         return java.parseDataType(spark_schema(version.columns.declared(fields)).json())
 
-    kind, reader = _index(session), _reader(session, listing)
+    leaves_out = listing.vectors is not None or version.follows_vectors
+    kind, reader = _index(session), _reader(session, listing, leaves_out=leaves_out)
     listed = listing if reader is None else listing._replace(constants=_without_number(listing))
     vectors = None if listing.vectors is None or reader is None else listing.vectors.select(["words"])
     try:
@@ -141,12 +193,16 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
             arguments[6] = "" if vectors is None else stack.enter_context(spill(vectors))
             arguments[7] = spark._sc._jsc.sc()
             index = kind.getConstructors()[0].newInstance(arguments)
-        if files is None or len(files):
+        # Where a join leaves out deleted rows the frame is of the version whose bitmaps it has.
+        follows = version.follows and reader is not None
+        if files is None or len(files) or follows:
             from pyspark import java_gateway
 
             cast("Any", java_gateway).ensure_callback_server_started(spark._sc._gateway)
-            paths = None if files is None else files.column("path").combine_chunks()
-            index.setCore(_List(version, listed) if files is None else _Prune(version, paths))
+            core = _core(version, listed)
+            index.setCore(_Follow(version, core, leaves_out=leaves_out) if follows else core)
+            if follows:
+                index.follow()
         formats = jvm.org.apache.spark.sql.execution.datasources
         relation = formats.HadoopFsRelation(
             index,
@@ -182,7 +238,7 @@ def _count_by_log(session: Session) -> None:
         call_static(session, kind, "put", session.spark._jsparkSession)
 
 
-def _reader(session: Session, listing: Listing) -> Any:
+def _reader(session: Session, listing: Listing, *, leaves_out: bool) -> Any:
     """The reader that leaves out deleted rows itself; None where Spark's is to be taken as it is."""
     chosen = session.conf(READER, "auto")
     if chosen not in _READERS:
@@ -194,7 +250,7 @@ def _reader(session: Session, listing: Listing) -> Any:
         kind = load(session, "format.java", "DeltafastFormat")
         on_executors(session, kind, "DeltafastProbe")
         arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 1)
-        arguments[0] = "false" if listing.vectors is None else "true"
+        arguments[0] = str(leaves_out).lower()
         return kind.getConstructors()[0].newInstance(arguments)
     except UnavailableError as error:
         if listing.vectors is not None:

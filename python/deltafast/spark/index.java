@@ -43,7 +43,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The files of one version of a table, as Spark's planner asks for them. It lives in the driver only.
+ * The files of one version of a table, as Spark's planner asks for them. It lives in the driver only. Of a frame that follows its
+ * table it is the newest version, anew for each query.
  *
  * The files come as an Arrow stream: path in the log, size, time, whether the newest version has it no more, how many rows it
  * has, the number of its deletion vector, then the values of the partition columns, typed. Filters on these are evaluated here,
@@ -59,21 +60,68 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
   /** So many words of deletion vectors, 4 MiB, go to executors together. */
   private static final int TOGETHER = 1 << 19;
   private final String root;
-  private final String version;
   private final StructType partition;
-  private final long size;
   private final Configuration configuration;
   private final SparkContext context;
-  /** The deletion vectors by their numbers, in groups, and where each group begins. */
-  private final long[][][] vectors;
-  private final int[] starts;
-  private final Broadcast[] sent;
+  private volatile String version;
+  private volatile long size;
+  private Vectors vectors;
   /** All files, or null where they are asked for. */
-  private final Files all;
+  private Files all;
   private java.util.function.Function core;
+  private boolean follows;
   /** What was asked for last, and the answer. */
   private String asked;
   private Files answer;
+
+  /** Deletion vectors by their numbers, in groups, and where each group begins. */
+  static class Vectors {
+    final long[][][] groups;
+    final int[] starts;
+    final Broadcast[] sent;
+
+    /** `stream` is the file that has them, empty where there are none or where rows are left out otherwise. */
+    Vectors(String stream) {
+      ArrayList found = new ArrayList();
+      ArrayList group = new ArrayList();
+      ArrayList begins = new ArrayList();
+      int words = 0;
+      List list = stream.isEmpty() ? new ArrayList() : rows(stream);
+      for (int i = 0; i < list.size(); i++) {
+        long[] vector = ((InternalRow) list.get(i)).getArray(0).toLongArray();
+        if (group.isEmpty()) {
+          begins.add(Integer.valueOf(i));
+        }
+        group.add(vector);
+        words += vector.length;
+        if (words >= TOGETHER || i == list.size() - 1) {
+          found.add(group.toArray(new long[0][]));
+          group.clear();
+          words = 0;
+        }
+      }
+      groups = (long[][][]) found.toArray(new long[0][][]);
+      starts = new int[groups.length];
+      for (int i = 0; i < starts.length; i++) {
+        starts[i] = ((Integer) begins.get(i)).intValue();
+      }
+      sent = new Broadcast[groups.length];
+    }
+
+    /** The group in which a number is. */
+    int group(int number) {
+      int found = Arrays.binarySearch(starts, number);
+      return found < 0 ? -found - 2 : found;
+    }
+
+    /** A group, for every executor that needs one of it. */
+    synchronized Broadcast sent(int group, SparkContext context) {
+      if (sent[group] == null) {
+        sent[group] = context.broadcast(groups[group], scala.reflect.ClassTag$.MODULE$.apply(long[][].class));
+      }
+      return sent[group];
+    }
+  }
 
   /** Some files, and of each whether the newest version has it no more, and its constants. */
   static class Files {
@@ -83,8 +131,10 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     /** How many rows are there and not deleted, and the number of the deletion vector; -1 where that is not known or there is none. */
     final long[] rows;
     final int[] vectors;
+    final Vectors deleted;
 
-    Files(String root, StructType partition, String stream) {
+    Files(String root, StructType partition, String stream, Vectors deleted) {
+      this.deleted = deleted;
       List list = rows(stream);
       files = new FileStatus[list.size()];
       ended = new boolean[files.length];
@@ -118,31 +168,8 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     this.size = Long.parseLong(size);
     this.configuration = configuration;
     this.context = context;
-    ArrayList groups = new ArrayList();
-    ArrayList group = new ArrayList();
-    ArrayList begins = new ArrayList();
-    int words = 0;
-    List list = deleted.isEmpty() ? new ArrayList() : rows(deleted);
-    for (int i = 0; i < list.size(); i++) {
-      long[] vector = ((InternalRow) list.get(i)).getArray(0).toLongArray();
-      if (group.isEmpty()) {
-        begins.add(Integer.valueOf(i));
-      }
-      group.add(vector);
-      words += vector.length;
-      if (words >= TOGETHER || i == list.size() - 1) {
-        groups.add(group.toArray(new long[0][]));
-        group.clear();
-        words = 0;
-      }
-    }
-    vectors = (long[][][]) groups.toArray(new long[0][][]);
-    starts = new int[vectors.length];
-    for (int i = 0; i < starts.length; i++) {
-      starts[i] = ((Integer) begins.get(i)).intValue();
-    }
-    sent = new Broadcast[vectors.length];
-    all = stream.isEmpty() ? null : new Files(root, partition, stream);
+    vectors = new Vectors(deleted);
+    all = stream.isEmpty() ? null : new Files(root, partition, stream, vectors);
   }
 
   /** Who tells by statistics which files matter, or lists them. */
@@ -150,8 +177,46 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     this.core = core;
   }
 
+  /** From now on each query sees the newest version. */
+  public void follow() {
+    follows = true;
+  }
+
+  /** Asks the core for a newer version; within one query there is none. */
+  private void goOn() {
+    if (!follows) {
+      return;
+    }
+    String query = context.getLocalProperty("spark.sql.execution.id");
+    String said = (String) core.apply("@" + (query == null ? "" : query));
+    if (said.isEmpty()) {
+      return;
+    }
+    if (said.startsWith("!")) {
+      Object error = new org.apache.spark.sql.AnalysisException(said.substring(1), scala.Option.empty(), scala.Option.empty(),
+          scala.Option.empty(), scala.Option.empty(), scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
+      org.apache.spark.unsafe.Platform.throwException((Throwable) error);
+    }
+    // Two files, of which each may be empty: the files and the deletion vectors; bytes and version.
+    String[] parts = said.split("\n", -1);
+    try {
+      vectors = new Vectors(parts[1]);
+      all = parts[0].isEmpty() ? null : new Files(root, partition, parts[0], vectors);
+      asked = null;
+      size = Long.parseLong(parts[2]);
+      version = parts[3];
+    } finally {
+      for (int i = 0; i < 2; i++) {
+        if (!parts[i].isEmpty()) {
+          new java.io.File(parts[i]).delete();
+        }
+      }
+    }
+  }
+
   /** How many rows the log says that there are; -1 where it does not say. */
-  public long getAsLong() {
+  public synchronized long getAsLong() {
+    goOn();
     if (all == null) {
       String rows = (String) core.apply("#");
       return rows.isEmpty() ? -1 : Long.parseLong(rows);
@@ -177,7 +242,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
         throw new RuntimeException(file.substring(1));
       }
       try {
-        answer = new Files(root, partition, file);
+        answer = new Files(root, partition, file, vectors);
         asked = filters;
       } finally {
         new java.io.File(file).delete();
@@ -249,7 +314,8 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return CollectionConverters.asScala(paths).toSeq();
   }
 
-  public String[] inputFiles() {
+  public synchronized String[] inputFiles() {
+    goOn();
     FileStatus[] files = listed("").files;
     String[] out = new String[files.length];
     for (int i = 0; i < out.length; i++) {
@@ -276,9 +342,12 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     return System.identityHashCode(this);
   }
 
-  public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+  // What the core says of files is of those that were listed last: nobody may go on between.
+  public synchronized scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters,
+      scala.collection.immutable.Seq dataFilters) {
     Object[] exact = CollectionConverters.asJava(partitionFilters).toArray();
     Object[] others = CollectionConverters.asJava(dataFilters).toArray();
+    goOn();
     look();
     Files listed = listed(all == null ? text(exact) + text(others) : "");
     FileStatus[] files = listed.files;
@@ -322,20 +391,11 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       known.put("deltafast.rows", Long.valueOf(listed.rows[i]));
     }
     if (listed.vectors[i] >= 0) {
-      int group = Arrays.binarySearch(starts, listed.vectors[i]);
-      group = group < 0 ? -group - 2 : group;
-      known.put("deltafast.deleted", sent(group));
-      known.put("deltafast.number", Integer.valueOf(listed.vectors[i] - starts[group]));
+      int group = listed.deleted.group(listed.vectors[i]);
+      known.put("deltafast.deleted", listed.deleted.sent(group, context));
+      known.put("deltafast.number", Integer.valueOf(listed.vectors[i] - listed.deleted.starts[group]));
     }
     return scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(known));
-  }
-
-  /** A group of deletion vectors, for every executor that needs one of them. */
-  private synchronized Broadcast sent(int group) {
-    if (sent[group] == null) {
-      sent[group] = context.broadcast(vectors[group], scala.reflect.ClassTag$.MODULE$.apply(long[][].class));
-    }
-    return sent[group];
   }
 
   private void byPartition(Expression filter, InternalRow[] values, boolean[] keep) {

@@ -14,7 +14,7 @@ from deltafast.exceptions import CommitFailedError, DeltaError, InvalidArgumentE
 from deltafast.spark.compiled import first_line, load, none
 from deltafast.spark.exceptions import CONFLICTS, condition_of
 from deltafast.spark.fitting import fits_as_stored
-from deltafast.spark.reader import read
+from deltafast.spark.reader import followed, read
 from deltafast.spark.writer import described, write_rows
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def read_frame(spark: Any, options: Mapping[str, Any]) -> Any:
         raise InvalidArgumentError(message)
     if str(given.get("readChangeFeed", given.get("readChangeData", "false"))).lower() != "true":
         given = {key: value for key, value in given.items() if key in ("versionAsOf", "timestampAsOf")}
-    return read(spark, path, options=given)
+    return read(spark, path, options=given) if given else followed(spark, path)
 
 
 def write_frame(

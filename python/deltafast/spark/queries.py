@@ -11,7 +11,7 @@ from deltafast.spark.answers import answered, history_of
 from deltafast.spark.catalog import READ_BY_CLIENT, View, handle, place_of_name, place_of_view, views_of
 from deltafast.spark.columns import quoted
 from deltafast.spark.exceptions import translated
-from deltafast.spark.reader import read
+from deltafast.spark.reader import followed, read
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
 from deltafast.statements.query_text import named_tables
@@ -239,9 +239,9 @@ def _read(part: TableName | Changes | Facts, tables: SparkTables) -> Any:
                 options[f"{which}{'Version' if isinstance(value, int) else 'Timestamp'}"] = value
         return read(spark, path, options=options)
     at = None if table.at is None else tables.at(table.at)
-    if isinstance(at, int):
-        return read(spark, path, at)
-    return read(spark, path, timestamp=at)
+    if at is None:
+        return followed(spark, path)
+    return read(spark, path, at) if isinstance(at, int) else read(spark, path, timestamp=at)
 
 
 def _facts(facts: Facts, tables: SparkTables) -> Any:

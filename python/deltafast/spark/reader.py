@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deltafast.filters import Predicate
     from deltafast.spark.snapshot import Listing
 
-__all__ = ["Way", "files_frame", "physical_rows", "read", "row_tracking"]
+__all__ = ["Way", "files_frame", "followed", "physical_rows", "read", "row_tracking"]
 
 Way: TypeAlias = Literal["auto", "index", "paths", "arrow"]
 _WAYS = ("auto", "index", "paths", "arrow")
@@ -127,6 +127,27 @@ def read(
     tree = table._bound(filters)
     frame = _frame(pinned, tree, metadata, way)
     return frame if tree is None else frame.where(_sql(tree))
+
+
+def followed(spark: Any, path: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Any:
+    """A table as a frame of which each query sees the version that is the newest then, as delta-spark's frames do.
+
+    Where rows are not read by the list of files in the driver (Connect, `spark.deltafast.reader` is `parquet`) it is of
+    the version that is the newest now.
+
+    Args:
+        spark: The session, classic or Connect.
+        path: A path or a URL.
+        storage_options: As for `read`.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        DeltaProtocolError: The table needs a feature that this release does not have.
+    """
+    session = Session(spark)
+    place = place_of(session, path, storage_options)
+    table = DeltaTable(place.uri, storage_options=place.options or None, time_zone=session.zone)
+    return _frame(Version(session, place, table, follows=True), None, (), "auto")
 
 
 def files_frame(version: Version, paths: Sequence[str]) -> Any:

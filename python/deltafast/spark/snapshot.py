@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast.convert import instant
 from deltafast.convert import moment as moment_of
-from deltafast.exceptions import DeltaError, DeltaProtocolError, InvalidArgumentError, VersionNotFoundError
+from deltafast.exceptions import (
+    DeltaError,
+    DeltaProtocolError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    VersionNotFoundError,
+)
 from deltafast.reader import RecordBatchReader
 from deltafast.spark.columns import Columns, field_of, mapping_mode
 from deltafast.spark.session import moment_in
@@ -78,10 +84,14 @@ class Version:
         table: A handle on it.
         is_past: Whether it was asked for by its number or time, so that newer versions may have ended its
             files.
+        follows: Whether each query is to see the version that is the newest then (`newer`).
     """
 
-    def __init__(self, session: Session, place: Place, table: DeltaTable, *, is_past: bool = False) -> None:
-        self.session, self.place, self.is_past = session, place, is_past
+    def __init__(
+        self, session: Session, place: Place, table: DeltaTable, *, is_past: bool = False, follows: bool = False
+    ) -> None:
+        self.session, self.place, self.is_past, self.follows = session, place, is_past, follows
+        self._table = table
         self.snapshot = table._snapshot
         metadata = table.metadata()
         schema = json.loads(json.loads(self.snapshot.metadata_json())["schemaString"])
@@ -98,6 +108,32 @@ class Version:
     def number(self) -> int:
         """Its version number."""
         return self.snapshot.version
+
+    @property
+    def follows_vectors(self) -> bool:
+        """Whether a version that is followed may have deletion vectors."""
+        return self.follows and self._has_vectors
+
+    def newer(self) -> Version | None:
+        """The newest version, for a frame that was made of this one; None where this is it.
+
+        Raises:
+            SchemaMismatchError: A column is not there any more, or is another: a frame of this version cannot show it.
+        """
+        newest = self.snapshot.update()
+        if newest.version == self.number:
+            return None
+        self._table._move(newest)
+        found = Version(self.session, self.place, self._table, follows=True)
+        known = {field["name"]: field for field in found.columns.fields}
+        is_same = found.mapping == self.mapping and found.columns.partition == self.columns.partition
+        if not is_same or any(known.get(field["name"]) != field for field in self.columns.fields):
+            message = (
+                f"the columns of {self.place.uri} have changed since the frame was made of version {self.number}: "
+            )
+            message += "make it anew (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS)"
+            raise SchemaMismatchError(message)
+        return found
 
     def materialized(self, name: str) -> tuple[str | None, str]:
         """The column of files that holds row ids or commit versions of rows that moved, and the constant behind it.

@@ -17,7 +17,7 @@ from deltafast.spark.exceptions import translated
 from deltafast.spark.expressions import as_condition, as_values, sides_of
 from deltafast.spark.merging import DeltaMergeBuilder
 from deltafast.spark.optimizing import DeltaOptimizeBuilder
-from deltafast.spark.reader import read
+from deltafast.spark.reader import followed
 from deltafast.spark.session import Session
 from deltafast.spark.storage import place_of
 from deltafast.statements import tree
@@ -170,8 +170,8 @@ class DeltaTable:
 
     @translated()
     def toDF(self) -> Any:  # noqa: N802
-        """The rows of the newest version as a data frame, under the alias if there is one."""
-        frame = read(self._spark, self._place.hadoop, storage_options=self._place.options)
+        """The rows as a data frame, under the alias if there is one; each query sees the newest version."""
+        frame = followed(self._spark, self._place.hadoop, storage_options=self._place.options)
         return frame if self._alias is None else frame.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803
