@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from deltafast.commands.change import literal
+from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["bound", "literal"]
+__all__ = ["bound", "spelled"]
 
 #: What holds no parameter, though it may look so; and parameters.
 _PIECE: Final = re.compile(
@@ -36,7 +37,7 @@ def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
             given = next(in_order, _NOTHING)
         else:
             given = by_name.get(match["name"], _NOTHING) if match["name"] else _NOTHING
-        return literal(given) or match[0]
+        return spelled(given) or match[0]
 
     return _PIECE.sub(put, text)
 
@@ -44,27 +45,13 @@ def bound(text: str, args: Mapping[str, Any] | Sequence[Any]) -> str:
 _NOTHING: Final = object()
 
 
-def literal(value: Any) -> str | None:  # noqa: PLR0911 - one line a type
+def spelled(value: Any) -> str | None:
     """A value as SQL has it; None where it is no plain one."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case float():
-            return f"{value!r}D" if math.isfinite(value) else f"double('{value}')"
-        case Decimal():
-            return f"{value:f}BD"
-        case int():
-            return str(value)
-        case str():
-            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{escaped}'"
-        case bytes() | bytearray():
-            return f"X'{value.hex()}'"
-        case datetime():
-            return f"TIMESTAMP'{value.isoformat(sep=' ')}'"
-        case date():
-            return f"DATE'{value.isoformat()}'"
-        case _:
-            return None
+    if isinstance(value, datetime):
+        # To Spark a moment without a zone is one in the session's.
+        return f"TIMESTAMP'{value.isoformat(sep=' ')}'"
+    try:
+        # Spark gives bytes that can be changed.
+        return literal(bytes(value) if isinstance(value, bytearray) else value)
+    except InvalidArgumentError:
+        return None

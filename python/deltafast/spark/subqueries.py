@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.spark.parameters import literal
+from deltafast.spark.parameters import spelled
 from deltafast.spark.queries import frame_of
 from deltafast.statements.query_text import read_query
 
@@ -54,7 +54,7 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
         if len(frame.columns) != 1 or len(rows) > 1:
             message = f"({query.text}) must give one column and at most one row"
             raise InvalidArgumentError(message)
-        value = literal(rows[0][0] if rows else None)
+        value = spelled(rows[0][0] if rows else None)
         if value is None:
             message = (
                 f"({query.text}) gives a {frame.schema[0].dataType.simpleString()}: use MERGE for values of this type"
