@@ -8,6 +8,8 @@ import re
 import sys
 import threading
 import warnings
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyspark
@@ -425,6 +427,20 @@ def frames_in_statements(spark, root: pathlib.Path) -> None:
     spark.sql("UPDATE given SET id = ? WHERE id = ?", [7, 14])
     assert ids(spark.table("given")) == [0, 1, 3, 7]
     spark.sql("UPDATE given SET id = (SELECT max(id) + 1 FROM given) WHERE id = 0")
+    moments = str(root / "moments")
+    spark.sql("SELECT TIMESTAMP'2024-07-01 10:00:00' a, TIMESTAMP_NTZ'2024-07-01 10:00:00' b").write.format(
+        "delta"
+    ).save(moments)
+    for name in ("a", "b"):
+        spark.sql(
+            f"UPDATE delta.`{moments}` SET {name} = (SELECT max({name}) + INTERVAL '1' HOUR FROM delta.`{moments}`)"
+        )
+    moment = datetime(2024, 7, 1, 11, tzinfo=ZoneInfo("America/St_Johns"))
+    spark.sql(
+        f"UPDATE delta.`{moments}` SET a = :at WHERE a <> :at", args={"at": moment.astimezone().replace(tzinfo=None)}
+    )
+    shown = spark.read.format("delta").load(moments).selectExpr("CAST(a AS STRING)", "CAST(b AS STRING)").first()
+    assert tuple(shown) == ("2024-07-01 11:00:00",) * 2
     assert ids(spark.table("given")) == [1, 3, 7, 8]
     for statement in ("DELETE FROM given", "UPDATE given SET id = 1"):
         with pytest.raises(AnalysisException, match="subqueries are not supported in the condition"):

@@ -48,8 +48,8 @@ _NOTHING: Final = object()
 def spelled(value: Any) -> str | None:
     """A value as SQL has it; None where it is no plain one."""
     if isinstance(value, datetime):
-        # To Spark a moment without a zone is one in the session's.
-        return f"TIMESTAMP'{value.isoformat(sep=' ')}'"
+        # To PySpark a moment without a zone is one in that of the process.
+        return f"TIMESTAMP'{value.astimezone().isoformat(sep=' ')}'"
     try:
         # Spark gives bytes that can be changed.
         return literal(bytes(value) if isinstance(value, bytearray) else value)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.spark.columns import quoted
 from deltafast.spark.parameters import spelled
 from deltafast.spark.queries import frame_of
 from deltafast.statements.query_text import read_query
@@ -50,15 +51,17 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
             raise InvalidArgumentError(message)
         query, done = read_query(text, piece.end(), reader(text, tables.zone).moment_at, nested=True, spark=True)
         frame = frame_of(query, tables)
-        rows = frame.limit(2).collect()
+        kinds = [field.dataType.simpleString() for field in frame.schema]
+        is_moment = kinds in (["timestamp"], ["timestamp_ntz"])
+        # As text: Python would have it in the zone of the process, not of the session.
+        shown = frame.selectExpr(f"CAST({quoted(frame.columns[0])} AS STRING)") if is_moment else frame
+        rows = shown.limit(2).collect()
         if len(frame.columns) != 1 or len(rows) > 1:
             message = f"({query.text}) must give one column and at most one row"
             raise InvalidArgumentError(message)
         value = spelled(rows[0][0] if rows else None)
         if value is None:
-            message = (
-                f"({query.text}) gives a {frame.schema[0].dataType.simpleString()}: use MERGE for values of this type"
-            )
+            message = f"({query.text}) gives a {kinds[0]}: use MERGE for values of this type"
             raise InvalidArgumentError(message)
-        found.append(f"CAST({value} AS {frame.schema[0].dataType.simpleString()})")
+        found.append(f"CAST({value} AS {kinds[0]})")
     return "".join(found) + text[done:]
