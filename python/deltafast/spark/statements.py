@@ -56,6 +56,11 @@ _CHANGED: Final = re.compile(
 )
 _TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
 _DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
+#: Statements of both, about a Delta table.
+_OF_DELTA: Final = re.compile(
+    r"(?is)\s*(?:(?:CREATE\s+(?:OR\s+REPLACE\s+)?|REPLACE\s+)TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
+    r"|INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?)delta\s*\.\s*`"
+)
 _USING_DELTA: Final = re.compile(r"(?is)\bUSING\s+`?delta`?(\W|$)")
 
 
@@ -116,6 +121,8 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
         if named:
             text = f"SELECT * FROM {named[1]}"  # noqa: S608 - quoted as it was
             return frame_of(_SparkReader(text, session.zone).query(), SparkTables.of(session), args)
+        if _OF_DELTA.match(text):
+            raise
         if not is_sparks(text):
             if _OWN.match(text) or _speaks_of(text, views_of(session)):
                 raise
