@@ -262,7 +262,9 @@ def test_columns_mean_in_the_core_what_they_mean_in_spark(spark, tmp_path):
         "timestamp'2020-01-01 00:00:00' + make_interval(0, 0, 0, cast(id as int)) z", "cast(id as decimal(10, 2)) n",
         "unhex(concat('0', id)) b", "concat('o', if(id = 4, null, id)) `odd name`",
     )  # fmt: skip
-    deltafast.spark.write(frame, folder)
+    with pytest.raises(ours.InvalidArgumentError, match="odd name"):
+        deltafast.spark.write(frame, folder)
+    deltafast.spark.write(frame, folder, configuration={"delta.columnMapping.mode": "name"})
     table = deltafast.DeltaTable(folder)
     frame = deltafast.spark.read(spark, folder)
     for make in COLUMNS:
