@@ -20,7 +20,8 @@ __all__ = ["Layout", "Overlap", "Part", "Size", "State", "measure"]
 
 #: Columns whose overlap is measured, at most.
 MAX_COLUMNS = 32
-_SMALL = 16 << 20
+#: A file below this is small, bytes.
+SMALL = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def _partitions(connection: duckdb.DuckDBPyConnection, columns: list[str]) -> li
     name = " || '/' || ".join(parts) or "''"
     text = f"""
         SELECT {name} AS name, count(*), sum(size_bytes)::BIGINT, sum(num_records)::BIGINT,
-               count(*) FILTER (size_bytes < {_SMALL})
+               count(*) FILTER (size_bytes < {SMALL})
         FROM files GROUP BY 1 ORDER BY 3 DESC, 1
     """  # noqa: S608 - names are quoted
     return [Part(*row) for row in connection.execute(text).fetchall()]

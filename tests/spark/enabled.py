@@ -455,15 +455,19 @@ def views_of_tables(spark, root: pathlib.Path) -> None:
     spark.read.format("delta").load(path).createOrReplaceTempView("loaded")
     spark.sql(f"CREATE TEMP VIEW of_options USING delta OPTIONS (path '{path}')")
     spark.sql(f"CREATE TEMP VIEW selected AS SELECT * FROM delta.`{path}`")
-    for number, name in enumerate(("loaded", "of_options", "selected")):
+    names = ("loaded", "of_options", "selected")
+    for number, name in enumerate(names):
         spark.sql(f"INSERT INTO {name} VALUES (10)")
         spark.range(11, 12).write.insertInto(name)
         spark.sql(f"UPDATE {name} SET id = 20 WHERE id = 10")
         spark.sql(f"DELETE FROM {name} WHERE id = {number}")
         merge = f"MERGE INTO {name} t USING (SELECT 30L id) s ON t.id = s.id"
         spark.sql(f"{merge} WHEN NOT MATCHED THEN INSERT *")
-        assert ids(spark.table(name)) == ids(spark.read.format("delta").load(path))
-    assert ids(spark.read.format("delta").load(path)) == [11, 11, 11, 20, 20, 20, 30]
+        now = ids(spark.read.format("delta").load(path))
+        assert [ids(spark.table(name)) for name in names] == [now, now, now]
+    deltafast.DeltaTable(path).delete("id = 30")
+    assert [ids(spark.table(name)) for name in names] == [[11, 11, 11, 20, 20, 20]] * 3
+    assert ids(spark.read.format("delta").load(path)) == [11, 11, 11, 20, 20, 20]
     spark.sql(f"CREATE TEMP VIEW part AS SELECT * FROM delta.`{path}` WHERE id > 11")
     for statement in ("DELETE FROM part", "UPDATE part SET id = 1"):
         with pytest.raises(AnalysisException, match="does not show the whole of one Delta table"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltafast.doctor.finding import Finding
-from deltafast.layout import measure
+from deltafast.layout import SMALL, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["layout_findings"]
 
-#: A file below this is small.
-SMALL = 16 << 20
 #: Small files in a partition from which on packing them pays.
 MANY_SMALL = 8
 #: Deleted rows, as a share, that a scan notices.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark.catalog import place_of_name
-from deltafast.spark.enabled_writer import Note, keep, note_of, noting, with_given_schema
+from deltafast.spark.enabled_writer import Note, keep, note_of, noting, options_to_load, with_given_schema
 from deltafast.spark.exceptions import translated
 from deltafast.spark.provider import known_options, read_frame
 from deltafast.spark.session import Session
@@ -48,14 +48,10 @@ def _reader_format(before: Any) -> Any:
 def _reader_load(before: Any) -> Any:
     @translated()
     def load(reader: Any, path: str | None = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
-        if format is not None:
-            reader.format(format)
-        if schema is not None:
-            reader.schema(schema)
-        reader.options(**options)
+        known = options_to_load(reader, reader._spark, path, format, schema, options)
         note = note_of(reader)
-        if note.schema is not None and note.format is not None and note.is_delta(reader._spark):
-            with_given_schema(read_frame(reader._spark, {"path": path or note.options.get("path", "")}), note)
+        if known is not None and note.schema is not None and note.format is not None:
+            with_given_schema(read_frame(reader._spark, {"path": known.get("path", "")}), note)
         return before(reader, path)
 
     return load

@@ -15,7 +15,6 @@ from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import place_of_name, place_of_view
 from deltafast.spark.exceptions import UnsupportedSchemaException, translated
 from deltafast.spark.provider import CLUSTER, PARTITION, read_frame, write_frame
-from deltafast.spark.queries import show_newest
 from deltafast.spark.session import Session
 
 if TYPE_CHECKING:
@@ -246,6 +245,5 @@ def _insert_into(before: Any) -> Any:
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
         rows = columns_of(writer._df, spark.table(tableName).columns, tableName)
         write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
-        show_newest(session, tableName)
 
     return insert_into

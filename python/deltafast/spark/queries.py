@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.spark.answers import answered, history_of
-from deltafast.spark.catalog import READ_BY_CLIENT, View, handle, place_of_name, place_of_view, views_of
+from deltafast.spark.catalog import READ_BY_CLIENT, View, handle, place_of_name, views_of
 from deltafast.spark.columns import quoted
 from deltafast.spark.exceptions import translated
 from deltafast.spark.reader import followed, read
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from deltafast.spark.catalog import SparkTables
 
-__all__ = ["alias_of", "files", "frame_of", "refresh_views", "register_view", "show_newest"]
+__all__ = ["alias_of", "files", "frame_of", "refresh_views", "register_view"]
 
 #: What may follow a table without an alias.
 _NO_ALIAS: Final = frozenset(
@@ -103,14 +103,6 @@ def register_view(
 def _show(session: Session, name: str, view: View) -> None:
     read(session.spark, view.path, view.version).createOrReplaceTempView(name)
     views_of(session)[name.lower()] = view
-
-
-def show_newest(session: Session, name: str) -> None:
-    """Let a temporary view that shows a table whole, and is none of `register_view`, show the newest version."""
-    if name.lower() not in views_of(session) and place_of_name(session, name) is None:
-        place = place_of_view(session, name)
-        if place is not None:
-            read(session.spark, place).createOrReplaceTempView(name.strip().strip("`"))
 
 
 def refresh_views(session: Session, names: frozenset[str] | None = None) -> None:

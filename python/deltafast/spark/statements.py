@@ -16,7 +16,7 @@ from deltafast.spark.catalog import SparkTables, become_delta, handle, is_tempor
 from deltafast.spark.creating import NewTable, create, where
 from deltafast.spark.exceptions import translated
 from deltafast.spark.parameters import bound
-from deltafast.spark.queries import frame_of, refresh_views, show_newest
+from deltafast.spark.queries import frame_of, refresh_views
 from deltafast.spark.session import Session
 from deltafast.spark.spelling import is_sparks, spelled
 from deltafast.spark.storage import place_of
@@ -136,8 +136,6 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
         return spark.sql(spelled(text, tables, _SparkReader) if is_sparks(text) else text, **given)
     found = _run(statement, tables)
     refresh_views(session)
-    if isinstance(statement, tree.Insert | tree.Update | tree.Delete | tree.Merge) and not statement.target.by_path:
-        show_newest(session, statement.target.name)
     return found
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["with_values"]
 
-_CHANGES: Final = re.compile(r"(?i)\s*(UPDATE|DELETE)\b")
 _PIECE: Final = re.compile(
     r"""--[^\r\n]* | /\*.*?\*/ | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `(?:[^`]|``)*`
     | (?P<query>\( (?=\s*(?:SELECT|WITH)\b)) | (?P<where>\bWHERE\b)""",
@@ -26,7 +25,7 @@ _PIECE: Final = re.compile(
 
 
 def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
-    """A statement with the values of its subqueries in their places; any other than UPDATE and DELETE as it is.
+    """An UPDATE or DELETE with the values of its subqueries in their places.
 
     Args:
         text: The statement.
@@ -36,9 +35,6 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
     Raises:
         InvalidArgumentError: A condition has a subquery, or one that is to give a value gives something else.
     """
-    kind = _CHANGES.match(text)
-    if kind is None:
-        return text
     found, done, is_condition = list[str](), 0, False
     while (piece := _PIECE.search(text, done)) is not None:
         found.append(text[done : piece.end()])
@@ -47,7 +43,8 @@ def with_values(text: str, tables: SparkTables, reader: type[Reader]) -> str:
         if piece["query"] is None:
             continue
         if is_condition:
-            message = f"subqueries are not supported in the condition of {kind[1].upper()}: use MERGE"
+            kind = text.split(maxsplit=1)[0].upper()
+            message = f"subqueries are not supported in the condition of {kind}: use MERGE"
             raise InvalidArgumentError(message)
         query, done = read_query(text, piece.end(), reader(text, tables.zone).moment_at, nested=True, spark=True)
         frame = frame_of(query, tables)
