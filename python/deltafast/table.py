@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
@@ -281,7 +282,8 @@ class DeltaTable:
             open_options=_core_options(time_zone, None, False),
             committer=committer,
         )
-        return cls(uri, storage_options=storage_options, committer=committer, store=store, time_zone=time_zone)
+        with _made_before():
+            return cls(uri, storage_options=storage_options, committer=committer, store=store, time_zone=time_zone)
 
     def _move(self, snapshot: _core.Snapshot | None) -> None:
         """Point at the version that an operation made, or at the newest where that could not be opened.
@@ -1361,16 +1363,20 @@ class DeltaTable:
             self._snapshot = made or self._snapshot
         return cast("dict[str, Any]", json.loads(answer))
 
-    def generate(self) -> None:
+    def generate(self, *, progress: Progress = False) -> None:
         """Write symlink manifests of the newest version, for readers without Delta such as Presto and Athena.
 
         One file a partition below `_symlink_format_manifest`, a URL of a data file in each line.
+
+        Args:
+            progress: As for `scan`; counts manifests.
 
         Raises:
             DeltaProtocolError: The table maps columns or has deletion vectors, of which manifests cannot tell.
             StorageError: The store failed.
         """
-        _core.generate(self._snapshot.update())
+        with counted(progress, "manifests"):
+            _core.generate(self._snapshot.update())
 
     def clone(
         self,
@@ -1380,6 +1386,7 @@ class DeltaTable:
         replace: bool = False,
         storage_options: Mapping[str, str] | None = None,
         commit_properties: CommitProperties | None = None,
+        progress: Progress = False,
     ) -> DeltaTable:
         """Make a table that shares the files of this handle's version: a shallow clone.
 
@@ -1395,6 +1402,7 @@ class DeltaTable:
                 stay, its columns and properties are this one's.
             storage_options: As for `DeltaTable`; this handle's if None.
             commit_properties: See `CommitProperties`.
+            progress: As for `scan`; counts files, of which it is not known how many there will be.
 
         Returns:
             The new table.
@@ -1405,8 +1413,10 @@ class DeltaTable:
         """
         chosen = self._storage_options if storage_options is None else storage_options
         options = {"properties": dict(properties or {}), "replace": replace, "choices": choices(commit_properties)}
-        _core.clone_table(self._snapshot, os.fspath(target), json.dumps(options), text_options(chosen))
-        return type(self)(target, storage_options=chosen)
+        with counted(progress):
+            _core.clone_table(self._snapshot, os.fspath(target), json.dumps(options), text_options(chosen))
+        with _made_before():
+            return type(self)(target, storage_options=chosen)
 
     # --- predicates ------------------------------------------------------------------------------
 
@@ -1436,6 +1446,16 @@ class DeltaTable:
         if isinstance(chosen, list):
             chosen = spell_nulls(chosen, set(self.metadata().partition_columns))
         return self._bound(chosen)
+
+
+@contextmanager
+def _made_before() -> Iterator[None]:
+    """Ctrl-C while a table that was just made is opened tells that it was made."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note("the table was made before: it is done, and stays")
+        raise
 
 
 def _reopen(

@@ -95,7 +95,9 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
     let wanted = whole(source);
     let partition = wanted.partition.clone();
     for batch in source.files(FileKind::Adds, wanted, cancel)? {
-        for add in adds(&batch?, &partition)? {
+        let batch = batch?;
+        cancel.progress().advance(batch.len() as u64);
+        for add in adds(&batch, &partition)? {
             out.source_num_of_files += 1;
             out.source_table_size += u64::try_from(add.size).unwrap_or(0);
             // Rows get ids of the clone's own.

@@ -65,8 +65,14 @@ pub fn generate(snapshot: &Snapshot, cancel: &Cancel) -> Result<Generated> {
     }
     let old = present(snapshot)?;
     let written: Vec<String> = manifests.keys().cloned().collect();
-    let store = Arc::clone(root);
-    map_all(manifests, move |(path, text)| replace(store.as_ref(), &path, text.as_bytes()))?;
+    let (store, stop) = (Arc::clone(root), cancel.clone());
+    cancel.progress().expect(manifests.len() as u64);
+    map_all(manifests, move |(path, text)| {
+        stop.check()?;
+        replace(store.as_ref(), &path, text.as_bytes())?;
+        stop.progress().advance(1);
+        Ok(())
+    })?;
     let deleted: Vec<String> = old.into_iter().filter(|path| written.binary_search(path).is_err()).collect();
     cancel.check()?;
     if let Some((_, error)) = root.delete_batch(&deleted)?.into_iter().next() {

@@ -7,8 +7,10 @@ import sys
 import threading
 import time
 
+import pyarrow as pa
 import pytest
 
+from deltafast import DeltaTable
 from deltafast.query import connect, interruptible
 
 SCRIPT = """
@@ -95,6 +97,23 @@ def test_a_query_that_is_being_started_is_over_when_the_call_is(monkeypatch, beg
             thread.join(10)
         assert started.is_set() == begun
         assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("call", ["create", "clone"])
+def test_who_ends_the_opening_of_a_new_table_learns_that_it_was_made(monkeypatch, tmp_path, call):
+    source = DeltaTable.create(tmp_path / "source", pa.schema({"id": pa.int64()}))
+
+    def struck(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaTable, "__init__", struck)
+        with pytest.raises(KeyboardInterrupt) as interrupt:
+            source.clone(tmp_path / "made") if call == "clone" else DeltaTable.create(
+                tmp_path / "made", source.schema()
+            )
+    assert interrupt.value.__notes__ == ["the table was made before: it is done, and stays"]
+    assert DeltaTable(tmp_path / "made").version() == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a child are another matter there")

@@ -236,14 +236,21 @@ MERGE = (
         (MERGE, True),
         ("DeltaTable(path).optimize.compact()", False),
         ("DeltaTable(path).optimize.z_order(['text', 'id'])", False),
+        ("DeltaTable(path).optimize.cluster()", False),
+        ("DeltaTable(path).optimize.purge()", False),
     ],
-    ids=["merge", "compact", "z-order"],
+    ids=["merge", "compact", "z-order", "cluster", "purge"],
 )
 def test_a_merge_or_a_new_layout_is_committed_or_not_and_the_caller_knows(tmp_path, call, changes, vectors):
     base = tmp_path / "base"
     for start in range(0, 400_000, 50_000):
         data = pa.table({"id": range(start, start + 50_000), "text": ["x"] * 50_000})
-        write_deltalake(base, data, mode="append", configuration={"delta.enableDeletionVectors": vectors})
+        configuration = {"delta.enableDeletionVectors": vectors, "delta.columnMapping.mode": "name"}
+        write_deltalake(base, data.append_column("old", data["id"]), mode="append", configuration=configuration)
+    if "cluster" in call:
+        DeltaTable(base).alter.cluster_by(["id", "text"])
+    # What a purge is for.
+    DeltaTable(base).alter.drop_columns(["old"])
     before = DeltaTable(base).version()
     for end in strike(tmp_path, base, call, 12):
         after = DeltaTable(end["path"])
@@ -256,3 +263,13 @@ def test_a_merge_or_a_new_layout_is_committed_or_not_and_the_caller_knows(tmp_pa
         assert not left, (SEED, end)
         marked = len(list(Path(end["path"]).glob("*.bin")))
         assert marked == (happened(end) and changes and vectors == "true"), (SEED, end)
+
+
+def test_a_clone_is_a_table_or_none_and_the_caller_knows(tmp_path):
+    base = table(tmp_path / "base")
+    before = DeltaTable(base).to_pyarrow_table().sort_by("id")
+    for end in strike(tmp_path, base, "DeltaTable(path).clone(path + '/../clone-of-' + path.rpartition('/')[2])", 25):
+        clone = Path(end["path"]).parent / f"clone-of-{Path(end['path']).name}"
+        assert DeltaTable.is_deltatable(clone) == happened(end), (SEED, end)
+        if happened(end):
+            assert DeltaTable(clone).to_pyarrow_table().sort_by("id") == before, (SEED, end)

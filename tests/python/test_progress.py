@@ -112,6 +112,8 @@ COMMANDS = {
     "constraint": (lambda t, p: t.alter.add_constraint({"small": "n < 9"}, progress=p), 4),
     "feature": (lambda t, p: (marked(t), t.alter.drop_feature("deletionVectors", progress=p)), 1),
     "due": (lambda t, p: ([t.alter.set_table_name(str(n)) for n in range(5)], t.delete("id % 9 = 0", progress=p)), 4),
+    "clone": (lambda t, p: t.clone(Path(t.table_uri).parent / "clone", progress=p), None),
+    "generate": (lambda t, p: t.generate(progress=p), 1),
     "scan": (lambda t, p: t.scan(progress=p).read_all(), 4),
 }
 
