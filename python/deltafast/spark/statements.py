@@ -228,7 +228,7 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR091
         case tree.CreateTable():
             return _create(statement, tables)
         case tree.Clone(target=target, location=location) if not target.by_path:
-            path, name = where(session, target.name, location)
+            path, name, _ = where(session, target.name, location)
             found = answered(session, run(replace(statement, target=_at(path), location=None), tables))
             put_into_catalog(session, str(name), place_of(session, path))
             return found
@@ -310,7 +310,7 @@ def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
     session = tables.session
     target = statement.target
     spelled = f"delta.`{target.name.replace('`', '``')}`" if target.by_path else target.name
-    path, name = where(session, spelled, statement.location)
+    path, name, _ = where(session, spelled, statement.location)
     table = NewTable(
         statement.mode,
         path,
