@@ -204,6 +204,8 @@ def what_is_refused(spark, root: pathlib.Path) -> None:
         lambda: spark.sql("CREATE TABLE odd (`a;b` INT) USING delta"),
         lambda: odd.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path),
         lambda: more.option("mergeSchema", "true").save(path),
+        lambda: spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (`a b` INT)"),
+        lambda: spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (s STRUCT<`x,y`: INT>)"),
     ):
         with pytest.raises(AnalysisException, match="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"):
             wrong()

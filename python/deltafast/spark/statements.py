@@ -13,6 +13,7 @@ from deltafast.spark.adopting import adopted, create_like, like_of, of_catalog
 from deltafast.spark.answers import answered, history_of, nothing, plan_of
 from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import SparkTables, become_delta, handle, is_temporary, put_into_catalog, views_of
+from deltafast.spark.columns import check_names, mapping_mode
 from deltafast.spark.creating import NewTable, create, where
 from deltafast.spark.exceptions import translated
 from deltafast.spark.parameters import bound
@@ -43,6 +44,7 @@ from deltafast.statements.run_changes import (
 
 if TYPE_CHECKING:
     from deltafast.statements.tree import TableName
+    from deltafast.table import DeltaTable
 
 __all__ = ["sql"]
 
@@ -310,6 +312,9 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR091
             found = answered(session, run(replace(statement, target=_at(path), location=None), tables))
             put_into_catalog(session, str(name), place_of(session, path))
             return found
+        case tree.Alter(target=target, change=tree.AddColumns(fields)):
+            _check_new(tables.table(target), [json.loads(field.to_json()) for _, field, _ in fields])
+            return answered(session, run(statement, tables))
         case tree.Describe(target=target, what="history", limit=limit):
             return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
         case tree.Convert(place=path):
@@ -318,6 +323,13 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR091
             return answered(session, run(replace(statement, place=place.uri), known))
         case _:
             return answered(session, run(statement, tables))
+
+
+def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
+    """Refuse new columns that only column mapping has names for."""
+    protocol, properties = table.protocol(), table.metadata().configuration
+    if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) == "none":
+        check_names({"fields": fields}, lambda: None)
 
 
 def _at(path: str) -> TableName:
