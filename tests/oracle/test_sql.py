@@ -67,12 +67,47 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE {t} ALTER COLUMN id DROP NOT NULL",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 40 days', k2 = 'w')",
         "ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS ('k', 'none')",
+        "ALTER TABLE {t} UNSET TBLPROPERTIES ('k', 'none', 'delta.appendOnly')",
         "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id > 0)",
         "!INSERT INTO {t} (id) VALUES (-1)",
         "INSERT INTO {t} (id, `long name`) VALUES (2, 1 << 33)",
         "ALTER TABLE {t} DROP CONSTRAINT positive",
         "!ALTER TABLE {t} DROP CONSTRAINT positive",
         "ALTER TABLE {t} DROP CONSTRAINT IF EXISTS positive",
+    ],
+    "nested": [
+        (
+            "CREATE TABLE {t} (id INT, arr ARRAY<STRUCT<x: INT, y: INT>>, m MAP<STRUCT<k: INT>, STRUCT<v: INT>>, "
+            "aa ARRAY<ARRAY<STRUCT<q: INT>>>, s STRUCT<arr: ARRAY<STRUCT<w: INT>>>, ai ARRAY<INT>, "
+            "se STRUCT<element: STRUCT<e: INT>>) USING delta"
+        ),
+        (
+            "INSERT INTO {t} VALUES (1, array(named_struct('x', 1, 'y', 2)), map(named_struct('k', 1), "
+            "named_struct('v', 1)), NULL, named_struct('arr', array(named_struct('w', 1))), array(1), NULL)"
+        ),
+        "ALTER TABLE {t} ADD COLUMNS (arr.element.z INT)",
+        "ALTER TABLE {t} ADD COLUMNS (m.value.z INT, m.key.z INT COMMENT 'of keys')",
+        "ALTER TABLE {t} ADD COLUMN aa.element.element.z INT",
+        "ALTER TABLE {t} ADD COLUMNS (s.arr.element.z STRUCT<a: INT>, se.element.z INT)",
+        "ALTER TABLE {t} ADD COLUMNS (arr.element.u STRING, arr.element.t INT, top INT)",
+        "ALTER TABLE {t} ADD COLUMN s.arr.element.z.b INT",
+        "!ALTER TABLE {t} ADD COLUMN arr.z2 INT",
+        "!ALTER TABLE {t} ADD COLUMN arr.item.z2 INT",
+        "!ALTER TABLE {t} ADD COLUMN arr.element INT",
+        "!ALTER TABLE {t} ADD COLUMN arr.element.x INT",
+        "!ALTER TABLE {t} ADD COLUMNS (arr.element.x INT, arr.element.z3 INT)",
+        "!ALTER TABLE {t} ADD COLUMN ai.element INT",
+        "!ALTER TABLE {t} ADD COLUMN ai.element.z INT",
+        "!ALTER TABLE {t} ADD COLUMN m.z3 INT",
+        "!ALTER TABLE {t} ADD COLUMN m.value INT",
+        "!ALTER TABLE {t} ADD COLUMN m.value.n INT NOT NULL",
+        "!ALTER TABLE {t} DROP COLUMN arr.element.z",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "ALTER TABLE {t} ADD COLUMN m.value.n INT",
+        "ALTER TABLE {t} DROP COLUMN IF EXISTS arr.element.y",
+        "ALTER TABLE {t} DROP COLUMN IF EXISTS arr.element.y",
+        "ALTER TABLE {t} RENAME COLUMN m.value.n TO o",
+        "UPDATE {t} SET id = 2",
     ],
     "merge": [
         "CREATE TABLE {t} (id INT, name STRING, n BIGINT) USING delta",

@@ -204,6 +204,8 @@ def what_is_refused(spark, root: pathlib.Path) -> None:
         lambda: spark.sql("CREATE TABLE odd (`a;b` INT) USING delta"),
         lambda: odd.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path),
         lambda: more.option("mergeSchema", "true").save(path),
+        lambda: spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (`a b` INT)"),
+        lambda: spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (s STRUCT<`x,y`: INT>)"),
     ):
         with pytest.raises(AnalysisException, match="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"):
             wrong()
@@ -448,6 +450,61 @@ def frames_in_statements(spark, root: pathlib.Path) -> None:
     assert not [table for table in spark.catalog.listTables() if table.name.startswith("_pyspark")]
 
 
+def several_inserts(spark, root: pathlib.Path) -> None:
+    """One statement with several INSERTs, and EXPLAIN of changes, which runs nothing."""
+    one, two = str(root / "one"), str(root / "two")
+    for path in (one, two):
+        spark.range(2).write.format("delta").save(path)
+    spark.sql(f"CREATE TABLE one USING delta LOCATION '{one}'")
+    spark.sql("CREATE TABLE pairs (id BIGINT, s STRING) USING delta")
+    spark.sql("CREATE TABLE parquets (id BIGINT) USING parquet")
+    spark.sql(
+        f"FROM delta.`{one}` INSERT INTO delta.`{two}` SELECT id + 10 INSERT OVERWRITE one SELECT id WHERE id > 0"
+    )
+    assert ids(spark.table("one")) == [1]
+    assert ids(spark.read.format("delta").load(two)) == [0, 1, 10, 11]
+    # As in delta-spark the second one sees what the first one wrote.
+    spark.sql(
+        "WITH w AS (SELECT * FROM one) FROM w INSERT INTO one SELECT id + 1 INSERT INTO pairs (s, id) SELECT 's', id"
+    )
+    assert sorted(map(tuple, spark.table("pairs").collect())) == [(1, "s"), (2, "s")]
+    spark.sql(
+        "FROM one INSERT INTO parquets SELECT id INSERT INTO pairs SELECT id, :s WHERE id > :n", {"s": "t", "n": 1}
+    )
+    assert ids(spark.table("parquets")) == [1, 2]
+    assert ids(spark.table("pairs").where("s = 't'")) == [2]
+    with pytest.raises(AnalysisException):
+        spark.sql("FROM one INSERT INTO pairs SELECT id INSERT INTO one SELECT id")
+    for path in (one, two):
+        files = {str(file) for file in pathlib.Path(path).rglob("*.parquet")}
+        assert {DeltaTable(path).version(), len(files)} == ({2, 4} if path == one else {1, 4})
+    for changed in (
+        "DELETE FROM {t} WHERE id = 1",
+        "UPDATE {t} SET id = 7",
+        "MERGE INTO {t} t USING (SELECT 1L id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "INSERT INTO {t} SELECT 5L",
+        "INSERT OVERWRITE {t} VALUES (5)",
+        "FROM range(3) INSERT INTO {t} SELECT id INSERT INTO pairs SELECT id, 'x'",
+    ):
+        for name in ("one", f"delta.`{one}`"):
+            for mode in ("", "EXTENDED ", "FORMATTED "):
+                plan = spark.sql(f"EXPLAIN {mode}{changed.format(t=name)}").first().plan
+                assert f"of deltafast: file:{one}, version 2" in plan
+                assert ("Project" in plan or "Scan" in plan or "Range" in plan) == ("SELECT" in changed)
+    with pytest.raises(AnalysisException, match="expected"):
+        spark.sql(f"EXPLAIN DELETE FORM delta.`{one}`")
+    assert "== Physical Plan ==" in spark.sql(f"EXPLAIN SELECT * FROM delta.`{one}` WHERE 'delete' = 'x'").first().plan
+    assert "parquets" in spark.sql("EXPLAIN INSERT INTO parquets SELECT 1L").first().plan
+    assert ids(spark.table("one")) == [1, 2]
+    assert DeltaTable(one).version() == 2
+    # Rows that are appended replace none, whatever the writer is told.
+    spark.range(5, 6).write.format("delta").mode("append").option("replaceWhere", "id = 1").save(one)
+    spark.range(6, 7).write.option("replaceWhere", "id = 1").format("delta").mode("append").saveAsTable("one")
+    assert ids(spark.table("one")) == [1, 2, 5, 6]
+    for name in ("one", "pairs", "parquets"):
+        spark.sql(f"DROP TABLE {name}")
+
+
 def views_of_tables(spark, root: pathlib.Path) -> None:
     """Temporary views that show a table are changed as the table is."""
     path = str(root / "seen")
@@ -684,6 +741,7 @@ def main(root: pathlib.Path) -> None:
     by_name(spark, root)
     paths_in_sparks_sql(spark, root)
     frames_in_statements(spark, root)
+    several_inserts(spark, root)
     views_of_tables(spark, root)
     made_of_others(spark, root)
     write_to(spark, root)

@@ -56,7 +56,7 @@ def create_like(session: Session, like: Like) -> None:
     tables = SparkTables.of(session)
     source = handle(session, place_of(session, tables.place(_named(like.source))))
     metadata = source.metadata()
-    path, name = where(session, like.name, like.location)
+    path, name, _ = where(session, like.name, like.location)
     table = NewTable(
         "if_not_exists" if like.if_not_exists else "create",
         path,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from deltafast.spark.storage import Place
     from deltafast.table import DeltaTable
 
-__all__ = ["answered", "history_of", "nothing"]
+__all__ = ["answered", "history_of", "nothing", "plan_of"]
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
@@ -57,6 +57,13 @@ def nothing(session: Session) -> Any:
     from pyspark.sql.types import StructType
 
     return session.spark.createDataFrame([], StructType([]))
+
+
+def plan_of(frame: Any, mode: str) -> str:
+    """What EXPLAIN in a mode says of a frame."""
+    if hasattr(frame, "_explain_string"):
+        return str(frame._explain_string(mode=mode))
+    return str(frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))
 
 
 def _as_hadoop(text: str | None) -> str | None:

@@ -165,7 +165,7 @@ class DeltaTableBuilder:
             InvalidArgumentError: There is a table already, a place is missing, or a column or property is wrong.
             TableNotFoundError: There is nothing to replace.
         """
-        path, name = where(self._session, self._name, self._location)
+        path, name, _ = where(self._session, self._name, self._location)
         place = create(
             self._session,
             NewTable(

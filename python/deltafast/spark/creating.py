@@ -48,7 +48,17 @@ class NewTable(NamedTuple):
     comment: str | None
 
 
-def where(session: Session, name: str | None, location: str | None) -> tuple[str, str | None]:
+class Where(NamedTuple):
+    """Where a new table is to be."""
+
+    path: str
+    #: Its name, where the catalog is to know it.
+    name: str | None
+    #: Whether the catalog has no table of the name, and is to say where this one lies.
+    is_managed: bool
+
+
+def where(session: Session, name: str | None, location: str | None) -> Where:
     """The path of a new table, and its name where the catalog is to know it.
 
     Args:
@@ -63,13 +73,13 @@ def where(session: Session, name: str | None, location: str | None) -> tuple[str
         if location is None:
             message = "the table needs a place: give tableName or location"
             raise InvalidArgumentError(message)
-        return location, None
+        return Where(location, None, is_managed=False)
     inside = path_in(name)
     if inside is not None:
         if location is not None and location != inside:
             message = f"the table is at {inside!r}, so the location cannot be {location!r}"
             raise InvalidArgumentError(message)
-        return inside, None
+        return Where(inside, None, is_managed=False)
     if not takes_tables(session):
         message = (
             f"the session's catalog cannot hold the table {name}: nothing in it reads Delta tables; give only a "
@@ -81,7 +91,8 @@ def where(session: Session, name: str | None, location: str | None) -> tuple[str
     if provider is not None:
         message = f"the session's catalog has a table {name} of the format {provider}: drop it, or take another name"
         raise InvalidArgumentError(message)
-    return location or there or default_place(session, name), name
+    path = location or there
+    return Where(path or default_place(session, name), name, is_managed=path is None)
 
 
 def create(session: Session, table: NewTable, rows: Any = None) -> Place:

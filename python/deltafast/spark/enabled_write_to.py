@@ -129,12 +129,11 @@ def _making(mode: Mode, frame_of: Callable[[Any], Any], manage: Callable[[Any, s
             if told is None or not told.is_delta(spark):
                 before(writer)
                 return
-            session, location = Session(spark), told.location()
-            path, name = where(session, told.table, location)
-            is_new = name is not None and location is None and place_of_name(session, name) is None
+            session = Session(spark)
+            path, name, is_managed = where(session, told.table, told.location())
             properties, partition, cluster = properties_in(told.options) | told.properties, told.partition, told.cluster
             create(session, NewTable(mode, path, name, [], partition, cluster, properties, None), frame_of(writer))
-            if is_new:
+            if is_managed:
                 manage(spark, str(name))
 
         return method

@@ -214,6 +214,9 @@ def write_frame(
         by = []
     clustered = [part if isinstance(part, str) else ".".join(part) for part in json.loads(cluster)] if cluster else None
     table = described(by, clustered, configuration=properties_in(options))
+    if mode != "overwrite":
+        # As delta-spark: such rows replace none.
+        known = {key: value for key, value in known.items() if key not in ("replaceWhere", "overwriteSchema")}
     write_rows(frame, _path(options), mode, known.pop("replaceWhere", None), known, table, fits=fits)
 
 

@@ -51,6 +51,7 @@ _NO_ALIAS: Final = frozenset(
         "ORDER",
         "PIVOT",
         "RIGHT",
+        "SELECT",
         "SEMI",
         "SORT",
         "TABLESAMPLE",

@@ -25,7 +25,7 @@ __all__ = ["is_sparks", "spelled"]
 #: Statements of Spark's in which a query, or what stands for one, may name tables.
 _SPARKS: Final = re.compile(
     r"""(?:\s|--[^\r\n]*|/\*.*?\*/)*
-    (?: EXPLAIN \b (?! .*? \b (?: DELETE|UPDATE|MERGE ) \b )
+    (?: EXPLAIN \b
       | CREATE \s+ (?: OR \s+ REPLACE \s+ )? (?: GLOBAL \s+ )? (?: TEMP(?:ORARY)? \s+ )? VIEW \b
       | ALTER \s+ VIEW \b
       | CREATE \s+ (?: OR \s+ REPLACE \s+ )? TABLE \b

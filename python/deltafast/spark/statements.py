@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.spark import changes
 from deltafast.spark.adopting import adopted, create_like, like_of, of_catalog
-from deltafast.spark.answers import answered, history_of, nothing
+from deltafast.spark.answers import answered, history_of, nothing, plan_of
 from deltafast.spark.arguments import path_in
 from deltafast.spark.catalog import SparkTables, become_delta, handle, is_temporary, put_into_catalog, views_of
+from deltafast.spark.columns import check_names, mapping_mode
 from deltafast.spark.creating import NewTable, create, where
 from deltafast.spark.exceptions import translated
 from deltafast.spark.parameters import bound
@@ -25,6 +26,7 @@ from deltafast.spark.writer import write
 from deltafast.statements import tree
 from deltafast.statements.answers import counts
 from deltafast.statements.expressions import plain
+from deltafast.statements.query_text import inserts_of
 from deltafast.statements.reader import Reader
 from deltafast.statements.reading import read_statement
 from deltafast.statements.rows import constants, names_of
@@ -42,6 +44,7 @@ from deltafast.statements.run_changes import (
 
 if TYPE_CHECKING:
     from deltafast.statements.tree import TableName
+    from deltafast.table import DeltaTable
 
 __all__ = ["sql"]
 
@@ -53,6 +56,10 @@ _QUERY: Final = re.compile(r"(?i)[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b")
 _EXTERNAL: Final = re.compile(r"(?is)^\s*CREATE\s+EXTERNAL\s+TABLE\b(?=.*\bLOCATION\b)")
 _CHANGED: Final = re.compile(
     r"(?is)\s*(?:UPDATE|DELETE\s+FROM)\s+((?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*)(?=.*\(\s*(?:SELECT|WITH)\b)"
+)
+_INSERTS: Final = re.compile(r"(?is)(?:\s|--[^\r\n]*|/\*.*?\*/)*(?:FROM|WITH)\b.*\bINSERT\b")
+_EXPLAIN: Final = re.compile(
+    r"(?is)\s*EXPLAIN\s+(?:(EXTENDED|CODEGEN|COST|FORMATTED)\s+)?(?=(?:INSERT|UPDATE|DELETE|MERGE|TRUNCATE|FROM|WITH)\b)"
 )
 _TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
 _DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
@@ -109,7 +116,7 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     session = Session(spark)
     given = {} if args is None else {"args": args}
     text = _EXTERNAL.sub("CREATE TABLE", text) if _USING_DELTA.search(text) else text
-    made = _made_of_others(session, text)
+    made = _by_other_statements(session, text, args)
     if made is not None:
         return made
     whole = text if args is None or _QUERY.match(text) else bound(text, args)
@@ -137,6 +144,79 @@ def sql(spark: Any, text: str, args: Any = None) -> Any:
     found = _run(statement, tables)
     refresh_views(session)
     return found
+
+
+def _by_other_statements(session: Session, text: str, args: Any) -> Any:
+    """Run what is run by way of other statements, or shows them; None for anything else."""
+    found = _made_of_others(session, text)
+    if found is None:
+        found = _explained(session, text, args)
+    if found is not None:
+        return found
+    several = _several(session, text if args is None else bound(text, args))
+    for one in several:
+        sql(session.spark, one)
+    return nothing(session) if several else None
+
+
+def _several(session: Session, text: str) -> list[str]:
+    """The INSERTs that one statement of Spark's is, where one of them is into a Delta table.
+
+    As in delta-spark they are commits of their own, one after the other.
+
+    Raises:
+        InvalidArgumentError: One that names a place is not written rightly; none has been run.
+    """
+    tables, is_deltas = SparkTables.of(session), False
+    inserts = inserts_of(text) if _INSERTS.match(text) else []
+    for one in inserts:
+        try:
+            statement = read_statement(one, zone=session.zone, reader=_SparkReader)
+        except InvalidArgumentError:
+            if _OF_DELTA.match(one):
+                raise
+            # Spark's, such as into a directory.
+            continue
+        is_deltas = is_deltas or (isinstance(statement, tree.Insert) and tables.knows(statement.target))
+    return inserts if is_deltas else []
+
+
+def _explained(session: Session, text: str, args: Any) -> Any:
+    """What EXPLAIN shows of a change of a Delta table, which is not run: what is done, and the plan of new rows.
+
+    None for any other text: it is Spark's.
+
+    Raises:
+        InvalidArgumentError: A statement that names a place is not written rightly.
+        TableNotFoundError: There is no table.
+    """
+    match = _EXPLAIN.match(text)
+    if match is None:
+        return None
+    changed = text[match.end() :] if args is None else bound(text[match.end() :], args)
+    tables, lines = SparkTables.of(session), ["== Physical Plan =="]
+    for one in _several(session, changed) or [changed]:
+        try:
+            statement = read_statement(one, zone=session.zone, reader=_SparkReader)
+        except InvalidArgumentError:
+            if _OWN.match(one):
+                raise
+            return None
+        if not isinstance(statement, _CHANGES) or not _is_deltas(statement, tables, one):
+            return None
+        what, table = type(statement).__name__, tables.table(statement.target)
+        lines.append(
+            f"Execute {what} of deltafast: {place_of(session, table.table_uri).hadoop}, version {table.version()}"
+        )
+        if isinstance(statement, tree.Insert | tree.Merge) and not isinstance(statement.source, tree.Values):
+            lines.append(plan_of(_frame(statement.source, tables), (match[1] or "simple").lower()))
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    schema = StructType([StructField("plan", StringType())])
+    return session.spark.createDataFrame([("\n".join(lines),)], schema)
+
+
+_CHANGES: Final = (tree.Insert, tree.Update, tree.Delete, tree.Merge)
 
 
 def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
@@ -228,10 +308,13 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR091
         case tree.CreateTable():
             return _create(statement, tables)
         case tree.Clone(target=target, location=location) if not target.by_path:
-            path, name = where(session, target.name, location)
+            path, name, _ = where(session, target.name, location)
             found = answered(session, run(replace(statement, target=_at(path), location=None), tables))
             put_into_catalog(session, str(name), place_of(session, path))
             return found
+        case tree.Alter(target=target, change=tree.AddColumns(fields)):
+            _check_new(tables.table(target), [json.loads(field.to_json()) for _, field, _ in fields])
+            return answered(session, run(statement, tables))
         case tree.Describe(target=target, what="history", limit=limit):
             return history_of(session, place_of(session, tables.place(target)), tables.table(target), limit)
         case tree.Convert(place=path):
@@ -240,6 +323,13 @@ def _run(statement: tree.Statement, tables: SparkTables) -> Any:  # noqa: PLR091
             return answered(session, run(replace(statement, place=place.uri), known))
         case _:
             return answered(session, run(statement, tables))
+
+
+def _check_new(table: DeltaTable, fields: list[dict[str, Any]]) -> None:
+    """Refuse new columns that only column mapping has names for."""
+    protocol, properties = table.protocol(), table.metadata().configuration
+    if mapping_mode(protocol.min_reader_version, protocol.reader_features, properties) == "none":
+        check_names({"fields": fields}, lambda: None)
 
 
 def _at(path: str) -> TableName:
@@ -310,7 +400,7 @@ def _create(statement: tree.CreateTable, tables: SparkTables) -> Any:
     session = tables.session
     target = statement.target
     spelled = f"delta.`{target.name.replace('`', '``')}`" if target.by_path else target.name
-    path, name = where(session, spelled, statement.location)
+    path, name, _ = where(session, spelled, statement.location)
     table = NewTable(
         statement.mode,
         path,

@@ -20,7 +20,7 @@ from deltafast.statements.tree import Changes, Expression, Facts, Query, TableNa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Named", "named_tables", "read_named", "read_query", "suffixed"]
+__all__ = ["Named", "inserts_of", "named_tables", "read_named", "read_query", "suffixed"]
 
 _TOKEN: Final = re.compile(
     r"""
@@ -151,13 +151,44 @@ def read_named(
     return _Scan(text, moment, spark=spark).named(start)
 
 
+def inserts_of(text: str) -> list[str]:
+    """The statements that `FROM rows INSERT INTO a SELECT .. INSERT INTO b SELECT ..` of Spark stands for.
+
+    Returns:
+        `INSERT INTO a FROM rows SELECT ..` and so on; none where the text is no such statement.
+    """
+    scan = _Scan(text, _no_moment, spark=True)
+    depth, begins, last = 0, list[tuple[int, int]](), ""
+    piece = scan.next(0)
+    if piece is None or piece.word not in ("FROM", "WITH"):
+        return []
+    has_rows, start = False, piece.start
+    while piece is not None:
+        behind = scan.next(piece.end)
+        depth += (piece.text in "([{") - (piece.text in ")]}") if piece.kind == "op" else 0
+        word = piece.word if depth == 0 and last != "." else ""
+        if word == "INSERT" and behind is not None and behind.word in ("INTO", "OVERWRITE", "WITH"):
+            begins.append((piece.start, -1))
+        elif word == "SELECT" and begins and begins[-1][1] < 0:
+            begins[-1] = begins[-1][0], piece.start
+        has_rows = has_rows or (word == "FROM" and not begins)
+        if word == "SELECT" and not begins:
+            return []
+        last, piece = piece.text, behind
+    if not has_rows or not begins or any(query < 0 for _, query in begins):
+        return []
+    ends = [*(begin for begin, _ in begins[1:]), len(text.rstrip().removesuffix(";"))]
+    rows = text[start : begins[0][0]]
+    return [f"{text[begin:query]}{rows}{text[query:end]}" for (begin, query), end in zip(begins, ends, strict=True)]
+
+
+def _no_moment(pos: int) -> tuple[Expression, int]:
+    return Expression("", pos), pos
+
+
 def named_tables(text: str) -> list[TableName]:
     """The names of tables, or of what stands for one, behind FROM and JOIN in a part of a query of Spark."""
-
-    def moment(pos: int) -> tuple[Expression, int]:
-        return Expression("", pos), pos
-
-    scan, found = _Scan(text, moment, spark=True), list[TableName]()
+    scan, found = _Scan(text, _no_moment, spark=True), list[TableName]()
     piece, word = scan.next(0), ""
     is_next, depth, listing, calls = False, 0, set[int](), set[int]()
     while piece is not None:

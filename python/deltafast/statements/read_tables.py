@@ -258,13 +258,14 @@ def _set_properties(reader: Reader) -> Change:
 
 
 def _unset_properties(reader: Reader) -> Change:
-    if_exists = reader.take("IF", "EXISTS")
+    # Delta unsets what is there either way.
+    reader.take("IF", "EXISTS")
     reader.expect_op("(")
     keys = [reader.property_key()]
     while reader.accept_op(","):
         keys.append(reader.property_key())
     reader.expect_op(")")
-    return UnsetProperties(tuple(keys), if_exists)
+    return UnsetProperties(tuple(keys))
 
 
 def _add_constraint(reader: Reader) -> Change:

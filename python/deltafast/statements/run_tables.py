@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deltafast import _core
 from deltafast.alter import ColumnChanges
 from deltafast.conversion import convert_to_deltalake
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
-from deltafast.schema import Field, Schema, StructType
+from deltafast.schema import ArrayType, Field, MapType, Schema, StructType
 from deltafast.statements.answers import counts, nothing
 from deltafast.statements.expressions import plain
 from deltafast.statements.rows import source_rows
@@ -153,7 +153,11 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
     match change:
         case AddColumns(fields):
             after = {_dotted((*path, field.name)): place.after for path, field, place in fields if place is not None}
-            do.add_columns(_joined(tuple((path, field) for path, field, _ in fields)), after=after, **commit)
+            for path, field, place in fields:
+                if place is not None:
+                    _check_place(table.schema(), (*path, field.name))
+            new = _joined(tuple((path, field) for path, field, _ in fields), table.schema())
+            do.add_columns(new, after=after, **commit)
         case DropColumns(columns, if_exists):
             names = [_dotted(path) for path in columns if not if_exists or _has(table.schema(), path)]
             if names:
@@ -161,8 +165,10 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
         case RenameColumn(column, name):
             do.rename_column(_dotted(column), name, **commit)
         case AlterColumns((column,)):
+            _check_places(table.schema(), (column,))
             _alter_column(do, column, commit)
         case AlterColumns(columns):
+            _check_places(table.schema(), columns)
             together = ColumnChanges(table)
             for column in columns:
                 _alter_column(together, column, {})
@@ -170,8 +176,8 @@ def _alter(table: DeltaTable, change: Change, commit: dict[str, Any]) -> None:  
         case SetProperties(properties):
             _core.check_retention(dict(properties))
             do.set_table_properties(properties, **commit)
-        case UnsetProperties(keys, if_exists):
-            do.unset_table_properties(list(keys), raise_if_not_exists=not if_exists, **commit)
+        case UnsetProperties(keys):
+            do.unset_table_properties(list(keys), raise_if_not_exists=False, **commit)
         case SetComment(comment):
             do.set_table_description(comment or "", **commit)
         case AddConstraint(name, check):
@@ -208,24 +214,85 @@ def _dotted(path: Path) -> str:
     return ".".join(path)
 
 
-def _joined(fields: tuple[tuple[Path, Field], ...]) -> list[Field]:
-    """Fields as columns: those of a struct within a struct of its name."""
+_Fields: TypeAlias = "tuple[tuple[Path, Field], ...]"
+
+
+def _joined(fields: _Fields, schema: DataType | None, path: Path = ()) -> list[Field]:
+    """Fields as columns: those of a struct, which may be that of a list or map, within one of its name.
+
+    Raises:
+        InvalidArgumentError: What is to get a field is no struct or has it, or the field may not be null.
+    """
     out: list[Field] = []
-    nested: dict[str, list[tuple[Path, Field]]] = {}
-    for path, field in fields:
-        if path:
-            nested.setdefault(path[0], []).append((path[1:], field))
-        else:
-            out.append(field)
-    return out + [Field(name, StructType(_joined(tuple(inner)))) for name, inner in nested.items()]
+    nested: dict[str, _Fields] = {}
+    for parents, field in fields:
+        name = _dotted((*path, field.name))
+        if parents:
+            nested[parents[0]] = (*nested.get(parents[0], ()), (parents[1:], field))
+            continue
+        # Of columns the core says it.
+        if path and _inner(schema, field.name) is not None:
+            message = f"the table has a field `{name}` already"
+            raise InvalidArgumentError(message)
+        if path and not field.nullable:
+            message = f"the new field `{name}` must be nullable: the rows that are there have no value for it"
+            raise InvalidArgumentError(message)
+        out.append(field)
+    return out + [Field(name, _grown(inner, _inner(schema, name), (*path, name))) for name, inner in nested.items()]
+
+
+def _grown(fields: _Fields, kind: DataType | None, path: Path) -> DataType:
+    """A type with nothing but new fields, each within the struct that its path names."""
+    if kind is None or isinstance(kind, StructType):
+        return StructType(_joined(fields, kind, path))
+    grown: dict[str, DataType] = {}
+    for part in {parents[:1] for parents, _ in fields}:
+        inner = _inner(kind, part[0]) if part else None
+        if inner is None:
+            held = "element" if isinstance(kind, ArrayType) else "value"
+            hint = f"; name it `{_dotted((*path, held))}.field`" if isinstance(kind, ArrayType | MapType) else ""
+            message = f"`{_dotted(path)}` is no struct, so that it cannot get a field{hint}"
+            raise InvalidArgumentError(message)
+        of = tuple((parents[1:], field) for parents, field in fields if parents[:1] == part)
+        grown[part[0]] = _grown(of, inner, (*path, part[0]))
+    if isinstance(kind, MapType):
+        return MapType(grown.get("key", kind.key_type), grown.get("value", kind.value_type))
+    return ArrayType(grown["element"])
+
+
+def _inner(kind: DataType | None, name: str) -> DataType | None:
+    """The type of a part of a type: of a field, or of what a list or map holds."""
+    match kind:
+        case StructType():
+            return next((field.type for field in kind.fields if field.name.lower() == name.lower()), None)
+        case ArrayType() if name == "element":
+            return kind.element_type
+        case MapType() if name in ("key", "value"):
+            return kind.key_type if name == "key" else kind.value_type
+        case _:
+            return None
+
+
+def _check_places(schema: StructType, columns: tuple[AlterColumn, ...]) -> None:
+    for column in columns:
+        if isinstance(column.value, ColumnPlace):
+            _check_place(schema, column.column)
+
+
+def _check_place(schema: StructType, path: Path) -> None:
+    """Refuse a place that the core does not give: among the fields of what a list or map holds."""
+    kind: DataType | None = schema
+    for part in path[:-1]:
+        kind = _inner(kind, part)
+        if isinstance(kind, ArrayType | MapType):
+            message = (
+                f"`{_dotted(path)}` is within a list or map, where fields cannot be moved; leave FIRST and AFTER out"
+            )
+            raise InvalidArgumentError(message)
 
 
 def _has(schema: StructType, path: Path) -> bool:
-    kind: DataType = schema
+    kind: DataType | None = schema
     for part in path:
-        fields = kind.fields if isinstance(kind, StructType) else []
-        field = next((field for field in fields if field.name.lower() == part.lower()), None)
-        if field is None:
-            return False
-        kind = field.type
-    return True
+        kind = _inner(kind, part)
+    return kind is not None

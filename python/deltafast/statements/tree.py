@@ -296,7 +296,6 @@ class UnsetProperties:
     """UNSET TBLPROPERTIES."""
 
     keys: tuple[str, ...]
-    if_exists: bool
 
 
 @dataclass(frozen=True)
