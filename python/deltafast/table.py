@@ -37,7 +37,7 @@ from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema, for_the_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
     import duckdb
@@ -1449,7 +1449,7 @@ class DeltaTable:
 
 
 @contextmanager
-def _made_before() -> Iterator[None]:
+def _made_before() -> Generator[None]:
     """Ctrl-C while a table that was just made is opened tells that it was made."""
     try:
         yield

@@ -61,6 +61,7 @@ _INSERTS: Final = re.compile(r"(?is)(?:\s|--[^\r\n]*|/\*.*?\*/)*(?:FROM|WITH)\b.
 _EXPLAIN: Final = re.compile(
     r"(?is)\s*EXPLAIN\s+(?:(EXTENDED|CODEGEN|COST|FORMATTED)\s+)?(?=(?:INSERT|UPDATE|DELETE|MERGE|TRUNCATE|FROM|WITH)\b)"
 )
+_CHANGES: Final = (tree.Insert, tree.Update, tree.Delete, tree.Merge)
 _TABLE: Final = re.compile(r"(?is)\s*TABLE\s+(delta\s*\.\s*`(?:[^`]|``)+`)\s*;?\s*")
 _DROP: Final = re.compile(r"(?is)\s*DROP\s+TABLE\s+(IF\s+EXISTS\s+)?delta\s*\.\s*`((?:[^`]|``)+)`\s*(?:PURGE\s*)?;?\s*")
 #: Statements of both, about a Delta table.
@@ -214,9 +215,6 @@ def _explained(session: Session, text: str, args: Any) -> Any:
 
     schema = StructType([StructField("plan", StringType())])
     return session.spark.createDataFrame([("\n".join(lines),)], schema)
-
-
-_CHANGES: Final = (tree.Insert, tree.Update, tree.Delete, tree.Merge)
 
 
 def _dropped(session: Session, path: str, *, if_exists: bool) -> Any:
