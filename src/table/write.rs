@@ -503,7 +503,7 @@ impl Write {
         let mut operation = self.operation(bound, &written, &change, &Written::default(), 0);
         let bytes: i64 = adds.iter().map(|add| add.size).sum();
         let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
-        for (key, value) in [("numFiles", figure(adds.len())), ("numOutputRows", figure(rows)), ("numOutputBytes", figure(bytes))] {
+        for (key, value) in [(self.files_metric(), figure(adds.len())), ("numOutputRows", figure(rows)), ("numOutputBytes", figure(bytes))] {
             operation.metrics.insert(key.to_owned(), value);
         }
         let committed = self.transaction(&change, &adds, self.is_changed.then(|| self.target.metadata.clone()), Vec::new()).and_then(|mut transaction| {
@@ -564,6 +564,11 @@ impl Write {
         commit(transaction, operation.clone(), &self.options.choices, cancel)
     }
 
+    /// What delta-spark calls the number of new files: a stream's batch goes by another name than a write.
+    fn files_metric(&self) -> &'static str {
+        if self.options.batch.is_some() { "numAddedFiles" } else { "numFiles" }
+    }
+
     fn operation(&self, bound: &Demands, written: &Written, change: &Change, kept: &Written, changes: usize) -> Operation {
         let mut operation = Operation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
         let mut parameters = Map::new();
@@ -595,11 +600,13 @@ impl Write {
         let bytes = |files: &[NewFile]| files.iter().map(|file| file.size).sum::<u64>();
         let mut metrics = Map::new();
         let mut set = |key: &str, value: Value| metrics.insert(key.to_owned(), value);
-        set("numFiles", figure(written.files.len() + kept.files.len()));
+        set(self.files_metric(), figure(written.files.len() + kept.files.len()));
         set("numOutputRows", figure(written.rows + kept.rows));
         set("numOutputBytes", figure(bytes(&written.files) + bytes(&kept.files)));
-        if self.options.mode == Mode::Overwrite {
+        if self.options.mode == Mode::Overwrite || self.options.batch.is_some() {
             set("numRemovedFiles", figure(change.ended.files.len()));
+        }
+        if self.options.mode == Mode::Overwrite && self.options.batch.is_none() {
             set("numRemovedBytes", figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()));
         }
         if let Some(rows) = change.ended.rows.filter(|_| change.ended.looked || self.options.has_predicate) {

@@ -703,6 +703,8 @@ def streams(spark, root: pathlib.Path) -> None:
     known = json.loads((root / "checkpoint" / "metadata").read_text())["id"]
     assert said["operation"] == "STREAMING UPDATE"
     assert said["operationParameters"] == {"outputMode": "Append", "queryId": known, "epochId": "0"}
+    names = {"numRemovedFiles", "numAddedFiles", "numOutputRows", "numOutputBytes"}
+    assert set(said["operationMetrics"]) == names
     whole = spark.readStream.table("c").groupBy("p").count().writeStream.outputMode("complete").format("delta")
     whole.option("checkpointLocation", str(root / "counts")).trigger(**now).toTable("counts").awaitTermination()
     assert sorted(tuple(row) for row in spark.table("counts").collect()) == [(0, 5), (1, 1)]

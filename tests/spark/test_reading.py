@@ -8,6 +8,7 @@ import pathlib
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 
 import deltafast
 import deltafast.spark
@@ -365,7 +366,7 @@ def test_a_vacuumed_version_says_so(spark, tmp_path):
     old = deltafast.spark.read(spark, path, 0)
     assert [row[0] for row in old.collect()] == [1]
     DeltaTable(path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    with pytest.raises(Exception, match=r"version 0 of the Delta table at .* cannot be read any more"):
+    with pytest.raises(AnalysisException, match=r"^version 0 of the Delta table at .* cannot be read any more"):
         deltafast.spark.read(spark, path, 0).collect()
     assert [row[0] for row in deltafast.spark.read(spark, path).collect()] == [2]
 

@@ -182,6 +182,13 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     follows = true;
   }
 
+  /** Fails as Spark does where a table is wrong, which PySpark raises as one line. */
+  private static void fail(String message) {
+    Object error = new org.apache.spark.sql.AnalysisException(message, scala.Option.empty(), scala.Option.empty(),
+        scala.Option.empty(), scala.Option.empty(), scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
+    org.apache.spark.unsafe.Platform.throwException((Throwable) error);
+  }
+
   /** Asks the core for a newer version; within one query there is none. */
   private void goOn() {
     if (!follows) {
@@ -193,9 +200,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       return;
     }
     if (said.startsWith("!")) {
-      Object error = new org.apache.spark.sql.AnalysisException(said.substring(1), scala.Option.empty(), scala.Option.empty(),
-          scala.Option.empty(), scala.Option.empty(), scala.collection.immutable.Map$.MODULE$.empty(), new org.apache.spark.QueryContext[0]);
-      org.apache.spark.unsafe.Platform.throwException((Throwable) error);
+      fail(said.substring(1));
     }
     // Two files, of which each may be empty: the files and the deletion vectors; bytes and version.
     String[] parts = said.split("\n", -1);
@@ -239,7 +244,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     if (!filters.equals(asked)) {
       String file = (String) core.apply(filters);
       if (file.startsWith("!")) {
-        throw new RuntimeException(file.substring(1));
+        fail(file.substring(1));
       }
       try {
         answer = new Files(root, partition, file, vectors);
@@ -488,7 +493,7 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       pool.shutdownNow();
     }
     if (gone != null) {
-      throw new RuntimeException("version " + version + " of the Delta table at " + root + " cannot be read any more: its data file "
+      fail("version " + version + " of the Delta table at " + root + " cannot be read any more: its data file "
           + gone + " is gone, as a vacuum has it; read a newer version");
     }
   }
