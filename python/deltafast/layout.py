@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltafast.exceptions import DeltaError
-from deltafast.query import connect
+from deltafast.query import connect, interruptible
 from deltafast.table import DeltaTable
 
 if TYPE_CHECKING:
@@ -133,17 +133,20 @@ def measure(table: DeltaTable, *, versions: int = 20) -> Layout:
 
 
 _TOTALS = """
-SELECT count(*) AS files, coalesce(sum(size_bytes), 0)::BIGINT AS bytes, coalesce(sum(num_records), 0)::BIGINT AS rows,
-       count(*) FILTER (num_records IS NULL) AS unknown, count("deletion_vector.cardinality") AS vectors,
-       coalesce(sum("deletion_vector.cardinality"), 0)::BIGINT AS deleted
+SELECT count(*), coalesce(sum(size_bytes), 0)::BIGINT, coalesce(sum(num_records), 0)::BIGINT,
+       count(*) FILTER (num_records IS NULL), count("deletion_vector.cardinality"),
+       coalesce(sum("deletion_vector.cardinality"), 0)::BIGINT
 FROM files
 """
 
 
 def _totals(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    cursor = connection.execute(_TOTALS)
-    names = [column[0] for column in cursor.description or ()]
-    return dict(zip(names, cursor.fetchall()[0], strict=True))
+    names = ("files", "bytes", "rows", "unknown", "vectors", "deleted")
+    return dict(zip(names, _rows(connection, _TOTALS)[0], strict=True))
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, text: str) -> list[tuple[Any, ...]]:
+    return interruptible(connection, lambda: connection.execute(text).fetchall())
 
 
 def _sizes(connection: duckdb.DuckDBPyConnection) -> list[Size]:
@@ -151,7 +154,7 @@ def _sizes(connection: duckdb.DuckDBPyConnection) -> list[Size]:
         SELECT (2 ** (floor(log2(greatest(size_bytes, 1))) + 1))::BIGINT AS below, count(*), sum(size_bytes)::BIGINT
         FROM files GROUP BY 1 ORDER BY 1
     """
-    return [Size(*row) for row in connection.execute(text).fetchall()]
+    return [Size(*row) for row in _rows(connection, text)]
 
 
 def _partitions(connection: duckdb.DuckDBPyConnection, columns: list[str]) -> list[Part]:
@@ -162,7 +165,7 @@ def _partitions(connection: duckdb.DuckDBPyConnection, columns: list[str]) -> li
                count(*) FILTER (size_bytes < {SMALL})
         FROM files GROUP BY 1 ORDER BY 3 DESC, 1
     """  # noqa: S608 - names are quoted
-    return [Part(*row) for row in connection.execute(text).fetchall()]
+    return [Part(*row) for row in _rows(connection, text)]
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, files: pa.Table, clustered: set[str]) -> list[Overlap]:
@@ -191,7 +194,7 @@ def _columns(connection: duckdb.DuckDBPyConnection, files: pa.Table, clustered: 
             )
             SELECT count(*), coalesce(avg(depth), 0)::DOUBLE, coalesce(max(depth), 0)::BIGINT FROM depths
         """  # noqa: S608 - names are quoted
-        count, depth, deepest = connection.execute(text).fetchall()[0]
+        count, depth, deepest = _rows(connection, text)[0]
         if count:
             out.append(Overlap(name, name in clustered, count, depth, deepest))
     return out

@@ -30,6 +30,7 @@ _TICK = 0.05
 #: Seconds within which DuckDB ends a query, if it does.
 _PATIENCE = 5
 
+_UTC = "SET TimeZone = 'UTC'"
 _PINNED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -41,18 +42,24 @@ def relation(table: DeltaTable, connection: duckdb.DuckDBPyConnection | None) ->
     return (connection or connect()).from_arrow(_source(table))
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A private connection with pinned settings."""
-    connection = duckdb.connect(":memory:", config=_PINNED)
-    connection.execute("SET TimeZone = 'UTC'")
+def connect(**settings: str) -> duckdb.DuckDBPyConnection:
+    """A private connection with pinned settings.
+
+    Args:
+        settings: More of DuckDB's settings by name.
+    """
+    connection = duckdb.connect(":memory:", config=_PINNED | settings)
+    # No setting to connect with: it belongs to an extension.
+    interruptible(connection, lambda: connection.execute(_UTC))
     return connection
 
 
 def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
-    """Do what DuckDB may work on for long; Ctrl-C ends it at once with a `KeyboardInterrupt`.
+    """Do what DuckDB works on, be it a moment; Ctrl-C ends it at once with a `KeyboardInterrupt`.
 
-    DuckDB 2.0 looks for signals itself, but of three queries that it interrupts in the thread that waits for them one
-    waits for ever. So the main thread, which signals come to, leaves the work to another one.
+    DuckDB 2.0 looks for signals itself, but makes a `RuntimeError` of them, and of three queries that it interrupts in
+    the thread that waits for them one waits for ever. So the main thread, which signals come to, leaves every statement
+    to another one.
 
     Args:
         connection: Whose queries end.
@@ -141,7 +148,7 @@ class QueryBuilder:
         quoted = name.replace('"', '""')
         literal = str(value).replace("'", "''")
         try:
-            self._connection.execute(f"SET GLOBAL \"{quoted}\" = '{literal}'")
+            interruptible(self._connection, lambda: self._connection.execute(f"SET GLOBAL \"{quoted}\" = '{literal}'"))
         except duckdb.Error as error:
             message = f"session_config: DuckDB does not take {name}: {error}"
             raise InvalidArgumentError(message) from None
@@ -170,10 +177,14 @@ class QueryBuilder:
         """
         # A connection holds one running result, so each query has its own.
         cursor = self._connection.cursor()
-        cursor.execute("SET TimeZone = 'UTC'")
-        for name, source in self._tables.items():
-            cursor.register(name, source)
-        return interruptible(cursor, lambda: streamed(cursor, sql))
+
+        def run() -> pa.RecordBatchReader:
+            cursor.execute(_UTC)
+            for name, source in self._tables.items():
+                cursor.register(name, source)
+            return streamed(cursor, sql)
+
+        return interruptible(cursor, run)
 
 
 class ViewQueryBuilder(QueryBuilder):

@@ -10,7 +10,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from deltafast import DeltaTable
+from deltafast import DeltaTable, QueryBuilder, layout, query, sql, write_deltalake
 from deltafast.query import connect, interruptible
 
 SCRIPT = """
@@ -97,6 +97,53 @@ def test_a_query_that_is_being_started_is_over_when_the_call_is(monkeypatch, beg
             thread.join(10)
         assert started.is_set() == begun
         assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+class Watched:
+    """A connection that notes which threads ask it for something."""
+
+    def __init__(self, connection, threads):
+        self._connection, self._threads = connection, threads
+
+    def __getattr__(self, name):
+        if name in ("execute", "sql"):
+            self._threads.append(threading.current_thread())
+        found = getattr(self._connection, name)
+        return (lambda: Watched(found(), self._threads)) if name == "cursor" else found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *ended):
+        self._connection.close()
+
+
+def merged(table):
+    source = pa.table({"id": [1, 9]})
+    table.merge(source, "t.id = s.id", "s", "t").when_not_matched_insert_all().execute()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        merged,
+        lambda table: QueryBuilder({"threads": "1"}).register("t", table).execute("FROM t").read_all(),
+        lambda table: sql("SELECT count(*) FROM t", t=table),
+        lambda table: sql(f"SELECT count(*) FROM delta.`{table.table_uri}`"),
+        layout.measure,
+        lambda table: table.to_duckdb(),
+    ],
+    ids=["merge", "builder", "sql", "sql by path", "layout", "duckdb"],
+)
+def test_the_thread_of_signals_leaves_every_statement_to_another(monkeypatch, tmp_path, call):
+    # There DuckDB makes a RuntimeError of Ctrl-C, even in a SET.
+    write_deltalake(tmp_path, pa.table({"id": [1, 2]}))
+    threads: list[threading.Thread] = []
+    make = query.duckdb.connect
+    monkeypatch.setattr(query.duckdb, "connect", lambda *args, **more: Watched(make(*args, **more), threads))
+    call(DeltaTable(tmp_path))
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize("call", ["create", "clone"])

@@ -38,18 +38,19 @@ class DuckDBEngine:
         """See `Engine.join`."""
         # Made by DuckDB when it is needed.
         folder = str(Path(tempfile.gettempdir()) / f"deltafast-join-{uuid4()}")
+        settings = {
+            "temp_directory": folder,
+            "preserve_insertion_order": "false",
+            # A stream does not tell its size: the side that is held is the source, always.
+            "disabled_optimizers": "join_order,build_side_probe_side",
+        }
+        if self._memory is not None:
+            # Below this it cannot work at all.
+            settings["memory_limit"] = f"{max(self._memory, 64 << 20)}B"
+        if self._temporary is not None:
+            settings["max_temp_directory_size"] = f"{self._temporary}B"
         try:
-            with connect() as connection:
-                quoted = folder.replace("'", "''")
-                connection.execute(f"SET temp_directory = '{quoted}'")
-                connection.execute("SET preserve_insertion_order = false")
-                # A stream does not tell its size: the side that is held is the source, always.
-                connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-                if self._memory is not None:
-                    # Below this it cannot work at all.
-                    connection.execute(f"SET memory_limit = '{max(self._memory, 64 << 20)}B'")
-                if self._temporary is not None:
-                    connection.execute(f"SET max_temp_directory_size = '{self._temporary}B'")
+            with connect(**settings) as connection:
                 yield interruptible(connection, lambda: _joined(connection, source, target))
         finally:
             shutil.rmtree(folder, ignore_errors=True)

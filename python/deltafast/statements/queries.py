@@ -32,9 +32,8 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
     Raises:
         InvalidArgumentError: The engine does not take it.
     """
-    connection = connect()
     # Else a name that stands for nothing would be looked up among the variables of whoever called.
-    connection.execute("SET python_enable_replacements = false")
+    connection = connect(python_enable_replacements="false")
     for name in tables.given:
         if name.lower() in query.names:
             once = query.text.lower().count(name.lower()) == 1
@@ -80,8 +79,8 @@ def _view(connection: duckdb.DuckDBPyConnection, schema: str, part: TableName | 
         name, source = part.name, _scanned(tables.readable(part), once=True)
     connection.register(f"{schema}_source", source)
     full = f'{schema}."{name.replace(chr(34), chr(34) * 2)}"'
-    connection.execute(f"CREATE SCHEMA {schema}")
-    connection.execute(f"CREATE VIEW {full} AS FROM {schema}_source")
+    text = f"CREATE SCHEMA {schema}; CREATE VIEW {full} AS FROM {schema}_source"
+    interruptible(connection, lambda: connection.execute(text))
     return full
 
 
