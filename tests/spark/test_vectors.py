@@ -317,7 +317,11 @@ def test_releases_that_share_a_java_have_classes_of_their_own(spark, types, monk
     assert frame.selectExpr("sum(id)", "count(*)").collect() == expected
 
 
-_CLASSES = {"format.java": "DeltafastFormat", "index.java": "DeltafastFileIndex"}
+_CLASSES = {
+    "format.java": "DeltafastFormat",
+    "index.java": "DeltafastFileIndex",
+    "rows.java": "DeltafastRows",
+}
 
 
 def test_where_executors_cannot_have_the_reader_a_join_stands_in(spark, types, monkeypatch):

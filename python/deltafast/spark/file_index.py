@@ -3,7 +3,8 @@
 Files are neither listed nor looked at; their partition values come from the log. When Spark has pushed the
 user's filters down it asks the index, `index.java`, which asks the core. The reader is Spark's own, of which
 `format.java` makes one that leaves out the rows that deletion vectors delete; where executors cannot have that, a
-join with the bitmaps leaves them out. The classes are internal to Spark; where they are not as expected, the second
+join with the bitmaps leaves them out. Where nothing but a table's rows is wanted, `rows.java` makes these out of the
+reader's batches faster than Spark does. The classes are internal to Spark; where they are not as expected, the second
 way reads the same.
 """
 
@@ -28,7 +29,8 @@ __all__ = ["IndexUnavailableError", "scan"]
 #: Seconds for which files are where the log said: no vacuum takes what was just there, and asking costs a listing.
 _YOUNG = 10.0
 
-#: `auto` (the default): `format.java` reads. `parquet`: Spark's own reader as it is; a join leaves out deleted rows.
+#: `auto` (the default): `format.java` and `rows.java` read. `parquet`: Spark's own reader as it is; a join leaves out
+#: deleted rows.
 READER = "spark.deltafast.reader"
 _READERS = ("auto", "parquet")
 
@@ -215,6 +217,8 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         )
         frame = DataFrame(java.baseRelationToDataFrame(relation), spark)
         _count_by_log(session)
+        if reader is not None:
+            _make_rows(session)
     except Exception as error:
         message = f"this Spark does not take deltafast's list of files ({first_line(error)})"
         raise IndexUnavailableError(message) from error
@@ -235,6 +239,14 @@ def _count_by_log(session: Session) -> None:
     """Let Spark's optimizer ask the log how many rows a table has; where it cannot have the rule, tasks count."""
     with contextlib.suppress(UnavailableError):
         kind = load(session, "counting.java", "DeltafastCounting")
+        call_static(session, kind, "put", session.spark._jsparkSession)
+
+
+def _make_rows(session: Session) -> None:
+    """Let Spark's optimizer have whole rows made faster; where it cannot have the rule, Spark makes them."""
+    with contextlib.suppress(UnavailableError):
+        kind = load(session, "rows.java", "DeltafastRows")
+        on_executors(session, kind, "DeltafastRowsProbe")
         call_static(session, kind, "put", session.spark._jsparkSession)
 
 
