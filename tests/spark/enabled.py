@@ -298,6 +298,9 @@ def by_sql(spark, root: pathlib.Path) -> None:
     plan = spark.table("c").where("id > 10")._jdf.queryExecution().executedPlan().toString()
     assert "FileScan parquet" in plan
     assert "GreaterThan(id,10)" in plan
+    for text, is_batches in (("SELECT id, more, p FROM c", False), ("SELECT * FROM c WHERE id > 10", True)):
+        plan = spark.sql(text)._jdf.queryExecution().executedPlan().toString()
+        assert f"Batched: {str(is_batches).lower()}" in plan, plan
     # Somebody else's commit is seen.
     DeltaTable(path).delete("id > 8")
     assert ids(spark.sql("SELECT id FROM c")) == ids(spark.read.table("c")) == [0, 2, 4, 6, 8]
@@ -660,6 +663,38 @@ def changed_tables(spark, root: pathlib.Path) -> None:
     spark.sql("DROP TABLE moved")
 
 
+def tables_that_grow(spark, root: pathlib.Path) -> None:
+    """What the session says of new columns, and ids of rows."""
+    spark.sql("CREATE TABLE grows (id BIGINT, p STRING) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    spark.sql("INSERT INTO grows VALUES (1, 'a')")
+    with pytest.raises(AnalysisException, match="columns"):
+        spark.sql("INSERT INTO grows SELECT 2L, 'b', true fresh")
+    frame = spark.table("grows")
+    merging = "spark.databricks.delta.schema.autoMerge.enabled"
+    spark.conf.set(merging, "true")
+    spark.sql("INSERT INTO grows SELECT 2L, 'b', true fresh")
+    spark.sql("INSERT INTO grows VALUES (3, 'c', false)")
+    spark.sql("SELECT 4L x, 'd' y, true z, 4.5D more").write.insertInto("grows")
+    with pytest.raises(AnalysisException, match="columns"):
+        spark.range(1).write.insertInto("grows")
+    with pytest.raises(AnalysisException, match="no column `other`"):
+        spark.sql("INSERT INTO grows (id, other) SELECT 5L, 'e'")
+    spark.conf.unset(merging)
+    assert sorted(spark.table("grows").collect()) == [
+        (1, "a", None, None),
+        (2, "b", True, None),
+        (3, "c", False, None),
+        (4, "d", True, 4.5),
+    ]
+    spark.sql("UPDATE grows SET p = 'z' WHERE id = 2")
+    expected = [(1, 0, 1), (2, 1, 5), (3, 2, 3), (4, 3, 4)]
+    told = "id", "_metadata.row_id", "_metadata.row_commit_version"
+    assert sorted(spark.table("grows").select(*told).collect()) == expected
+    assert sorted(frame.select(*told).collect()) == expected
+    assert sorted(spark.sql(f"SELECT {', '.join(told)} FROM grows").collect()) == expected
+    spark.sql("DROP TABLE grows")
+
+
 def conflicts(spark, root: pathlib.Path) -> None:
     """Conflicts are delta-spark's exceptions, also where they come through Java."""
     import delta.exceptions
@@ -750,6 +785,7 @@ def main(root: pathlib.Path) -> None:
     by_deltas_names(spark, root)
     what_programs_look_for(spark)
     changed_tables(spark, root)
+    tables_that_grow(spark, root)
     conflicts(spark, root)
     streams(spark, root)
     taken_back(spark, root)

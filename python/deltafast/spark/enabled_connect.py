@@ -176,12 +176,14 @@ def _insert_into(before: Any) -> Any:
     @translated()
     def insert_into(writer: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         note, spark = note_of(writer), writer._spark
-        there = place_of_name(Session(spark), tableName)
+        session = Session(spark)
+        there = place_of_name(session, tableName)
         if there is None:
             before(writer, tableName, overwrite)
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
-        rows = columns_of(frame_of(writer), spark.table(tableName).columns, tableName)
+        columns = spark.table(tableName).columns
+        rows = columns_of(frame_of(writer), columns, tableName, evolves=session.merges_schemas)
         write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
 
     return insert_into

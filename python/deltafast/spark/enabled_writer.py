@@ -221,16 +221,17 @@ def _save_as_table(before: Any) -> Any:
     return save_as_table
 
 
-def columns_of(rows: Any, columns: list[str], name: str) -> Any:
-    """Rows whose columns are a table's by their places.
+def columns_of(rows: Any, columns: list[str], name: str, *, evolves: bool) -> Any:
+    """Rows whose columns are a table's by their places, and new ones where it may get some.
 
     Raises:
         InvalidArgumentError: There are more columns, or fewer.
     """
-    if len(columns) != len(rows.columns):
+    more = rows.columns[len(columns) :]
+    if len(columns) > len(rows.columns) or (more and not evolves):
         message = f"{name} has {len(columns)} columns, the rows have {len(rows.columns)}"
         raise InvalidArgumentError(message)
-    return rows.toDF(*columns)
+    return rows.toDF(*columns, *more)
 
 
 def _insert_into(before: Any) -> Any:
@@ -243,7 +244,7 @@ def _insert_into(before: Any) -> Any:
             before(writer, tableName, overwrite)
             return
         replaces = note.mode == "overwrite" if overwrite is None else overwrite
-        rows = columns_of(writer._df, spark.table(tableName).columns, tableName)
+        rows = columns_of(writer._df, spark.table(tableName).columns, tableName, evolves=session.merges_schemas)
         write_frame(rows, "overwrite" if replaces else "append", note.options | {"path": there})
 
     return insert_into

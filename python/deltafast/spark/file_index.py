@@ -4,8 +4,8 @@ Files are neither listed nor looked at; their partition values come from the log
 user's filters down it asks the index, `index.java`, which asks the core. The reader is Spark's own, of which
 `format.java` makes one that leaves out the rows that deletion vectors delete; where executors cannot have that, a
 join with the bitmaps leaves them out. Where nothing but a table's rows is wanted, `rows.java` makes these out of the
-reader's batches faster than Spark does. The classes are internal to Spark; where they are not as expected, the second
-way reads the same.
+reader's batches faster than Spark does; `tracking.java` completes the ids of rows in `_metadata`. The classes are
+internal to Spark; where they are not as expected, the second way reads the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.spark.columns import array_of, field_of, spark_schema
 from deltafast.spark.compiled import UnavailableError, call_static, first_line, load, on_executors
 from deltafast.spark.session import spill, spilled
-from deltafast.spark.snapshot import VECTOR
+from deltafast.spark.snapshot import BASE_ROW_ID, COMMIT_VERSION, VECTOR
 
 if TYPE_CHECKING:
     from deltafast.spark.session import Session
@@ -152,6 +152,9 @@ def _block(listing: Listing, files: Any) -> Any:
     is_ours = VECTOR in files.column_names and VECTOR not in constants
     numbers = files.column(VECTOR) if is_ours else pa.nulls(len(files), pa.int32())
     block = files.select(["path", "size", "time", "ended", "rows"]).append_column("vector", numbers)
+    for place, name in (("base", BASE_ROW_ID), ("version", COMMIT_VERSION)):
+        known = files.column(name) if name in files.column_names else pa.nulls(len(files), pa.int64())
+        block = block.append_column(place, known)
     for name in constants:
         block = block.append_column(name, files.column(name))
     return block
@@ -178,7 +181,7 @@ def scan(version: Version, listing: Listing, data: list[dict[str, Any]]) -> Any:
         return java.parseDataType(spark_schema(version.columns.declared(fields)).json())
 
     leaves_out = listing.vectors is not None or version.follows_vectors
-    kind, reader = _index(session), _reader(session, listing, leaves_out=leaves_out)
+    kind, reader = _index(session), _reader(version, listing, leaves_out=leaves_out)
     listed = listing if reader is None else listing._replace(constants=_without_number(listing))
     vectors = None if listing.vectors is None or reader is None else listing.vectors.select(["words"])
     try:
@@ -250,8 +253,17 @@ def _make_rows(session: Session) -> None:
         call_static(session, kind, "put", session.spark._jsparkSession)
 
 
-def _reader(session: Session, listing: Listing, *, leaves_out: bool) -> Any:
+def _tell_row_ids(session: Session) -> bool:
+    """Let Spark's optimizer complete ids and commit versions of rows in `_metadata`; whether it can have the rule."""
+    with contextlib.suppress(UnavailableError):
+        call_static(session, load(session, "tracking.java", "DeltafastTracking"), "put", session.spark._jsparkSession)
+        return True
+    return False
+
+
+def _reader(version: Version, listing: Listing, *, leaves_out: bool) -> Any:
     """The reader that leaves out deleted rows itself; None where Spark's is to be taken as it is."""
+    session = version.session
     chosen = session.conf(READER, "auto")
     if chosen not in _READERS:
         message = f"{READER} must be one of {', '.join(_READERS)}, not {chosen!r}"
@@ -261,8 +273,11 @@ def _reader(session: Session, listing: Listing, *, leaves_out: bool) -> Any:
     try:
         kind = load(session, "format.java", "DeltafastFormat")
         on_executors(session, kind, "DeltafastProbe")
-        arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 1)
+        arguments = session.spark._sc._gateway.new_array(session.jvm.java.lang.Object, 3)
         arguments[0] = str(leaves_out).lower()
+        is_told = version.numbers_rows and _tell_row_ids(session)
+        for place, name in enumerate(("row_id", "row_commit_version"), start=1):
+            arguments[place] = (version.materialized(name)[0] or "") if is_told else ""
         return kind.getConstructors()[0].newInstance(arguments)
     except UnavailableError as error:
         if listing.vectors is not None:

@@ -10,6 +10,8 @@ import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.FileSourceConstantMetadataStructField$;
+import org.apache.spark.sql.catalyst.expressions.FileSourceGeneratedMetadataStructField$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.types.PhysicalDataType$;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
@@ -36,13 +38,30 @@ import scala.runtime.AbstractFunction1;
  *
  * What is known of a file comes with it, from `DeltafastFileIndex`: `deltafast.deleted`, a broadcast of bitmaps (a bit for each
  * deleted row, by its place in the file), `deltafast.number`, which of them is the file's, and `deltafast.rows`, how many rows it
- * has without them. Where no column is wanted a file is not opened at all.
+ * has without them; of tables that track rows `base_row_id` and `default_row_commit_version`. Where no column is wanted a file is not opened at all.
  */
 public class DeltafastFormat extends ParquetFileFormat {
   private final boolean hasVectors;
+  private final String ids;
+  private final String versions;
 
-  public DeltafastFormat(String hasVectors) {
+  /** `ids` and `versions`: the columns that hold the ids and commit versions of rows that moved; empty where rows are not tracked. */
+  public DeltafastFormat(String hasVectors, String ids, String versions) {
     this.hasVectors = hasVectors.equals("true");
+    this.ids = ids;
+    this.versions = versions;
+  }
+
+  /** Of tables that track rows also what is known of these, as delta-spark has it; `DeltafastTracking` completes it. */
+  public Seq metadataSchemaFields() {
+    ArrayList fields = new ArrayList(CollectionConverters.asJava(super.metadataSchemaFields()));
+    if (!ids.isEmpty()) {
+      fields.add(FileSourceGeneratedMetadataStructField$.MODULE$.apply("row_id", ids, DataTypes.LongType, true));
+      fields.add(FileSourceConstantMetadataStructField$.MODULE$.apply("base_row_id", DataTypes.LongType, true));
+      fields.add(FileSourceConstantMetadataStructField$.MODULE$.apply("default_row_commit_version", DataTypes.LongType, true));
+      fields.add(FileSourceGeneratedMetadataStructField$.MODULE$.apply("row_commit_version", versions, DataTypes.LongType, true));
+    }
+    return CollectionConverters.asScala((java.util.List) fields).toSeq();
   }
 
   /** Only where rows can be moved within the vectors of every type. */
@@ -498,6 +517,6 @@ public class DeltafastFormat extends ParquetFileFormat {
 /** What an executor can run that has these classes. */
 public class DeltafastProbe implements org.apache.spark.api.java.function.Function {
   public Object call(Object of) {
-    return Boolean.valueOf(new DeltafastFormat("true").equals(of));
+    return Boolean.valueOf(new DeltafastFormat("true", "", "").equals(of));
   }
 }

@@ -47,7 +47,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * table it is the newest version, anew for each query.
  *
  * The files come as an Arrow stream: path in the log, size, time, whether the newest version has it no more, how many rows it
- * has, the number of its deletion vector, then the values of the partition columns, typed. Filters on these are evaluated here,
+ * has, the number of its deletion vector, its base row id and default commit version of rows, then the values of the partition columns, typed. Filters on these are evaluated here,
  * exactly, since Spark drops them; other filters are sent to the core as SQL, which answers with one character a file. Of very
  * many files none comes before a query asks: then the core lists those that its filters leave.
  *
@@ -56,7 +56,7 @@ import scala.jdk.javaapi.CollectionConverters;
 public class DeltafastFileIndex implements FileIndex, java.util.function.LongSupplier {
   private static final long BLOCK = 134217728L;
   /** Columns of the stream before those of the partition. */
-  private static final int FIXED = 6;
+  private static final int FIXED = 8;
   /** So many words of deletion vectors, 4 MiB, go to executors together. */
   private static final int TOGETHER = 1 << 19;
   private final String root;
@@ -131,6 +131,9 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     /** How many rows are there and not deleted, and the number of the deletion vector; -1 where that is not known or there is none. */
     final long[] rows;
     final int[] vectors;
+    /** The id of the first row and the commit version of rows that have not moved; -1 where rows are not tracked. */
+    final long[] ids;
+    final long[] versions;
     final Vectors deleted;
 
     Files(String root, StructType partition, String stream, Vectors deleted) {
@@ -141,12 +144,16 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
       values = new InternalRow[files.length];
       rows = new long[files.length];
       vectors = new int[files.length];
+      ids = new long[files.length];
+      versions = new long[files.length];
       for (int i = 0; i < files.length; i++) {
         InternalRow row = (InternalRow) list.get(i);
         files[i] = new FileStatus(row.getLong(1), false, 1, BLOCK, row.getLong(2), place(root, row.getUTF8String(0).toString()));
         ended[i] = row.getBoolean(3);
         rows[i] = row.isNullAt(4) ? -1 : row.getLong(4);
         vectors[i] = row.isNullAt(5) ? -1 : row.getInt(5);
+        ids[i] = row.isNullAt(6) ? -1 : row.getLong(6);
+        versions[i] = row.isNullAt(7) ? -1 : row.getLong(7);
         Object[] of = new Object[partition.length()];
         for (int j = 0; j < of.length; j++) {
           of[j] = row.isNullAt(FIXED + j) ? null : row.get(FIXED + j, partition.fields()[j].dataType());
@@ -394,6 +401,12 @@ public class DeltafastFileIndex implements FileIndex, java.util.function.LongSup
     java.util.HashMap known = new java.util.HashMap();
     if (listed.rows[i] >= 0) {
       known.put("deltafast.rows", Long.valueOf(listed.rows[i]));
+    }
+    if (listed.ids[i] >= 0) {
+      known.put("base_row_id", Long.valueOf(listed.ids[i]));
+    }
+    if (listed.versions[i] >= 0) {
+      known.put("default_row_commit_version", Long.valueOf(listed.versions[i]));
     }
     if (listed.vectors[i] >= 0) {
       int group = listed.deleted.group(listed.vectors[i]);

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaMergeBuilder"]
 
-_AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
-
 
 class DeltaMergeBuilder:
     """The clauses of a MERGE, with delta-spark's names: each row is for the first clause of its kind that wants it.
@@ -116,7 +114,7 @@ class DeltaMergeBuilder:
         """
         check_order(self._clauses)
         session = self._table._session
-        evolve = self._evolve or str(session.conf(_AUTO_MERGE, "false")).lower() == "true"
+        evolve = self._evolve or session.merges_schemas
         request = changes.MergeRequest(self._condition, self._sides.target, self._sides.source, self._clauses, evolve)
         commit = self._table._tables().commit_properties
         figures = changes.merge(session, self._table._newest(), self._source, request, commit)

@@ -229,7 +229,12 @@ public class DeltafastProvider
   /** A scan of files, which Spark refuses to insert into: see `DeltafastFileIndex.rootPaths`. */
   public static class Files extends HadoopFsRelation {
     public Files(HadoopFsRelation of, StructType schema) {
-      super(of.location(), of.partitionSchema(), schema, of.bucketSpec(), of.fileFormat(), of.options(), of.sparkSession());
+      super(of.location(), of.partitionSchema(), schema, of.bucketSpec(), batches(of.fileFormat()), of.options(), of.sparkSession());
+    }
+
+    /** The optimizer has read rows of the whole table, `DeltafastRows`; a query may want something else. */
+    private static FileFormat batches(FileFormat of) {
+      return of instanceof java.util.function.Supplier ? (FileFormat) ((java.util.function.Supplier) of).get() : of;
     }
   }
 

@@ -72,7 +72,8 @@ def read(
             same reader over explicit paths. `arrow`: executors read with the Rust reader and need
             deltafast. `auto`: the first of them that can.
         metadata_columns: `row_id`, `row_commit_version`: columns to add, of tables that track rows.
-            `_metadata` is there as with any file source, but not with `arrow`.
+            `_metadata` is there as with any file source, but not with `arrow`; with `index` it has them too, and
+            `base_row_id` and `default_row_commit_version`.
         storage_options: How the core opens the store; made of Hadoop's settings where None, and wins over
             them.
         allow_foreign_paths: See `DeltaTable`.

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import java.util.function.Supplier;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -61,7 +62,7 @@ import scala.runtime.AbstractPartialFunction;
  *
  * It is none of Parquet by its type, since Spark makes all rows of those anew.
  */
-public class DeltafastRows implements FileFormat, DataSourceRegister, Serializable {
+public class DeltafastRows implements FileFormat, DataSourceRegister, Supplier, Serializable {
   private final FileFormat of;
 
   public DeltafastRows(FileFormat of) {
@@ -116,6 +117,11 @@ public class DeltafastRows implements FileFormat, DataSourceRegister, Serializab
     Map wanted = (Map) options.updated(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), String.valueOf(batches));
     Function1 reader = of.buildReaderWithPartitionValues(session, data, partition, required, filters, wanted, configuration);
     return new Reader(reader, batches ? null : schema);
+  }
+
+  /** The reader of batches. */
+  public Object get() {
+    return of;
   }
 
   public String shortName() {

@@ -72,6 +72,11 @@ class Session:
         """Whether expressions follow ANSI SQL."""
         return self.conf("spark.sql.ansi.enabled", "true") == "true"
 
+    @property
+    def merges_schemas(self) -> bool:
+        """Whether what is written may bring columns that a table lacks, without a word of it in the statement."""
+        return str(self.conf("spark.databricks.delta.schema.autoMerge.enabled", "false")).lower() == "true"
+
     def conf(self, key: str, default: str | None = None) -> str | None:
         """A setting of the session."""
         return self.spark.conf.get(key, default)

@@ -101,6 +101,8 @@ class Version:
         self.columns = Columns(schema, metadata.partition_columns, is_mapped=self.mapping != "none")
         self.properties = metadata.configuration
         self.tracks_rows = "rowTracking" in features
+        #: Whether every row has an id and a commit version.
+        self.numbers_rows = self.tracks_rows and self.properties.get("delta.enableRowTracking", "").lower() == "true"
         self._has_vectors = "deletionVectors" in features
         self._verdicts: dict[str, str] = {}
 
@@ -198,7 +200,8 @@ class Version:
         # What leads out of the table's store is refused before Spark gets to open it.
         RecordBatchReader(self.snapshot.file_uris(predicate, as_in_log=True, paths=only)).read_all()
         names = ["path", "size_bytes", "modification_time", "num_records", "partition", "deletion_vector"]
-        names += ["base_row_id", "default_row_commit_version"] if listing.wanted else []
+        tells = bool(listing.wanted) or self.numbers_rows
+        names += ["base_row_id", "default_row_commit_version"] if tells else []
         found = RecordBatchReader(self.snapshot.files(columns=names, predicate=predicate, paths=only)).read_all()
         paths = found.column("path").combine_chunks()
         is_ended = self._ended(paths, only) if self.is_past else None
@@ -224,7 +227,7 @@ class Version:
                 raise DeltaError(message)
             data[VECTOR] = compute.if_else(has_vector, number, None)
         for name, column in ((BASE_ROW_ID, "base_row_id"), (COMMIT_VERSION, "default_row_commit_version")):
-            if listing.wanted:
+            if tells:
                 data[name] = found.column(column)
         return pa.table(data)
 

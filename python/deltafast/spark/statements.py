@@ -352,17 +352,17 @@ def _merge(merge: tree.Merge, tables: SparkTables) -> Any:
     source = _frame(merge.source, tables)
     if merge.source_columns:
         source = source.toDF(*merge.source_columns)
-    evolve = merge.evolve or str(tables.session.conf(_AUTO_MERGE, "false")).lower() == "true"
+    evolve = merge.evolve or tables.session.merges_schemas
     request = changes.MergeRequest(*texts_of(merge, table), evolve)
     figures = changes.merge(tables.session, table, source, request, tables.commit_properties)
     return answered(tables.session, merged(figures))
 
 
-_AUTO_MERGE: Final = "spark.databricks.delta.schema.autoMerge.enabled"
-
-
 def _insert(insert: tree.Insert, tables: SparkTables) -> Any:
     session = tables.session
+    # A list of columns says which there are, whatever the session says.
+    if not insert.columns and session.merges_schemas:
+        insert = replace(insert, evolve=True)
     if isinstance(insert.source, tree.Values) or insert.mode in ("using", "on"):
         return answered(session, run_insert(insert, tables))
     from pyspark.sql import functions
