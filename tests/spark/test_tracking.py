@@ -98,3 +98,12 @@ def test_other_tables_have_none(spark, tmp_path, tracked, monkeypatch):
     monkeypatch.setattr(file_index, "load", refused)
     with pytest.raises(AnalysisException, match="FIELD_NOT_FOUND"):
         deltafast.spark.read(spark, tracked).select("_metadata.row_id")
+
+
+def test_a_session_that_cannot_complete_them_says_so(spark, tracked):
+    deltafast.spark.read(spark, tracked).selectExpr("id", "_metadata.row_id r").createOrReplaceGlobalTempView("ids")
+    other = spark.newSession()
+    with pytest.raises(Exception, match="read any table that tracks rows with deltafast in it first"):
+        other.table("global_temp.ids").collect()
+    deltafast.spark.read(other, tracked)
+    assert _rows(other.table("global_temp.ids")) == _rows(spark.table("global_temp.ids"))

@@ -38,18 +38,30 @@ import scala.runtime.AbstractFunction1;
  *
  * What is known of a file comes with it, from `DeltafastFileIndex`: `deltafast.deleted`, a broadcast of bitmaps (a bit for each
  * deleted row, by its place in the file), `deltafast.number`, which of them is the file's, and `deltafast.rows`, how many rows it
- * has without them; of tables that track rows `base_row_id` and `default_row_commit_version`. Where no column is wanted a file is not opened at all.
+ * has without them; of tables that track rows `base_row_id` and `default_row_commit_version`. Where no column is wanted a file is
+ * not opened at all.
  */
-public class DeltafastFormat extends ParquetFileFormat {
+public class DeltafastFormat extends ParquetFileFormat implements java.util.function.Supplier {
   private final boolean hasVectors;
   private final String ids;
   private final String versions;
+  private final boolean isCompleted;
 
   /** `ids` and `versions`: the columns that hold the ids and commit versions of rows that moved; empty where rows are not tracked. */
   public DeltafastFormat(String hasVectors, String ids, String versions) {
-    this.hasVectors = hasVectors.equals("true");
+    this(hasVectors.equals("true"), ids, versions, false);
+  }
+
+  private DeltafastFormat(boolean hasVectors, String ids, String versions, boolean isCompleted) {
+    this.hasVectors = hasVectors;
     this.ids = ids;
     this.versions = versions;
+    this.isCompleted = isCompleted;
+  }
+
+  /** The same, for a plan that completes ids and commit versions of rows; null where it is that. */
+  public Object get() {
+    return isCompleted ? null : new DeltafastFormat(hasVectors, ids, versions, true);
   }
 
   /** Of tables that track rows also what is known of these, as delta-spark has it; `DeltafastTracking` completes it. */
@@ -71,6 +83,7 @@ public class DeltafastFormat extends ParquetFileFormat {
 
   public scala.Function1 buildReaderWithPartitionValues(SparkSession session, StructType data, StructType partition, StructType required,
       Seq filters, Map options, Configuration configuration) {
+    checkCompleted(data, required);
     scala.Function1 plain = super.buildReaderWithPartitionValues(session, data, partition, required, filters, options,
         new Configuration(configuration));
     boolean batches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new No()));
@@ -85,6 +98,18 @@ public class DeltafastFormat extends ParquetFileFormat {
         new Configuration(configuration));
     return new Reader(plain, placed, wider.fieldIndex(ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME()), required, partition, batches,
         nothing, filters.isEmpty());
+  }
+
+  /** Ids and commit versions that nobody completes are null, which would be no error. */
+  private void checkCompleted(StructType data, StructType required) {
+    String[] columns = new String[] {ids, versions};
+    for (int i = 0; i < columns.length; i++) {
+      boolean isAsked = !required.getFieldIndex(columns[i]).isEmpty() && data.getFieldIndex(columns[i]).isEmpty();
+      if (isAsked && !isCompleted) {
+        throw new IllegalStateException("this session cannot tell row_id and row_commit_version of _metadata yet: read any table that "
+            + "tracks rows with deltafast in it first");
+      }
+    }
   }
 
   /** What an option is that is not given. */

@@ -3,6 +3,7 @@ package deltafast;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.function.Supplier;
 
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.catalyst.expressions.Add;
@@ -21,9 +22,9 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Function1;
@@ -37,8 +38,6 @@ import scala.runtime.AbstractPartialFunction;
  * their place in their file makes of them.
  */
 public class DeltafastTracking extends Rule {
-  /** Of an attribute: the rule has seen it. */
-  private static final String SEEN = "deltafast.tracking";
   private static final String ROW_ID = "row_id";
   private static final String COMMIT_VERSION = "row_commit_version";
 
@@ -71,7 +70,11 @@ public class DeltafastTracking extends Rule {
         return otherwise.apply(node);
       }
       LogicalRelation relation = (LogicalRelation) node;
-      AttributeReference read = read((HadoopFsRelation) relation.relation(), asked);
+      HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+      FileFormat format = (FileFormat) ((Supplier) files.fileFormat()).get();
+      HadoopFsRelation completed = new HadoopFsRelation(files.location(), files.partitionSchema(), files.dataSchema(),
+          files.bucketSpec(), format, files.options(), files.sparkSession());
+      AttributeReference read = read(format, asked);
       ArrayList columns = new ArrayList();
       ArrayList output = new ArrayList();
       for (Iterator it = CollectionConverters.asJava(relation.output()).iterator(); it.hasNext();) {
@@ -80,16 +83,17 @@ public class DeltafastTracking extends Rule {
         columns.add(isIt ? read : column);
         output.add(isIt ? (Object) told(asked, read) : column);
       }
-      return new Project(seq(output), withOutput(relation, seq(columns)));
+      return new Project(seq(output), copied(relation, completed, seq(columns)));
     }
   }
 
   /** The column `_metadata` of a relation of deltafast that has ids or commit versions of rows; null where it has none, or is done. */
   private static AttributeReference asked(Object node) {
     Object relation = node instanceof LogicalRelation ? ((LogicalRelation) node).relation() : null;
+    Object format = relation instanceof HadoopFsRelation ? ((HadoopFsRelation) relation).fileFormat() : null;
     // Compiled by itself, the class of the reader is another one in each release of deltafast.
-    if (!(relation instanceof HadoopFsRelation)
-        || !((HadoopFsRelation) relation).fileFormat().getClass().getSimpleName().equals("DeltafastFormat")) {
+    boolean isOurs = format instanceof Supplier && format.getClass().getSimpleName().equals("DeltafastFormat");
+    if (!isOurs || ((Supplier) format).get() == null) {
       return null;
     }
     for (Iterator it = CollectionConverters.asJava(((LogicalRelation) node).output()).iterator(); it.hasNext();) {
@@ -97,14 +101,14 @@ public class DeltafastTracking extends Rule {
       if (column.dataType() instanceof StructType && FileSourceMetadataAttribute$.MODULE$.unapply(column).isDefined()) {
         StructType fields = (StructType) column.dataType();
         boolean isTracked = !fields.getFieldIndex(ROW_ID).isEmpty() || !fields.getFieldIndex(COMMIT_VERSION).isEmpty();
-        return isTracked && !column.metadata().contains(SEEN) ? column : null;
+        return isTracked ? column : null;
       }
     }
     return null;
   }
 
   /** What is read of it, under a number of its own: Spark has taken away what nobody asks for, but they may be made of it. */
-  private static AttributeReference read(HadoopFsRelation relation, AttributeReference asked) {
+  private static AttributeReference read(FileFormat format, AttributeReference asked) {
     StructType fields = (StructType) asked.dataType();
     ArrayList needed = new ArrayList();
     if (!fields.getFieldIndex(ROW_ID).isEmpty()) {
@@ -114,14 +118,13 @@ public class DeltafastTracking extends Rule {
     if (!fields.getFieldIndex(COMMIT_VERSION).isEmpty()) {
       needed.add("default_row_commit_version");
     }
-    for (Iterator it = CollectionConverters.asJava(relation.fileFormat().metadataSchemaFields()).iterator(); it.hasNext();) {
+    for (Iterator it = CollectionConverters.asJava(format.metadataSchemaFields()).iterator(); it.hasNext();) {
       StructField field = (StructField) it.next();
       if (needed.contains(field.name()) && fields.getFieldIndex(field.name()).isEmpty()) {
         fields = fields.add(field);
       }
     }
-    return new AttributeReference(asked.name(), fields, asked.nullable(),
-        new MetadataBuilder().withMetadata(asked.metadata()).putBoolean(SEEN, true).build(), NamedExpression$.MODULE$.newExprId(),
+    return new AttributeReference(asked.name(), fields, asked.nullable(), asked.metadata(), NamedExpression$.MODULE$.newExprId(),
         asked.qualifier());
   }
 
@@ -159,11 +162,11 @@ public class DeltafastTracking extends Rule {
     return CollectionConverters.asScala(of).toSeq();
   }
 
-  /** The same relation with other columns, which are its second parameter; how many there are differs between releases of Spark. */
-  private static LogicalPlan withOutput(LogicalRelation relation, Seq columns) {
+  /** A relation of other files and columns, which are the first parameters; how many there are differs between releases of Spark. */
+  private static LogicalPlan copied(LogicalRelation relation, HadoopFsRelation files, Seq columns) {
     Object[] parameters = new Object[relation.productArity()];
     for (int i = 0; i < parameters.length; i++) {
-      parameters[i] = i == 1 ? columns : relation.productElement(i);
+      parameters[i] = i == 0 ? (Object) files : i == 1 ? columns : relation.productElement(i);
     }
     java.lang.reflect.Method[] methods = LogicalRelation.class.getMethods();
     try {
