@@ -182,8 +182,10 @@ def what_is_refused(spark, root: pathlib.Path) -> None:
     rows.write.format("delta").clusterBy("id").saveAsTable(name)
     detail = deltafast.spark.DeltaTable.forName(spark, name).detail().first()
     assert detail.clusteringColumns == ["id"]
+    assert detail.name == spark.sql(f"DESCRIBE DETAIL {name}").first().name == f"spark_catalog.default.{name}"
     rows.write.format("delta").clusterBy("v").save(path)
-    assert deltafast.spark.DeltaTable.forPath(spark, path).detail().first().clusteringColumns == ["v"]
+    detail = deltafast.spark.DeltaTable.forPath(spark, path).detail().first()
+    assert (detail.clusteringColumns, detail.name) == (["v"], None)
     if hasattr(rows.writeTo(name), "clusterBy"):
         rows.writeTo("clustered").using("delta").clusterBy("v").create()
         assert deltafast.spark.DeltaTable.forName(spark, "clustered").detail().first().clusteringColumns == ["v"]

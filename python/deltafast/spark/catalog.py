@@ -45,6 +45,7 @@ __all__ = [
     "put_into_catalog",
     "takes_tables",
     "views_of",
+    "whole_name",
 ]
 
 #: Settings of delta-spark that commands honour.
@@ -179,6 +180,13 @@ def facts_of_name(session: Session, name: str) -> dict[str, str]:
     return _said_of(session, name) if session.is_connect and "Provider" not in facts else facts
 
 
+def whole_name(session: Session, name: str) -> str | None:
+    """A table's name with those of its catalog and schema; None where the catalog has no table of that name."""
+    facts = facts_of_name(session, name)
+    parts = [facts.get(part) for part in ("Catalog", "Database", "Table")]
+    return None if None in parts else ".".join(map(str, parts))
+
+
 def _said_of(session: Session, name: str) -> dict[str, str]:
     """What the catalog keeps of a table; of one that a Python data source reads DESCRIBE does not tell it."""
     database, _, table = name.rpartition(".")
@@ -298,6 +306,11 @@ class SparkTables(Tables):
             )
             raise TableNotFoundError(message, path=ref.name)
         return place_of(self.session, super().place(ref, location), self.storage_options).uri
+
+    def catalog_name(self, ref: TableName) -> str | None:
+        """The whole name of a table that the session's catalog keeps; None of any other."""
+        is_known = ref.by_path or super().find(ref.name) is not None or ref.name.lower() in views_of(self.session)
+        return None if is_known else whole_name(self.session, ref.name)
 
     def rows(self, query: Query) -> pa.RecordBatchReader:
         """The rows of a query of Spark, collected."""

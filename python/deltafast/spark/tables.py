@@ -49,12 +49,15 @@ class DeltaTable:
     `deltafast.spark.exceptions`.
     """
 
-    def __init__(self, session: Session, place: Place, table: Handle, alias: str | None = None) -> None:
+    def __init__(
+        self, session: Session, place: Place, table: Handle, alias: str | None = None, name: str | None = None
+    ) -> None:
         self._session = session
         self._spark = session.spark
         self._place = place
         self._handle = table
         self._alias = alias
+        self._name = name
 
     # --- where tables come from ------------------------------------------------------------------
 
@@ -99,7 +102,8 @@ class DeltaTable:
         if path is None:
             message = f"`{tableOrViewName}` is not a Delta table of the session's catalog; use DeltaTable.forPath"
             raise TableNotFoundError(message, path=tableOrViewName)
-        return cls.forPath(sparkSession, path)
+        place = place_of(session, path)
+        return cls(session, place, handle(session, place), name=tableOrViewName)
 
     @classmethod
     @translated()
@@ -176,7 +180,7 @@ class DeltaTable:
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803
         """The same table under a name, for conditions."""
-        return DeltaTable(self._session, self._place, self._handle, aliasName)
+        return DeltaTable(self._session, self._place, self._handle, aliasName, self._name)
 
     @translated()
     def delete(self, condition: Any = None) -> Any:
@@ -263,7 +267,11 @@ class DeltaTable:
     @translated()
     def detail(self) -> Any:
         """The facts of DESCRIBE DETAIL as a data frame with one row."""
-        return answered(self._session, run_describe(tree.Describe(_TABLE, "detail"), self._tables()))
+        target = (
+            _TABLE if self._name is None or path_in(self._name) else tree.TableName(self._name, by_path=False, pos=0)
+        )
+        tables = self._tables() if target is _TABLE else SparkTables.of(self._session)
+        return answered(self._session, run_describe(tree.Describe(target, "detail"), tables))
 
     # --- upkeep ----------------------------------------------------------------------------------
 

@@ -272,7 +272,8 @@ def run_describe(describe: Describe, tables: Tables) -> pa.RecordBatchReader:
         detail = table.detail()
         features = {*detail["tableFeatures"], *_implied(table)}
         given = {"properties": list(detail["properties"].items()), "tableFeatures": sorted(features)}
-        return answer([detail | given], _DETAIL)
+        name = tables.catalog_name(describe.target) or detail["name"]
+        return answer([detail | given | {"name": name}], _DETAIL)
     if describe.what == "history":
         return commits(DeltaTable.history(table, describe.limit))
     names = ("col_name", "data_type", "comment")

@@ -90,6 +90,10 @@ class Tables:
         )
         raise InvalidArgumentError(message)
 
+    def catalog_name(self, ref: TableName) -> str | None:  # noqa: ARG002 - for those who have a catalog
+        """The whole name of a table that a catalog keeps; None of any other."""
+        return None
+
     def rows(self, query: Query) -> pa.RecordBatchReader:
         """The rows of a query."""
         from deltafast.statements.queries import run_query
