@@ -307,7 +307,7 @@ def _spark_read(name: str, title: str, table: str, *, times: float, vectors: boo
         goals += (Goal("below 0.3 s", "wall", 0.3, "count"),)
     job = {"where": "id between 5000000 and 5000100", "vectors": vectors}
     peers = peers[:2] if vectors else peers
-    return Scenario(name, title, table, "spark-read", peers, _QUERIES, goals, job, samples=1, note=_SPARK_NOTE)
+    return Scenario(name, title, table, "spark-read", peers, _QUERIES, goals, job, samples=3, note=_SPARK_NOTE)
 
 
 def _spark_append(name: str, title: str, by: list[str]) -> Scenario:
