@@ -24,7 +24,8 @@ use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
 use snapshot::Snapshot;
 
 /// Batches are allocated on one thread and freed on another by the hundred megabytes, which the system's allocator answers
-/// with a system call and a page fault each.
+/// with a system call and a page fault each. Version 2 of mimalloc: version 3 ties its main heap to the thread that loads
+/// the extension, and every other thread crashes once that one has ended.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -34,7 +35,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PURGE_DELAY: c_long = 100;
 
 fn set_purge_delay() {
-    /// Its number in the `mi_option_t` of mimalloc 3 and 2.
+    /// Its number in `mi_option_t`.
     const MI_OPTION_PURGE_DELAY: c_int = 15;
     unsafe extern "C" {
         fn mi_option_set_default(option: c_int, value: c_long);
