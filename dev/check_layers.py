@@ -34,6 +34,7 @@ RANK = {
     "write": 9,
     "rewrite": 10,
     "checkpoint": 10,
+    "manifest": 10,
     "commit": 11,
     "command": 12,
     "maintain": 13,

@@ -5,6 +5,7 @@
 //!
 //! Protocol: "Requirements for Writers", "Checkpoints", "Version Checksum File". Cost: one commit, and a checkpoint now and then.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -14,8 +15,9 @@ use crate::checkpoint::{self, CheckpointOptions, CleanupOptions};
 use crate::commit::{CommitOptions, Committed, Operation, Transaction};
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
+use crate::manifest;
 use crate::protocol::action::Txn;
-use crate::protocol::commit_line::Action;
+use crate::protocol::commit_line::{Action, PartitionValues};
 use crate::protocol::iceberg;
 use crate::protocol::log_path;
 use crate::snapshot::Snapshot;
@@ -104,8 +106,9 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
         CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), turn: choices.turn.clone(), ..usual };
     let had = transaction.snapshot().is_some_and(|snapshot| iceberg::has_metadata(snapshot.metadata()));
     let promises = !had && transaction.metadata().is_some_and(iceberg::has_metadata);
+    let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
-    let mut done = upkeep(committed, metrics, choices, cancel);
+    let mut done = upkeep(committed, changed.as_ref(), metrics, choices, cancel);
     if promises {
         done.warnings.push(format!(
             "`{}` is set, but deltafast makes no metadata for Iceberg: an engine that has a converter makes them with its next commit",
@@ -120,11 +123,20 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
 /// What is due after a version was made. Nothing here can fail it.
-fn upkeep(committed: Committed, metrics: Map<String, Value>, choices: &Choices, cancel: &Cancel) -> Done {
+fn upkeep(committed: Committed, changed: Option<&BTreeSet<PartitionValues>>, metrics: Map<String, Value>, choices: &Choices, cancel: &Cancel) -> Done {
     // What the command counts is done.
     let cancel = &cancel.uncounted();
     let mut warnings: Vec<String> = Vec::new();
     let version = committed.version;
+    if let Some(snapshot) = committed.snapshot.as_ref().filter(|s| manifest::is_enabled(s.metadata()))
+        && let Err(error) = manifest::update(snapshot, changed, cancel)
+    {
+        // Reported for an interrupt, too: readers of manifests would go on reading removed files.
+        warnings.push(format!(
+            "version {version} is committed, but its symlink manifests are out of date; write them by \
+             `generate()`: {error}"
+        ));
+    }
     let mut note = |what: &str, error: &Error| {
         if !matches!(error, Error::Cancelled) {
             warnings.push(format!("version {version} is committed, but {what}: {error}"));

@@ -21,7 +21,8 @@
 //! [`commit`] makes a version out of what a transaction read and wants: a new file in the log, if nobody was there first.
 //! [`command`] is how every command ends: its commit, and the upkeep that is due after it.
 //!
-//! [`maintain`] has the commands that keep a table in order: vacuum, restore, repair, clone, conversion, manifests.
+//! [`maintain`] has the commands that keep a table in order: vacuum, restore, repair, clone, conversion.
+//! [`manifest`] lists live files for readers without Delta.
 //!
 //! What a version needs to be read is kept short by [`checkpoint`]: checkpoints, version checksums, log compaction, cleanup.
 //!
@@ -51,6 +52,7 @@ pub mod expr;
 pub mod history;
 pub mod log;
 pub mod maintain;
+pub mod manifest;
 pub mod parse;
 pub mod pq;
 pub mod protocol;

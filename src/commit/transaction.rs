@@ -186,6 +186,22 @@ impl Transaction {
         self.draft.actions.iter().filter_map(|action| if let Action::Add(add) = action { Some(add.partition_values.clone()) } else { None }).collect()
     }
 
+    /// The partitions whose files it changes; `None` where that may be any: the table's metadata changes, or a removed
+    /// file comes without partition values.
+    #[must_use]
+    pub fn changed_partitions(&self) -> Option<BTreeSet<PartitionValues>> {
+        let mut changed = BTreeSet::new();
+        for action in &self.draft.actions {
+            match action {
+                Action::Add(add) => _ = changed.insert(add.partition_values.clone()),
+                Action::Remove(remove) => _ = changed.insert(remove.partition_values.clone()?),
+                Action::MetaData(_) => return None,
+                _ => {}
+            }
+        }
+        Some(changed)
+    }
+
     /// Has `look` see the table before every attempt that follows other commits; its error ends the transaction. So a
     /// feature can be dropped while others write: `look` makes sure that none of them used it.
     pub fn revalidate(&mut self, look: impl Fn(&Snapshot) -> Result<()> + Send + Sync + 'static) {

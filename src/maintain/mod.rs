@@ -2,8 +2,7 @@
 //!
 //! `vacuum` deletes files that no version in the time of retention needs, `restore` brings an older version back, `repair`
 //! takes files out of the log that are not there, `convert` makes a table of Parquet files, `clone` makes one that shares
-//! another's files, `manifest` tells readers without Delta what is alive. Each plans first and then does what the plan says;
-//! those that have a dry run give the same plan there.
+//! another's files. Each plans first and then does what the plan says; those that have a dry run give the same plan there.
 //!
 //! Names of operations, their parameters and figures in `commitInfo` are delta-spark's.
 //!
@@ -13,14 +12,12 @@
 mod clone;
 mod convert;
 mod files;
-mod manifest;
 mod repair;
 mod restore;
 mod vacuum;
 
 pub use clone::{CloneOptions, Cloned, clone};
 pub use convert::{ConvertOptions, Converted, convert};
-pub use manifest::{Generated, generate};
 pub use repair::{RepairOptions, Repaired, repair};
 pub use restore::{RestoreOptions, Restored, restore};
 pub use vacuum::{Inventory, VacuumOptions, Vacuumed, vacuum};

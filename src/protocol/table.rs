@@ -139,6 +139,9 @@ pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, 
     Ok((protocol, metadata))
 }
 
+/// The property by which each commit updates the symlink manifests.
+pub const SYMLINK_MANIFESTS: &str = "delta.compatibility.symlinkFormatManifest.enabled";
+
 /// Properties that are about a table's own log.
 const OF_THE_LOG: [&str; 3] =
     ["delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp", "delta.requireCheckpointProtectionBeforeVersion"];
@@ -337,6 +340,13 @@ fn apply(
     }
     features::check_writable(&protocol)?;
     iceberg::check(&protocol, &metadata, &schema)?;
+    // As delta-spark: readers of manifests see no deletion vectors.
+    if on(&metadata, SYMLINK_MANIFESTS) && on(&metadata, "delta.enableDeletionVectors") {
+        return Err(Error::invalid(format!(
+            "`{SYMLINK_MANIFESTS}` and `delta.enableDeletionVectors` cannot both be true: readers of \
+             manifests do not see deletion vectors"
+        )));
+    }
     Ok((protocol, metadata))
 }
 
@@ -458,6 +468,7 @@ mod tests {
             &[("delta.enableIcebergCompatV2", "true"), (MODE, "none")],
             &[("delta.feature.nothing", "supported")],
             &[("delta.enableRowTracking", "true"), ("delta.rowTrackingSuspended", "true")],
+            &[(SYMLINK_MANIFESTS, "true"), ("delta.enableDeletionVectors", "true")],
             &[("delta.feature.clustering", "on")],
             &[("delta.minReaderVersion", "4")],
         ];

@@ -17,6 +17,7 @@ use super::snapshot::{Newest, Snapshot, open_log};
 use super::table::warned;
 use crate::error::{Error, Result};
 use crate::maintain::{self, Inventory};
+use crate::manifest;
 use crate::store::ObjectMeta;
 
 type Answer = (Option<Snapshot>, String);
@@ -91,7 +92,7 @@ pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) 
 #[pyfunction]
 pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
-    wait_settled(py, move |cancel| answer(&maintain::generate(&core, cancel)?))
+    wait_settled(py, move |cancel| answer(&manifest::generate(&core, cancel)?))
 }
 
 /// Makes a table at `uri` that shares a snapshot's files.
