@@ -5,21 +5,25 @@
 //! one by reading only the commits in between.
 //!
 //! Checkpoints and compactions are hints here too: when one turns out damaged while it is read, the work starts over
-//! without it, down to replaying all commits.
+//! without it, down to replaying all commits. One that a version checksum or the hint contradicts is compared with the
+//! commits, see `arbitration`.
 //!
 //! Protocol: "Delta Table Specification", "Requirements for Readers". Cost of opening: at most four requests with a
 //! checkpoint and a version checksum.
 
+mod arbitration;
 mod files;
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
 pub use files::Files;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
-use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Totals, Upkeep};
+use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Upkeep};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
@@ -64,6 +68,7 @@ struct Inner {
     /// Whether protocol and metadata are the checksum's word, not the log's.
     believed: bool,
     warnings: Mutex<Warnings>,
+    rulings: Mutex<CheckpointRulings>,
     sets: OnceLock<Sets>,
     timestamp_ms: OnceLock<i64>,
     plan_cache: Mutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
@@ -109,16 +114,50 @@ impl Snapshot {
         let mut warnings = Warnings::default();
         if let Some(checksum) = &checksum
             && believable(checksum, &log, &segment, &texts)?
+            && let Ok(table) =
+                CheckedTable::new(TableActions { protocol: checksum.protocol.clone(), metadata: checksum.metadata.clone() }, &log, segment.version)
         {
-            let table = TableActions { protocol: checksum.protocol.clone(), metadata: checksum.metadata.clone() };
             return Self::assemble(log, segment, options, texts, table, (Some(checksum.clone()), true), warnings);
         }
-        let Used { done: table, segment, damage } =
-            with_fallback(&log, Some(listing), segment, |segment| reconcile::read_table(segment, &texts, log.stores().root()))?;
+        let against = |table: &TableActions| checksum.as_ref().map(|checksum| checksum.against_table(&table.protocol, &table.metadata)).unwrap_or_default();
+        let read = |segment: &Segment| reconcile::read_table(segment, &texts, log.stores().root());
+        let (doubtful, refused) = (Cell::new(false), RefCell::new(None));
+        let read_and_check = |segment: &Segment| {
+            let (actions, from_checkpoint) = read(segment)?;
+            doubtful.set(from_checkpoint);
+            match (CheckedTable::check(&actions, &log, segment.version), &segment.checkpoint) {
+                (Ok((mapping, schema)), _) => Ok(CheckedTable { actions, mapping, schema }),
+                // Invalid values are damage like any other, unless the version checksum has the same.
+                (Err(error), Some(checkpoint)) if from_checkpoint && (checksum.is_none() || !against(&actions).is_empty()) => {
+                    let damage = Error::corrupt(format!("the checkpoint has invalid values: {error}"));
+                    refused.borrow_mut().get_or_insert(error);
+                    Err(damage.at_file(checkpoint.files.first().map_or("", |file| file.path.as_str())).at_version(checkpoint.version))
+                }
+                (Err(error), _) => Err(error),
+            }
+        };
+        let used = with_fallback(&log, Some(listing), segment, read_and_check);
+        let Used { done: mut table, mut segment, damage } = used.map_err(|error| refused.take().unwrap_or(error))?;
         if let Some(damage) = damage {
             warnings.add(read_without(&damage));
         }
-        let wrong = checksum.as_ref().map(|checksum| checksum.against_table(&table.protocol, &table.metadata)).unwrap_or_default();
+        let mut wrong = against(&table.actions);
+        if !wrong.is_empty()
+            && doubtful.get()
+            && let Some(checkpoint) = &segment.checkpoint
+        {
+            let same = |other: &TableActions| table.actions.differences(other).is_empty();
+            let replay = |segment: &Segment| read(segment).map(|(table, _)| table);
+            if let ArbitrationResult::Refuted(replayed, weaker) =
+                arbitrate(&log, segment.version, segment.skip, replay, same, |table| against(table).is_empty())?
+            {
+                let fields = table.actions.differences(&replayed).join("`, `");
+                warnings.add(read_without(&contradicted(checkpoint, &format!("the commits that it stands for in `{fields}`"))));
+                wrong = against(&replayed);
+                table = CheckedTable::new(replayed, &log, weaker.version)?;
+                segment = weaker;
+            }
+        }
         if !wrong.is_empty() {
             warnings.add(wrong_checksum(segment.version, &wrong));
         }
@@ -130,33 +169,18 @@ impl Snapshot {
         segment: Segment,
         options: ReadOptions,
         texts: Arc<Texts>,
-        table: TableActions,
+        table: CheckedTable,
         (checksum, believed): (Option<Checksum>, bool),
         warnings: Warnings,
     ) -> Result<Self> {
         let version = segment.version;
-        let TableActions { protocol, metadata } = table;
-        features::check_readable(&protocol).at_file(log.stores().root().url()).at_version(version)?;
+        let CheckedTable { actions: TableActions { protocol, metadata }, mapping, schema } = table;
         if protocol.has_reader_feature("catalogManaged") && !options.catalog && log.catalog().is_none() {
             return Err(Error::unsupported_feature(
                 "catalogManaged",
                 "the table has the feature `catalogManaged`: its catalog alone knows its newest version; open it with a `committer`, or to read with the catalog's `log_tail` or `max_table_version`",
             )
             .at_version(version));
-        }
-        if !metadata.format.provider.eq_ignore_ascii_case("parquet") {
-            return Err(Error::unsupported(format!("the table's data files are `{}`; only parquet is supported", metadata.format.provider)).at_version(version));
-        }
-        let mapping = features::column_mapping(&protocol, &metadata).at_version(version)?;
-        let schema = StructType::parse(&metadata.schema_string).at_version(version)?;
-        validate_mapping(&schema, mapping).at_version(version)?;
-        for (n, column) in metadata.partition_columns.iter().enumerate() {
-            if metadata.partition_columns.iter().take(n).any(|other| other == column) {
-                return Err(Error::corrupt(format!("the partition column `{column}` is named twice")).at_version(version));
-            }
-            if schema.field(column).is_none() {
-                return Err(Error::corrupt(format!("the partition column `{column}` is not in the schema")).at_version(version));
-            }
         }
         Ok(Self(Arc::new(Inner {
             log,
@@ -170,6 +194,7 @@ impl Snapshot {
             checksum,
             believed,
             warnings: Mutex::new(warnings),
+            rulings: Mutex::default(),
             sets: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
             plan_cache: Mutex::new(None),
@@ -251,11 +276,6 @@ impl Snapshot {
         }
     }
 
-    /// Compares the version checksum with the live files, once somebody has read them all.
-    pub fn check_files(&self, totals: &Totals) {
-        self.check(|checksum| checksum.against_files(totals));
-    }
-
     /// The partition columns, in the order of the metadata.
     #[must_use]
     pub fn partition_fields(&self) -> Vec<&StructField> {
@@ -281,7 +301,7 @@ impl Snapshot {
         let segment = self.segment();
         let used = with_fallback(&self.0.log, None, segment.as_ref().clone(), work)?;
         if let Some(damage) = used.damage {
-            self.warnings().add(read_without(&damage));
+            self.warn_of_checkpoint(&damage);
             self.settle(&used.segment);
         }
         Ok(used.done)
@@ -301,18 +321,31 @@ impl Snapshot {
         self.with_segment(|segment| self.files_in(segment, kind, wanted.clone(), cancel))
     }
 
-    /// The files of one of the segments that can stand for this version.
+    /// The files of one of the segments that can stand for this version. Live files are counted, and compared at the stream's
+    /// end with what the version checksum and `_last_checkpoint` say: a checkpoint that turns out wrong is the last item.
     ///
     /// # Errors
     /// As [`Snapshot::files`].
     pub fn files_in(&self, segment: &Segment, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
-        let request = Request { kind, wanted: Arc::new(wanted), cancel: cancel.clone() };
-        let stream = reconcile::files(segment, &self.0.texts, self.stores().root(), request)?;
-        // What fits in a moment's memory is read to its end here, so that damage anywhere in a checkpoint is known before
+        self.check_not_refuted(segment)?;
+        let mut stream = self.uncompared_files(segment, kind, wanted, cancel)?;
+        if kind == FileKind::Adds
+            && let Some(basis) = self.basis(segment)
+        {
+            let (snapshot, cancel) = (self.clone(), cancel.clone());
+            stream = stream.checked(move |counts| snapshot.check_counts(&basis, &counts, &cancel));
+        }
+        // What fits in memory is read to its end here, so that damage anywhere in a checkpoint is known before
         // the first file is given out.
         let commits: u64 = segment.replay.iter().map(|commit| commit.file.size.unwrap_or(0)).sum();
         let fits = stream.checkpoint_bytes().is_some_and(|bytes| bytes <= READ_AT_ONCE) && commits <= LOOKED_AT;
         if fits { stream.read_to_end() } else { Ok(stream) }
+    }
+
+    /// The same without the comparison.
+    fn uncompared_files(&self, segment: &Segment, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
+        let request = Request { kind, wanted: Arc::new(wanted), cancel: cancel.clone() };
+        reconcile::files(segment, &self.0.texts, self.stores().root(), request)
     }
 
     /// The files that commits after `version` added and that are live, and all keys that these commits touched.
@@ -344,13 +377,26 @@ impl Snapshot {
         if let Some(sets) = self.0.sets.get() {
             return Ok(sets);
         }
-        let mut sets = self.with_segment(|segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root()))?;
-        expire(&mut sets, &self.0.metadata);
-        if self.0.metadata.configuration.contains_key("delta.setTransactionRetentionDuration") {
-            self.check(|checksum| checksum.against_domains(&sets.domains));
-        } else {
-            self.check(|checksum| [checksum.against_transactions(&sets.transactions), checksum.against_domains(&sets.domains)].concat());
+        let read = |segment: &Segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root());
+        let mut sets = self.with_segment(read)?;
+        let expires = self.0.metadata.configuration.contains_key("delta.setTransactionRetentionDuration");
+        let against = |sets: &Sets| {
+            let of_domains = |checksum: &Checksum| checksum.against_domains(&sets.domains);
+            let of_transactions = |checksum: &Checksum| if expires { Vec::new() } else { checksum.against_transactions(&sets.transactions) };
+            self.0.checksum.as_ref().map(|checksum| [of_transactions(checksum), of_domains(checksum)].concat()).unwrap_or_default()
+        };
+        let segment = self.segment();
+        if !against(&sets).is_empty()
+            && let Some(checkpoint) = &segment.checkpoint
+            && let ArbitrationResult::Refuted(replayed, weaker) =
+                arbitrate(self.log(), segment.version, segment.skip, read, |other| *other == sets, |sets| against(sets).is_empty())?
+        {
+            self.warn_of_checkpoint(&contradicted(checkpoint, "the commits that it stands for in transactions or domains"));
+            self.settle(&weaker);
+            sets = replayed;
         }
+        expire(&mut sets, &self.0.metadata);
+        self.check(|_| against(&sets));
         Ok(self.0.sets.get_or_init(|| sets))
     }
 
@@ -459,6 +505,7 @@ impl Snapshot {
         self.check_same(&table.metadata)?;
         longer.last_commit = new.last().cloned().or(longer.last_commit);
         longer.checksum = None;
+        let table = CheckedTable::new(table, &self.0.log, longer.version)?;
         longer.commits.extend(new.iter().cloned());
         longer.replay.extend(new);
         let newer = Self::assemble(self.0.log.clone(), longer, self.0.options, Arc::clone(&self.0.texts), table, (None, false), Warnings::default())?;
@@ -556,6 +603,41 @@ impl Snapshot {
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
     pub fn commit_text(&self, commit: &CommitFile) -> Result<bytes::Bytes> {
         self.0.texts.get(commit)
+    }
+}
+
+/// Protocol and metadata that this release can read.
+struct CheckedTable {
+    actions: TableActions,
+    mapping: ColumnMapping,
+    schema: StructType,
+}
+
+impl CheckedTable {
+    fn new(actions: TableActions, log: &Log, version: i64) -> Result<Self> {
+        let (mapping, schema) = Self::check(&actions, log, version)?;
+        Ok(Self { actions, mapping, schema })
+    }
+
+    /// The column mapping and schema, if everything that reading needs is valid.
+    fn check(actions: &TableActions, log: &Log, version: i64) -> Result<(ColumnMapping, StructType)> {
+        let TableActions { protocol, metadata } = actions;
+        features::check_readable(protocol).at_file(log.stores().root().url()).at_version(version)?;
+        if !metadata.format.provider.eq_ignore_ascii_case("parquet") {
+            return Err(Error::unsupported(format!("the table's data files are `{}`; only parquet is supported", metadata.format.provider)).at_version(version));
+        }
+        let mapping = features::column_mapping(protocol, metadata).at_version(version)?;
+        let schema = StructType::parse(&metadata.schema_string).at_version(version)?;
+        validate_mapping(&schema, mapping).at_version(version)?;
+        for (n, column) in metadata.partition_columns.iter().enumerate() {
+            if metadata.partition_columns.iter().take(n).any(|other| other == column) {
+                return Err(Error::corrupt(format!("the partition column `{column}` is named twice")).at_version(version));
+            }
+            if schema.field(column).is_none() {
+                return Err(Error::corrupt(format!("the partition column `{column}` is not in the schema")).at_version(version));
+            }
+        }
+        Ok((mapping, schema))
     }
 }
 
@@ -681,10 +763,8 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
         Ok(done) => return Ok(Used { done, segment, damage: None }),
         Err(error) => error,
     };
-    let damaged =
-        |error: &Error| error.is_corrupt() || matches!(error, Error::NotFound { kind: Missing::Object, .. } | Error::Storage { retryable: false, .. });
     let hints = segment.checkpoint.is_some() || segment.replay.len() != segment.commits.len();
-    if !damaged(&first) || !hints {
+    if !is_damage(&first) || !hints {
         return Err(as_log_damage(first));
     }
     let full;
@@ -711,10 +791,15 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
         };
         match work(&weaker) {
             Ok(done) => return Ok(Used { done, segment: weaker, damage: Some(as_log_damage(first)) }),
-            Err(error) if damaged(&error) && weaker.checkpoint.is_some() => {}
+            Err(error) if is_damage(&error) && weaker.checkpoint.is_some() => {}
             Err(_) => return Err(as_log_damage(first)),
         }
     }
+}
+
+/// Whether an error may be the fault of a file that can be left out.
+fn is_damage(error: &Error) -> bool {
+    error.is_corrupt() || matches!(error, Error::NotFound { kind: Missing::Object, .. } | Error::Storage { retryable: false, .. })
 }
 
 /// A file of the log that is listed or named and not there is damage of the log.

@@ -25,6 +25,8 @@ use crate::store::make;
 
 /// Transactions are listed up to this number, as delta-spark does.
 const MOST_TRANSACTIONS: usize = 100;
+/// A checksum is no longer than this.
+const LONGEST: u64 = 16 << 20;
 
 /// Where the bins of the file size histogram begin, in bytes: delta-spark's.
 const BINS: [i64; 95] = {
@@ -450,7 +452,7 @@ pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
 fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {
     let segment = snapshot.segment();
     let Some(commit) = segment.last_commit.as_ref().filter(|commit| commit.version > 0) else { return Ok(None) };
-    let read = snapshot.stores().root().get(&log_path::checksum(commit.version - 1)).wait();
+    let read = snapshot.stores().root().get_within(&log_path::checksum(commit.version - 1), LONGEST);
     let Some(previous) = read.ok().and_then(|(bytes, _)| VersionChecksum::parse(&bytes)) else { return Ok(None) };
     let text = snapshot.commit_text(commit)?;
     let next = next(&previous, &text).at_file(&commit.file.path).at_version(commit.version)?;

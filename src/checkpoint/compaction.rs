@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::check;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, map_all};
+use crate::parse::json_lines;
 use crate::protocol::{data_path, log_path};
 use crate::snapshot::Snapshot;
 use crate::store::make;
@@ -138,10 +139,7 @@ pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> R
         })
         .collect::<Result<Vec<_>>>()?;
     cancel.check()?;
-    let texts = map_all(commits, |commit| {
-        let (text, _) = commit.file.store.get(&commit.file.path).wait().at_version(commit.version)?;
-        Ok((commit.version, text))
-    })?;
+    let texts = map_all(commits, |commit| Ok((commit.version, json_lines::read(&commit.file).at_version(commit.version)?)))?;
     cancel.check()?;
     let path = log_path::compaction(first, last);
     // Whoever wrote this range before wrote the same.

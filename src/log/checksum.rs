@@ -53,10 +53,15 @@ impl Checksum {
     /// schema's text do not count.
     #[must_use]
     pub fn against_table(&self, protocol: &Protocol, metadata: &Metadata) -> Vec<&'static str> {
+        Self::differences((&self.protocol, &self.metadata), (protocol, metadata))
+    }
+
+    /// The fields in which two protocols and metadata differ, as above.
+    #[must_use]
+    pub fn differences((own, meta): (&Protocol, &Metadata), (protocol, metadata): (&Protocol, &Metadata)) -> Vec<&'static str> {
         fn set(list: Option<&Vec<String>>) -> HashSet<&String> {
             list.into_iter().flatten().collect()
         }
-        let (own, meta) = (&self.protocol, &self.metadata);
         let schema = || matches!((StructType::parse(&meta.schema_string), StructType::parse(&metadata.schema_string)), (Ok(a), Ok(b)) if a == b);
         wrong([
             ("protocol.minReaderVersion", own.min_reader_version == protocol.min_reader_version),

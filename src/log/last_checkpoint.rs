@@ -13,6 +13,12 @@ pub struct Hint {
     /// Number of parts of a multi-part checkpoint.
     #[serde(default)]
     pub parts: Option<u32>,
+    /// Number of actions in it.
+    #[serde(default)]
+    pub size: Option<i64>,
+    /// Number of live files in it.
+    #[serde(default)]
+    pub num_of_add_files: Option<i64>,
     /// Bytes of all its files.
     #[serde(default)]
     pub size_in_bytes: Option<u64>,
@@ -32,13 +38,13 @@ pub struct V2Hint {
 }
 
 /// Bytes that a hint may have: the actions that some writers put into it come to kilobytes.
-const LONGEST: usize = 16 << 20;
+pub(super) const LONGEST: u64 = 16 << 20;
 
 impl Hint {
     /// Parses the file. A file that is damaged or beyond reason, has a wrong checksum or duplicate keys says nothing.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() > LONGEST {
+        if bytes.len() as u64 > LONGEST {
             return None;
         }
         let text = std::str::from_utf8(bytes).ok()?;

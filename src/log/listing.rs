@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::catalog::{Authority, Catalog, Tail, TailCommit};
-use super::segment::{Checkpoint, CheckpointKind, CommitFile, Segment, Skip};
-use super::{Checksum, Hint};
+use super::segment::{Checkpoint, CheckpointCounts, CheckpointKind, CommitFile, Segment, Skip};
+use super::{Checksum, Hint, last_checkpoint};
 use crate::error::{Error, Missing, Result};
 use crate::protocol::log_path::{self, LAST_CHECKPOINT, LOG_DIR, LogFile};
 use crate::store::{File, ObjectMeta, Store, Stores};
@@ -70,7 +70,7 @@ impl Log {
     /// # Errors
     /// [`Error::Storage`], where the store itself fails: a hint that is not there or not readable is none.
     pub fn hint(&self) -> Result<Option<Hint>> {
-        match self.store().get(LAST_CHECKPOINT).wait() {
+        match self.store().get_within(LAST_CHECKPOINT, last_checkpoint::LONGEST) {
             Ok((bytes, _)) => Ok(Hint::parse(&bytes)),
             Err(error) if error.is_not_found() => Ok(None),
             // A store that is down is worth an error; a directory of that name, say, is just no hint.
@@ -177,7 +177,7 @@ impl Log {
         if file.size.is_some_and(|size| size > LARGEST) {
             return None;
         }
-        let (bytes, _) = file.store.get(&file.path).wait().ok()?;
+        let (bytes, _) = file.store.get_within(&file.path, LARGEST).ok()?;
         Checksum::parse(&bytes)
     }
 
@@ -193,8 +193,10 @@ impl Log {
             let listing = self.list_behind(hint.version, Some(&hint))?;
             // A hint that points at nothing usable is a lie; the whole listing decides.
             if listing.checkpoints.iter().any(|c| version.is_none_or(|v| c.version <= v))
-                && let Ok(segment) = listing.segment(version, Skip::default())
+                && let Ok(mut segment) = listing.segment(version, Skip::default())
             {
+                let is_of_hint = segment.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.version == hint.version);
+                segment.counts = is_of_hint.then_some(CheckpointCounts { adds: hint.num_of_add_files, actions: hint.size });
                 return Ok((listing, segment));
             }
         }
@@ -336,6 +338,7 @@ impl Listing {
             commits,
             last_commit: self.commits.get(&version).cloned(),
             checksum: self.checksums.get(&version).cloned(),
+            counts: None,
             skip,
         })
     }

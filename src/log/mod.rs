@@ -20,7 +20,7 @@ pub use catalog::{Catalog, Tail, TailCommit, Upkeep};
 pub use checksum::{Checksum, Totals};
 pub use last_checkpoint::Hint;
 pub use listing::{Listing, Log};
-pub use segment::{Checkpoint, CheckpointKind, CommitFile, Segment, Skip};
+pub use segment::{Checkpoint, CheckpointCounts, CheckpointKind, CommitFile, Segment, Skip};
 
 #[cfg(test)]
 mod tests;

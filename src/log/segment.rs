@@ -47,6 +47,29 @@ pub struct Checkpoint {
     pub files: Vec<File>,
 }
 
+/// What `_last_checkpoint` says of the checkpoint that it names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CheckpointCounts {
+    /// Number of live files in it.
+    pub adds: Option<i64>,
+    /// Number of actions in it.
+    pub actions: Option<i64>,
+}
+
+impl CheckpointCounts {
+    /// Whether a checkpoint of so many live files and actions (where known) is the one meant. The number of actions counts
+    /// only where that of files is missing: writers do not agree on what it means for V2 checkpoints.
+    #[must_use]
+    pub fn agree(&self, adds: u64, actions: Option<u64>) -> bool {
+        let same = |said: i64, found: u64| u64::try_from(said) == Ok(found);
+        match (self.adds, self.actions, actions) {
+            (Some(said), ..) => same(said, adds),
+            (None, Some(said), Some(found)) => same(said, found),
+            _ => true,
+        }
+    }
+}
+
 /// Which hints a segment does without.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Skip {
@@ -72,6 +95,8 @@ pub struct Segment {
     pub last_commit: Option<CommitFile>,
     /// The version checksum of `version`.
     pub checksum: Option<File>,
+    /// What the hint says of the checkpoint, where it is about this one.
+    pub counts: Option<CheckpointCounts>,
     /// What was left out.
     pub skip: Skip,
 }

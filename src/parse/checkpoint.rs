@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 
 use super::batch::{DvColumns, FileBatch, StatsColumn, Wanted};
 use super::commit::{self, Single, Take};
+use super::json_lines;
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Source, map_all};
 use crate::log::{Checkpoint, CheckpointKind};
@@ -105,6 +106,14 @@ impl OpenCheckpoint {
         };
         let of_json = self.json.as_ref().map_or(0, |(text, _)| commit::adds_about(text.len() as u64));
         of_json + self.own.iter().chain(&self.sidecars).flat_map(|raw| raw.row_groups().map(live)).sum::<u64>()
+    }
+
+    /// The number of actions in it, where each of its rows is one of them that every writer counts: not in a V2 checkpoint.
+    #[must_use]
+    pub fn num_actions(&self) -> Option<u64> {
+        let is_v1 = |raw: &Arc<RawFile>| raw.leaves().all(|leaf| leaf.first() != Some(&"checkpointMetadata"));
+        let counts = self.json.is_none() && self.sidecars.is_empty() && self.own.iter().all(is_v1);
+        counts.then(|| self.own.iter().map(|raw| raw.num_rows()).sum())
     }
 
     /// Bytes of all its files.
@@ -203,7 +212,8 @@ impl OpenCheckpoint {
                 continue;
             }
             for (index, group) in raw.row_groups().enumerate() {
-                if group.is_all_null(&[column, "path"]) && (column == "remove" || group.is_all_null(&[column, "size"])) {
+                let lacks = |field| group.is_all_null(&[column, field]) && group.accounts_for_rows();
+                if lacks("path") && (column == "remove" || lacks("size")) {
                     continue;
                 }
                 let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));
@@ -267,8 +277,7 @@ fn sidecars_of(checkpoint: &Checkpoint) -> Result<Vec<Sidecar>> {
 /// A JSON manifest and its path.
 fn manifest(checkpoint: &Checkpoint) -> Result<(Bytes, String)> {
     let [file] = checkpoint.files.as_slice() else { return Err(Error::internal("a JSON checkpoint has one file")) };
-    let (bytes, _) = file.store.get(&file.path).wait()?;
-    Ok((bytes, file.path.clone()))
+    Ok((json_lines::read(file)?, file.path.clone()))
 }
 
 fn sidecars_of_json(bytes: &Bytes, path: &str) -> Result<Vec<Sidecar>> {
@@ -547,7 +556,8 @@ fn map_columns(map: &MapArray, names: &[String]) -> Result<Vec<StringViewArray>>
 
 /// The rows of a column in which `key` is set, as JSON objects.
 fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
-    let groups: Vec<usize> = raw.row_groups().enumerate().filter(|(_, group)| !group.is_all_null(&[column, key])).map(|(n, _)| n).collect();
+    let groups: Vec<usize> =
+        raw.row_groups().enumerate().filter(|(_, group)| !(group.is_all_null(&[column, key]) && group.accounts_for_rows())).map(|(n, _)| n).collect();
     let mut out = Vec::new();
     if groups.is_empty() {
         return Ok(out);

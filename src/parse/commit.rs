@@ -10,12 +10,11 @@ use std::ops::Range;
 
 use arrow_array::builder::{BooleanBufferBuilder, BooleanBuilder, Int32Builder, Int64Builder};
 use arrow_array::{Array, Int64Array};
-use arrow_buffer::Buffer;
 use bytes::Bytes;
 
 use super::batch::{DvColumns, FileBatch, StatsColumn, Wanted};
 use super::cursor::{Cursor, Span, Wrong, unescape};
-use super::views::Views;
+use super::views::{NotViewable, ViewedText, Views};
 use crate::error::{Error, Result};
 use crate::protocol::action::{self, DomainMetadata, Metadata, Protocol, Sidecar, Txn};
 
@@ -76,12 +75,14 @@ pub struct Parsed {
 /// # Errors
 /// [`Error::Corrupt`] with the line, counted from the text's beginning. The caller names file and version.
 pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) -> Result<Parsed> {
-    let slice = text.get(piece.clone()).unwrap_or_default();
-    if let Err(error) = simdutf8::compat::from_utf8(slice) {
-        let line = memchr::memchr_iter(b'\n', text.get(..piece.start + error.valid_up_to()).unwrap_or_default()).count();
-        return Err(Error::corrupt("not UTF-8").at_line(line as u64 + 1));
-    }
-    let mut parser = Parser::new(take);
+    let viewed = ViewedText::new(text, piece.clone()).map_err(|error| match error {
+        NotViewable::NotUtf8(at) => {
+            let line = memchr::memchr_iter(b'\n', text.get(..at).unwrap_or_default()).count();
+            Error::corrupt("not UTF-8").at_line(line as u64 + 1)
+        }
+        NotViewable::TooLong => Error::corrupt(format!("the text has {} bytes; at most 4 GiB are read at once", text.len())),
+    })?;
+    let mut parser = Parser::new(take, &viewed);
     let mut cursor = Cursor::new(text.get(..piece.end).unwrap_or_default(), piece.start);
     let mut orders = Vec::with_capacity(marks.len());
     while cursor.at() < piece.end {
@@ -99,7 +100,7 @@ pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) ->
         }
     }
     orders.resize(marks.len(), parser.order);
-    Ok(Parsed { marks: orders, ..parser.finish(&Buffer::from(text.clone())) })
+    Ok(Parsed { marks: orders, ..parser.finish(&viewed) })
 }
 
 /// About how many adds a text of so many bytes may hold.
@@ -129,15 +130,9 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(take: &'a Take) -> Self {
-        Self {
-            take,
-            adds: take.adds.as_ref().map(Files::new),
-            removes: take.removes.as_ref().map(Files::new),
-            cdc: take.cdc.as_ref().map(Files::new),
-            singles: Vec::new(),
-            order: 0,
-        }
+    fn new(take: &'a Take, text: &ViewedText) -> Self {
+        let files = |wanted: &'a Option<Wanted>| wanted.as_ref().map(|wanted| Files::new(wanted, text));
+        Self { take, adds: files(&take.adds), removes: files(&take.removes), cdc: files(&take.cdc), singles: Vec::new(), order: 0 }
     }
 
     fn line(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Failure> {
@@ -207,9 +202,9 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn finish(self, text: &Buffer) -> Parsed {
+    fn finish(self, text: &ViewedText) -> Parsed {
         let empty = Wanted::default();
-        let finish = |files: Option<Files<'_>>| files.unwrap_or_else(|| Files::new(&empty)).finish(text);
+        let finish = |files: Option<Files<'_>>| files.unwrap_or_else(|| Files::new(&empty, text)).finish();
         Parsed { adds: finish(self.adds), removes: finish(self.removes), cdc: finish(self.cdc), singles: self.singles, marks: Vec::new() }
     }
 }
@@ -251,28 +246,29 @@ struct Dv {
 }
 
 impl<'a> Files<'a> {
-    fn new(wanted: &'a Wanted) -> Self {
+    fn new(wanted: &'a Wanted, text: &ViewedText) -> Self {
+        let views = || Views::new(text);
         Self {
             wanted,
-            path: Views::new(),
+            path: views(),
             dv: DvBuilders {
                 present: BooleanBufferBuilder::new(0),
-                storage_type: Views::new(),
-                path: Views::new(),
+                storage_type: views(),
+                path: views(),
                 offset: Int32Builder::new(),
                 size: Int32Builder::new(),
                 cardinality: Int64Builder::new(),
             },
-            partition: wanted.partition.iter().map(|_| Views::new()).collect(),
+            partition: wanted.partition.iter().map(|_| views()).collect(),
             row_partition: vec![None; wanted.partition.len()],
             size: Int64Builder::new(),
             time: Int64Builder::new(),
-            stats: Views::new(),
-            tags: Views::new(),
+            stats: views(),
+            tags: views(),
             base_row_id: Int64Builder::new(),
             commit_version: Int64Builder::new(),
             data_change: BooleanBuilder::new(),
-            clustering: Views::new(),
+            clustering: views(),
             order: Vec::new(),
         }
     }
@@ -346,7 +342,6 @@ impl<'a> Files<'a> {
         if !present {
             return Ok(());
         }
-        let text = cursor.text();
         let path = path.ok_or_else(|| Failure::Action(Error::corrupt("a file action has no `path`")))?;
         if size.is_some_and(|size| size < 0) {
             return Err(Failure::Action(Error::corrupt("a file action has a negative `size`")));
@@ -354,9 +349,9 @@ impl<'a> Files<'a> {
         if is_add && size.is_none() {
             return Err(Failure::Action(Error::corrupt("an `add` has no `size`")));
         }
-        self.path.push(text, path)?;
+        self.path.push(path)?;
         for (column, value) in self.partition.iter_mut().zip(&self.row_partition) {
-            column.push_opt(text, *value)?;
+            column.push_opt(*value)?;
         }
         self.size.append_option(size);
         if wanted.time {
@@ -364,13 +359,13 @@ impl<'a> Files<'a> {
         }
         if wanted.stats {
             match stats {
-                Some(span) => self.stats.push_raw(text, span.start, span.end),
+                Some(span) => self.stats.push_raw(span.start, span.end)?,
                 None => self.stats.push_null(),
             }
         }
         if wanted.tags {
             match tags {
-                Some((start, end)) => self.tags.push_raw(text, start, end),
+                Some((start, end)) => self.tags.push_raw(start, end)?,
                 None => self.tags.push_null(),
             }
         }
@@ -382,29 +377,29 @@ impl<'a> Files<'a> {
             self.data_change.append_option(data_change);
         }
         if wanted.clustering {
-            self.clustering.push_opt(text, clustering)?;
+            self.clustering.push_opt(clustering)?;
         }
-        self.dv.push(text, dv, self.path.len())?;
+        self.dv.push(dv, self.path.len())?;
         self.order.push(order);
         Ok(())
     }
 
-    fn finish(mut self, text: &Buffer) -> FileBatch {
+    fn finish(mut self) -> FileBatch {
         let rows = self.path.len();
         let wanted = self.wanted;
         let row_id = |ids: Int64Array| Some(ids).filter(|ids| wanted.row_ids && ids.null_count() < rows);
         FileBatch {
-            path: self.path.finish(text),
-            dv: self.dv.finish(text, rows),
-            partition: self.partition.into_iter().map(|views| views.finish(text)).collect(),
+            path: self.path.finish(),
+            dv: self.dv.finish(rows),
+            partition: self.partition.into_iter().map(Views::finish).collect(),
             size: self.size.finish(),
             time: wanted.time.then(|| self.time.finish()),
-            stats: wanted.stats.then(|| StatsColumn::EscapedJson(self.stats.finish(text))),
-            tags: wanted.tags.then(|| self.tags.finish(text)),
+            stats: wanted.stats.then(|| StatsColumn::EscapedJson(self.stats.finish())),
+            tags: wanted.tags.then(|| self.tags.finish()),
             base_row_id: row_id(self.base_row_id.finish()),
             default_row_commit_version: row_id(self.commit_version.finish()),
             data_change: wanted.data_change.then(|| self.data_change.finish()),
-            clustering: wanted.clustering.then(|| self.clustering.finish(text)),
+            clustering: wanted.clustering.then(|| self.clustering.finish()),
             order: self.order,
         }
     }
@@ -412,7 +407,7 @@ impl<'a> Files<'a> {
 
 impl DvBuilders {
     /// Appends the descriptor of the row that makes the column `rows` long. Nothing is kept until the first one comes.
-    fn push(&mut self, text: &[u8], dv: Option<Dv>, rows: usize) -> Result<(), Failure> {
+    fn push(&mut self, dv: Option<Dv>, rows: usize) -> Result<(), Failure> {
         let Some(dv) = dv else {
             if !self.present.is_empty() {
                 self.null();
@@ -427,8 +422,8 @@ impl DvBuilders {
             value.map(i32::try_from).transpose().map_err(|_| Failure::Action(Error::corrupt(format!("the `{what}` of a deletion vector is beyond 32 bits"))))
         };
         self.present.append(true);
-        self.storage_type.push(text, dv.storage_type.ok_or_else(|| missing("storageType"))?)?;
-        self.path.push(text, dv.path.ok_or_else(|| missing("pathOrInlineDv"))?)?;
+        self.storage_type.push(dv.storage_type.ok_or_else(|| missing("storageType"))?)?;
+        self.path.push(dv.path.ok_or_else(|| missing("pathOrInlineDv"))?)?;
         self.offset.append_option(int(dv.offset, "offset")?);
         self.size.append_value(int(dv.size, "sizeInBytes")?.ok_or_else(|| missing("sizeInBytes"))?);
         self.cardinality.append_value(dv.cardinality.ok_or_else(|| missing("cardinality"))?);
@@ -444,7 +439,7 @@ impl DvBuilders {
         self.cardinality.append_null();
     }
 
-    fn finish(mut self, text: &Buffer, rows: usize) -> Option<DvColumns> {
+    fn finish(mut self, rows: usize) -> Option<DvColumns> {
         if self.present.is_empty() {
             return None;
         }
@@ -453,8 +448,8 @@ impl DvBuilders {
         }
         Some(DvColumns {
             present: self.present.finish(),
-            storage_type: self.storage_type.finish(text),
-            path_or_inline: self.path.finish(text),
+            storage_type: self.storage_type.finish(),
+            path_or_inline: self.path.finish(),
             offset: self.offset.finish(),
             size_in_bytes: self.size.finish(),
             cardinality: self.cardinality.finish(),

@@ -140,6 +140,9 @@ impl<'a> Cursor<'a> {
         let negative = self.peek() == Some(b'-');
         self.at += usize::from(negative);
         let first = self.at;
+        if self.peek() == Some(b'0') && self.text.get(first + 1).is_some_and(u8::is_ascii_digit) {
+            return Err("a number begins with a zero");
+        }
         let mut value: i64 = 0;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
             let digit = i64::from(digit - b'0');
@@ -209,9 +212,8 @@ impl<'a> Cursor<'a> {
                     }
                 }
                 b'-' | b'0'..=b'9' => {
-                    while let Some(b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9') = self.peek() {
-                        self.at += 1;
-                    }
+                    let rest = self.text.get(self.at..).unwrap_or_default();
+                    self.at += number_length(rest).ok_or("a number is malformed")?;
                 }
                 _ => return Err("expected a value"),
             }
@@ -267,6 +269,27 @@ impl<'a> Cursor<'a> {
     pub(super) fn slice(&self, span: Span) -> &'a [u8] {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
+}
+
+/// The length of the number at the front, by the grammar of JSON; `None` where there is none, or where more digits follow it.
+pub(super) fn number_length(text: &[u8]) -> Option<usize> {
+    let digits = |from: usize| text.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let at_least_one = |from: usize| Some(digits(from)).filter(|count| *count > 0);
+    let mut end = usize::from(text.first() == Some(&b'-'));
+    let first = text.get(end);
+    let whole = at_least_one(end)?;
+    if first == Some(&b'0') && whole > 1 {
+        return None;
+    }
+    end += whole;
+    if text.get(end) == Some(&b'.') {
+        end += 1 + at_least_one(end + 1)?;
+    }
+    if let Some(b'e' | b'E') = text.get(end) {
+        let sign = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
+        end += 1 + sign + at_least_one(end + 1 + sign)?;
+    }
+    Some(end)
 }
 
 /// Where the first quote is that may end a string: one not after a backslash, or after an even run of them.
@@ -378,5 +401,23 @@ mod tests {
         let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
         assert_eq!(int("-9223372036854775808"), Ok(Some(i64::MIN)));
         assert!(int("9223372036854775808").is_err() && int("1.5").is_err() && int("x").is_err());
+    }
+
+    #[test]
+    fn numbers_outside_the_grammar_are_refused() {
+        for text in ["0", "-0", "10", "-7", "0.5", "-0.0e-0", "1E9", "1e+05", "120.0250E-10"] {
+            assert_eq!(skip(text), Ok(text.len()), "{text}");
+            assert!(serde_json::from_str::<serde_json::Value>(text).is_ok(), "{text}");
+        }
+        for text in ["00", "01", "-01", "007", "-", "--1", "1-2", "1.", ".5", "1.e5", "1e", "1e+", "1.5.2", "+1", "0x1", "1e5.5", "00.5"] {
+            let array = format!("[{text}]");
+            assert!(skip(&array).is_err(), "{text}");
+            assert!(serde_json::from_str::<serde_json::Value>(&array).is_err(), "{text}");
+        }
+        let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
+        assert_eq!((int("0"), int("-0"), int("10")), (Ok(Some(0)), Ok(Some(0)), Ok(Some(10))));
+        for text in ["00", "01", "-00", "-01", "-"] {
+            assert!(int(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! PARSE: log files -> [`FileBatch`], the one columnar shape of file actions, and the actions that stand alone.
 //!
-//! `commit` reads JSON lines, `checkpoint` reads Parquet and V2 manifests, `stats` turns statistics text into typed columns.
+//! `json_lines` reads files, `commit` parses JSON lines, `checkpoint` reads Parquet and V2 manifests, `stats` turns statistics
+//! into typed columns.
 
 mod batch;
 pub mod checkpoint;
 pub mod commit;
 mod cursor;
+pub mod json_lines;
 pub mod stats;
 mod views;
 

@@ -24,7 +24,7 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType as Arrow;
 
 use super::batch::{StatsColumn, validity};
-use super::cursor::{Cursor, Span, Wrong, unescape};
+use super::cursor::{Cursor, Span, Wrong, number_length, unescape};
 use crate::error::{Error, Result};
 use crate::protocol::calendar::Zone;
 use crate::protocol::partition_value::decimal;
@@ -470,7 +470,7 @@ fn value(text: &[u8], escaped: bool) -> Option<(&[u8], bool, &[u8])> {
         return Some((content, true, rest.strip_prefix(quote)?));
     }
     let end = match text.first()? {
-        b'-' | b'0'..=b'9' => text.iter().position(|b| !matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')).unwrap_or(text.len()),
+        b'-' | b'0'..=b'9' => number_length(text)?,
         _ => [&b"true"[..], b"false", b"null"].into_iter().find(|word| text.starts_with(word))?.len(),
     };
     let (content, rest) = text.split_at_checked(end)?;
@@ -560,6 +560,10 @@ fn number(text: &[u8]) -> Option<(Number, &[u8])> {
             return None;
         }
         end += 1;
+    }
+    // A zero at the front stands alone.
+    if digits.first() == Some(&b'0') && end > 1 && point != Some(1) {
+        return None;
     }
     // The point is no digit, and neither the first nor the last.
     let fraction = point.map_or(0, |point| end - point - 1);

@@ -62,6 +62,13 @@ pub(super) struct End {
 }
 
 impl End {
+    /// The serialized metadata, where it is among these bytes.
+    pub fn metadata(&self) -> Option<&[u8]> {
+        let (rest, tail) = self.bytes.split_last_chunk::<8>()?;
+        let [a, b, c, d, ..] = *tail;
+        rest.get(rest.len().checked_sub(u32::from_le_bytes([a, b, c, d]) as usize)?..)
+    }
+
     /// The bytes of `range`, if they are among these.
     pub fn get(&self, range: &Range<u64>) -> Option<Bytes> {
         let from = usize::try_from(range.start.checked_sub(self.start)?).ok()?;

@@ -16,7 +16,8 @@ use super::footer::{End, Footer, read_with_end};
 use super::guarded;
 use super::shape::{GroupBatches, Shape, decode, rows_at_once};
 use super::text::{split, text_bytes};
-use crate::error::{Error, Result};
+use super::thrift::renamed_column;
+use crate::error::{Error, Result, ResultExt};
 use crate::protocol::schema::TextLayout;
 use crate::store::File;
 
@@ -74,6 +75,7 @@ pub fn open_raw(file: &File) -> Result<RawFile> {
     if footer.num_rows() > limit {
         return Err(Error::corrupt_data(format!("a file of {} bytes claims to have {} rows", footer.size, footer.num_rows())).at_file(&file.path));
     }
+    check_consistent(&footer, end.metadata()).at_file(&file.path)?;
     Ok(RawFile { file: file.clone(), footer, end: Arc::new(end) })
 }
 
@@ -101,6 +103,50 @@ impl RawGroup<'_> {
     #[must_use]
     pub fn is_all_null(&self, path: &[&str]) -> bool {
         self.statistics(path).is_none_or(|statistics| statistics.null_count == Some(self.num_rows()))
+    }
+
+    /// Whether the null counts of all columns together leave a value for every row. Where each row has one, as in a
+    /// checkpoint, null counts that leave fewer are wrong or incomplete, and prove nothing.
+    #[must_use]
+    pub fn accounts_for_rows(&self) -> bool {
+        let mut values = 0_u64;
+        let mut of_column = 0;
+        let mut root: Option<&str> = None;
+        for column in self.metadata.columns() {
+            let own = column.column_path().parts().first().map(String::as_str);
+            if own != root {
+                (values, of_column, root) = (values.saturating_add(of_column), 0, own);
+            }
+            let nulls = column.statistics().and_then(Statistics::null_count_opt).filter(|_| column.column_descr().max_rep_level() == 0);
+            of_column = of_column.max(nulls.map_or(0, |nulls| self.num_rows().saturating_sub(nulls)));
+        }
+        values.saturating_add(of_column) >= self.num_rows()
+    }
+}
+
+/// Refuses a footer whose parts contradict each other: names of columns and numbers of rows are in it twice, so one flipped
+/// bit in either place shows, where the other copy alone would make a column vanish.
+fn check_consistent(footer: &Footer, bytes: Option<&[u8]>) -> Result<()> {
+    let contradiction = |what: String| Err(Error::corrupt_data(format!("the Parquet footer contradicts itself: {what}")));
+    let metadata = &footer.metadata;
+    let rows = i64::try_from(footer.num_rows()).unwrap_or(i64::MAX);
+    if metadata.file_metadata().num_rows() != rows {
+        return contradiction(format!("the file has {} rows and its row groups have {rows}", metadata.file_metadata().num_rows()));
+    }
+    let schema = metadata.file_metadata().schema_descr();
+    for (n, group) in metadata.row_groups().iter().enumerate() {
+        for column in group.columns() {
+            let is_flat = column.column_descr().max_rep_level() == 0;
+            if is_flat && column.num_values() != group.num_rows() {
+                let (path, values) = (column.column_path().string(), column.num_values());
+                return contradiction(format!("row group {n} has {} rows and {values} values of `{path}`", group.num_rows()));
+            }
+        }
+    }
+    let leaves: Vec<&[String]> = schema.columns().iter().map(|column| column.path().parts()).collect();
+    match bytes.and_then(|bytes| renamed_column(bytes, &leaves)) {
+        Some(leaf) => contradiction(format!("a row group has another name for the column `{}`", leaves.get(leaf).copied().unwrap_or_default().join("."))),
+        None => Ok(()),
     }
 }
 

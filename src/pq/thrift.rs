@@ -129,6 +129,59 @@ impl<'a> Skim<'a> {
     fn i32(&mut self) -> Option<i32> {
         i32::try_from(self.integer()?).ok()
     }
+
+    /// The first leaf that a `RowGroup` has under another name.
+    fn renamed_in_group(&mut self, leaves: &[&[String]]) -> Option<Option<usize>> {
+        let (mut renamed, mut last) = (None, 0);
+        loop {
+            match self.field(&mut last)? {
+                (STOP, _) => return Some(renamed),
+                (LIST, 1) => {
+                    let (STRUCT, chunks) = self.list()? else { return None };
+                    for n in 0..usize::try_from(chunks).ok()? {
+                        if !self.chunk_has_name(leaves.get(n).copied().unwrap_or_default())? {
+                            renamed = renamed.or(Some(n));
+                        }
+                    }
+                }
+                (kind, _) => self.skip(kind, false, NESTING)?,
+            }
+        }
+    }
+
+    /// Whether a `ColumnChunk` has this name, if it has any.
+    fn chunk_has_name(&mut self, leaf: &[String]) -> Option<bool> {
+        let (mut same, mut last) = (true, 0);
+        loop {
+            match self.field(&mut last)? {
+                (STOP, _) => return Some(same),
+                (STRUCT, 3) => {
+                    let mut last = 0;
+                    loop {
+                        match self.field(&mut last)? {
+                            (STOP, _) => break,
+                            (LIST, 3) => same &= self.is_path(leaf)?,
+                            (kind, _) => self.skip(kind, false, NESTING)?,
+                        }
+                    }
+                }
+                (kind, _) => self.skip(kind, false, NESTING)?,
+            }
+        }
+    }
+
+    /// Whether a list of strings is this path.
+    fn is_path(&mut self, path: &[String]) -> Option<bool> {
+        let (BINARY, parts) = self.list()? else { return None };
+        let mut same = usize::try_from(parts) == Ok(path.len());
+        for n in 0..usize::try_from(parts).ok()? {
+            let length = usize::try_from(self.varint()?).ok()?;
+            let part = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+            self.at += length;
+            same &= path.get(n).is_some_and(|name| name.as_bytes() == part);
+        }
+        Some(same)
+    }
 }
 
 /// The depth of the schema tree in a serialized `FileMetaData`; `None` where the bytes are none.
@@ -173,6 +226,25 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
         }
     }
     Some(deepest)
+}
+
+/// The first leaf of the schema that some row group has under another name, by the `path_in_schema` of its column chunk.
+pub(super) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Option<usize> {
+    let mut skim = Skim::new(metadata);
+    let mut last = 0;
+    let mut renamed = None;
+    loop {
+        match skim.field(&mut last)? {
+            (STOP, _) => return renamed,
+            (LIST, 4) => {
+                let (STRUCT, groups) = skim.list()? else { return None };
+                for _ in 0..groups {
+                    renamed = renamed.or(skim.renamed_in_group(leaves)?);
+                }
+            }
+            (kind, _) => skim.skip(kind, false, NESTING)?,
+        }
+    }
 }
 
 /// Bytes of a bloom filter, header and bits, by its header; `None` where `bytes` holds no whole one.

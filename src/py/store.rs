@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::checkpoint::{answer, options};
 use super::runtime::wait;
 use crate::error::{Error, Missing, Result};
-use crate::store::{self, Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use crate::store::{self, Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, Upload, check_length};
 
 /// Tries whether a store is safe to commit to; the report as JSON.
 #[pyfunction]
@@ -135,10 +135,13 @@ impl Store for PyStore {
 
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
         let (this, path) = (self.clone_ref(), path.to_owned());
-        Pending::lazy(move || {
-            let meta = this.head(&path)?;
-            Ok((this.range(&path, 0..meta.size)?, meta))
-        })
+        Pending::lazy(move || this.get_within(&path, LONGEST_OBJECT))
+    }
+
+    fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
+        let meta = self.head(path)?;
+        check_length(path, meta.size, limit)?;
+        Ok((self.range(path, 0..meta.size)?, meta))
     }
 
     fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {

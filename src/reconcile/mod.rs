@@ -7,11 +7,13 @@
 //! Protocol: "Action Reconciliation". Cost: one hash of the path per action after the checkpoint, one look-up per action
 //! of the checkpoint (none when nothing came after it).
 
+mod counts;
 mod replay;
 mod seen;
 mod sets;
 
-pub use replay::{FileStream, Request, Texts, files, files_after};
+pub use counts::FileCounts;
+pub use replay::{FileStream, FinishedFiles, Request, Texts, files, files_after};
 pub use seen::{Seen, Verdict};
 pub use sets::{Sets, TableActions, read_sets, read_table};
 

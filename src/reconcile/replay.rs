@@ -5,19 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use super::counts::{EndCheck, FileCounts, SharedCounts};
 use super::seen::{Seen, Verdict};
 use crate::error::{Error, Result, ResultExt};
 use crate::exec::{Cancel, Lanes, Source, lanes, parallelism};
 use crate::log::{CommitFile, Segment};
 use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
-use crate::parse::commit::{self, Parsed, Take};
-use crate::parse::{FileBatch, Wanted, mask};
-use crate::store::{ObjectMeta, Pending, Store};
+use crate::parse::commit::{self, Parsed, Single, Take};
+use crate::parse::{FileBatch, Wanted, json_lines, mask};
+use crate::store::{Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 4 << 20;
-/// A larger commit than this is a lie of the store's; it is read as it comes.
+/// A larger commit than this is a lie of the store's: it is refused, not divided into pieces without end.
 const IMPLAUSIBLE: u64 = 1 << 40;
+/// The longest line that is read. Lines hold one action each; the largest are schemas of very many columns.
+const LONGEST_LINE: u64 = 256 << 20;
 /// Small commits are parsed together up to this size.
 const GROUP_BYTES: u64 = 1 << 20;
 /// And up to this number, so that groups are there for every core.
@@ -45,13 +48,13 @@ impl Texts {
     }
 
     /// The text, or what will bring it.
-    fn begin(&self, commit: &CommitFile) -> std::result::Result<Bytes, Pending<(Bytes, ObjectMeta)>> {
+    fn begin(&self, commit: &CommitFile) -> std::result::Result<Bytes, Pending<Bytes>> {
         let kept = self.lock().0.get(&commit.version).filter(|_| !commit.is_compaction()).cloned();
-        kept.ok_or_else(|| commit.file.store.get(&commit.file.path))
+        kept.ok_or_else(|| json_lines::begin(&commit.file))
     }
 
-    fn keep(&self, commit: &CommitFile, coming: Pending<(Bytes, ObjectMeta)>) -> Result<Bytes> {
-        let (bytes, _) = coming.wait().at_version(commit.version)?;
+    fn keep(&self, commit: &CommitFile, coming: Pending<Bytes>) -> Result<Bytes> {
+        let bytes = coming.wait().at_version(commit.version)?;
         let mut kept = self.lock();
         if !commit.is_compaction() && kept.1 + bytes.len() as u64 <= Self::LIMIT {
             kept.1 += bytes.len() as u64;
@@ -125,6 +128,8 @@ pub struct FileStream {
     rest: Option<Lanes<FileBatch>>,
     ready: Option<std::vec::IntoIter<FileBatch>>,
     request: Request,
+    counts: SharedCounts,
+    at_end: Option<EndCheck>,
 }
 
 /// Streams a segment's files. The checkpoint's footers are read here, so that a damaged one is known before the first batch.
@@ -141,14 +146,9 @@ pub fn files(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, requ
 /// As [`files`].
 pub fn files_after(seen: Seen, segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, request: Request) -> Result<FileStream> {
     let checkpoint = segment.checkpoint.as_ref().map(|c| OpenCheckpoint::open(c, store, true).at_version(c.version)).transpose()?;
-    // A compaction stands for commits that are there as well: one that does not parse is known now, while they can be used.
+    // A compaction stands for commits that are there as well: one that is damaged is known now, while they can be used.
     for compaction in segment.replay.iter().filter(|c| c.is_compaction()) {
-        let text = texts.get(compaction)?;
-        if text.is_empty() {
-            return Err(Error::corrupt("the log compaction is empty").at_file(&compaction.file.path));
-        }
-        let keys = Take { adds: Some(Wanted::default()), removes: Some(Wanted::default()), ..Take::default() };
-        commit::parse(&text, 0..text.len(), &keys, &[]).at_file(&compaction.file.path)?;
+        check_compaction(&texts.get(compaction)?).at_file(&compaction.file.path)?;
     }
     let wanted = request.wanted.as_ref().clone();
     // Of the other kind only the key counts.
@@ -162,7 +162,30 @@ pub fn files_after(seen: Seen, segment: &Segment, texts: &Arc<Texts>, store: &Ar
     let of_commits = commit::adds_about(segment.replay.iter().map(|c| c.file.size.unwrap_or(0)).sum());
     let of_checkpoint = checkpoint.as_ref().map_or(0, OpenCheckpoint::files_at_most);
     let has_text_only = checkpoint.as_ref().is_none_or(OpenCheckpoint::has_text_only);
-    Ok(FileStream { commits, of_commits, of_checkpoint, has_text_only, seen, checkpoint, rest: None, ready: None, request })
+    let counts = SharedCounts::new(checkpoint.as_ref().and_then(OpenCheckpoint::num_actions));
+    Ok(FileStream { commits, of_commits, of_checkpoint, has_text_only, seen, checkpoint, rest: None, ready: None, request, counts, at_end: None })
+}
+
+/// Refuses a compaction that does not parse or is not reconciled: where two of its actions are of one logical file, the order
+/// of its lines would decide, and writers differ in which comes first.
+fn check_compaction(text: &Bytes) -> Result<()> {
+    if text.is_empty() {
+        return Err(Error::corrupt("the log compaction is empty"));
+    }
+    let keys = Take { adds: Some(Wanted::default()), removes: Some(Wanted::default()), ..Take::default() };
+    let parsed = commit::parse(text, 0..text.len(), &keys, &[])?;
+    let mut seen = Seen::default();
+    seen.reserve(parsed.adds.len() + parsed.removes.len());
+    for batch in [&parsed.adds, &parsed.removes] {
+        for row in 0..batch.len() {
+            let path = batch.path.value(row);
+            if !seen.note(seen.key(batch, row)?, 0, Verdict::Added, true, path)? {
+                let path = crate::error::shown(path);
+                return Err(Error::corrupt(format!("the log compaction is not reconciled: it has two actions of the file `{path}`")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Work on commits, newest first.
@@ -186,7 +209,11 @@ fn commit_sources(commits: &[CommitFile], texts: &Arc<Texts>, take: &Arc<Take>) 
                 let piece = Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: true, offset: 0 };
                 parse_piece(piece, &take)
             })));
-        } else if size > PIECE && size < IMPLAUSIBLE {
+        } else if size >= IMPLAUSIBLE {
+            flush(&mut group, &mut out);
+            let (commit, texts) = (commit.clone(), Arc::clone(texts));
+            out.push(Box::new(std::iter::once_with(move || Err(texts.get(&commit).err().unwrap_or_else(|| Error::internal("a commit without end was read"))))));
+        } else if size > PIECE {
             flush(&mut group, &mut out);
             let mut start = 0;
             while start < size {
@@ -232,9 +259,7 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Pie
     let mut reach = (end + (64 << 10)).min(size);
     let from = start.saturating_sub(1);
     loop {
-        let range = from..reach;
-        let bytes = commit.file.store.get_ranges(&commit.file.path, vec![range]).wait().at_version(commit.version)?;
-        let bytes = bytes.into_iter().next().unwrap_or_default();
+        let bytes = json_lines::read_range(&commit.file, from, reach).at_version(commit.version)?;
         let local = |at: u64| usize::try_from(at - from).unwrap_or(usize::MAX);
         // A line that begins before `start` belongs to the part before.
         let first = if start == 0 { 0 } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |n| n + 1) };
@@ -251,13 +276,37 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Pie
             Some(n) => local(end) + n,
             None if reach == size => bytes.len(),
             None => {
-                reach = (reach + (reach - end) * 4).min(size);
+                json_lines::check_is_text(&commit.file, &bytes).at_version(commit.version)?;
+                if reach - end >= LONGEST_LINE {
+                    let what = format!("a line is longer than the {LONGEST_LINE} bytes that an action may have");
+                    return Err(Error::corrupt(what).at_file(&commit.file.path).at_version(commit.version));
+                }
+                reach = (reach + (reach - end) * 4).min(end + LONGEST_LINE).min(size);
                 continue;
             }
         };
         let text = bytes.slice(first..last.min(bytes.len()));
         return Ok(Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: false, offset: from + first as u64 });
     }
+}
+
+/// Whether a commit is so long that it is not read whole for the few actions that stand alone.
+pub(super) fn is_long(commit: &CommitFile) -> bool {
+    commit.file.size.is_some_and(|size| size > json_lines::PIECE && size < IMPLAUSIBLE)
+}
+
+/// The actions that stand alone of a commit for which [`is_long`] holds.
+pub(super) fn long_singles(commit: &CommitFile, take: &Take) -> Result<Vec<Single>> {
+    let size = commit.file.size.unwrap_or(0);
+    let mut out = Vec::new();
+    let mut start = 0;
+    while start < size {
+        let end = (start + json_lines::PIECE).min(size);
+        let Piece { text, starts, commits, offset, .. } = read_part(commit, start, end, size)?;
+        out.extend(commit::singles(&text, take).map_err(|error| placed(error, &text, &starts, &commits, offset))?);
+        start = end;
+    }
+    Ok(out)
 }
 
 fn parse_piece(piece: Piece, take: &Take) -> Result<ParsedPiece> {
@@ -308,6 +357,18 @@ impl FileStream {
         self.ready = Some(batches.into_iter());
         self.rest = None;
         Ok(self)
+    }
+
+    /// The same, with `check` done when all files have come: its error is the stream's last item.
+    #[must_use]
+    pub fn checked(self, check: impl FnOnce(FileCounts) -> Result<()> + Send + 'static) -> Self {
+        Self { at_end: Some(Box::new(check)), ..self }
+    }
+
+    /// Counts of the files that have come so far.
+    #[must_use]
+    pub fn counts(&self) -> FileCounts {
+        self.counts.get()
     }
 
     /// The keys that the commits touched, once all of them are read.
@@ -381,7 +442,7 @@ impl FileStream {
             }
             Ok(())
         };
-        if removes.is_empty() && !*aggregated {
+        if removes.is_empty() {
             for (row, order) in adds.order.iter().enumerate() {
                 visit(&mut self.seen, Verdict::Added, row, *order)?;
             }
@@ -390,14 +451,12 @@ impl FileStream {
             all.extend(adds.order.iter().enumerate().map(|(row, order)| (*order, Verdict::Added, row)));
             all.extend(removes.order.iter().enumerate().map(|(row, order)| (*order, Verdict::Removed, row)));
             all.sort_unstable_by_key(|(order, ..)| *order);
-            if *aggregated {
-                all.reverse();
-            }
             for (order, verdict, row) in all {
                 visit(&mut self.seen, verdict, row, order)?;
             }
         }
         let batch = kept.filter(&mask(live))?;
+        self.counts.add(&batch, 0);
         Ok(Some(batch).filter(|batch| !batch.is_empty()))
     }
 
@@ -424,11 +483,17 @@ impl FileStream {
     fn checkpoint_sources(&mut self) -> Vec<Source<FileBatch>> {
         let Some(checkpoint) = self.checkpoint.take().filter(|_| self.ready.is_none()) else { return Vec::new() };
         let seen = Arc::new(std::mem::take(&mut self.seen));
-        let version = checkpoint.version();
+        let (version, counts) = (checkpoint.version(), self.counts.clone());
         let sources = checkpoint.files(self.request.kind, &self.request.wanted).into_iter();
         let filtered = sources.map(move |source| {
-            let seen = Arc::clone(&seen);
-            let batches = source.map(move |batch| seen.unseen(batch?).at_version(version));
+            let (seen, counts) = (Arc::clone(&seen), counts.clone());
+            let batches = source.map(move |batch| {
+                let batch = batch?;
+                let held = batch.len() as u64;
+                let batch = seen.unseen(batch).at_version(version)?;
+                counts.add(&batch, held);
+                Ok(batch)
+            });
             Box::new(batches.filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty()))) as Source<FileBatch>
         });
         filtered.collect()
@@ -436,9 +501,26 @@ impl FileStream {
 
     /// What `finish` makes of the batches, in their order. It runs on the pool: on a batch of a checkpoint in the job that
     /// decodes it, so that decoded text is still in the processor's cache and never piles up.
-    pub fn finished<T: Send + 'static>(self, finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static) -> Lanes<T> {
-        let cancel = self.request.cancel.clone();
-        lanes(Finishing { stream: self, finish: Arc::new(finish), checkpoint: None }, parallelism() + 1, AHEAD, &cancel)
+    pub fn finished<T: Send + 'static>(mut self, finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static) -> FinishedFiles<T> {
+        let (cancel, counts, at_end) = (self.request.cancel.clone(), self.counts.clone(), self.at_end.take());
+        let lanes = lanes(Finishing { stream: self, finish: Arc::new(finish), checkpoint: None }, parallelism() + 1, AHEAD, &cancel);
+        FinishedFiles { lanes, counts, at_end }
+    }
+}
+
+/// The results for all batches of a [`FileStream`].
+pub struct FinishedFiles<T> {
+    lanes: Lanes<T>,
+    counts: SharedCounts,
+    at_end: Option<EndCheck>,
+}
+
+impl<T: Send + 'static> Iterator for FinishedFiles<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.lanes.next();
+        self.counts.at_end(&mut self.at_end, next)
     }
 }
 
@@ -465,10 +547,8 @@ impl<T: Send + 'static, F: Fn(FileBatch) -> Result<T> + Send + Sync + 'static> I
     }
 }
 
-impl Iterator for FileStream {
-    type Item = Result<FileBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl FileStream {
+    fn next_unchecked(&mut self) -> Option<Result<FileBatch>> {
         if self.rest.is_none() {
             if let Some(batch) = self.next_before_checkpoint() {
                 return Some(batch);
@@ -477,5 +557,14 @@ impl Iterator for FileStream {
             self.rest = Some(lanes(sources.into_iter(), parallelism() + 1, AHEAD, &self.request.cancel));
         }
         self.rest.as_mut()?.next()
+    }
+}
+
+impl Iterator for FileStream {
+    type Item = Result<FileBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_unchecked();
+        self.counts.at_end(&mut self.at_end, next)
     }
 }

@@ -87,6 +87,12 @@ impl Seen {
         self.keys.is_empty()
     }
 
+    /// How many keys were seen.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Whether the key was seen.
     #[inline]
     #[must_use]

@@ -1,14 +1,14 @@
 //! Actions that stand alone: the newest protocol and metadata, transactions and domains of a segment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::replay::Texts;
-use crate::error::{Error, Result, ResultExt};
+use super::replay::{Texts, is_long, long_singles};
+use crate::error::{Error, Result, ResultExt, shown};
 use crate::exec::map_all;
-use crate::log::{CommitFile, Segment};
+use crate::log::{Checksum, CommitFile, Segment};
 use crate::parse::checkpoint::OpenCheckpoint;
 use crate::parse::commit::{self, Single, Take};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
@@ -27,6 +27,14 @@ pub struct TableActions {
     pub protocol: Protocol,
     /// `metaData`
     pub metadata: Metadata,
+}
+
+impl TableActions {
+    /// The fields in which others say something else.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        Checksum::differences((&self.protocol, &self.metadata), (&other.protocol, &other.metadata))
+    }
 }
 
 /// Transactions by application and domains by name, removed domains left out.
@@ -65,7 +73,15 @@ fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut fou
                 let singles = commit::singles(&text?, &take).at_file(&commit.file.path).at_version(commit.version)?;
                 Ok((commit.clone(), singles))
             };
-            Ok(commits.iter().zip(texts.get_all(&commits)).map(singles).collect::<Vec<Result<_>>>())
+            let mut out: Vec<Result<_>> = Vec::with_capacity(commits.len());
+            // Between those that are too long to be read whole, commits are asked for together.
+            for run in commits.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
+                match run {
+                    [commit] if is_long(commit) => out.push(long_singles(commit, &take).map(|singles| (commit.clone(), singles))),
+                    run => out.extend(run.iter().zip(texts.get_all(run)).map(singles)),
+                }
+            }
+            Ok(out)
         })?;
         // What is wrong with an older commit does not matter once a newer one has everything.
         for parsed in parsed.into_iter().flatten() {
@@ -80,14 +96,14 @@ fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut fou
     Ok(false)
 }
 
-/// Reads protocol and metadata of a segment.
+/// Reads protocol and metadata of a segment, and whether one of them is the checkpoint's word.
 ///
 /// # Errors
 /// [`Error::Corrupt`] when there is none, or two in one commit.
-pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) -> Result<TableActions> {
+pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) -> Result<(TableActions, bool)> {
     let (mut protocol, mut metadata) = (None, None);
     let take = Take { table: true, ..Take::default() };
-    let mut keep = |version: i64, singles: Vec<Single>, aggregated: bool| -> Result<bool> {
+    let mut keep = |version: i64, singles: Vec<Single>, in_checkpoint: bool| -> Result<bool> {
         let (mut protocols, mut metadatas) = (0, 0);
         let (had_protocol, had_metadata) = (protocol.is_some(), metadata.is_some());
         for single in singles {
@@ -107,7 +123,7 @@ pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>)
                 _ => {}
             }
         }
-        if !aggregated && (protocols > 1 || metadatas > 1) {
+        if !in_checkpoint && (protocols > 1 || metadatas > 1) {
             let name = if metadatas > 1 { "metaData" } else { "protocol" };
             return Err(Error::corrupt(format!("the commit has more than one `{name}` action"))
                 .at_file(crate::protocol::log_path::commit(version))
@@ -115,13 +131,42 @@ pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>)
         }
         Ok(protocol.is_some() && metadata.is_some())
     };
-    let complete = newest_first(&segment.replay, texts, &take, |commit, singles| keep(commit.version, singles, commit.is_compaction()))?;
+    let complete = newest_first(&segment.replay, texts, &take, |commit, singles| {
+        check_reconciled(commit, &singles)?;
+        keep(commit.version, singles, false)
+    })?;
+    let mut from_checkpoint = false;
     if !complete && let Some(checkpoint) = &segment.checkpoint {
         let open = OpenCheckpoint::open(checkpoint, store, false).at_version(checkpoint.version)?;
         keep(checkpoint.version, open.singles(&take)?, true)?;
+        from_checkpoint = true;
     }
     let lacks = |what: &str| Error::corrupt(format!("no `{what}` action in the log up to version {}", segment.version)).at_version(segment.version);
-    Ok(TableActions { protocol: protocol.ok_or_else(|| lacks("protocol"))?, metadata: metadata.ok_or_else(|| lacks("metaData"))? })
+    let table = TableActions { protocol: protocol.ok_or_else(|| lacks("protocol"))?, metadata: metadata.ok_or_else(|| lacks("metaData"))? };
+    Ok((table, from_checkpoint))
+}
+
+/// Refuses a compaction with two actions of one identity: the order of its lines would decide, and writers differ in which
+/// comes first. The commits that it stands for are there.
+fn check_reconciled(commit: &CommitFile, singles: &[Single]) -> Result<()> {
+    if !commit.is_compaction() {
+        return Ok(());
+    }
+    let mut seen = HashSet::new();
+    let identity = |single: &Single| match single {
+        Single::Protocol(_) => Some(("protocol", String::new())),
+        Single::Metadata(_) => Some(("metaData", String::new())),
+        Single::Txn(txn) => Some(("txn", txn.app_id.clone())),
+        Single::Domain(domain) => Some(("domainMetadata", domain.domain.clone())),
+        _ => None,
+    };
+    for (kind, name) in singles.iter().filter_map(identity) {
+        if !seen.insert((kind, name.clone())) {
+            let of = if name.is_empty() { String::new() } else { format!(" of `{}`", shown(&name)) };
+            return Err(Error::corrupt(format!("the log compaction is not reconciled: it has two actions `{kind}`{of}")).at_file(&commit.file.path));
+        }
+    }
+    Ok(())
 }
 
 /// Reads transactions and domains of a segment.
@@ -142,7 +187,8 @@ pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) 
             }
         }
     };
-    newest_first(&segment.replay, texts, &take, |_, singles| {
+    newest_first(&segment.replay, texts, &take, |commit, singles| {
+        check_reconciled(commit, &singles)?;
         keep(singles);
         Ok(false)
     })?;

@@ -18,7 +18,7 @@ use super::columns::{Leaves, leaves};
 use crate::error::{Result, ResultExt};
 use crate::exec::{Cancel, map_all};
 use crate::expr::Bound;
-use crate::log::{Segment, Totals};
+use crate::log::Segment;
 use crate::parse::checkpoint::FileKind;
 use crate::parse::stats::{self, Stats};
 use crate::parse::{DvColumns, FileBatch, Wanted};
@@ -399,17 +399,6 @@ impl Plan {
     }
 }
 
-/// Adds the files of a batch up, to compare the version checksum with.
-fn count(files: &FileBatch) -> Totals {
-    let mut totals =
-        Totals { files: i64::try_from(files.len()).unwrap_or(i64::MAX), bytes: files.size.iter().flatten().fold(0, i64::saturating_add), ..Totals::default() };
-    if let Some(dv) = &files.dv {
-        totals.vectors = i64::try_from(dv.present.count_set_bits()).unwrap_or(i64::MAX);
-        totals.deleted = dv.cardinality.iter().flatten().fold(0, i64::saturating_add);
-    }
-    totals
-}
-
 /// `asked` and whatever other leaves fit into what is kept of about `files` files.
 fn with_others(snapshot: &Snapshot, asked: &Leaves, files: u64) -> Leaves {
     let every = leaves(snapshot);
@@ -439,7 +428,6 @@ struct Judged {
     batch: Arc<PlanBatch>,
     /// Files of the batch before any of them were left out.
     rows: u64,
-    totals: Totals,
     by_partition: u64,
     keep: BooleanArray,
 }
@@ -462,16 +450,13 @@ fn from_log(snapshot: &Snapshot, segment: &Segment, predicate: Split, (asked, wi
         let batch = PlanBatch::new(&context, files, &parsed, with_stats)?;
         let (by_partition, keep) = verdict(&context, predicate.as_deref(), &parsed, &batch)?;
         let rows = batch.files.len() as u64;
-        let totals = count(&batch.files);
-        let judged = |batch| Judged { batch: Arc::new(batch), rows, totals, by_partition, keep };
+        let judged = |batch| Judged { batch: Arc::new(batch), rows, by_partition, keep };
         if keeping { Ok(judged(batch.compacted())) } else { judged(batch).survivors() }
     });
     let mut out = Plan::default();
-    let mut totals = Totals::default();
     let mut kept = keeping.then(Vec::new);
     for judged in verdicts {
         let mut judged = judged?;
-        totals.add(&judged.totals);
         if let Some(batches) = &mut kept {
             batches.push((Arc::clone(&judged.batch), None));
             if out.files_total as usize + judged.batch.files.len() > KEPT_FILES {
@@ -488,7 +473,6 @@ fn from_log(snapshot: &Snapshot, segment: &Segment, predicate: Split, (asked, wi
         }
         out.push(judged.batch, judged.rows, judged.by_partition, judged.keep);
     }
-    snapshot.check_files(&totals);
     let kept = kept.map(|batches| Kept { version: snapshot.version(), logical: leaves.logical.clone(), with_stats, batches, indexed: 0, index: None });
     Ok((out, kept))
 }

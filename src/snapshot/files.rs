@@ -8,14 +8,15 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Snapshot, read_without, with_fallback};
+use super::{Snapshot, with_fallback};
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Lanes};
+use crate::exec::Cancel;
 use crate::log::Segment;
 use crate::parse::checkpoint::FileKind;
 use crate::parse::{FileBatch, Wanted};
-use crate::reconcile::{Seen, Verdict};
+use crate::reconcile::{FinishedFiles, Seen, Verdict};
 
 type Finish<T> = dyn Fn(FileBatch) -> Result<T> + Send + Sync;
 
@@ -29,10 +30,11 @@ pub struct Files<T> {
     at_most: Option<u64>,
     /// What is being read, and how many files of it were given out.
     segment: Segment,
-    stream: Lanes<(usize, T)>,
+    stream: FinishedFiles<(usize, T)>,
     given: usize,
-    /// Keys of files that were given out before it was begun.
+    /// Keys of files that were given out before it was begun, and how many of them it had too.
     before: Option<Arc<Seen>>,
+    found_again: Arc<AtomicUsize>,
 }
 
 impl Snapshot {
@@ -66,6 +68,7 @@ impl Snapshot {
                 stream,
                 given: 0,
                 before: None,
+                found_again: Arc::default(),
             })
         })
     }
@@ -87,21 +90,36 @@ impl<T: Send + 'static> Files<T> {
                 return Err(error.clone());
             }
             let before = Arc::new(self.keys_given()?);
-            let (skip, finish) = (Arc::clone(&before), Arc::clone(&self.finish));
+            let (skip, finish, found_again) = (Arc::clone(&before), Arc::clone(&self.finish), Arc::new(AtomicUsize::new(0)));
             let stream = self.snapshot.files_in(segment, self.kind, self.wanted.clone(), &self.cancel)?;
+            let found = Arc::clone(&found_again);
             let stream = stream.finished(move |batch| {
+                let files = batch.len();
                 let batch = skip.unseen(batch)?;
+                found.fetch_add(files - batch.len(), Ordering::Relaxed);
                 Ok((batch.len(), finish(batch)?))
             });
-            Ok((stream, before))
+            Ok((stream, before, found_again))
         })?;
         if let Some(damage) = used.damage {
-            self.snapshot.warnings().add(read_without(&damage));
+            self.snapshot.warn_of_checkpoint(&damage);
         }
         self.snapshot.settle(&used.segment);
-        let (stream, before) = used.done;
-        (self.segment, self.stream, self.given, self.before) = (used.segment, stream, 0, Some(before));
+        let (stream, before, found_again) = used.done;
+        (self.segment, self.stream, self.given, self.before, self.found_again) = (used.segment, stream, 0, Some(before), found_again);
         Ok(())
+    }
+
+    /// Files of a damaged checkpoint that were given out cannot be taken back, so all of them must be in the table.
+    fn check_given(&mut self) -> Option<Error> {
+        let before = self.before.take().filter(|_| self.kind == FileKind::Adds)?;
+        let wrong = before.len().saturating_sub(self.found_again.load(Ordering::Relaxed));
+        (wrong > 0).then(|| {
+            Error::corrupt(format!(
+                "{wrong} files that a damaged checkpoint named were given out before the damage was found; read the table again, which leaves that checkpoint out"
+            ))
+            .at_version(self.snapshot.version())
+        })
     }
 
     /// The keys of all files that were given out.
@@ -112,7 +130,7 @@ impl<T: Send + 'static> Files<T> {
             return Ok(seen);
         }
         // The same columns as before, so that the batches are cut in the same places and end before the damage.
-        for batch in self.snapshot.files_in(&self.segment, self.kind, self.wanted.clone(), &self.cancel)? {
+        for batch in self.snapshot.uncompared_files(&self.segment, self.kind, self.wanted.clone(), &self.cancel)? {
             let batch = batch?;
             let batch = match &self.before {
                 Some(before) => before.unseen(batch)?,
@@ -136,12 +154,13 @@ impl<T: Send + 'static> Iterator for Files<T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            match self.stream.next()? {
-                Ok((files, made)) => {
+            match self.stream.next() {
+                None => return self.check_given().map(Err),
+                Some(Ok((files, made))) => {
                     self.given += files;
                     return Some(Ok(made));
                 }
-                Err(error) => {
+                Some(Err(error)) => {
                     if let Err(error) = self.resume(error) {
                         return Some(Err(error));
                     }

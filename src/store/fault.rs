@@ -211,6 +211,11 @@ impl Store for FaultStore {
         })
     }
 
+    fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
+        let (bytes, meta) = self.get(path).wait()?;
+        super::check_length(path, meta.size, limit).map(|()| (bytes, meta))
+    }
+
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
         let fault = self.fault(Operation::GetRanges, path);
         let path = path.to_owned();

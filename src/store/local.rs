@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 
 use super::upload::LocalUpload;
-use super::{Folder, ObjectMeta, Opened, Pending, Put, Role, Store, Turn, Upload};
+use super::{Folder, LONGEST_OBJECT, ObjectMeta, Opened, Pending, Put, Role, Store, Turn, Upload, check_length};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{self, Cancel, filled};
 
@@ -233,6 +233,17 @@ fn read_range(file: &fs::File, length: u64, range: &Range<u64>) -> io::Result<By
     }
 }
 
+/// Reads a file of at most `limit` bytes.
+fn read_whole(file: &Path, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
+    // Looked at before it is opened: opening a pipe would wait for its other end.
+    let metadata = fs::metadata(file).map_err(|e| failure(file, &e))?;
+    let meta = object_meta(path, file, &metadata)?;
+    check_length(path, meta.size, limit)?;
+    let opened = fs::File::open(file).map_err(|e| failure(file, &e))?;
+    let bytes = read_range(&opened, meta.size, &(0..meta.size)).map_err(|e| failure(file, &e))?;
+    Ok((bytes, meta))
+}
+
 /// Fills `buffer` from a position; the file's own is not used, so that threads may share it.
 fn read_at(file: &fs::File, buffer: &mut [u8], position: u64) -> io::Result<()> {
     #[cfg(unix)]
@@ -349,14 +360,11 @@ impl Store for Local {
 
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
         let (file, path) = (self.path(path), path.to_owned());
-        Pending::lazy(move || {
-            // Looked at before it is opened: opening a pipe would wait for its other end.
-            let metadata = fs::metadata(&file).map_err(|e| failure(&file, &e))?;
-            let meta = object_meta(&path, &file, &metadata)?;
-            let opened = fs::File::open(&file).map_err(|e| failure(&file, &e))?;
-            let bytes = read_range(&opened, meta.size, &(0..meta.size)).map_err(|e| failure(&file, &e))?;
-            Ok((bytes, meta))
-        })
+        Pending::lazy(move || read_whole(&file, &path, LONGEST_OBJECT))
+    }
+
+    fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
+        read_whole(&self.path(path), path, limit)
     }
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {

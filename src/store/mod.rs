@@ -168,8 +168,17 @@ pub trait Store: Debug + Send + Sync {
     /// [`Error::NotFound`], [`Error::Storage`].
     fn head(&self, path: &str) -> Result<ObjectMeta>;
 
-    /// The whole object, with its metadata.
+    /// The whole object, with its metadata; one longer than [`LONGEST_OBJECT`] is an error.
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)>;
+
+    /// The whole object, unless it is longer than `limit` bytes, which costs no reading to find out.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] for a longer one, and as reading.
+    fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
+        check_length(path, self.head(path)?.size, limit)?;
+        self.get(path).wait()
+    }
 
     /// Several ranges of one object. Ranges beyond its end are an error.
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>>;
@@ -224,6 +233,17 @@ pub trait Store: Debug + Send + Sync {
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         None
     }
+}
+
+/// The longest object that is read in one piece.
+pub const LONGEST_OBJECT: u64 = u32::MAX as u64;
+
+/// Refuses an object that is too long to be read in one piece.
+pub(crate) fn check_length(path: &str, size: u64, limit: u64) -> Result<()> {
+    if size <= limit {
+        return Ok(());
+    }
+    Err(Error::storage(format!("{path} is {size} bytes long, more than the {limit} that are read at once"), false))
 }
 
 /// Writes a derived object over what is there.

@@ -13,7 +13,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
 use super::upload::RemoteUpload;
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use super::{Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, Upload, check_length};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -194,6 +194,19 @@ impl Remote {
         let work = work(self.inner.clone(), location);
         Pending::task(runtime.spawn(async move { work.await.map_err(|e| failure(&url, &e)) }))
     }
+
+    /// Begins to read an object of at most `limit` bytes.
+    fn whole(&self, path: &str, limit: u64) -> Pending<(Bytes, ObjectMeta)> {
+        let name = path.to_owned();
+        let read = self.begin(path, move |service, location| async move {
+            let result = service.store.get(&location).await?;
+            let meta = object_meta(name, &result.meta);
+            // The size comes before the bytes.
+            let bytes = if meta.size <= limit { result.bytes().await? } else { Bytes::new() };
+            Ok((bytes, meta))
+        });
+        read.map(move |(bytes, meta)| check_length(&meta.path, meta.size, limit).map(|()| (bytes, meta)))
+    }
 }
 
 impl Store for Remote {
@@ -248,12 +261,11 @@ impl Store for Remote {
     }
 
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
-        let name = path.to_owned();
-        self.begin(path, |service, location| async move {
-            let result = service.store.get(&location).await?;
-            let meta = object_meta(name, &result.meta);
-            Ok((result.bytes().await?, meta))
-        })
+        self.whole(path, LONGEST_OBJECT)
+    }
+
+    fn get_within(&self, path: &str, limit: u64) -> Result<(Bytes, ObjectMeta)> {
+        self.whole(path, limit).wait()
     }
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pyarrow as pa
@@ -221,3 +222,111 @@ def test_opening_does_not_need_the_files_of_a_checkpoint(five: log.Table) -> Non
     assert [f.name for f in opened.schema().fields] == ["id", "name"]
     with pytest.raises(deltafast.exceptions.CorruptLogError, match="_sidecars"):
         opened.to_pyarrow_table()
+
+
+def _four(tmp_path: Any) -> log.Table:
+    """Return a table of four files, one of them with a transaction and a domain, and an empty commit after them."""
+    table = log.basic(tmp_path / "four", 4)
+    table.commit(
+        4,
+        {"txn": {"appId": "app", "version": 7}},
+        {"domainMetadata": {"domain": "d", "configuration": "x", "removed": False}},
+    )
+    table.commit(5, {"commitInfo": {}})
+    return table
+
+
+NOT_USED = r"00000000000000000004\.checkpoint\.parquet.*read without this file"
+
+
+def test_a_checkpoint_that_the_version_checksum_contradicts_is_compared_with_the_commits(tmp_path: Any) -> None:
+    table = _four(tmp_path)
+    table.checkpoint(4, [a for a in table.actions(0, 4) if a.get("add", {}).get("path") != "part-2.parquet"])
+    table.crc(5)
+    opened = helpers.open_table(table)
+    with pytest.warns(deltafast.DeltaWarning, match=NOT_USED) as caught:
+        assert len(opened.file_uris()) == 4
+    assert len(caught) == 1
+    assert "3 live files" in str(caught[0].message)
+    assert "4 live files" in str(caught[0].message)
+    # What was found once is known from then on.
+    assert opened.to_pyarrow_table().num_rows == 40
+    assert opened.count() == 40
+
+
+def test_a_version_checksum_that_commits_and_checkpoint_contradict_is_ignored(tmp_path: Any) -> None:
+    table = _four(tmp_path)
+    table.checkpoint(4)
+    table.last_checkpoint(4, 7, numOfAddFiles=4)
+    table.crc(5, numFiles=3)
+    opened = helpers.open_table(table)
+    with pytest.warns(deltafast.DeltaWarning, match=r"\.crc contradicts the log in `numFiles`"):
+        assert len(opened.file_uris()) == 4
+    assert opened.to_pyarrow_table().num_rows == 40
+
+
+def test_a_deletion_vector_that_a_checkpoint_lost_is_found_by_the_checksum(tmp_path: Any) -> None:
+    table = log.basic(tmp_path / "vectors")
+    vector = table.vector([1, 2, 3])
+    old = table.actions(2, 2)[0]["add"]
+    table.commit(3, log.protocol(features=["deletionVectors"]))
+    table.commit(4, log.remove(old["path"]), {"add": old | {"deletionVector": vector}})
+    actions = [a for a in table.actions(0, 4) if a.get("add", {}).get("path") != old["path"] and "remove" not in a]
+    table.checkpoint(4, [*actions, {"add": old}])
+    table.crc(4, numDeletionVectorsOpt=1, numDeletedRecordsOpt=3)
+    with pytest.warns(deltafast.DeltaWarning, match="1 of them with a deletion vector"):
+        assert len(helpers.ids(table)) == 27
+
+
+def test_transactions_and_domains_of_a_checkpoint_are_compared_with_the_checksum(tmp_path: Any) -> None:
+    table = _four(tmp_path)
+    kept = [a for a in table.actions(0, 4) if "txn" not in a and "domainMetadata" not in a]
+    table.checkpoint(4, [*kept, {"txn": {"appId": "app", "version": 5}}])
+    table.crc(5)
+    opened = helpers.open_table(table)
+    with pytest.warns(deltafast.DeltaWarning, match=NOT_USED):
+        assert opened.transaction_version("app") == 7
+    assert opened.domain_metadata() == {"d": "x"}
+
+
+def test_a_schema_of_a_checkpoint_is_compared_with_the_checksum(tmp_path: Any) -> None:
+    table = _four(tmp_path)
+    other = log.metadata([("ie", "long"), ("name", "string")])
+    table.checkpoint(4, [other if "metaData" in a else a for a in table.actions(0, 4)])
+    table.crc(5)
+    with pytest.warns(deltafast.DeltaWarning, match=r"00000000000000000004\.checkpoint.*`metadata.schemaString`"):
+        opened = helpers.open_table(table)
+    assert [f.name for f in opened.schema().fields] == ["id", "name"]
+
+
+def _large(tmp_path: Any, change: Any) -> log.Table:
+    """Return a table whose checkpoint is too large to be read before the first batch is given out."""
+    table = log.Table(tmp_path / "large")
+    generator = random.Random(5)
+    adds = [log.add(f"{generator.randbytes(100).hex()}.parquet", n) for n in range(60_000)]
+    table.commit(0, log.protocol(), log.metadata(), *adds)
+    table.commit(1, log.remove(adds[30_000]["add"]["path"]))
+    table.checkpoint(1, change(table.actions(0, 1), adds))
+    assert table.checkpoint_file(1).stat().st_size > 4 << 20
+    table.commit(2, {"commitInfo": {}})
+    table.crc(2)
+    return table
+
+
+def test_a_stream_gives_the_files_that_a_large_checkpoint_lacks(tmp_path: Any) -> None:
+    table = _large(tmp_path, lambda actions, adds: [a for a in actions if a not in (adds[7], adds[50_000])])
+    with pytest.warns(deltafast.DeltaWarning, match=r"59997 live files.*59999 live files"):
+        found = pa.table(helpers.open_table(table).get_add_actions()).column("path").to_pylist()
+    assert len(found) == len(set(found)) == 59_999
+
+
+def test_a_stream_of_a_large_checkpoint_with_a_file_too_many_ends_in_an_error(tmp_path: Any) -> None:
+    table = _large(tmp_path, lambda actions, adds: [a for a in actions if "remove" not in a] + [adds[30_000]])
+    opened = helpers.open_table(table)
+    with (
+        pytest.warns(deltafast.DeltaWarning, match="60000 live files"),
+        pytest.raises(deltafast.CorruptLogError, match="1 files that a damaged checkpoint named"),
+    ):
+        pa.table(opened.get_add_actions())
+    assert pa.table(opened.get_add_actions()).num_rows == 59_999
+    assert pa.table(helpers.open_table(table, version=0).get_add_actions()).num_rows == 60_000

@@ -43,13 +43,42 @@ def test_a_version_inside_the_range_is_read_from_its_commits(table: log.Table) -
     assert helpers.open_table(table, version=5).transaction_version(APP) == 4389
 
 
-def test_unreconciled_actions_give_the_result_of_the_commits(table: log.Table) -> None:
-    """Other writers may just append the commits to each other."""
+@pytest.mark.parametrize("versions", [(4, 5, 6), (6, 5, 4)], ids=["oldest first", "newest first"])
+def test_unreconciled_actions_give_the_result_of_the_commits(table: log.Table, versions: tuple[int, ...]) -> None:
+    """Other writers may just append the commits to each other, in either order: such a file is left out."""
     _example(table)
-    lines = [line for v in (4, 5, 6) for line in table.commit_file(v).read_text().splitlines()]
+    lines = [line for v in versions for line in table.commit_file(v).read_text().splitlines()]
     table.compacted(4, 6, lines)
+    unreconciled = r"\.compacted\.json: .*not reconciled.*read without this file|not reconciled.*\.compacted\.json"
+    with pytest.warns(deltafast.DeltaWarning, match=unreconciled):
+        assert helpers.paths(table) == ["f2", "f4"]
+    with pytest.warns(deltafast.DeltaWarning, match="two actions `txn`"):
+        assert helpers.open_table(table).transaction_version(APP) == 4390
+
+
+def test_two_actions_of_one_file_in_a_compaction_are_no_reason_to_lose_any(table: log.Table) -> None:
+    """The add and the remove of each file, the newest first, as a published test table has them."""
+    table.commit(0, log.protocol(), log.metadata())
+    for version in range(1, 8):
+        adds = [table.ids(f"{version}-{n}.parquet", 20 * version + 10 * n, 20 * version + 10 * n + 10) for n in (0, 1)]
+        removes = [log.remove(f"{version - 1}-{n}.parquet") for n in (0, 1)] if version > 1 else []
+        table.commit(version, *adds, *removes)
+    newest_first = [line for v in range(7, 0, -1) for line in table.commit_file(v).read_text().splitlines()]
+    table.compacted(1, 7, newest_first)
+    with pytest.warns(deltafast.DeltaWarning, match="not reconciled"):
+        assert helpers.paths(table) == ["7-0.parquet", "7-1.parquet"]
+
+
+def test_files_with_several_deletion_vectors_are_reconciled(table: log.Table) -> None:
+    """One path with two deletion vectors is two logical files."""
+    _example(table)
+    vector = table.vector([1])
+    table.commit(7, log.protocol(features=["deletionVectors"]))
+    with_vector = table.actions(4, 4)[0]["add"] | {"deletionVector": vector}
+    table.commit(8, log.remove("f2"), {"add": with_vector})
+    table.compacted(4, 8)
     assert helpers.paths(table) == ["f2", "f4"]
-    assert helpers.open_table(table).transaction_version(APP) == 4390
+    assert len(helpers.ids(table)) == 19
 
 
 def test_a_compaction_from_the_first_version_holds_protocol_and_metadata(three: log.Table) -> None:

@@ -48,6 +48,10 @@ for _name, _value, _expect in [
     ("size_overflows", "9223372036854775808", error("CorruptLogError", THIRD)),
     ("size_of_a_thousand_digits", "1" + "0" * 1000, error("CorruptLogError", THIRD)),
     ("size_exponent", "1e400", error("CorruptLogError", THIRD)),
+    ("size_of_two_zeros", "00", error("CorruptLogError", THIRD)),
+    ("size_with_a_leading_zero", "0717", error("CorruptLogError", THIRD)),
+    ("size_of_a_minus", "-", error("CorruptLogError", THIRD)),
+    ("size_with_a_plus", "+717", error("CorruptLogError", THIRD)),
     ("size_text", '"12"', error("CorruptLogError", THIRD)),
     ("size_fraction", "1.5", error("CorruptLogError", THIRD)),
     ("size_object", '{"v":1}', error("CorruptLogError", THIRD)),
@@ -63,6 +67,20 @@ for _name, _value, _expect in [
     def _(folder: pathlib.Path, value: str = _value) -> None:
         """A size that is wrong or no number."""
         _size(folder, value)
+
+
+for _value in ["00", "-01", "1.", ".5", "1e", "1-2", "--1", "1.5.2", "0x1"]:
+
+    @case(f"number_{_value}_in_an_unknown_field", error("CorruptLogError", THIRD))
+    def _(folder: pathlib.Path, value: str = _value) -> None:
+        """A number that JSON does not have, where nobody needs it."""
+        _raw(folder, '"dataChange":true', f'"dataChange":true,"future":[{value}]')
+
+    @case(f"number_{_value}_in_statistics", rows(ALL), do="filter", sql="id >= 0")
+    def _(folder: pathlib.Path, value: str = _value) -> None:
+        """Statistics that are no JSON are as if they were not there."""
+        stats = f'{{"numRecords":10,"minValues":{{"id":{value}}},"maxValues":{{"id":{value}}},"nullCount":{{"id":0}}}}'
+        _edited(folder, lambda a: a.update(stats=stats))
 
 
 @case("size_missing", either(ALL, "CorruptLogError", THIRD))

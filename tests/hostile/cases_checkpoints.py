@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablekit import log
+from tablekit import log, thrift
 
-from .damage import damages
+from .damage import damages, footer, group, put
 from .generate import Expect, anything, case, either, error, rows
 
 if TYPE_CHECKING:
@@ -132,6 +132,186 @@ def _(folder: pathlib.Path) -> None:
     table = log.basic(folder, 5)
     for name in ["0000000000.0000000002", "0000000005.0000000002", "9999999999.9999999999", "0000000001.0000000000"]:
         (table.log / f"00000000000000000002.checkpoint.{name}.parquet").write_bytes(b"PAR1")
+
+
+# One flipped bit in the footer: names and numbers stand there twice.
+
+_NAMES = [("add",), ("add", "path"), ("add", "size"), ("add", "deletionVector"), ("remove",), ("metaData",), ("txn",)]
+
+
+def _element(content: thrift.Struct, path: tuple[str, ...]) -> thrift.Struct:
+    """Return the schema element of a column: the first of its name below its parents."""
+    elements = content[2][1][1]
+    at = 0
+    for name in path:
+        at = next(n for n in range(at + 1, len(elements)) if elements[n][4][1] == name.encode())
+    return elements[at]
+
+
+def _renamed(path: tuple[str, ...]) -> Callable[[thrift.Struct], object]:
+    """Return a change that flips the lowest bit of the last letter of a column's name."""
+
+    def change(content: thrift.Struct) -> None:
+        element = _element(content, path)
+        name = element[4][1]
+        put(element, 4, name[:-1] + bytes([name[-1] ^ 1]))
+
+    return change
+
+
+def _renamed_in_group(content: thrift.Struct) -> None:
+    """Flip a bit of the name of `add.path` in the row group."""
+    for column in group(content)[1][1][1]:
+        kind, parts = column[3][1][3][1]
+        if parts == [b"add", b"path"]:
+            put(column[3][1], 3, (kind, [b"add", b"qath"]))
+
+
+def _nulls(content: thrift.Struct) -> None:
+    """Say that `add.path` and `add.size` are null in every row, so that the row group seems to have no live files."""
+    rows_ = group(content)[3][1]
+    for column in group(content)[1][1][1]:
+        if column[3][1][3][1][1] in ([b"add", b"path"], [b"add", b"size"]):
+            statistics = column[3][1][12][1]
+            put(statistics, 3, rows_)
+
+
+_FLIPS = {
+    **{f"{'_'.join(path)}_renamed": footer(_renamed(path)) for path in _NAMES},
+    "add_path_renamed_in_the_row_group": footer(_renamed_in_group),
+    "rows_of_the_group_fewer": footer(lambda f: put(group(f), 3, group(f)[3][1] - 1)),
+    "rows_of_the_file_fewer": footer(lambda f: put(f, 3, f[3][1] - 1)),
+}
+for _name, _damage in _FLIPS.items():
+
+    @case(f"checkpoint_{_name}", rows(FIVE))
+    def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = _damage) -> None:
+        """The footer contradicts itself: replay the commits."""
+        _broken(folder, damage)
+
+    @case(f"checkpoint_{_name}_and_no_commits", error("CorruptLogError", NAME, "contradicts itself"))
+    def _(folder: pathlib.Path, damage: Callable[[bytes], bytes] = _damage) -> None:
+        """Without the commits the error names the checkpoint."""
+        _broken(folder, damage, drop=True)
+
+
+@case("checkpoint_null_counts_of_all_rows", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """Null counts that leave rows without any action prove nothing."""
+    _broken(folder, footer(_nulls), drop=True)
+
+
+# Checkpoints that parse and hold other files than their commits: numbers elsewhere say so.
+
+
+def _lying(folder: pathlib.Path, actions: Callable[[list[Any]], list[Any]], *, crc: bool, hint: bool) -> log.Table:
+    """Write a table of five commits with a checkpoint at version 3 of changed actions, and right numbers of files."""
+    table = log.basic(folder, 4)
+    table.commit(4, {"commitInfo": {}})
+    table.checkpoint(3, actions(table.actions(0, 3)))
+    if crc:
+        table.crc(4)
+    if hint:
+        table.last_checkpoint(3, 6, numOfAddFiles=4, checksummed=True)
+    return table
+
+
+FOUR = range(40)
+_LIES: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "lacks_a_file": lambda actions: actions[:-1],
+    "lacks_all_files": lambda actions: actions[:2],
+    "has_a_file_too_many": lambda actions: [*actions, log.add("gone.parquet", 700)],
+    "has_another_size": lambda actions: [*actions[:-1], log.add(actions[-1]["add"]["path"], 3)],
+}
+for _name, _change in _LIES.items():
+    for _do in ["read", "stream", "count", "files"]:
+        _expected = rows(FOUR) if _do == "read" else rows(count=4 if _do == "files" else 40)
+        for _witness in ["crc", "hint"] if _name != "has_another_size" else ["crc"]:
+
+            @case(f"checkpoint_{_name}_by_the_{_witness}_{_do}", _expected, do=_do)
+            def _(folder: pathlib.Path, change: Any = _change, witness: str = _witness) -> None:
+                """One file contradicts the checkpoint: the commits decide."""
+                _lying(folder, change, crc=witness == "crc", hint=witness == "hint")
+
+
+@case("checkpoint_lacks_a_file_by_the_number_of_actions", rows(FOUR))
+def _(folder: pathlib.Path) -> None:
+    """A hint without `numOfAddFiles` still has `size`."""
+    table = _lying(folder, lambda actions: actions[:-1], crc=False, hint=False)
+    table.last_checkpoint(3, 6)
+
+
+@case("checkpoint_lacks_a_file_by_both_and_no_commits", error("CorruptLogError", "00000000000000000003.checkpoint"))
+def _(folder: pathlib.Path) -> None:
+    """Two files contradict the checkpoint and the commits cannot decide."""
+    _lying(folder, lambda actions: actions[:-1], crc=True, hint=True).drop_commits(0, 3)
+
+
+@case("checkpoint_lacks_a_file_and_an_older_one_has_it", rows(FOUR))
+def _(folder: pathlib.Path) -> None:
+    """An older checkpoint and the commits since then decide."""
+    table = _lying(folder, lambda actions: actions[:-1], crc=True, hint=True)
+    table.checkpoint(1)
+    table.drop_commits(0, 1)
+
+
+@case("checkpoint_right_and_hint_wrong", rows(FOUR))
+def _(folder: pathlib.Path) -> None:
+    """The commits confirm the checkpoint."""
+    table = _lying(folder, list, crc=True, hint=False)
+    table.last_checkpoint(3, 99, numOfAddFiles=99)
+
+
+@case("checkpoint_right_and_hint_wrong_and_no_commits", rows(FOUR))
+def _(folder: pathlib.Path) -> None:
+    """The version checksum confirms the checkpoint."""
+    table = _lying(folder, list, crc=True, hint=False)
+    table.last_checkpoint(3, 99, numOfAddFiles=99)
+    table.drop_commits(0, 3)
+
+
+# Values of protocol and metadata that a flipped bit made.
+
+
+def _with_values(folder: pathlib.Path, kind: str, **values: Any) -> log.Table:
+    """Write a table of five commits whose checkpoint has other values in its protocol or metadata."""
+    table = log.basic(folder, 5)
+    actions = table.actions(0, 2)
+    table.checkpoint(2, [{kind: a[kind] | values} if kind in a else a for a in actions])
+    table.last_checkpoint(2, 5)
+    return table
+
+
+_SCHEMA = log.metadata()["metaData"]["schemaString"]
+_VALUES: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "schema_no_json": ("metaData", {"schemaString": _SCHEMA[1:]}, False),
+    "schema_of_an_unknown_type": ("metaData", {"schemaString": _SCHEMA.replace("long", "lonf")}, False),
+    "partition_column_unknown": ("metaData", {"partitionColumns": ["ie"]}, False),
+    "provider": ("metaData", {"format": {"provider": "parqueu", "options": {}}}, False),
+    "reader_version": ("protocol", {"minReaderVersion": 65}, False),
+    "feature": (
+        "protocol",
+        {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["dfletionVectors"]},
+        False,
+    ),
+    "column_renamed": ("metaData", {"schemaString": _SCHEMA.replace('"id"', '"ie"')}, True),
+    "configuration": ("metaData", {"configuration": {"delta.columnMapping.mode": "name"}}, True),
+}
+for _name, (_kind, _values, _needs_crc) in _VALUES.items():
+
+    @case(f"checkpoint_value_{_name}", rows(FIVE))
+    def _(folder: pathlib.Path, kind: str = _kind, values: Any = _values, *, crc: bool = _needs_crc) -> None:
+        """An invalid value is damage like any other; a valid one is found by the version checksum."""
+        table = _with_values(folder, kind, **values)
+        if crc:
+            table.crc(4)
+
+    if not _needs_crc:
+
+        @case(f"checkpoint_value_{_name}_and_no_commits", error())
+        def _(folder: pathlib.Path, kind: str = _kind, values: dict[str, Any] = _values) -> None:
+            """Without the commits it is an error."""
+            _with_values(folder, kind, **values).drop_commits(0, 2)
 
 
 @case("checkpoint_falls_back_to_an_older_one", rows(FIVE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from tablekit import log
@@ -289,6 +290,25 @@ def _(folder: pathlib.Path) -> None:
     table.compacted(1, 4, lines)
 
 
+@case("compaction_unreconciled_newest_first", rows(LEFT))
+def _(folder: pathlib.Path) -> None:
+    """The same, the newest commit first."""
+    table = log.basic(folder, 4)
+    table.commit(4, log.remove("part-1.parquet"))
+    lines = [line for v in (4, 3, 2, 1) for line in table.commit_file(v).read_text("utf-8").splitlines()]
+    table.compacted(1, 4, lines)
+
+
+for _do in ["files", "count", "stream"]:
+
+    @case(f"compaction_unreconciled_{_do}", rows(count=3 if _do == "files" else 30), do=_do)
+    def _(folder: pathlib.Path) -> None:
+        """The add and the remove of a file, the remove first."""
+        table = log.basic(folder, 4)
+        table.commit(4, log.remove("part-1.parquet"))
+        table.compacted(1, 4, [*reversed(table.actions(1, 4)), *table.actions(1, 1)])
+
+
 @case("compactions_overlap", rows(LEFT))
 def _(folder: pathlib.Path) -> None:
     """Two compactions whose ranges overlap."""
@@ -309,3 +329,76 @@ def _(folder: pathlib.Path) -> None:
     table, file = _compacted(folder)
     file.write_bytes(b"{")
     table.drop_commits(2, 2)
+
+
+# Files of 20 GiB that take no room: nobody may read them whole, and as hints they are ignored.
+
+SPARSE = 20 << 30
+
+
+def _sparse(file: pathlib.Path, content: bytes = b"") -> None:
+    """Write a file that ends in zeros, 20 GiB long."""
+    file.write_bytes(content)
+    os.truncate(file, SPARSE)
+
+
+@case("hint_of_20_gibibytes", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """A hint that begins as it should."""
+    _sparse(_checkpointed(folder).log / "_last_checkpoint", _RIGHT.encode())
+
+
+@case("checksum_of_20_gibibytes", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """A version checksum."""
+    _sparse(log.basic(folder, 5).log / "00000000000000000004.crc")
+
+
+for _length, _content in [("", b""), ("_after_a_line", b'{"commitInfo":{}}\n')]:
+
+    @case(f"compaction_of_20_gibibytes{_length}", rows(LEFT))
+    def _(folder: pathlib.Path, content: bytes = _content) -> None:
+        """A log compaction."""
+        _sparse(_compacted(folder)[1], content)
+
+    @case(f"json_checkpoint_of_20_gibibytes{_length}", rows(FIVE))
+    def _(folder: pathlib.Path, content: bytes = _content) -> None:
+        """The manifest of a V2 checkpoint."""
+        table = log.basic(folder, 5)
+        _sparse(table.log / "00000000000000000002.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json", content)
+
+    @case(f"json_checkpoint_of_3_gibibytes{_length}", rows(FIVE))
+    def _(folder: pathlib.Path, content: bytes = _content) -> None:
+        """One short enough to be read."""
+        table = log.basic(folder, 5)
+        file = table.log / "00000000000000000002.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+        _sparse(file, content)
+        os.truncate(file, 3 << 30)
+
+
+@case("checkpoint_of_20_gibibytes", rows(FIVE))
+def _(folder: pathlib.Path) -> None:
+    """A Parquet checkpoint."""
+    table = log.basic(folder, 5)
+    _sparse(table.checkpoint_file(2), b"PAR1")
+
+
+@case("commit_of_20_gibibytes", error("CorruptLogError", "00000000000000000004.json", "zero bytes"))
+def _(folder: pathlib.Path) -> None:
+    """A commit of zeros."""
+    _sparse(log.basic(folder, 5).commit_file(4))
+
+
+@case("commit_of_20_gibibytes_after_a_line", error("CorruptLogError", "00000000000000000004.json"))
+def _(folder: pathlib.Path) -> None:
+    """A commit whose lines are followed by zeros."""
+    table = log.basic(folder, 5)
+    _sparse(table.commit_file(4), table.commit_file(4).read_bytes())
+
+
+for _do in ["files", "count", "history"]:
+
+    @case(f"commit_of_20_gibibytes_{_do}", error("CorruptLogError", "00000000000000000004.json"), do=_do)
+    def _(folder: pathlib.Path) -> None:
+        """The same under other steps."""
+        _sparse(log.basic(folder, 5).commit_file(4))

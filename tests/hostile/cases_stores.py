@@ -47,3 +47,30 @@ for _name, _expect in _EXPECTED.items():
         table = log.basic(folder)
         table.checkpoint(1)
         table.last_checkpoint(1)
+
+
+for _do in ["read", "files", "count", "stream"]:
+
+    @case(
+        f"store_cut_commits_{_do}",
+        error("CorruptLogError", "00000000000000000002.json", "listing"),
+        do=_do,
+        store="cut_commits",
+    )
+    def _(folder: pathlib.Path) -> None:
+        """A commit is shorter than its listing said, cut at the end of a line."""
+        table = log.basic(folder)
+        table.commit(2, {"commitInfo": {}}, *table.actions(2, 2))
+
+
+@case("store_cut_compactions", rows(ALL), store="cut_compactions")
+def _(folder: pathlib.Path) -> None:
+    """A log compaction is: its commits are there."""
+    log.basic(folder).compacted(0, 2)
+
+
+@case("store_cut_json_checkpoint", rows(ALL), store="cut_compactions")
+def _(folder: pathlib.Path) -> None:
+    """A JSON checkpoint is: its commits are there."""
+    table = log.basic(folder)
+    table.v2_checkpoint(1, kind="json")

@@ -119,6 +119,31 @@ class ShortReads(Honest):
         return data[: len(data) // 2]
 
 
+class CutCommits(Honest):
+    """Has lost the last line of each commit and compaction since they were listed."""
+
+    def size(self, path: str) -> int:
+        """See `Honest`."""
+        return len(self._left(path))
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """See `Honest`."""
+        return self._left(path)[start:end]
+
+    def _left(self, path: str) -> bytes:
+        data = (self.root / path).read_bytes()
+        return b"".join(data.splitlines(keepends=True)[:-1]) if path.endswith("2.json") else data
+
+
+class CutCompactions(CutCommits):
+    """Has lost the last line of each log compaction and JSON checkpoint since they were listed."""
+
+    def _left(self, path: str) -> bytes:
+        data = (self.root / path).read_bytes()
+        is_cut = path.endswith((".compacted.json", "a11.json"))
+        return b"".join(data.splitlines(keepends=True)[:-1]) if is_cut else data
+
+
 class LongReads(Honest):
     """Returns more than was asked for."""
 
@@ -198,6 +223,8 @@ class Exiting(Honest):
 BY_NAME = {
     "honest": Honest,
     "unsorted": Unsorted,
+    "cut_commits": CutCommits,
+    "cut_compactions": CutCompactions,
     "twice": Twice,
     "offset_ignored": OffsetIgnored,
     "foreign": Foreign,

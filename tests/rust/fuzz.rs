@@ -3,6 +3,8 @@
 //! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` (2) seconds a target, from `FUZZ_SEED`
 //! (1). An input that panics or takes longer than a second is written to `fuzz/corpus/<target>/` under its hash, where every
 //! later run begins with it, and fails the test. What the readers answer does not matter here; that they answer does.
+//!
+//! [`checkpoints_with_flipped_bits`] also compares answers: it runs a minute, unless `FUZZ_SECONDS` says otherwise.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -12,9 +14,9 @@ use std::time::{Duration, Instant};
 use arrow_array::{Array, StringViewArray};
 use bytes::Bytes;
 use deltafast::dv::{Descriptor, Positions, z85};
-use deltafast::exec::Source;
+use deltafast::exec::{Cancel, Source};
 use deltafast::expr::Bound;
-use deltafast::log::{Checkpoint, CheckpointKind, Checksum, Hint};
+use deltafast::log::{Checkpoint, CheckpointKind, Checksum, Hint, Log};
 use deltafast::parse::checkpoint::{FileKind, OpenCheckpoint};
 use deltafast::parse::commit::{self, Take};
 use deltafast::parse::stats::{self, Leaf, has_bounds};
@@ -23,6 +25,7 @@ use deltafast::protocol::calendar::Zone;
 use deltafast::protocol::log_path::LogFile;
 use deltafast::protocol::schema::{DataType, StructType, TextLayout};
 use deltafast::protocol::{canonical_json, data_path, partition_value, properties, time};
+use deltafast::snapshot::{ReadOptions, Snapshot};
 use deltafast::store::{File, Foreign, Options, Store, Stores, open};
 
 /// A small generator: reproducible, and good enough to choose mutations.
@@ -312,4 +315,120 @@ fn checkpoints() {
         }
     });
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What a table says of itself: protocol, metadata, transactions, domains and live files.
+fn said(folder: &Path) -> deltafast::error::Result<Vec<String>> {
+    let stores = Stores::new(open(folder.to_str().unwrap(), &Options::new())?, Options::new(), Foreign::Refused);
+    let snapshot = Snapshot::open(Log::new(Arc::new(stores), Vec::new())?, None, ReadOptions::default())?;
+    let mut files = Vec::new();
+    let wanted = Wanted { partition: vec!["day".to_owned()], ..Wanted::default() };
+    for batch in snapshot.files(FileKind::Adds, wanted, &Cancel::default())? {
+        let batch = batch?;
+        for row in 0..batch.len() {
+            let day = batch.partition[0].is_valid(row).then(|| batch.partition[0].value(row));
+            let path = data_path::canonical(batch.path.value(row))?;
+            files.push(format!("{path} {day:?} {} {:?}", batch.size.value(row), batch.deletion_vector(row)));
+        }
+    }
+    files.sort();
+    let mut out = vec![format!("{:?} {:?} {:?}", snapshot.protocol(), snapshot.metadata(), snapshot.sets()?)];
+    out.extend(files);
+    Ok(out)
+}
+
+/// Flips one bit of a checkpoint whose commits are all there: the table is the same as without the checkpoint, or an error.
+///
+/// The checkpoints in `fuzz/corpus/checkpoint_flips/` have page checksums, as those of delta-spark have, for a flipped bit
+/// of a path shows nowhere else. A bit that changes the answer is printed, and is kept by adding it to `KEPT`.
+#[test]
+fn checkpoints_with_flipped_bits() {
+    /// File of the corpus, byte, bit.
+    const KEPT: &[(&str, usize, u8)] = &[];
+    let corpus = corpus("checkpoint_flips");
+    let folder = std::env::temp_dir().join(format!("deltafast-flips-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let names = |folder: &Path| -> Vec<String> {
+        let mut names: Vec<String> =
+            std::fs::read_dir(folder).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect());
+        names.sort();
+        names
+    };
+    // A table for each form of checkpoint: without other witnesses, with a version checksum, with a hint.
+    let mut targets: Vec<(String, Vec<PathBuf>, Vec<u8>)> = Vec::new();
+    let lay_out = |table: &Path, form: Option<&str>, witness: Option<&str>| {
+        let log = table.join("_delta_log");
+        std::fs::create_dir_all(log.join("_sidecars")).unwrap();
+        let commits = names(&corpus.join("commits")).into_iter().filter(|name| name.ends_with(".json") || Some(name.as_str()) == witness);
+        for name in commits {
+            std::fs::copy(corpus.join("commits").join(&name), log.join(&name)).unwrap();
+        }
+        let mut files = Vec::new();
+        for sub in ["", "_sidecars"] {
+            let Some(form) = form else { continue };
+            for name in names(&corpus.join(form).join(sub)).into_iter().filter(|name| name.ends_with(".parquet")) {
+                std::fs::copy(corpus.join(form).join(sub).join(&name), log.join(sub).join(&name)).unwrap();
+                files.push(Path::new(form).join(sub).join(name));
+            }
+        }
+        files
+    };
+    let replayed = folder.join("replayed");
+    lay_out(&replayed, None, None);
+    let expected = said(&replayed).unwrap();
+    let witnesses = [None, Some("00000000000000000004.crc"), Some("_last_checkpoint")];
+    for form in names(&corpus).into_iter().filter(|name| name != "commits") {
+        let table = |n: usize| folder.join(format!("{form}-{n}"));
+        let mut files = Vec::new();
+        for (n, witness) in witnesses.into_iter().enumerate() {
+            files = lay_out(&table(n), Some(&form), witness);
+            assert_eq!(said(&table(n)).unwrap(), expected, "{form}, {witness:?}");
+        }
+        for file in files {
+            let bytes = std::fs::read(corpus.join(&file)).unwrap();
+            let below = file.strip_prefix(&form).unwrap();
+            let places = (0..witnesses.len()).map(|n| table(n).join("_delta_log").join(below)).collect();
+            targets.push((file.to_str().unwrap().to_owned(), places, bytes));
+        }
+    }
+    let (mut same, mut refused) = (0_u64, 0_u64);
+    let mut wrong = Vec::new();
+    let mut flip = |target: &(String, Vec<PathBuf>, Vec<u8>), at: usize, bit: u8, witness: usize| {
+        let (name, places, bytes) = target;
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << bit;
+        let place = &places[witness];
+        std::fs::write(place, &damaged).unwrap();
+        let table = place.ancestors().find(|above| above.join("_delta_log").is_dir()).unwrap();
+        match catch_unwind(AssertUnwindSafe(|| said(table))) {
+            Ok(Ok(answer)) if answer == expected => same += 1,
+            Ok(Err(_)) => refused += 1,
+            Ok(Ok(answer)) => {
+                let other = answer.iter().zip(&expected).find(|(a, b)| a != b);
+                wrong.push(format!("({name:?}, {at}, {bit}) with {:?}: {} of {} lines, {other:?}", witnesses[witness], answer.len(), expected.len()));
+            }
+            Err(_) => wrong.push(format!("({name:?}, {at}, {bit}) panics")),
+        }
+        std::fs::write(place, bytes).unwrap();
+    };
+    for (name, at, bit) in KEPT {
+        let target = targets.iter().find(|(file, ..)| file == name).unwrap();
+        (0..witnesses.len()).for_each(|witness| flip(target, *at, *bit, witness));
+    }
+    let mut random = Random(setting("FUZZ_SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 60));
+    while Instant::now() < until {
+        let target = &targets[random.below(targets.len())];
+        let length = target.2.len();
+        let footer = usize::try_from(u32::from_le_bytes(target.2[length - 8..length - 4].try_into().unwrap())).unwrap() + 8;
+        // Pages have checksums, so every other flip is one of the footer's.
+        let at = if random.below(2) == 0 { random.below(length) } else { length - footer + random.below(footer) };
+        let bit = u8::try_from(random.below(8)).unwrap();
+        let witness = random.below(witnesses.len());
+        flip(target, at, bit, witness);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    println!("checkpoint_flips: {same} answers as without the checkpoint, {refused} errors, {} others", wrong.len());
+    assert!(wrong.is_empty(), "{} flipped bits change the answer:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+    assert!(same + refused > 50, "only {} inputs, too slow to mean anything", same + refused);
 }

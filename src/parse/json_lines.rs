@@ -1,0 +1,96 @@
+//! JSON files of the log, read whole: [`File`] -> bytes.
+//!
+//! A long file is read in pieces, and the first piece with a byte that no JSON has ends the reading: a file of zeros, which
+//! a crash or a sparse copy leaves behind, costs one piece however long it is. A file that is shorter than its listing said
+//! is an error, for its lines may end where it was cut.
+//!
+//! Cost: one request for a file of usual length.
+
+use bytes::Bytes;
+
+use crate::error::{Damaged, Error, Result, ResultExt};
+use crate::store::{File, Pending};
+
+/// The longest file that is read whole: views of strings have 32 bits for an offset.
+pub const LONGEST: u64 = u32::MAX as u64;
+/// Longer files are read in pieces of this size.
+pub const PIECE: u64 = 64 << 20;
+
+/// Begins to read a file.
+pub fn begin(file: &File) -> Pending<Bytes> {
+    let file = file.clone();
+    match file.size {
+        Some(size) if size > LONGEST => Pending::lazy(move || Err(too_long(&file, size))),
+        Some(size) if size > PIECE => Pending::lazy(move || in_pieces(&file, size)),
+        _ => file.store.get(&file.path).map(move |(bytes, _)| whole(&file, bytes)),
+    }
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::NotFound`], [`Error::Storage`] name it.
+pub fn read(file: &File) -> Result<Bytes> {
+    begin(file).wait()
+}
+
+/// Reads a range of a file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
+    let ranges = file.store.get_ranges(&file.path, vec![start..end]).wait();
+    let bytes = ranges.map_err(of_the_log).at_file(&file.path)?.into_iter().next().unwrap_or_default();
+    if bytes.len() as u64 == end - start { Ok(bytes) } else { Err(shorter(file, start + bytes.len() as u64)) }
+}
+
+/// Refuses bytes that no JSON text has.
+///
+/// # Errors
+/// [`Error::Corrupt`] names the file.
+pub fn check_is_text(file: &File, bytes: &[u8]) -> Result<()> {
+    match memchr::memchr(0, bytes) {
+        Some(_) => Err(Error::corrupt("not a JSON action: the file holds zero bytes, as a crash of its file system leaves them").at_file(&file.path)),
+        None => Ok(()),
+    }
+}
+
+fn in_pieces(file: &File, size: u64) -> Result<Bytes> {
+    let mut out: Vec<u8> = Vec::new();
+    let mut start = 0;
+    while start < size {
+        let end = (start + PIECE).min(size);
+        let bytes = read_range(file, start, end)?;
+        check_is_text(file, &bytes)?;
+        if out.try_reserve(bytes.len()).is_err() {
+            return Err(Error::storage(format!("there is no memory for the {size} bytes of the file"), false).at_file(&file.path));
+        }
+        out.extend_from_slice(&bytes);
+        start = end;
+    }
+    Ok(out.into())
+}
+
+fn whole(file: &File, bytes: Bytes) -> Result<Bytes> {
+    match file.size {
+        Some(size) if (bytes.len() as u64) < size => Err(shorter(file, bytes.len() as u64)),
+        _ => Ok(bytes),
+    }
+}
+
+fn shorter(file: &File, found: u64) -> Error {
+    let size = file.size.unwrap_or(0);
+    Error::corrupt(format!("the file has {found} bytes where the listing of the log says {size}; it was read or written in part")).at_file(&file.path)
+}
+
+fn too_long(file: &File, size: u64) -> Error {
+    Error::corrupt(format!("the file is {size} bytes long, more than the {LONGEST} that are read at once")).at_file(&file.path)
+}
+
+/// Damage to a file of the log is damage to the log.
+fn of_the_log(error: Error) -> Error {
+    match error {
+        Error::Corrupt { what, place, .. } => Error::Corrupt { kind: Damaged::Log, what, place },
+        other => other,
+    }
+}
