@@ -51,7 +51,7 @@ pub const FEATURES: &[Feature] = &[
     legacy("columnMapping", 2, 5),
     legacy("identityColumns", 0, 6),
     of_writers("allowColumnDefaults", &[]),
-    of_both("catalogManaged", &["inCommitTimestamp"]),
+    of_both("catalogManaged", &["inCommitTimestamp", "vacuumProtocolCheck"]),
     of_writers("checkpointProtection", &[]),
     of_writers("clustering", &["domainMetadata"]),
     of_writers("collations", &["domainMetadata"]),
@@ -68,7 +68,7 @@ pub const FEATURES: &[Feature] = &[
     of_both("typeWidening-preview", &[]),
     of_both("v2Checkpoint", &[]),
     of_both("vacuumProtocolCheck", &[]),
-    of_both("variantShredding", &[]),
+    of_both("variantShredding", &["variantType"]),
     of_both("variantShredding-preview", &[]),
     of_both("variantType", &[]),
     of_both("variantType-preview", &[]),
@@ -80,7 +80,7 @@ pub fn feature(name: &str) -> Option<&'static Feature> {
     FEATURES.iter().find(|f| f.name.eq_ignore_ascii_case(name))
 }
 
-/// The features that a protocol supports, listed or implied by its versions.
+/// The features that a protocol supports, listed or implied by its versions, by the protocol's names.
 #[must_use]
 pub fn supported(protocol: &Protocol) -> BTreeSet<String> {
     if protocol.min_writer_version >= 7 {
@@ -406,6 +406,18 @@ mod tests {
         let error = check_writable(&writers(&["someFutureFeature", "appendOnly"])).unwrap_err();
         assert!(matches!(&error, Error::Unsupported { feature: Some(f), .. } if f == "someFutureFeature"), "{error}");
         assert!(check_writable(&writers(&["rowTracking"])).unwrap_err().to_string().contains("`domainMetadata`"));
+        let lacking: [(&[&str], &str); 3] = [
+            (&["catalogManaged"], "`inCommitTimestamp`"),
+            (&["catalogManaged", "inCommitTimestamp"], "`vacuumProtocolCheck`"),
+            (&["variantShredding", "variantType-preview"], "`variantType`"),
+        ];
+        for (both, missing) in lacking {
+            let lists = protocol(3, 7, Some(both));
+            assert!(check_readable(&Protocol { reader_features: Some(vec![both[0].to_owned()]), ..lists.clone() }).is_ok());
+            let error = check_writable(&Protocol { reader_features: Some(vec![both[0].to_owned()]), ..lists }).unwrap_err().to_string();
+            assert!(error.contains(missing) && error.contains(both[0]), "{error}");
+        }
+        assert!(check_writable(&protocol(3, 7, Some(&["variantShredding-preview"]))).is_ok());
         assert!(check_writable(&protocol(1, 7, None)).unwrap_err().is_corrupt());
         assert!(check_writable(&protocol(1, 8, None)).unwrap_err().to_string().contains("writer version 8"));
     }
