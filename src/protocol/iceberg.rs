@@ -85,7 +85,7 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
         return refuse("the table has the feature `deletionVectors`; drop it first".to_owned());
     }
     let is_unknown = |data_type: &DataType| match data_type {
-        DataType::Void => true,
+        DataType::Void | DataType::Spark(_) => true,
         DataType::Array(_) | DataType::Map(_) => is_first,
         DataType::Variant => !is_first,
         _ => false,

@@ -322,6 +322,16 @@ fn apply(
             metadata.configuration.entry(key.to_owned()).or_insert(name);
         }
     }
+    // A table that has such columns keeps them; none are added.
+    let is_spark = |data_type: &DataType| matches!(data_type, DataType::Spark(_));
+    if is_new || !schema_change::any_type(&StructType::parse(&metadata.schema_string)?, &is_spark) {
+        let holds = |field: &&StructField| schema_change::any_type(&StructType { fields: vec![(*field).clone()] }, &is_spark);
+        if let Some(field) = schema.fields.iter().find(holds) {
+            return Err(
+                Error::unsupported(format!("Delta tables have no columns of type {}; store the number as long", field.data_type)).at_column(&field.name)
+            );
+        }
+    }
     let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
     schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
     // A schema that stays is kept to the letter.
@@ -357,7 +367,6 @@ fn named_feature(name: &str, value: &str) -> Result<String> {
 mod tests {
     use super::*;
     use crate::protocol::evolution;
-    use crate::protocol::schema::StructField;
 
     fn table(fields: &[(&str, &str)], configuration: &[(&str, &str)]) -> NewTable {
         NewTable {

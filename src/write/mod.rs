@@ -268,6 +268,7 @@ fn format(request: &WriteRequest, plan: &Plan, sample: &[ArrayRef]) -> Result<(S
 impl Plan {
     fn new(request: &WriteRequest) -> Result<Self> {
         let schema = request.schema.clone();
+        layout::check_written(&schema)?;
         let partition_places = request
             .partition_columns
             .iter()
