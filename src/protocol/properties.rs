@@ -121,6 +121,9 @@ pub const CONSTRAINTS: &str = "delta.constraints.";
 /// Prefix of features to be supported; never kept in the metadata.
 pub const FEATURE: &str = "delta.feature.";
 
+/// The columns that have statistics.
+pub const STATS_COLUMNS: &str = "delta.dataSkippingStatsColumns";
+
 /// The property of this key, compared without case.
 #[must_use]
 pub fn property(key: &str) -> Option<&'static Property> {

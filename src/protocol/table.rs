@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::action::{Format, Metadata, Protocol};
 use super::features::{self, ColumnMapping};
 use super::iceberg;
-use super::properties::{self, CONSTRAINTS, FEATURE};
-use super::schema::{DataType, StructType};
+use super::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
+use super::schema::{DataType, StructField, StructType};
 use super::schema_change::{self, Assign};
 use crate::error::{Error, Result, shown};
 
@@ -261,6 +261,7 @@ fn apply(
     context: &mut Context<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let before = mode(&metadata)?;
+    let stats_columns = metadata.configuration.get(STATS_COLUMNS).cloned();
     let mut asked = features.clone();
     let (mut min_reader, mut min_writer) = (None, None);
     for (key, value) in changes {
@@ -335,8 +336,14 @@ fn apply(
     let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
     schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
     // A schema that stays is kept to the letter.
-    if StructType::parse(&metadata.schema_string)? != schema {
+    let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
+    if has_new_schema {
         metadata.schema_string = schema.to_text();
+    }
+    if let Some(list) = metadata.configuration.get(STATS_COLUMNS)
+        && (is_new || has_new_schema || stats_columns.as_ref() != Some(list))
+    {
+        schema_change::check_stats_columns(list, &schema, &metadata.partition_columns)?;
     }
 
     let raised = features::with_versions(protocol, min_reader, min_writer)?;
