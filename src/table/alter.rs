@@ -184,10 +184,7 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     check_writable(snapshot)?;
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
-    // A limit of a column's own length goes where the column goes.
-    let own: Vec<Demand> = snapshot.schema().fields.iter().filter_map(bindings::length).collect();
-    let checks = rules.checks.into_iter().filter(|check| !own.iter().any(|length| (&length.name, &length.sql) == (&check.name, &check.sql)));
-    let mut uses: Vec<(String, Bound)> = checks.map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
+    let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
     uses.extend(rules.generated.into_iter().map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)));
     let mut altered = Alter::of(snapshot, &uses, cancel).altered(change)?;
     let filled;

@@ -17,6 +17,7 @@ pub mod cast;
 pub mod curve;
 mod files;
 mod layout;
+pub mod lengths;
 mod overflow;
 pub mod partition;
 pub mod rules;

@@ -32,6 +32,7 @@ from deltafast.exceptions import (
     CommitFailedError,
     ConcurrentAppendError,
     ConstraintViolatedError,
+    CorruptLogError,
     DeltaProtocolError,
     DeltaWarning,
     InvalidArgumentError,
@@ -709,6 +710,75 @@ def test_invariants_and_lengths_are_checked(tmp_path):
         write_deltalake(table, pa.table({"id": [10], "v": ["a"]}), mode="append")
     with pytest.raises(ConstraintViolatedError, match="length of v"):
         write_deltalake(table, pa.table({"id": [1], "v": ["abcd"]}), mode="append")
+
+
+NESTED_LENGTHS = [
+    ("s", {"s": {"a": "abcd", "b": "x"}}, "s.a", "varchar(3)", 4),
+    ("s", {"s": {"a": "ab", "b": "äöüß"}}, "s.b", "char(3)", 4),
+    ("l", {"l": ["ab", None, "abcd"]}, "l.element", "varchar(3)", 4),
+    ("m", {"m": [("abc", "b")]}, "m.key", "char(2)", 3),
+    ("m", {"m": [("a", None), ("b", "bbbb")]}, "m.value", "varchar(3)", 4),
+    ("d", {"d": [{"e": "ab"}, None, {"e": "abc"}]}, "d.element.e", "varchar(2)", 3),
+]
+
+
+def nested_lengths(path):
+    text = deltafast.PrimitiveType("string")
+    struct = deltafast.StructType([Field("a", text), Field("b", text)])
+    inner = deltafast.StructType([Field("e", text, metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(2)"})])
+    declared = {
+        "s": (struct, "struct<a:varchar(3),b:char(3)>"),
+        "l": (deltafast.ArrayType(text), "array<varchar(3)>"),
+        "m": (deltafast.MapType(text, text), "map<char(2),varchar(3)>"),
+    }
+    fields = [Field(name, of, metadata={"__CHAR_VARCHAR_TYPE_STRING": said}) for name, (of, said) in declared.items()]
+    # Other writers note the limit at the field itself.
+    fields.append(Field("d", deltafast.ArrayType(inner)))
+    return table_with(path, [Field("id", "long"), *fields])
+
+
+@pytest.mark.parametrize(("column", "row", "path", "limit", "found"), NESTED_LENGTHS, ids=str)
+def test_nested_lengths_are_checked_by_every_command(tmp_path, column, row, path, limit, found):
+    table = nested_lengths(tmp_path)
+    schema = pa.schema(table.schema().to_arrow())
+    good = {
+        "id": 1,
+        "s": {"a": "abc", "b": "äöü"},
+        "l": ["abc", None],
+        "m": [("ab", "abc"), ("c", None)],
+        "d": [{"e": "ab"}],
+    }
+    empty = {"id": 2, "s": None, "l": None, "m": None, "d": [None]}
+    write_deltalake(table, pa.Table.from_pylist([good, empty], schema), mode="append")
+    bad = pa.Table.from_pylist([good, {"id": 3, **row}], schema)
+    message = re.escape(f"length of {path} is limited by its type {limit}, the string in row 2 has {found} characters")
+    for options in ({"mode": "append"}, {"mode": "overwrite"}, {"mode": "overwrite", "predicate": "id > 0"}):
+        with pytest.raises(ConstraintViolatedError, match=message) as caught:
+            write_deltalake(table, bad, **options)
+        assert caught.value.constraint == f"length of {path}"
+    for number in (1, 9):
+        source = pa.Table.from_pylist([{"id": number, **row}], schema)
+        merge = table.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+        with pytest.raises(ConstraintViolatedError, match=re.escape(f"length of {path}")):
+            merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert DeltaTable(tmp_path).version() == 1
+
+
+def test_nested_lengths_are_checked_by_updates_and_kept_by_copies(tmp_path):
+    table = nested_lengths(tmp_path)
+    row = {"id": [1, 2], "s": [{"a": "abc", "b": "abc"}, None]}
+    write_deltalake(table, pa.table(row), mode="append")
+    with pytest.raises(ConstraintViolatedError, match=r"length of s\.a"):
+        table.update({"s.a": "'toolong'"}, predicate="id = 1")
+    assert table.update({"id": "id + 10"}, predicate="id = 1")["num_updated_rows"] == 1
+    table.optimize.compact()
+    assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [2, 11]
+
+
+def test_a_declared_type_that_cannot_be_read_stops_writes(tmp_path):
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": "array<varchar(3)"}
+    with pytest.raises(CorruptLogError, match=r"`array<varchar\(3\)` cannot be read.*column `v`"):
+        table_with(tmp_path, [Field("v", deltafast.ArrayType(deltafast.PrimitiveType("string")), metadata=metadata)])
 
 
 def test_expressions_that_cannot_be_evaluated_are_refused_by_name(tmp_path):
