@@ -192,6 +192,29 @@ impl StructField {
         self.metadata.contains_key("__COLLATIONS")
     }
 
+    /// The collation by which values of this field, or of parts of it, compare; `None` for byte order.
+    #[must_use]
+    pub fn collation(&self) -> Option<&str> {
+        let collations = self.metadata.get("__COLLATIONS").and_then(Value::as_object)?;
+        let is_binary = |name: &&str| name.rsplit('.').next().is_some_and(|name| name.eq_ignore_ascii_case("UTF8_BINARY"));
+        collations.values().filter_map(Value::as_str).find(|name| !is_binary(name))
+    }
+
+    /// Refuses the field where its values would be compared byte by byte although its collation says otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] names the field and the collation; `what` says what was asked for.
+    pub fn check_byte_order(&self, what: &str) -> Result<()> {
+        match self.collation() {
+            Some(collation) => Err(Error::unsupported_feature(
+                "collations",
+                format!("{what} `{}` is not supported: its strings compare by the collation {}, which deltafast does not have", self.name, shown(collation)),
+            )
+            .at_column(&self.name)),
+            None => Ok(()),
+        }
+    }
+
     /// The Arrow field, without metadata but a variant's extension name.
     #[must_use]
     pub fn to_arrow(&self, layout: TextLayout) -> ArrowField {

@@ -1069,6 +1069,65 @@ def test_properties_bring_the_lowest_protocol(tmp_path, configuration, readers, 
     assert writers == (protocol.writer_features or protocol.min_writer_version)
 
 
+@pytest.mark.parametrize("metadata", [{"__COLLATIONS": {"c": "icu.UNICODE_CI"}}], ids=["UNICODE_CI"])
+def test_collated_columns_are_not_compared_as_bytes(tmp_path, metadata):
+    fields = [Field("id", "long"), Field("c", "string", metadata=metadata)]
+    inner = deltafast.StructType([Field("c", "string", metadata=metadata)])
+    fields.append(Field("s", inner))
+    rows = pa.table({"id": [1], "c": ["a"], "s": [{"c": "a"}]})
+    for place, partition_by in (("plain", []), ("parts", ["c"])):
+        path = tmp_path / place
+        DeltaTable.create(
+            path, Schema(fields), partition_by=partition_by, configuration={"delta.feature.collations": "supported"}
+        )
+        write_deltalake(path, rows, mode="append")
+    message = "is not supported: its strings compare by the collation icu.UNICODE_CI"
+    plain = DeltaTable(tmp_path / "plain")
+    refused = [
+        lambda: write_deltalake(plain, rows, mode="overwrite", replace_using=["c"]),
+        lambda: write_deltalake(plain, rows, mode="overwrite", replace_on="target.c = source.c"),
+        lambda: write_deltalake(tmp_path / "parts", rows, mode="overwrite", partition_overwrite_mode="dynamic"),
+        lambda: plain.optimize.z_order(["c"]),
+        lambda: plain.optimize.z_order(["id", "s.c"]),
+        lambda: plain.alter.cluster_by(["c"]),
+    ]
+    for command in refused:
+        with pytest.raises(DeltaProtocolError, match=f"`c` {message}") as caught:
+            command()
+        assert caught.value.feature == "collations"
+    write_deltalake(plain, rows, mode="overwrite", replace_using=["id"])
+    assert plain.optimize.z_order(["id"])["numFilesAdded"] >= 0
+
+
+def test_byte_order_under_the_name_of_a_collation_is_compared(tmp_path):
+    metadata = {"__COLLATIONS": {"c": "spark.UTF8_BINARY"}}
+    DeltaTable.create(tmp_path, Schema([Field("id", "long"), Field("c", "string", metadata=metadata)]))
+    rows = pa.table({"id": [1, 2], "c": ["a", "A"]})
+    write_deltalake(tmp_path, rows, mode="append")
+    write_deltalake(tmp_path, pa.table({"id": [3], "c": ["a"]}), mode="overwrite", replace_using=["c"])
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table().column("id").to_pylist()) == [2, 3]
+
+
+def test_identity_columns_are_not_partition_columns(tmp_path):
+    identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    schema = Schema([Field("id", "long", metadata=identity), Field("v", "long")])
+    with pytest.raises(InvalidArgumentError, match="partitioned by the identity column `id`"):
+        DeltaTable.create(tmp_path, schema, partition_by=["id"])
+    table = DeltaTable.create(tmp_path, schema, cluster_by=["id"])
+    write_deltalake(table, pa.table({"v": [5]}), mode="append")
+    assert table.to_pyarrow_table().to_pylist() == [{"id": 1, "v": 5}]
+
+
+def test_brotli_is_no_table_property(tmp_path):
+    """Spark reads no such files; a single write may still ask for it."""
+    key = "delta.parquet.compression.codec"
+    with pytest.raises(InvalidArgumentError, match=f"{key}` takes one of .*not `brotli`"):
+        write_deltalake(tmp_path, ROWS, configuration={key: "brotli"})
+    write_deltalake(tmp_path, ROWS, writer_properties=WriterProperties(compression="BROTLI"))
+    with pytest.raises(InvalidArgumentError, match="not `brotli`"):
+        DeltaTable(tmp_path).alter.set_table_properties({key: "brotli"})
+
+
 def test_tables_are_clustered(tmp_path):
     schema = Schema([Field("a", "long"), Field("s", deltafast.StructType([Field("b", "date")])), Field("m", "binary")])
     table = DeltaTable.create(
