@@ -125,7 +125,10 @@ fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Resu
         if partition_columns.iter().take(n).any(|other| other == name) {
             return Err(Error::invalid(format!("the partition column `{name}` is named twice")).at_column(name));
         }
-        if !field.data_type.is_primitive() || field.data_type == DataType::Void {
+        if field.metadata.contains_key("delta.identity.start") {
+            return Err(Error::invalid(format!("a table cannot be partitioned by the identity column `{name}`; cluster by it instead")).at_column(name));
+        }
+        if !field.data_type.is_primitive() || matches!(field.data_type, DataType::Void | DataType::Spark(_)) {
             return Err(Error::invalid(format!("a table cannot be partitioned by `{name}` of type {}", field.data_type)).at_column(name));
         }
     }
