@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltafast import CommitProperties, DeltaTable, TableFeatures, Transaction, write_deltalake
-from deltafast.exceptions import CommitFailedError, DeltaProtocolError, InvalidArgumentError
+from deltafast.exceptions import CommitFailedError, DeltaProtocolError, DeltaWarning, InvalidArgumentError
 
 if TYPE_CHECKING:
     import pathlib
