@@ -104,15 +104,18 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
     let usual = CommitOptions::default();
     let options =
         CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), turn: choices.turn.clone(), ..usual };
-    let had = transaction.snapshot().is_some_and(|snapshot| iceberg::has_metadata(snapshot.metadata()));
-    let promises = !had && transaction.metadata().is_some_and(iceberg::has_metadata);
+    let old = transaction.snapshot().map(|snapshot| iceberg::formats(snapshot.metadata())).unwrap_or_default();
+    let promised = transaction.metadata().map_or_else(|| old.clone(), iceberg::formats);
+    let is_news = transaction.metadata().is_some() && promised != old;
+    let log = transaction.log().clone();
     let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
     let mut done = upkeep(committed, changed.as_ref(), metrics, choices, cancel);
-    if promises {
+    if !promised.is_empty() && (log.warns_first() || is_news) {
         done.warnings.push(format!(
-            "`{}` is set, but deltafast makes no metadata for Iceberg: an engine that has a converter makes them with its next commit",
-            iceberg::FORMATS
+            "`{}` is set, but deltafast makes no metadata for {}: an engine that has a converter makes them with its next commit",
+            iceberg::FORMATS,
+            promised.join(" and ")
         ));
     }
     Ok(done)

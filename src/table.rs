@@ -61,8 +61,8 @@ use crate::commit::Transaction;
 use crate::error::{Conflict, Error, Missing, Result, ResultExt};
 use crate::log::Log;
 use crate::protocol::action::{DomainMetadata, Protocol};
-use crate::protocol::features;
 use crate::protocol::schema::{DataType, StructType};
+use crate::protocol::{evolution, features};
 use crate::snapshot::{ReadOptions, Snapshot};
 use crate::store::Store;
 
@@ -131,6 +131,7 @@ impl Place {
 fn check_writable(snapshot: &Snapshot) -> Result<()> {
     let protocol: &Protocol = snapshot.protocol();
     features::check_writable(protocol).at_file(snapshot.stores().root().url()).at_version(snapshot.version())?;
+    evolution::check_changes(protocol, snapshot.schema())?;
     if protocol.has_writer_feature("catalogManaged") && snapshot.log().catalog().is_none() {
         return Err(Error::unsupported_feature(
             "catalogManaged",

@@ -45,6 +45,10 @@ _PRIMITIVES = frozenset(
         "void",
     },
 )
+# Types of Spark that Delta does not have; the core reads them as the integers that files hold.
+_SPARK_INT = re.compile(r"interval (?:year|month|year to month)")
+_SPARK_LONG = re.compile(r"interval (?:day|hour|minute|second)(?: to (?:hour|minute|second))?|time\([0-9]\)")
+_SPARK_NONE = "interval"
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _MAX_PRECISION = 38
 T = TypeVar("T")
@@ -174,7 +178,8 @@ class PrimitiveType(_Type):
 
     Args:
         data_type: One of string, long, integer, short, byte, float, double, boolean, binary, date,
-            timestamp, timestamp_ntz, void and decimal(precision,scale).
+            timestamp, timestamp_ntz, void and decimal(precision,scale); in the schema of a table that Spark made
+            also its interval types and time(digits), which are read as integers.
 
     Raises:
         InvalidArgumentError: The name is not one of them.
@@ -204,7 +209,7 @@ class PrimitiveType(_Type):
 
 def _primitive(name: object) -> str:
     if isinstance(name, str):
-        if name in _PRIMITIVES:
+        if name in _PRIMITIVES or name == _SPARK_NONE or _SPARK_INT.fullmatch(name) or _SPARK_LONG.fullmatch(name):
             return name
         if match := _DECIMAL.fullmatch(name):
             precision, scale = int(match[1]), int(match[2])
@@ -545,6 +550,12 @@ def _arrow_primitive(name: str, *, large: bool) -> pa.DataType:
 
     if match := _DECIMAL.fullmatch(name):
         return pa.decimal128(int(match[1]), int(match[2]))
+    if _SPARK_INT.fullmatch(name):
+        return pa.int32()
+    if _SPARK_LONG.fullmatch(name):
+        return pa.int64()
+    if name == _SPARK_NONE:
+        return pa.null()
     makers: dict[str, Callable[[], pa.DataType]] = {
         "binary": pa.large_binary if large else pa.binary,
         "boolean": pa.bool_,

@@ -115,6 +115,15 @@ impl Transaction {
         }
     }
 
+    /// The log that it commits to.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        match &self.base {
+            Base::Table(snapshot) => snapshot.log(),
+            Base::Nothing(log, _) => log,
+        }
+    }
+
     /// The metadata that it sets.
     #[must_use]
     pub fn metadata(&self) -> Option<&Metadata> {

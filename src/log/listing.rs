@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::catalog::{Authority, Catalog, Tail, TailCommit};
 use super::segment::{Checkpoint, CheckpointCounts, CheckpointKind, CommitFile, Segment, Skip};
@@ -15,6 +16,8 @@ use crate::store::{File, ObjectMeta, Store, Stores};
 pub struct Log {
     stores: Arc<Stores>,
     authority: Authority,
+    /// Whether a commit through this log, or a clone of it, was warned of already.
+    is_warned: Arc<AtomicBool>,
 }
 
 impl Log {
@@ -24,14 +27,14 @@ impl Log {
     /// [`Error::Invalid`] for a tail with gaps.
     pub fn new(stores: Arc<Stores>, tail: Vec<TailCommit>) -> Result<Self> {
         let authority = if tail.is_empty() { Authority::Log } else { Authority::Caller(Tail::of(tail)?) };
-        Ok(Self { stores, authority })
+        Ok(Self { stores, authority, is_warned: Arc::default() })
     }
 
     /// The log below the root of a table whose commits `catalog` manages: it is asked for the newest ones, and to ratify new
     /// ones.
     #[must_use]
     pub fn managed(stores: Arc<Stores>, catalog: Arc<dyn Catalog>) -> Self {
-        Self { stores, authority: Authority::Catalog(catalog) }
+        Self { stores, authority: Authority::Catalog(catalog), is_warned: Arc::default() }
     }
 
     /// The catalog that manages the commits, if one was given.
@@ -41,6 +44,12 @@ impl Log {
             Authority::Catalog(catalog) => Some(catalog),
             Authority::Log | Authority::Caller(_) => None,
         }
+    }
+
+    /// Whether nothing was warned of yet; true once for a log and its clones, which are those of one handle.
+    #[must_use]
+    pub fn warns_first(&self) -> bool {
+        !self.is_warned.swap(true, Ordering::Relaxed)
     }
 
     /// The commit that the catalog names, as a file.

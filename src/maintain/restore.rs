@@ -80,11 +80,22 @@ pub struct Restored {
 ///
 /// # Errors
 /// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more; [`Error::Invalid`] for one
-/// that does not exist yet; as [`Transaction::commit`].
+/// that does not exist yet, and for a timestamp after the newest version's; as [`Transaction::commit`].
 pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -> Result<Restored> {
     let version = match (options.version, options.timestamp_ms) {
         (Some(version), None) => version,
-        (None, Some(time)) => history::version_at(snapshot, time, Search::AtOrBefore)?,
+        (None, Some(time)) => {
+            let newest = snapshot.timestamp_ms()?;
+            if time > newest {
+                return Err(Error::invalid(format!(
+                    "the table cannot be restored to {}: its newest version {} is of {}; give a timestamp that is not after it, or a version",
+                    text_of(time),
+                    snapshot.version(),
+                    text_of(newest)
+                )));
+            }
+            history::version_at(snapshot, time, Search::AtOrBefore)?
+        }
         _ => return Err(Error::invalid("a restore needs a version or a timestamp, not both")),
     };
     if version > snapshot.version() {

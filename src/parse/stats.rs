@@ -117,7 +117,7 @@ impl Stats {
 /// Whether bounds of this type are kept in statistics at all.
 #[must_use]
 pub fn has_bounds(data_type: &DataType) -> bool {
-    data_type.is_primitive() && !matches!(data_type, DataType::Binary | DataType::Void)
+    data_type.is_primitive() && !matches!(data_type, DataType::Binary | DataType::Void | DataType::Spark(_))
 }
 
 /// About how many bytes the statistics of a leaf take for each file.

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use super::calendar::Legacy;
 use super::shape::Shape;
 use crate::error::{Error, Result};
-use crate::protocol::schema::{DataType, StructField, TextLayout};
+use crate::protocol::schema::{DataType, SparkType, StructField, TextLayout};
 
 /// How the table's columns are found in its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -275,6 +275,9 @@ impl Planner<'_> {
     fn plan<'a>(&mut self, to: &'a DataType, from: &Arrow, leaf: usize, mapping: Mapping, path: &mut Path<'a>) -> Result<Plan> {
         match (to, from) {
             (DataType::Void, _) => Ok(Plan::Absent),
+            (DataType::Spark(SparkType::CalendarInterval), _) => {
+                Err(Error::unsupported(format!("a column of type {to} cannot be read; read the other columns")).at_column(path.text()))
+            }
             (DataType::Struct(to), Arrow::Struct(from)) => {
                 let mut siblings = Siblings::new(from.iter().map(|field| (field.name().as_str(), id_of(field))));
                 let starts = starts(from, leaf);
@@ -387,6 +390,7 @@ impl Planner<'_> {
                 }
                 if *from == Arrow::Decimal128(*precision, *scale) { Leaf::Same } else { Leaf::Cast }
             }
+            (D::Spark(SparkType::Time(_)), Arrow::Time64(_)) => Leaf::Cast,
             _ if to.to_arrow(self.layout) == *from => Leaf::Same,
             _ => return None,
         })

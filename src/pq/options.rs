@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use parquet::basic::{Compression, Encoding};
-use parquet::file::properties::{BloomFilterProperties as ParquetBloom, EnabledStatistics, WriterProperties as Parquet, WriterPropertiesBuilder};
+use parquet::file::properties::{
+    BloomFilterProperties as ParquetBloom, EnabledStatistics, WriterProperties as Parquet, WriterPropertiesBuilder, WriterVersion,
+};
 use parquet::schema::types::ColumnPath;
 use serde::Deserialize;
 
@@ -32,6 +34,9 @@ pub struct WriterProperties {
     pub default_column_properties: Option<ColumnProperties>,
     /// By column; a nested field is named with dots.
     pub column_properties: Option<BTreeMap<String, Option<ColumnProperties>>>,
+    /// Whether files have data pages of version 2, and the encodings that came with them.
+    #[serde(skip)]
+    pub has_v2_pages: bool,
 }
 
 /// Settings of one column.
@@ -90,6 +95,7 @@ impl WriterProperties {
             .set_max_row_group_row_count(None)
             .set_max_row_group_bytes(None)
             .set_compression(compression)
+            .set_writer_version(if self.has_v2_pages { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 })
             .set_column_index_truncate_length(Some(truncate))
             .set_statistics_truncate_length(Some(truncate.max(keep)));
         if let Some(bytes) = self.data_page_size_limit {

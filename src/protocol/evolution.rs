@@ -11,8 +11,11 @@ use std::sync::Arc;
 use arrow_schema::{DataType as Arrow, Field, Fields, Schema};
 use serde_json::{Value, json};
 
+use super::action::Protocol;
+use super::features;
 use super::schema::{ArrayType, DataType, MapType, StructField, StructType};
-use crate::error::{Error, Result};
+use super::schema_change;
+use crate::error::{Error, Result, shown};
 
 /// Field metadata that lists the types a column had.
 pub const TYPE_CHANGES: &str = "delta.typeChanges";
@@ -175,6 +178,45 @@ pub fn can_widen(from: &DataType, to: &DataType) -> bool {
     }
 }
 
+/// Checks that every change of a type that a schema lists is one that files may need: readers have to refuse a table with any
+/// other, whatever types its files have.
+///
+/// # Errors
+/// [`Error::Unsupported`] names the column and the change; [`Error::Corrupt`] for an entry that cannot be read.
+pub fn check_changes(protocol: &Protocol, schema: &StructType) -> Result<()> {
+    let supported = features::supported(protocol);
+    let Some(feature) = ["typeWidening", "typeWidening-preview"].into_iter().find(|name| supported.contains(*name)) else { return Ok(()) };
+    let mut found = Ok(());
+    schema_change::for_each_field(schema, &mut |field| {
+        if let (Ok(()), Some(changes)) = (&found, field.metadata.get(TYPE_CHANGES)) {
+            found = check_field_changes(feature, changes).map_err(|error| error.at_column(&field.name));
+        }
+    });
+    found
+}
+
+fn check_field_changes(feature: &str, changes: &Value) -> Result<()> {
+    let Some(changes) = changes.as_array() else { return Err(Error::corrupt(format!("`{TYPE_CHANGES}` is not a list"))) };
+    for change in changes {
+        let side = |key: &str| change.get(key).and_then(Value::as_str);
+        let (Some(from), Some(to)) = (side("fromType"), side("toType")) else {
+            return Err(Error::corrupt(format!("an entry of `{TYPE_CHANGES}` has no `fromType` or no `toType`")));
+        };
+        let known = DataType::from_name(from).ok().zip(DataType::from_name(to).ok());
+        if known.is_none_or(|(from, to)| from != to && !can_widen(&from, &to)) {
+            return Err(Error::unsupported_feature(
+                feature,
+                format!(
+                    "the type was changed from {} to {}, which deltafast cannot read; upgrade deltafast, or rewrite the column with the engine that changed it",
+                    shown(from),
+                    shown(to)
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Whether Iceberg knows that step from one type to the other, too.
 #[must_use]
 pub fn widens_in_iceberg(from: &DataType, to: &DataType) -> bool {
@@ -202,6 +244,7 @@ pub fn replace(table: &StructType, data: &StructType) -> StructType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::table::base_protocol;
 
     fn schema(text: &str) -> StructType {
         StructType::parse(text).unwrap()
@@ -261,6 +304,29 @@ mod tests {
             (DataType::Date, DataType::Timestamp, false, false),
         ] {
             assert_eq!((widens_by_itself(&from, &to), can_widen(&from, &to)), (by_itself, possible), "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn changes_that_cannot_be_read_are_refused_where_the_feature_is_supported() {
+        let with = |changes: &str| schema(&format!(r#"{{"type":"struct","fields":[{{"name":"v","type":"long","metadata":{{"{TYPE_CHANGES}":{changes}}}}}]}}"#));
+        let check = |changes: &str, feature: &str| {
+            let protocol = features::with_features(&base_protocol(), &[feature.to_owned()].into());
+            check_changes(&protocol, &with(changes)).map_err(|error| error.to_string())
+        };
+        for changes in ["[]", r#"[{"fromType":"integer","toType":"long"}]"#, r#"[{"fromType":"long","toType":"long"}]"#] {
+            assert_eq!(check(changes, "typeWidening"), Ok(()), "{changes}");
+        }
+        let unknown = r#"[{"fromType":"integer","toType":"long"},{"fromType":"string","toType":"long"}]"#;
+        for feature in ["typeWidening", "typeWidening-preview"] {
+            let message = check(unknown, feature).unwrap_err();
+            assert!(message.contains("from string to long") && message.contains("column `v`"), "{message}");
+        }
+        assert_eq!(check(unknown, "appendOnly"), Ok(()));
+        for (changes, what) in
+            [(r#"[{"fromType":"tiny","toType":"huge"}]"#, "from tiny to huge"), (r#"[{"toType":"long"}]"#, "no `fromType`"), ("7", "not a list")]
+        {
+            assert!(check(changes, "typeWidening").unwrap_err().contains(what), "{changes}");
         }
     }
 

@@ -51,7 +51,7 @@ pub const FEATURES: &[Feature] = &[
     legacy("columnMapping", 2, 5),
     legacy("identityColumns", 0, 6),
     of_writers("allowColumnDefaults", &[]),
-    of_both("catalogManaged", &["inCommitTimestamp"]),
+    of_both("catalogManaged", &["inCommitTimestamp", "vacuumProtocolCheck"]),
     of_writers("checkpointProtection", &[]),
     of_writers("clustering", &["domainMetadata"]),
     of_writers("collations", &["domainMetadata"]),
@@ -68,23 +68,33 @@ pub const FEATURES: &[Feature] = &[
     of_both("typeWidening-preview", &[]),
     of_both("v2Checkpoint", &[]),
     of_both("vacuumProtocolCheck", &[]),
-    of_both("variantShredding", &[]),
+    of_both("variantShredding", &["variantType"]),
     of_both("variantShredding-preview", &[]),
     of_both("variantType", &[]),
     of_both("variantType-preview", &[]),
 ];
 
+/// Names under which some writers list a feature, and the name that the protocol gives it.
+const ALIASES: &[(&str, &str)] = &[("timestampWithoutTimezone", "timestampNtz")];
+
+/// The protocol's name of a feature that a table lists.
+#[must_use]
+pub fn canonical_name(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, canonical)| canonical)
+}
+
 /// The feature of this name, compared without case.
 #[must_use]
 pub fn feature(name: &str) -> Option<&'static Feature> {
+    let name = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map_or(name, |(_, canonical)| canonical);
     FEATURES.iter().find(|f| f.name.eq_ignore_ascii_case(name))
 }
 
-/// The features that a protocol supports, listed or implied by its versions.
+/// The features that a protocol supports, listed or implied by its versions, by the protocol's names.
 #[must_use]
 pub fn supported(protocol: &Protocol) -> BTreeSet<String> {
     if protocol.min_writer_version >= 7 {
-        return protocol.writer_features.iter().flatten().cloned().collect();
+        return protocol.writer_features.iter().flatten().map(|name| canonical_name(name).to_owned()).collect();
     }
     let implied = FEATURES.iter().filter(|f| f.writer <= protocol.min_writer_version && f.reader <= protocol.min_reader_version);
     implied.map(|f| f.name.to_owned()).collect()
@@ -211,7 +221,7 @@ pub fn check_writable(protocol: &Protocol) -> Result<()> {
             )))
         };
     }
-    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|name| !FEATURES.iter().any(|f| f.name == *name)).collect();
+    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|name| !FEATURES.iter().any(|f| f.name == canonical_name(name))).collect();
     if !unknown.is_empty() {
         let (list, plural) = (unknown.join("`, `"), if unknown.len() > 1 { "s" } else { "" });
         let what = format!(
@@ -220,7 +230,7 @@ pub fn check_writable(protocol: &Protocol) -> Result<()> {
         );
         return Err(Error::unsupported_feature(unknown.join(", "), what));
     }
-    let listed: BTreeSet<String> = features.iter().cloned().collect();
+    let listed = supported(protocol);
     if let Some(missing) = closure(&listed).difference(&listed).next() {
         let needs = |f: &&String| feature(f).is_some_and(|f| f.needs.contains(&missing.as_str()));
         let by = listed.iter().find(needs).map_or("a feature", String::as_str);
@@ -284,7 +294,7 @@ pub fn check_readable(protocol: &Protocol) -> Result<()> {
             protocol.min_writer_version
         )));
     }
-    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|f| !READER_FEATURES.contains(f)).collect();
+    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|f| !READER_FEATURES.contains(&canonical_name(f))).collect();
     if !unknown.is_empty() {
         let (list, plural) = (unknown.join("`, `"), if unknown.len() > 1 { "s" } else { "" });
         let what = format!(
@@ -406,6 +416,18 @@ mod tests {
         let error = check_writable(&writers(&["someFutureFeature", "appendOnly"])).unwrap_err();
         assert!(matches!(&error, Error::Unsupported { feature: Some(f), .. } if f == "someFutureFeature"), "{error}");
         assert!(check_writable(&writers(&["rowTracking"])).unwrap_err().to_string().contains("`domainMetadata`"));
+        let lacking: [(&[&str], &str); 3] = [
+            (&["catalogManaged"], "`inCommitTimestamp`"),
+            (&["catalogManaged", "inCommitTimestamp"], "`vacuumProtocolCheck`"),
+            (&["variantShredding", "variantType-preview"], "`variantType`"),
+        ];
+        for (both, missing) in lacking {
+            let lists = protocol(3, 7, Some(both));
+            assert!(check_readable(&Protocol { reader_features: Some(vec![both[0].to_owned()]), ..lists.clone() }).is_ok());
+            let error = check_writable(&Protocol { reader_features: Some(vec![both[0].to_owned()]), ..lists }).unwrap_err().to_string();
+            assert!(error.contains(missing) && error.contains(both[0]), "{error}");
+        }
+        assert!(check_writable(&protocol(3, 7, Some(&["variantShredding-preview"]))).is_ok());
         assert!(check_writable(&protocol(1, 7, None)).unwrap_err().is_corrupt());
         assert!(check_writable(&protocol(1, 8, None)).unwrap_err().to_string().contains("writer version 8"));
     }
@@ -427,6 +449,17 @@ mod tests {
         assert!(check_readable(&unknown).is_ok());
         assert!(check_writable(&unknown).unwrap_err().to_string().contains("`someFutureFeature`"));
         assert!(check_writable(&writer(8, &[])).unwrap_err().to_string().contains("writer version 8"));
+    }
+
+    #[test]
+    fn an_alias_is_the_feature_that_it_names() {
+        let old = protocol(3, 7, Some(&["timestampWithoutTimezone"]));
+        check_writable(&old).unwrap();
+        assert_eq!(supported(&old), names(&["timestampNtz"]));
+        assert_eq!(with_features(&old, &names(&["timestampNtz"])), old);
+        let up = with_features(&old, &names(&["deletionVectors"]));
+        assert_eq!(up.reader_features.unwrap(), ["deletionVectors", "timestampNtz"]);
+        assert_eq!(feature("TimestampWithoutTimezone").unwrap().name, "timestampNtz");
     }
 
     #[test]

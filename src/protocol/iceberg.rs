@@ -38,6 +38,13 @@ pub fn property_of(version: u64) -> Option<&'static str> {
     COMPAT.into_iter().find(|(_, other)| *other == version).map(|(key, _)| key)
 }
 
+/// The other formats whose metadata the table promises.
+#[must_use]
+pub fn formats(metadata: &Metadata) -> Vec<String> {
+    let listed = metadata.configuration.get(FORMATS).map(|text| properties::formats(text).map(str::to_owned).collect());
+    listed.unwrap_or_default()
+}
+
 /// Whether the table promises metadata.
 #[must_use]
 pub fn has_metadata(metadata: &Metadata) -> bool {
@@ -85,7 +92,7 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
         return refuse("the table has the feature `deletionVectors`; drop it first".to_owned());
     }
     let is_unknown = |data_type: &DataType| match data_type {
-        DataType::Void => true,
+        DataType::Void | DataType::Spark(_) => true,
         DataType::Array(_) | DataType::Map(_) => is_first,
         DataType::Variant => !is_first,
         _ => false,

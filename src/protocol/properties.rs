@@ -97,7 +97,7 @@ pub const PROPERTIES: &[Property] = &[
     set("delta.logRetentionDuration", Kind::Interval, Some("interval 30 days")),
     set("delta.minReaderVersion", Kind::Integer(1), None),
     set("delta.minWriterVersion", Kind::Integer(1), None),
-    set("delta.parquet.compression.codec", Kind::OneOf(&["none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "zstd"]), Some("zstd")),
+    set("delta.parquet.compression.codec", Kind::OneOf(&["none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd"]), Some("zstd")),
     set("delta.parquet.format.version", Kind::Version, Some("1.0.0")),
     set("delta.randomPrefixLength", Kind::Integer(1), Some("2")),
     set("delta.randomizeFilePrefixes", Kind::Boolean, NO),
@@ -120,6 +120,9 @@ pub const PROPERTIES: &[Property] = &[
 pub const CONSTRAINTS: &str = "delta.constraints.";
 /// Prefix of features to be supported; never kept in the metadata.
 pub const FEATURE: &str = "delta.feature.";
+
+/// The columns that have statistics.
+pub const STATS_COLUMNS: &str = "delta.dataSkippingStatsColumns";
 
 /// The property of this key, compared without case.
 #[must_use]
@@ -360,6 +363,7 @@ mod tests {
             ("delta.isolationLevel", "SnapshotIsolation"),
             ("delta.targetFileSize", "many"),
             ("delta.parquet.compression.codec", "lzo"),
+            ("delta.parquet.compression.codec", "brotli"),
             ("delta.dataSkippingNumIndexedCols", "-2"),
             ("delta.dataSkippingStatsColumns", "a,,b"),
             ("delta.columnMapping.maxColumnId", "9"),

@@ -54,12 +54,68 @@ pub enum DataType {
     Variant,
     /// No value but null.
     Void,
+    /// A type of Spark that the protocol does not have; read as the integer that files hold, never written.
+    Spark(SparkType),
     /// Fields by name.
     Struct(Arc<StructType>),
     /// Elements in order.
     Array(Arc<ArrayType>),
     /// Keys and values.
     Map(Arc<MapType>),
+}
+
+/// A type that Spark lets into schemas although the protocol does not have it, with its name in `schemaString`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SparkType {
+    /// Years and months: an `int` of months in files.
+    YearMonthInterval(&'static str),
+    /// Days to microseconds: a `long` of microseconds in files.
+    DayTimeInterval(&'static str),
+    /// A time of day with so many digits of a second: a `long` in files.
+    Time(&'static str),
+    /// Months, days and microseconds, which files cannot hold.
+    CalendarInterval,
+}
+
+/// Names of the intervals of years and months.
+const YEAR_MONTH_INTERVALS: &[&str] = &["interval year", "interval month", "interval year to month"];
+/// Names of the intervals of days and shorter units.
+const DAY_TIME_INTERVALS: &[&str] = &[
+    "interval day",
+    "interval hour",
+    "interval minute",
+    "interval second",
+    "interval day to hour",
+    "interval day to minute",
+    "interval day to second",
+    "interval hour to minute",
+    "interval hour to second",
+    "interval minute to second",
+];
+/// Names of the times of day.
+const TIMES: &[&str] = &["time(0)", "time(1)", "time(2)", "time(3)", "time(4)", "time(5)", "time(6)", "time(7)", "time(8)", "time(9)"];
+
+impl SparkType {
+    /// The type of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let among = |names: &[&'static str]| names.iter().copied().find(|known| *known == name);
+        if name == Self::CalendarInterval.name() {
+            return Some(Self::CalendarInterval);
+        }
+        let year_month = || among(YEAR_MONTH_INTERVALS).map(Self::YearMonthInterval);
+        let day_time = || among(DAY_TIME_INTERVALS).map(Self::DayTimeInterval);
+        year_month().or_else(day_time).or_else(|| among(TIMES).map(Self::Time))
+    }
+
+    /// Its name in `schemaString`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::YearMonthInterval(name) | Self::DayTimeInterval(name) | Self::Time(name) => name,
+            Self::CalendarInterval => "interval",
+        }
+    }
 }
 
 /// `array`: element type and whether elements may be null.
@@ -136,6 +192,29 @@ impl StructField {
         self.metadata.contains_key("__COLLATIONS")
     }
 
+    /// The collation by which values of this field, or of parts of it, compare; `None` for byte order.
+    #[must_use]
+    pub fn collation(&self) -> Option<&str> {
+        let collations = self.metadata.get("__COLLATIONS").and_then(Value::as_object)?;
+        let is_binary = |name: &&str| name.rsplit('.').next().is_some_and(|name| name.eq_ignore_ascii_case("UTF8_BINARY"));
+        collations.values().filter_map(Value::as_str).find(|name| !is_binary(name))
+    }
+
+    /// Refuses the field where its values would be compared byte by byte although its collation says otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] names the field and the collation; `what` says what was asked for.
+    pub fn check_byte_order(&self, what: &str) -> Result<()> {
+        match self.collation() {
+            Some(collation) => Err(Error::unsupported_feature(
+                "collations",
+                format!("{what} `{}` is not supported: its strings compare by the collation {}, which deltafast does not have", self.name, shown(collation)),
+            )
+            .at_column(&self.name)),
+            None => Ok(()),
+        }
+    }
+
     /// The Arrow field, without metadata but a variant's extension name.
     #[must_use]
     pub fn to_arrow(&self, layout: TextLayout) -> ArrowField {
@@ -144,7 +223,8 @@ impl StructField {
 }
 
 fn arrow_field(name: &str, data_type: &DataType, nullable: bool, layout: TextLayout) -> ArrowField {
-    let field = ArrowField::new(name, data_type.to_arrow(layout), nullable || matches!(data_type, DataType::Void));
+    let field =
+        ArrowField::new(name, data_type.to_arrow(layout), nullable || matches!(data_type, DataType::Void | DataType::Spark(SparkType::CalendarInterval)));
     if matches!(data_type, DataType::Variant) {
         return field
             .with_metadata([("ARROW:extension:name".to_owned(), VARIANT_EXTENSION.to_owned()), ("ARROW:extension:metadata".to_owned(), String::new())]);
@@ -184,7 +264,9 @@ impl DataType {
                 };
                 Arrow::Struct(Fields::from(vec![ArrowField::new("metadata", bytes.clone(), false), ArrowField::new("value", bytes, true)]))
             }
-            Self::Void => Arrow::Null,
+            Self::Void | Self::Spark(SparkType::CalendarInterval) => Arrow::Null,
+            Self::Spark(SparkType::YearMonthInterval(_)) => Arrow::Int32,
+            Self::Spark(SparkType::DayTimeInterval(_) | SparkType::Time(_)) => Arrow::Int64,
             Self::Struct(s) => Arrow::Struct(s.arrow_fields(layout)),
             Self::Array(a) => Arrow::List(Arc::new(arrow_field("element", &a.element, a.contains_null, layout))),
             Self::Map(m) => {
@@ -303,6 +385,9 @@ impl DataType {
                 if name.starts_with("string collate ") {
                     return Ok(Self::String);
                 }
+                if let Some(spark) = SparkType::from_name(name) {
+                    return Ok(Self::Spark(spark));
+                }
                 return Err(Error::unsupported(format!("the type `{}` in the table's schema is not supported; a newer deltafast may know it", shown(name))));
             }
         })
@@ -362,6 +447,7 @@ impl fmt::Display for DataType {
             Self::TimestampNtz => "timestamp_ntz",
             Self::Variant => "variant",
             Self::Void => "void",
+            Self::Spark(spark) => spark.name(),
             Self::Struct(s) => {
                 f.write_str("struct<")?;
                 for (n, field) in s.fields.iter().enumerate() {
@@ -526,6 +612,21 @@ mod tests {
         let error = DataType::from_name("geometry(0)").unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains("geometry(0)"), "{error}");
         assert!(matches!(DataType::from_name("decimal(39,1)"), Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn types_of_spark_keep_their_names() {
+        let layout = TextLayout::Plain;
+        for name in YEAR_MONTH_INTERVALS.iter().chain(DAY_TIME_INTERVALS).chain(TIMES).chain(&["interval"]) {
+            let spark = DataType::from_name(name).unwrap();
+            assert!(matches!(spark, DataType::Spark(_)) && spark.to_string() == *name, "{spark:?}");
+        }
+        assert_eq!(DataType::from_name("interval year to month").unwrap().to_arrow(layout), Arrow::Int32);
+        assert_eq!(DataType::from_name("interval day to second").unwrap().to_arrow(layout), Arrow::Int64);
+        assert_eq!(DataType::from_name("time(6)").unwrap().to_arrow(layout), Arrow::Int64);
+        for name in ["time", "time(10)", "interval second to day", "Interval"] {
+            assert!(matches!(DataType::from_name(name), Err(Error::Unsupported { .. })), "{name}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value};
 
+use super::properties::{self, STATS_COLUMNS};
 use super::schema::{ArrayType, DataType, MapType, StructField, StructType};
 use crate::error::{Error, Result, shown};
 
@@ -124,7 +125,10 @@ fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Resu
         if partition_columns.iter().take(n).any(|other| other == name) {
             return Err(Error::invalid(format!("the partition column `{name}` is named twice")).at_column(name));
         }
-        if !field.data_type.is_primitive() || field.data_type == DataType::Void {
+        if field.metadata.contains_key("delta.identity.start") {
+            return Err(Error::invalid(format!("a table cannot be partitioned by the identity column `{name}`; cluster by it instead")).at_column(name));
+        }
+        if !field.data_type.is_primitive() || matches!(field.data_type, DataType::Void | DataType::Spark(_)) {
             return Err(Error::invalid(format!("a table cannot be partitioned by `{name}` of type {}", field.data_type)).at_column(name));
         }
     }
@@ -132,6 +136,72 @@ fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Resu
         return Err(Error::invalid("a table cannot be partitioned by all of its columns; leave at least one for the data files"));
     }
     Ok(())
+}
+
+/// Checks the columns that `delta.dataSkippingStatsColumns` names, as delta-spark does: they are in the schema, are not
+/// partition columns, have a type with bounds unless they are fields of another column, and are named once.
+///
+/// # Errors
+/// [`Error::Invalid`] names the column.
+pub fn check_stats_columns(list: &str, schema: &StructType, partition_columns: &[String]) -> Result<()> {
+    let refuse = |path: &[String], what: &str| {
+        let name = path.join(".");
+        Err(Error::invalid(format!("`{STATS_COLUMNS}` names `{}`, {what}; name other columns or unset the property", shown(&name))).at_column(name))
+    };
+    let paths = properties::columns(list).ok_or_else(|| Error::invalid(format!("`{STATS_COLUMNS}` is `{}`, which is not a list of columns", shown(list))))?;
+    let mut named = FxHashSet::default();
+    for path in &paths {
+        let Some(field) = field_at(schema, path) else { return refuse(path, "which is not in the schema") };
+        let is_column = path.len() == 1;
+        if is_column && partition_columns.contains(&field.name) {
+            return refuse(path, "a partition column, which has no statistics");
+        }
+        let without_bounds = |of: &DataType| {
+            let spark = matches!(of, DataType::Void | DataType::Spark(_));
+            spark || matches!(of, DataType::Array(_) | DataType::Map(_) | DataType::Boolean | DataType::Binary)
+        };
+        if is_column && without_bounds(&field.data_type) {
+            return refuse(path, &format!("a column of type {}, which has no bounds", field.data_type));
+        }
+        let mut leaves = Vec::new();
+        leaves_of(&field.data_type, path.clone(), &mut leaves);
+        for leaf in leaves {
+            if !named.insert(leaf.clone()) {
+                return refuse(&leaf, "more than once");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The field at a path, elements of lists and maps included.
+fn field_at<'a>(schema: &'a StructType, path: &[String]) -> Option<&'a StructField> {
+    let (name, mut rest) = path.split_first()?;
+    let field = schema.field(name)?;
+    let mut data_type = &field.data_type;
+    loop {
+        let Some(next) = rest.first() else { return Some(field) };
+        data_type = match data_type {
+            DataType::Struct(inner) => return field_at(inner, rest),
+            DataType::Array(of) if next.eq_ignore_ascii_case("element") => &of.element,
+            DataType::Map(of) if next.eq_ignore_ascii_case("key") => &of.key,
+            DataType::Map(of) if next.eq_ignore_ascii_case("value") => &of.value,
+            _ => return None,
+        };
+        rest = rest.get(1..)?;
+    }
+}
+
+/// Paths of the columns that a column is made of.
+fn leaves_of(data_type: &DataType, path: Vec<String>, out: &mut Vec<Vec<String>>) {
+    match data_type {
+        DataType::Struct(inner) => {
+            for field in &inner.fields {
+                leaves_of(&field.data_type, [path.as_slice(), &[field.name.clone()]].concat(), out);
+            }
+        }
+        _ => out.push(path),
+    }
 }
 
 /// The highest column id in use, those of nested elements included; 0 for none.
@@ -259,6 +329,34 @@ mod tests {
         assert!(check(&[("a", "long")], &["b"]).unwrap_err().contains("not in the schema"));
         assert!(check(&[("a", "long"), ("v", "variant")], &["v"]).unwrap_err().contains("variant"));
         assert!(check(&[("a", "long"), ("b", "long"), ("c", "long")], &["b", "b"]).unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn columns_with_statistics_are_checked_as_by_delta_spark() {
+        let schema = StructType::parse(
+            r#"{"type":"struct","fields":[{"name":"id","type":"long"},{"name":"p","type":"long"},{"name":"b","type":"boolean"},
+            {"name":"n","type":"binary"},{"name":"v","type":"variant"},{"name":"l","type":{"type":"array","elementType":"long","containsNull":true}},
+            {"name":"s","type":{"type":"struct","fields":[{"name":"x","type":"long"},{"name":"b","type":"boolean"},
+            {"name":"l","type":{"type":"array","elementType":"long","containsNull":true}}]}}]}"#,
+        )
+        .unwrap();
+        let check = |list: &str| check_stats_columns(list, &schema, &["p".to_owned()]).map_err(|error| error.to_string());
+        for list in ["id", "ID", "id,ID", "s", "S.X", "s.x,s.b,s.l", "v", "`id`", "", "l.element"] {
+            assert_eq!(check(list), Ok(()), "{list}");
+        }
+        for (list, what) in [
+            ("nope", "`nope`, which is not in the schema"),
+            ("id,s.nope", "`s.nope`, which is not in the schema"),
+            ("p", "`p`, a partition column"),
+            ("l", "`l`, a column of type array<long>"),
+            ("b", "of type boolean"),
+            ("n", "of type binary"),
+            ("id,id", "`id`, more than once"),
+            ("s,s.x", "`s.x`, more than once"),
+            ("id,", "is not a list of columns"),
+        ] {
+            assert!(check(list).unwrap_err().contains(what), "{list}: {:?}", check(list));
+        }
     }
 
     #[test]

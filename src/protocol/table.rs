@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::action::{Format, Metadata, Protocol};
 use super::features::{self, ColumnMapping};
 use super::iceberg;
-use super::properties::{self, CONSTRAINTS, FEATURE};
-use super::schema::{DataType, StructType};
+use super::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
+use super::schema::{DataType, StructField, StructType};
 use super::schema_change::{self, Assign};
 use crate::error::{Error, Result, shown};
 
@@ -264,6 +264,7 @@ fn apply(
     context: &mut Context<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let before = mode(&metadata)?;
+    let stats_columns = metadata.configuration.get(STATS_COLUMNS).cloned();
     let mut asked = features.clone();
     let (mut min_reader, mut min_writer) = (None, None);
     for (key, value) in changes {
@@ -325,11 +326,27 @@ fn apply(
             metadata.configuration.entry(key.to_owned()).or_insert(name);
         }
     }
+    // A table that has such columns keeps them; none are added.
+    let is_spark = |data_type: &DataType| matches!(data_type, DataType::Spark(_));
+    if is_new || !schema_change::any_type(&StructType::parse(&metadata.schema_string)?, &is_spark) {
+        let holds = |field: &&StructField| schema_change::any_type(&StructType { fields: vec![(*field).clone()] }, &is_spark);
+        if let Some(field) = schema.fields.iter().find(holds) {
+            return Err(
+                Error::unsupported(format!("Delta tables have no columns of type {}; store the number as long", field.data_type)).at_column(&field.name)
+            );
+        }
+    }
     let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
     schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
     // A schema that stays is kept to the letter.
-    if StructType::parse(&metadata.schema_string)? != schema {
+    let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
+    if has_new_schema {
         metadata.schema_string = schema.to_text();
+    }
+    if let Some(list) = metadata.configuration.get(STATS_COLUMNS)
+        && (is_new || has_new_schema || stats_columns.as_ref() != Some(list))
+    {
+        schema_change::check_stats_columns(list, &schema, &metadata.partition_columns)?;
     }
 
     let raised = features::with_versions(protocol, min_reader, min_writer)?;
@@ -367,7 +384,6 @@ fn named_feature(name: &str, value: &str) -> Result<String> {
 mod tests {
     use super::*;
     use crate::protocol::evolution;
-    use crate::protocol::schema::StructField;
 
     fn table(fields: &[(&str, &str)], configuration: &[(&str, &str)]) -> NewTable {
         NewTable {
@@ -404,7 +420,9 @@ mod tests {
             (&[("delta.enableRowTracking", "true")], &["rowTracking", "domainMetadata"]),
             (&[("delta.enableDeletionVectors", "true")], &["deletionVectors"]),
             (&[("delta.enableIcebergCompatV2", "true")], &["icebergCompatV2", "columnMapping"]),
-            (&[("delta.feature.catalogManaged", "supported")], &["catalogManaged", "inCommitTimestamp"]),
+            (&[("delta.feature.catalogManaged", "supported")], &["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"]),
+            (&[("delta.enableVariantShredding", "true")], &["variantShredding", "variantType"]),
+            (&[("delta.feature.timestampWithoutTimezone", "supported")], &["timestampNtz"]),
             (&[("delta.checkpointPolicy", "v2")], &["v2Checkpoint"]),
             (&[("delta.constraints.c", "a > 0")], &["checkConstraints"]),
             (&[("delta.columnMapping.mode", "id")], &["columnMapping"]),

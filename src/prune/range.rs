@@ -126,7 +126,7 @@ impl Range {
 /// Types whose statistics say something about the order of values. Bounds of booleans are left alone, as by delta-spark:
 /// it writes none, and what older writers wrote may be wrong.
 fn has_bounds(data_type: &DataType) -> bool {
-    data_type.is_primitive() && !matches!(data_type, DataType::Void | DataType::Binary | DataType::Boolean)
+    data_type.is_primitive() && !matches!(data_type, DataType::Void | DataType::Binary | DataType::Boolean | DataType::Spark(_))
 }
 
 fn has_nan(array: &ArrayRef) -> bool {

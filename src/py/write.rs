@@ -77,6 +77,7 @@ impl Options {
             defaults: computed(self.defaults)?,
             generated: computed(self.generated)?,
             identities: identities.collect(),
+            lengths: Vec::new(),
         };
         let usual = WriteRequest::new(schema);
         Ok(WriteRequest {

@@ -22,7 +22,7 @@ use crate::log::Segment;
 use crate::parse::checkpoint::FileKind;
 use crate::parse::stats::{self, Stats};
 use crate::parse::{DvColumns, FileBatch, Wanted};
-use crate::protocol::partition_value;
+use crate::protocol::{evolution, partition_value};
 use crate::prune::{self, Facts};
 use crate::reconcile::Seen;
 use crate::snapshot::Snapshot;
@@ -335,6 +335,7 @@ pub(super) fn keep(snapshot: &Snapshot, predicate: &Bound, leaves: &Leaves, batc
 /// # Errors
 /// [`crate::error::Error::Corrupt`] names the file of the log; a predicate that cannot be decided keeps its files.
 pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Plan> {
+    evolution::check_changes(snapshot.protocol(), snapshot.schema())?;
     let names = &snapshot.metadata().partition_columns;
     let split = predicate.map(|p| (prune::partition_only(p, names).0, p.clone()));
     let columns: Vec<Vec<String>> = predicate.map(|p| p.columns().into_iter().map(<[String]>::to_vec).collect()).unwrap_or_default();

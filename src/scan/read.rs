@@ -29,9 +29,9 @@ use crate::error::{Error, Missing, Result};
 use crate::exec::{Cancel, Filling, IN_FLIGHT, Progress, Source, lanes, parallelism};
 use crate::expr::Bound;
 use crate::pq::{self, FileSpec, FooterCache, Mapping};
-use crate::protocol::data_path;
 use crate::protocol::features::ColumnMapping;
 use crate::protocol::schema::{DataType, StructField, TextLayout};
+use crate::protocol::{data_path, evolution};
 use crate::snapshot::Snapshot;
 use crate::store::Stores;
 
@@ -234,6 +234,7 @@ impl Reading {
     /// Resolves the columns of a scan. `constants` come last and have these fields.
     pub(super) fn new(snapshot: &Snapshot, request: &ScanRequest, constants: &[Field]) -> Result<Self> {
         let schema = snapshot.schema();
+        evolution::check_changes(snapshot.protocol(), schema)?;
         let partition = &snapshot.metadata().partition_columns;
         let names: Vec<String> = match &request.columns {
             Some(names) => names.clone(),

@@ -29,7 +29,7 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::evolution;
 use crate::protocol::features::{self, ColumnMapping};
 use crate::protocol::iceberg::{ATOMIC, promised, property_of};
-use crate::protocol::properties::{self, CONSTRAINTS, FEATURE};
+use crate::protocol::properties::{self, CONSTRAINTS, FEATURE, STATS_COLUMNS};
 use crate::protocol::schema::{ArrayType, DataType, MapType, StructField, StructType, TextLayout};
 use crate::protocol::table::{self, Context};
 use crate::scan::{self, ScanRequest};
@@ -184,10 +184,7 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     check_writable(snapshot)?;
     let asked = Demands::of(snapshot.protocol(), snapshot.metadata(), snapshot.schema(), |_| false)?;
     let rules = Demands { predicate: None, ..bound.clone() }.rules(&asked, Vec::new())?;
-    // A limit of a column's own length goes where the column goes.
-    let own: Vec<Demand> = snapshot.schema().fields.iter().filter_map(bindings::length).collect();
-    let checks = rules.checks.into_iter().filter(|check| !own.iter().any(|length| (&length.name, &length.sql) == (&check.name, &check.sql)));
-    let mut uses: Vec<(String, Bound)> = checks.map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
+    let mut uses: Vec<(String, Bound)> = rules.checks.into_iter().map(|check| (format!("the constraint `{}`", check.name), check.expr)).collect();
     uses.extend(rules.generated.into_iter().map(|rule| (format!("the generated column `{}`", rule.column), rule.expr)));
     let mut altered = Alter::of(snapshot, &uses, cancel).altered(change)?;
     let filled;
@@ -486,17 +483,22 @@ impl<'a> Alter<'a> {
     fn drop_columns(&self, columns: &[String]) -> Result<Altered> {
         self.mapped("dropped")?;
         let mut schema = self.schema.clone();
-        let mut paths = Vec::new();
+        let (mut paths, mut dropped) = (Vec::new(), Vec::new());
         for column in columns {
             let path = self.path(column)?;
             self.unused(&path, "dropped", true)?;
             schema = edited(&schema, &path, &mut |_| Ok(None))?;
             paths.push(path.join("."));
+            dropped.push(path);
         }
         if schema.fields.is_empty() {
             return Err(Error::invalid("a table must keep at least one column"));
         }
-        self.with_schema(self.old, &schema, operation("DROP COLUMNS", [("columns", listed(&paths))]))
+        let mut metadata = self.old.clone();
+        if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
+            *list = edited_list(list, &|path| (!dropped.iter().any(|dropped| is_within(&path, dropped))).then_some(path));
+        }
+        self.with_schema(&metadata, &schema, operation("DROP COLUMNS", [("columns", listed(&paths))]))
     }
 
     fn rename_column(&self, column: &str, name: &str) -> Result<Altered> {
@@ -513,8 +515,9 @@ impl<'a> Alter<'a> {
         if let Some(last) = new_path.last_mut() {
             name.clone_into(last);
         }
-        if let Some(list) = metadata.configuration.get_mut("delta.dataSkippingStatsColumns") {
-            *list = renamed_list(list, &path, &new_path);
+        if let Some(list) = metadata.configuration.get_mut(STATS_COLUMNS) {
+            let renamed = |named: Vec<String>| new_path.iter().chain(named.get(path.len()..).unwrap_or_default()).cloned().collect();
+            *list = edited_list(list, &|named| Some(if is_within(&named, &path) { renamed(named) } else { named }));
         }
         let schema = edited(self.schema, &path, &mut |field| Ok(Some(StructField { name: name.to_owned(), ..field.clone() })))?;
         let parameters = [("oldColumnPath", Value::from(path.join("."))), ("newColumnPath", Value::from(new_path.join(".")))];
@@ -797,16 +800,18 @@ fn edited_type(data_type: &DataType, path: &[String], edit: Edit<'_>) -> Result<
     })
 }
 
-/// A list of column paths with one of them renamed.
-fn renamed_list(list: &str, from: &[String], to: &[String]) -> String {
+/// Whether a path is that of a column or of a part of it, compared without case.
+fn is_within(path: &[String], column: &[String]) -> bool {
+    path.len() >= column.len() && path.iter().zip(column).all(|(a, b)| a.to_lowercase() == b.to_lowercase())
+}
+
+/// A list of column paths, each as `edit` leaves it.
+fn edited_list(list: &str, edit: &dyn Fn(Vec<String>) -> Option<Vec<String>>) -> String {
     let Some(paths) = properties::columns(list) else { return list.to_owned() };
     let plain = |part: &String| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     let spelled = |part: &String| if plain(part) { part.clone() } else { format!("`{}`", part.replace('`', "``")) };
-    let path = |path: Vec<String>| {
-        let renamed: Vec<String> = if path.starts_with(from) { to.iter().chain(path.get(from.len()..).unwrap_or_default()).cloned().collect() } else { path };
-        renamed.iter().map(spelled).collect::<Vec<_>>().join(".")
-    };
-    paths.into_iter().map(path).collect::<Vec<_>>().join(",")
+    let path = |path: Vec<String>| path.iter().map(spelled).collect::<Vec<_>>().join(".");
+    paths.into_iter().filter_map(edit).map(path).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -830,9 +835,11 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_columns_follow_a_rename() {
+    fn lists_of_columns_are_edited_path_by_path() {
         let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(renamed_list("a, s.x,`odd name`", &path("s"), &path("new")), "a,new.x,`odd name`");
-        assert_eq!(renamed_list("a,b", &path("a"), &["has space".to_owned()]), "`has space`,b");
+        let without = |list: &str, column: &str| edited_list(list, &|named| (!is_within(&named, &path(column))).then_some(named));
+        assert_eq!(without("a, S.x,`odd name`,s.y.z", "s"), "a,`odd name`");
+        assert_eq!((without("s,a", "s.x"), without("A", "a")), ("s,a".to_owned(), String::new()));
+        assert_eq!(edited_list("a,b", &|named| Some(if named == path("a") { path("has space") } else { named })), "`has space`,b");
     }
 }

@@ -132,6 +132,13 @@ pub(super) fn check_clustering(schema: &StructType, columns: &[String], metadata
         if !has_bounds(data_type) || *data_type == DataType::Boolean {
             return Err(Error::invalid(format!("a table cannot be clustered by `{column}` of type {data_type}")).at_column(column));
         }
+        let mut fields = schema;
+        for part in column.split('.') {
+            let Some(field) = fields.field(part) else { break };
+            field.check_byte_order("clustering by the column")?;
+            let DataType::Struct(inner) = &field.data_type else { break };
+            fields = inner;
+        }
         let has_statistics = match &named {
             Some(named) => named.iter().any(|path| column == &path.join(".") || column.starts_with(&format!("{}.", path.join(".")))),
             None => indexed < 0 || i64::try_from(place).is_ok_and(|place| place < indexed),

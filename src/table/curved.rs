@@ -75,6 +75,7 @@ impl Curved {
         if !data_type.is_primitive() || matches!(data_type, DataType::Void) {
             return Err(Error::invalid(format!("values of type {data_type} have no order")).at_column(name));
         }
+        check_collation(snapshot.schema(), &path)?;
         if self.paths.contains(&path) {
             return Err(Error::invalid("the column is named twice").at_column(name));
         }
@@ -142,6 +143,18 @@ impl Curved {
         };
         parts.into_iter().zip(&self.paths).map(whole).collect()
     }
+}
+
+/// Refuses a column whose order is not that of its bytes.
+fn check_collation(schema: &StructType, path: &[usize]) -> Result<()> {
+    let mut fields = schema;
+    for n in path {
+        let Some(field) = fields.fields.get(*n) else { break };
+        field.check_byte_order("ordering rows by the column")?;
+        let DataType::Struct(inner) = &field.data_type else { break };
+        fields = inner;
+    }
+    Ok(())
 }
 
 /// No values of a column.

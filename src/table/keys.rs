@@ -84,6 +84,7 @@ impl Keys {
             if matches!(field.data_type, DataType::Struct(_) | DataType::Array(_) | DataType::Map(_) | DataType::Variant | DataType::Void) {
                 return Err(Error::invalid(format!("rows cannot be replaced by a column of type {}", field.data_type)).at_column(&key.target));
             }
+            field.check_byte_order("replacing rows by the column")?;
             // Names are compared without case; from here on they are the schema's.
             key.target.clone_from(&field.name);
             fields.push(StructField { name: own.name.clone(), ..field.clone() });

@@ -49,6 +49,7 @@ impl Update<'_> {
         let mut rules = self.rules.clone();
         rules.checks.retain(|check| concerned("", check.expr.column_names()));
         rules.generated.retain(|rule| concerned(&rule.column, rule.expr.column_names()));
+        rules.lengths.retain(|lengths| changed.contains(&lengths.column));
         rules.defaults.clear();
         rules.identities.clear();
         let mut needed: Vec<&str> = values.reads();

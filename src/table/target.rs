@@ -137,7 +137,9 @@ impl Target {
                 ColumnMapping::Id => Mapping::Id,
             },
             properties: configuration.clone(),
-            materialize_partition_columns: supported.contains("materializePartitionColumns") || iceberg::promised(&self.metadata).is_some(),
+            materialize_partition_columns: supported.contains("materializePartitionColumns")
+                || iceberg::promised(&self.metadata).is_some()
+                || on("delta.writePartitionColumnsToParquet"),
             writer_properties: self.encoding.writer_properties.clone(),
             target_file_size: self.encoding.target_file_size.or(target).unwrap_or(usual.target_file_size).max(1),
             max_open_files: self.encoding.max_open_files.unwrap_or(usual.max_open_files).max(1),

@@ -250,6 +250,10 @@ impl Write {
                 return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(&field.name));
             }
         }
+        if options.dynamic_partitions {
+            let mut partition = metadata.partition_columns.iter().filter_map(|name| schema.field(name));
+            partition.try_for_each(|field| field.check_byte_order("replacing partitions of the column"))?;
+        }
         let keys = match &place {
             Place::Table(snapshot) if !options.keys.is_empty() => {
                 Some(Keys::new(options.keys.clone(), snapshot.schema(), data, snapshot.options().zone, options.encoding.zone()?)?)

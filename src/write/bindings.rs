@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::lengths::ColumnLengths;
 use super::rules::{Check, Computed, Identity, REPLACED, Rules};
 use crate::error::{Error, Result, shown};
 use crate::expr::Bound;
@@ -58,6 +59,11 @@ pub struct Demands {
     pub defaults: Vec<Demand>,
     /// The rows that a write replaces, where it does.
     pub predicate: Option<Demand>,
+    /// Limits of `char(n)` and `varchar(n)`, for engines that check their rows themselves; not to be bound.
+    pub lengths: Vec<Demand>,
+    /// The same for the core.
+    #[serde(skip)]
+    pub(crate) limits: Vec<ColumnLengths>,
 }
 
 /// Features whose demands are expressions.
@@ -68,16 +74,12 @@ fn text<'a>(field: &'a StructField, key: &str) -> Option<&'a str> {
     field.metadata.get(key).and_then(Value::as_str)
 }
 
-/// A name as Spark SQL quotes it.
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 impl Demands {
     /// What the table demands; of defaults only those of the columns that `lacks` says the data lacks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for an invariant that cannot be read; [`Error::Unsupported`] for one within a list or map.
+    /// [`Error::Corrupt`] for an invariant or a declared type that cannot be read; [`Error::Unsupported`] for an invariant
+    /// within a list or map.
     pub fn of(protocol: &Protocol, metadata: &Metadata, schema: &StructType, lacks: impl Fn(&StructField) -> bool) -> Result<Self> {
         let supported = features::supported(protocol);
         let mut out = Self::default();
@@ -89,7 +91,7 @@ impl Demands {
             invariants(schema, &mut Vec::new(), &mut out.checks)?;
         }
         for field in &schema.fields {
-            out.checks.extend(length(field));
+            out.limits.extend(ColumnLengths::of(field)?);
             if supported.contains("generatedColumns")
                 && let Some(sql) = text(field, "delta.generationExpression")
             {
@@ -101,6 +103,7 @@ impl Demands {
                 out.defaults.push(Demand::new(&field.name, sql));
             }
         }
+        out.lengths = out.limits.iter().map(|limit| Demand::new(format!("length of {}", limit.column), limit.sql())).collect();
         Ok(out)
     }
 
@@ -150,7 +153,7 @@ impl Demands {
         if let Some(predicate) = &self.predicate {
             checks.push(Check { name: REPLACED.to_owned(), ..check(predicate)? });
         }
-        Ok(Rules { checks, defaults: computed(&self.defaults)?, generated, identities })
+        Ok(Rules { checks, defaults: computed(&self.defaults)?, generated, identities, lengths: asked.limits.clone() })
     }
 
     /// The predicate whose rows are replaced.
@@ -160,19 +163,6 @@ impl Demands {
     pub fn replaced(&self) -> Result<Option<Bound>> {
         self.predicate.as_ref().map(Demand::bound).transpose()
     }
-}
-
-/// The limit that a column of `varchar(n)` or `char(n)` sets itself.
-#[must_use]
-pub fn length(field: &StructField) -> Option<Demand> {
-    let most = text(field, "__CHAR_VARCHAR_TYPE_STRING").and_then(length_limit)?;
-    let column = quoted(&field.name);
-    Some(Demand::new(format!("length of {}", field.name), format!("{column} IS NULL OR length({column}) <= {most}")))
-}
-
-/// The longest text that `varchar(n)` or `char(n)` takes.
-fn length_limit(name: &str) -> Option<u32> {
-    name.strip_prefix("varchar(").or_else(|| name.strip_prefix("char("))?.strip_suffix(')')?.trim().parse().ok()
 }
 
 fn invariants(schema: &StructType, path: &mut Vec<String>, out: &mut Vec<Demand>) -> Result<()> {
@@ -303,10 +293,11 @@ mod tests {
         let constraint = metadata(&[("delta.constraints.c", "a < 9"), ("other", "x")]);
         let all = Demands::of(&supporting(&["checkConstraints", "generatedColumns", "allowColumnDefaults"]), &constraint, &table(), |f| f.name == "d").unwrap();
         let names = |list: &[Demand]| list.iter().map(|d| format!("{}: {}", d.name, d.sql)).collect::<Vec<_>>();
-        assert_eq!(names(&all.checks), ["c: a < 9", "a: a > 1", "s.b: a > 1", "length of v: `v` IS NULL OR length(`v`) <= 3"]);
+        assert_eq!(names(&all.checks), ["c: a < 9", "a: a > 1", "s.b: a > 1"]);
+        assert_eq!(names(&all.lengths), ["length of v: (`v` IS NULL OR length(`v`) <= 3)"]);
         assert_eq!((names(&all.generated), names(&all.defaults)), (vec!["g: a + 1".to_owned()], vec!["d: 7".to_owned()]));
         let few = Demands::of(&base_protocol(), &constraint, &table(), |_| true).unwrap();
-        assert_eq!((few.checks.len(), few.generated.len(), few.defaults.len()), (3, 0, 0));
+        assert_eq!((few.checks.len(), few.generated.len(), few.defaults.len(), few.lengths.len()), (2, 0, 0, 1));
     }
 
     #[test]

@@ -85,8 +85,30 @@ fn data_type(of: &DataType, mapping: Mapping, path: &str, nested: Option<&Map<St
             Arrow::Map(Arc::new(Field::new("key_value", Arrow::Struct(entries), false)), false)
         }
         DataType::Variant => Arrow::Struct(variant_fields()),
+        DataType::Spark(_) => return Err(not_written(of)),
         other => other.to_arrow(TextLayout::Plain),
     })
+}
+
+fn not_written(of: &DataType) -> Error {
+    Error::unsupported(format!("deltafast reads columns of type {of} but does not write them; drop the column to write the table"))
+}
+
+/// Refuses columns that files of this release never hold, before any row is read.
+///
+/// # Errors
+/// [`Error::Unsupported`] names the column.
+pub fn check_written(schema: &StructType) -> Result<()> {
+    fn found(of: &DataType) -> Option<&DataType> {
+        match of {
+            DataType::Spark(_) => Some(of),
+            DataType::Struct(inner) => inner.fields.iter().find_map(|field| found(&field.data_type)),
+            DataType::Array(of) => found(&of.element),
+            DataType::Map(of) => found(&of.key).or_else(|| found(&of.value)),
+            _ => None,
+        }
+    }
+    schema.fields.iter().try_for_each(|field| found(&field.data_type).map_or(Ok(()), |of| Err(not_written(of).at_column(&field.name))))
 }
 
 /// The parts of a variant that is not shredded: both are there wherever the variant is, which delta-spark insists on.

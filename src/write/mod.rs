@@ -17,6 +17,7 @@ pub mod cast;
 pub mod curve;
 mod files;
 mod layout;
+pub mod lengths;
 mod overflow;
 pub mod partition;
 pub mod rules;
@@ -248,6 +249,11 @@ fn finish(files: Files<'_>, plan: &Plan, request: &WriteRequest, stats: &StatsPl
     Ok(Written { files: encoded.into_iter().map(new_file).collect(), rows, identities })
 }
 
+/// Whether a version of the Parquet format has data pages of version 2.
+fn is_version_2(version: &str) -> bool {
+    version.split('.').next().and_then(|major| major.trim().parse::<u32>().ok()).is_some_and(|major| major >= 2)
+}
+
 /// How files are encoded and what is learned of them; `sample` are the columns of first rows.
 fn format(request: &WriteRequest, plan: &Plan, sample: &[ArrayRef]) -> Result<(StatsPlan, Format, Codec)> {
     let written = StructType { fields: plan.written_places.iter().filter_map(|n| plan.schema.fields.get(*n).cloned()).collect() };
@@ -261,13 +267,16 @@ fn format(request: &WriteRequest, plan: &Plan, sample: &[ArrayRef]) -> Result<(S
     let compression = request.writer_properties.compression.as_deref().or(request.properties.get("delta.parquet.compression.codec").map(String::as_str));
     let codec = Codec::parse(compression.unwrap_or("zstd"))?;
     let named = |name: &str| layout::find(&plan.schema, name, request.mapping);
-    let format = Format::new(file_schema, &request.writer_properties, codec, &stats.wanted(), named, stats.text_bytes(), sample)?;
+    let has_v2_pages = request.properties.get("delta.parquet.format.version").is_some_and(|version| is_version_2(version));
+    let properties = WriterProperties { has_v2_pages, ..request.writer_properties.clone() };
+    let format = Format::new(file_schema, &properties, codec, &stats.wanted(), named, stats.text_bytes(), sample)?;
     Ok((stats, format, codec))
 }
 
 impl Plan {
     fn new(request: &WriteRequest) -> Result<Self> {
         let schema = request.schema.clone();
+        layout::check_written(&schema)?;
         let partition_places = request
             .partition_columns
             .iter()

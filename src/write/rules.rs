@@ -15,6 +15,7 @@ use arrow_schema::{Field, Schema};
 use serde::Serialize;
 
 use super::cast::Columns;
+use super::lengths::{ColumnLengths, elements};
 use crate::error::{Error, Result};
 use crate::expr::{Bound, Expr, Function};
 use crate::protocol::schema::{DataType, StructType, TextLayout};
@@ -79,13 +80,15 @@ pub struct Rules {
     pub generated: Vec<Computed>,
     /// Columns that count.
     pub identities: Vec<Identity>,
+    /// Limits of `char(n)` and `varchar(n)`.
+    pub lengths: Vec<ColumnLengths>,
 }
 
 impl Rules {
     /// Whether nothing is demanded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.checks.is_empty() && self.defaults.is_empty() && self.generated.is_empty() && self.identities.is_empty()
+        self.checks.is_empty() && self.defaults.is_empty() && self.generated.is_empty() && self.identities.is_empty() && self.lengths.is_empty()
     }
 
     /// Checks that the rules fit the table, and that data with `columns` can become rows of it.
@@ -162,6 +165,13 @@ impl Rules {
         for (field, array) in table.fields.iter().zip(&columns) {
             let at = |row: usize| row;
             not_null(array, &field.data_type, field.nullable, &field.name, None, &at, first_row)?;
+            for lengths in self.lengths.iter().filter(|lengths| lengths.column == field.name) {
+                if let Some(long) = lengths.first_too_long(array) {
+                    let (name, row) = (format!("length of {}", long.path), first_row + long.row as u64 + 1);
+                    let what = format!("the {name} is limited by its type {}, the string in row {row} has {} characters", long.limit, long.found);
+                    return Err(violated(&name, long.rows, &what).at_column(&long.path));
+                }
+            }
         }
         if !self.checks.is_empty() || given.contains(&true) {
             let batch = batch_of(table, columns.iter().map(Some), rows)?;
@@ -317,22 +327,6 @@ fn has_demands(data_type: &DataType) -> bool {
         DataType::Map(of) => !of.value_contains_null || has_demands(&of.key) || has_demands(&of.value),
         _ => false,
     }
-}
-
-/// Which of `count` elements belong to a list that is valid, and to which list an element belongs.
-fn elements<'a>(offsets: &'a arrow_buffer::OffsetBuffer<i32>, count: usize, valid: Option<&NullBuffer>) -> (Option<NullBuffer>, impl Fn(usize) -> usize + 'a) {
-    let at = |n: usize| usize::try_from(offsets.get(n).copied().unwrap_or(0)).unwrap_or(0);
-    let lists = offsets.len().saturating_sub(1);
-    let (first, last) = (at(0), at(lists));
-    let mut seen = arrow_buffer::BooleanBufferBuilder::new(count);
-    seen.append_n(first, false);
-    for list in 0..lists {
-        seen.append_n(at(list + 1) - at(list), valid.is_none_or(|valid| valid.is_valid(list)));
-    }
-    seen.append_n(count.saturating_sub(last), false);
-    let all = valid.is_none_or(|valid| valid.null_count() == 0) && first == 0 && last == count;
-    let above = (!all).then(|| NullBuffer::new(seen.finish()));
-    (above, move |element| offsets.partition_point(|offset| usize::try_from(*offset).unwrap_or(0) <= element).saturating_sub(1))
 }
 
 /// The last value of each identity column whose values were given out: `rows` of them from `next` on.

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from typing import Any
+import json
+import re
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+import deltafast
 from tablekit import log, thrift
 
 from . import helpers
+
+if TYPE_CHECKING:
+    import pathlib
 
 D = decimal.Decimal
 
@@ -302,6 +308,64 @@ def test_void_columns_are_left_out(table: log.Table) -> None:
     found = helpers.read(table)
     assert helpers.ids(table) == [0, 1]
     assert "nothing" not in found.column_names or found.column("nothing").null_count == 2
+
+
+_SPARK_TYPES = [
+    ("interval year to month", pa.int32(), pa.int32()),
+    ("interval month", pa.int32(), pa.int32()),
+    ("interval day to second", pa.int64(), pa.int64()),
+    ("interval hour", pa.int64(), pa.int64()),
+    ("time(6)", pa.int64(), pa.int64()),
+    ("time(6)", pa.time64("us"), pa.int64()),
+]
+
+
+@pytest.mark.parametrize(("kind", "stored", "read"), _SPARK_TYPES, ids=str)
+def test_types_of_spark_are_read_as_integers(
+    table: log.Table, kind: str, stored: pa.DataType, read: pa.DataType
+) -> None:
+    values = pa.array([14, None, -3 if stored != pa.time64("us") else 3], read)
+    nested = {"type": "struct", "fields": [{"name": "x", "type": kind, "nullable": True, "metadata": {}}]}
+    data = {"id": [1, 2, 3], "v": values.cast(stored), "s": pa.StructArray.from_arrays([values.cast(stored)], ["x"])}
+    columns = [("id", "long"), ("v", kind), ("s", nested)]
+    stats = json.dumps({"numRecords": 3, "minValues": {"v": 100}, "maxValues": {"v": 200}, "nullCount": {"v": 1}})
+    table.commit(0, log.protocol(), log.metadata(columns), table.data("a.parquet", data, add_stats=stats))
+    opened = helpers.open_table(table)
+    assert helpers.ids(table) == [1, 2, 3]
+    found = helpers.read(table)
+    assert found.schema.field("v").type == read
+    assert found.column("v").to_pylist() == values.to_pylist()
+    assert found.column("s").to_pylist() == [{"x": value} for value in values.to_pylist()]
+    assert helpers.filtered(table, "v is null") == [2]
+    assert helpers.filtered(table, "v = 14") == [1]
+    assert json.loads(opened.schema().to_json())["fields"][1]["type"] == kind
+    assert opened.schema().to_arrow().field("v").type == read
+    with pytest.raises(deltafast.exceptions.DeltaProtocolError, match=re.escape(f"columns of type {kind}")):
+        deltafast.write_deltalake(opened, found, mode="append")
+    # The name stays where the schema is written again.
+    opened.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+    assert json.loads(opened.schema().to_json())["fields"][1]["type"] == kind
+    opened.alter.drop_columns(["v", "s"])
+    deltafast.write_deltalake(opened, pa.table({"id": [4]}), mode="append")
+    assert opened.count() == 4
+
+
+def test_calendar_intervals_leave_the_other_columns_readable(table: log.Table) -> None:
+    columns = [("id", "long"), ("v", "interval")]
+    data = {"id": [1, 2], "v": pa.array([b"x" * 12, None], pa.binary(12))}
+    table.commit(0, log.protocol(), log.metadata(columns), table.data("a.parquet", data))
+    opened = helpers.open_table(table)
+    assert opened.to_pyarrow_table(columns=["id"]).column("id").to_pylist() == [1, 2]
+    with pytest.raises(deltafast.exceptions.DeltaError, match=r"type interval cannot be read.*column `v`"):
+        helpers.column(table, "v")
+
+
+def test_types_of_spark_are_not_created(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(deltafast.exceptions.DeltaProtocolError, match=r"no columns of type .*time\(6\).*column `v`"):
+        deltafast.DeltaTable.create(tmp_path, deltafast.Schema([deltafast.Field("v", "time(6)")]))
+    table = deltafast.DeltaTable.create(tmp_path, deltafast.Schema([deltafast.Field("id", "long")]))
+    with pytest.raises(deltafast.exceptions.DeltaProtocolError, match="interval day"):
+        table.alter.add_columns([deltafast.Field("v", "interval day")])
 
 
 @pytest.mark.parametrize(

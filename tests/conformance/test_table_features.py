@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import deltafast
@@ -101,6 +102,42 @@ def test_a_refusal_is_a_not_implemented_error(table: log.Table) -> None:
     _with(table, log.protocol(features=["quantumRows"]))
     with pytest.raises(NotImplementedError):
         helpers.open_table(table)
+
+
+@pytest.mark.parametrize(
+    ("feature", "writer_only", "missing"),
+    [
+        ("catalogManaged", ["inCommitTimestamp"], "vacuumProtocolCheck"),
+        ("variantShredding", [], "variantType"),
+        ("variantShredding", ["variantType-preview"], "variantType"),
+        (None, ["clustering"], "domainMetadata"),
+    ],
+)
+def test_a_feature_without_what_it_needs_is_not_written(
+    table: log.Table, feature: str | None, writer_only: list[str], missing: str
+) -> None:
+    _with(table, log.protocol(features=[feature] if feature else None, writer_only=writer_only))
+    opened = helpers.open_table(table, max_table_version=0)
+    assert opened.count() == 5
+    with pytest.raises(deltafast.exceptions.DeltaError, match=f"but not `{missing}`, which it needs"):
+        deltafast.write_deltalake(opened, opened.to_pyarrow_table(), mode="append")
+    assert table.commit_file(1).exists() is False
+
+
+def test_an_old_name_of_timestamp_ntz_is_read_and_written(table: log.Table) -> None:
+    columns = [("id", "long"), ("t", "timestamp_ntz")]
+    add = table.data("a.parquet", {"id": [1], "t": pa.array([7], pa.timestamp("us"))})
+    table.commit(0, log.protocol(features=["timestampWithoutTimezone"]), log.metadata(columns), add)
+    opened = helpers.open_table(table)
+    rows = opened.to_pyarrow_table()
+    assert rows.column("t").cast(pa.int64()).to_pylist() == [7]
+    deltafast.write_deltalake(opened, rows, mode="append")
+    assert not any("protocol" in action for action in table.actions(1, 1))
+    opened.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    protocol = opened.protocol()
+    assert protocol.reader_features == ["deletionVectors", "timestampNtz"]
+    assert "timestampWithoutTimezone" not in (protocol.writer_features or [])
+    assert opened.count() == 2
 
 
 @pytest.mark.parametrize("name", ["catalogOwned", "catalogOwned-preview"])

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import deltafast
 from tablekit import log
 
 from . import helpers
@@ -85,6 +86,37 @@ def test_decimals_in_every_encoding_are_widened(table: log.Table, *, as_integer:
     table.commit(0, log.protocol(features=["typeWidening"]), log.metadata([("id", "long"), ("v", "decimal(8,2)")]), add)
     table.commit(1, log.metadata([("id", "long"), ("v", "decimal(30,4)", _changes("decimal(8,2)", "decimal(30,4)"))]))
     assert helpers.column(table, "v") == [D("12.3400"), D("-0.0100")]
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "typeWidening-preview"])
+@pytest.mark.parametrize(("start", "end"), [("string", "long"), ("long", "integer"), ("tiny", "huge")])
+def test_an_unsupported_type_change_fails_reads(table: log.Table, start: str, end: str, feature: str) -> None:
+    """Readers must validate all changes, whatever types the files have: so does delta-spark."""
+    changes = {
+        "delta.typeChanges": [
+            *_changes("integer", "long")["delta.typeChanges"],
+            *_changes(start, end)["delta.typeChanges"],
+        ]
+    }
+    add = table.data("a.parquet", {"id": [1], "v": pa.array([5], pa.int64())})
+    metadata = log.metadata([("id", "long"), ("v", "long", changes)])
+    table.commit(0, log.protocol(features=[feature]), metadata, add)
+    opened = helpers.open_table(table)
+    assert opened.history()[0]["version"] == 0
+    message = f"from {start} to {end}.*column `v`"
+    for read in (opened.to_pyarrow_table, lambda: opened.to_pyarrow_table(columns=["id"]), opened.file_uris):
+        with pytest.raises(deltafast.exceptions.DeltaProtocolError, match=message) as caught:
+            read()
+        assert caught.value.feature == feature
+    with pytest.raises(deltafast.exceptions.DeltaProtocolError, match=message):
+        deltafast.write_deltalake(opened, pa.table({"id": [1], "v": [1]}), mode="append")
+
+
+def test_type_changes_count_only_with_their_feature(table: log.Table) -> None:
+    add = table.data("a.parquet", {"id": [1], "v": pa.array([5], pa.int64())})
+    columns = [("id", "long"), ("v", "long", _changes("string", "long"))]
+    table.commit(0, log.protocol(), log.metadata(columns), add)
+    assert helpers.column(table, "v") == [5]
 
 
 def test_nested_fields_are_widened(table: log.Table) -> None:

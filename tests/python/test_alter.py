@@ -317,3 +317,70 @@ def test_domains_of_the_users_are_kept(table, tmp_path):
     ):
         with pytest.raises(InvalidArgumentError, match="protocol"):
             act()
+
+
+class TestStatisticsColumns:
+    KEY = "delta.dataSkippingStatsColumns"
+
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            ("nope", "`nope`, which is not in the schema"),
+            ("id,s.nope", "`s.nope`, which is not in the schema"),
+            ("p", "`p`, a partition column"),
+            ("id,id", "`id`, more than once"),
+            ("s,s.x", "`s.x`, more than once"),
+            ("l", "`l`, a column of type array<long>"),
+        ],
+    )
+    def test_they_are_checked_when_they_are_set(self, tmp_path, value, message):
+        rows = ROWS.append_column("l", pa.array([[1], [2], [3]]))
+        for place, write in (
+            ("new", lambda path: write_deltalake(path, rows, partition_by="p", configuration={self.KEY: value})),
+            ("old", lambda path: DeltaTable(path).alter.set_table_properties({self.KEY: value})),
+        ):
+            path = tmp_path / place
+            if place == "old":
+                write_deltalake(path, rows, partition_by="p")
+            with pytest.raises(InvalidArgumentError, match=re.escape(message)):
+                write(path)
+
+    def test_columns_that_are_there_are_taken(self, table):
+        for value in ("", "id", "ID", "s", "s.x", "S.X,id"):
+            table.alter.set_table_properties({self.KEY: value})
+            assert table.metadata().configuration[self.KEY] == value
+
+    def test_a_schema_without_them_is_refused(self, tmp_path):
+        write_deltalake(tmp_path, ROWS, configuration={self.KEY: "id,s.x"})
+        other = pa.table({"other": [1]})
+        with pytest.raises(InvalidArgumentError, match="`id`, which is not in the schema"):
+            write_deltalake(tmp_path, other, mode="overwrite", schema_mode="overwrite")
+        assert DeltaTable(tmp_path).version() == 0
+
+    def test_they_follow_dropped_and_renamed_columns(self, mapped):
+        mapped.alter.set_table_properties({self.KEY: "ID,s.x,S.y"})
+        mapped.alter.rename_column("id", "key")
+        assert mapped.metadata().configuration[self.KEY] == "key,s.x,S.y"
+        mapped.alter.drop_columns(["s.x"])
+        assert mapped.metadata().configuration[self.KEY] == "key,S.y"
+        mapped.alter.drop_columns(["s"])
+        assert mapped.metadata().configuration[self.KEY] == "key"
+        write_deltalake(mapped, pa.table({"key": [7], "p": ["u"]}), mode="append")
+        mapped.alter.add_columns([Field("more", "long")])
+        mapped.alter.drop_columns(["key"])
+        assert mapped.metadata().configuration[self.KEY] == ""
+
+    def test_an_older_list_that_names_nothing_stops_no_write(self, tmp_path):
+        write_deltalake(tmp_path, ROWS)
+        log = tmp_path / "_delta_log" / f"{1:020}.json"
+        first = (tmp_path / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+        metadata = next(json.loads(line) for line in first if "metaData" in line)
+        metadata["metaData"]["configuration"] = {self.KEY: "nope"}
+        log.write_text(json.dumps(metadata) + "\n")
+        write_deltalake(tmp_path, ROWS, mode="append")
+        table = DeltaTable(tmp_path)
+        table.alter.set_table_properties({"a": "b"})
+        with pytest.raises(InvalidArgumentError, match="`nope`"):
+            table.alter.add_columns([Field("more", "long")])
+        table.alter.set_table_properties({self.KEY: "id"})
+        table.alter.add_columns([Field("more", "long")])

@@ -100,8 +100,8 @@ def test_a_table_that_a_committer_makes_is_the_catalogs(place, committer):
     write_deltalake(place, ROWS, partition_by="p", committer=committer)
     table = DeltaTable(place, committer=committer)
     protocol = table.protocol()
-    assert {"catalogManaged", "inCommitTimestamp"} <= set(protocol.writer_features)
-    assert "catalogManaged" in protocol.reader_features
+    assert {"catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"} <= set(protocol.writer_features)
+    assert {"catalogManaged", "vacuumProtocolCheck"} <= set(protocol.reader_features)
     assert table.metadata().configuration == {"delta.enableInCommitTimestamps": "true"}
     first = json.loads((place / "_delta_log" / f"{0:020}.json").read_text().splitlines()[0])
     assert first["commitInfo"]["txnId"]

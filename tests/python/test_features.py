@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltafast import CommitProperties, DeltaTable, TableFeatures, Transaction, write_deltalake
-from deltafast.exceptions import CommitFailedError, DeltaProtocolError, InvalidArgumentError
+from deltafast.exceptions import CommitFailedError, DeltaProtocolError, DeltaWarning, InvalidArgumentError
 
 if TYPE_CHECKING:
     import pathlib
@@ -662,3 +662,65 @@ def test_types_that_iceberg_lacks_are_refused(tmp_path: pathlib.Path) -> None:
         altered.alter.set_table_properties(V1)
     altered.alter.set_table_properties(V2)
     assert altered.metadata().configuration["delta.enableIcebergCompatV2"] == "true"
+
+
+# --- what tables promise and files hold -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formats", ["iceberg", "hudi", "iceberg,hudi"])
+def test_each_handle_warns_of_formats_that_it_does_not_write(tmp_path: pathlib.Path, formats: str) -> None:
+    write_deltalake(tmp_path, data())
+    first = tmp_path / "_delta_log" / f"{0:020}.json"
+    metadata = next(action for action in actions(tmp_path, 0) if "metaData" in action)
+    metadata["metaData"]["configuration"] = {"delta.universalFormat.enabledFormats": formats}
+    first.with_name(f"{1:020}.json").write_text(json.dumps(metadata) + "\n")
+    message = f"no metadata for {formats.replace(',', ' and ')}: an engine that has a converter"
+    for _ in range(2):
+        table = DeltaTable(tmp_path)
+        with pytest.warns(DeltaWarning, match=message):
+            write_deltalake(table, data(10), mode="append")
+        # Any further warning would be an error.
+        write_deltalake(table, data(20), mode="append")
+        table.delete("id = 20")
+    with pytest.warns(DeltaWarning, match=message):
+        write_deltalake(tmp_path, data(30), mode="append")
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "2.0.0", "2.12.0"])
+def test_the_version_of_the_parquet_format_is_kept_to(tmp_path: pathlib.Path, version: str) -> None:
+    write_deltalake(tmp_path, data(count=1000), configuration={"delta.parquet.format.version": version, **VECTORS})
+    table = DeltaTable(tmp_path)
+    write_deltalake(table, data(1000, 1000), mode="append")
+    is_second = version.startswith("2")
+    for path in tmp_path.glob("*.parquet"):
+        encodings = pq.ParquetFile(path).metadata.row_group(0).column(0).encodings
+        assert ("DELTA_BINARY_PACKED" in encodings) == is_second
+    table.delete("id = 3")
+    table.optimize.compact()
+    files = list(tmp_path.glob("*.parquet"))
+    assert len(files) == 3
+    for path in files:
+        file = pq.ParquetFile(path)
+        assert file.metadata.format_version == ("2.6" if is_second else "1.0")
+        assert file.read().num_rows == file.metadata.num_rows
+    assert [row["id"] for row in rows(table)] == [n for n in range(2000) if n != 3]
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_partition_columns_are_written_into_files_where_the_table_says_so(tmp_path: pathlib.Path, value: str) -> None:
+    key = "delta.writePartitionColumnsToParquet"
+    write_deltalake(tmp_path, data(), partition_by="p", configuration={key: value})
+    table = DeltaTable(tmp_path)
+    write_deltalake(table, data(10), mode="append")
+    table.update({"s": "'new'"}, predicate="id = 1")
+    table.optimize.compact()
+    names = ["id", "s", "p"] if value == "true" else ["id", "s"]
+    for path in tmp_path.rglob("*.parquet"):
+        file = pq.ParquetFile(path).read()
+        assert file.column_names == names
+        if value == "true":
+            assert set(file.column("p").to_pylist()) == {path.parent.name.removeprefix("p=")}
+    assert [row["p"] for row in rows(table)] == [row["p"] for row in [*data().to_pylist(), *data(10).to_pylist()]]
+    table.alter.set_table_properties({key: "false"})
+    write_deltalake(table, data(20), mode="append")
+    assert len(rows(table)) == 18

@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -328,6 +328,19 @@ class TestRestore:
         assert ids(overwritten) == [1, 2]
         DeltaTable(str(overwritten)).restore(datetime(2026, 1, 2, 1, tzinfo=UTC))
         assert ids(overwritten) == [3]
+
+    def test_a_timestamp_that_has_not_come_is_refused(self, overwritten: pathlib.Path) -> None:
+        newest = datetime(2026, 1, 3, tzinfo=UTC)
+        for version in range(3):
+            seconds = newest.timestamp() - 86400 * (2 - version)
+            os.utime(overwritten / f"_delta_log/{version:020}.json", (seconds, seconds))
+        table = DeltaTable(str(overwritten))
+        for later in ("2099-01-01T00:00:00Z", newest + timedelta(milliseconds=1)):
+            with pytest.raises(InvalidArgumentError, match=r"cannot be restored to .*: its newest version 2 is of"):
+                table.restore(later)
+        assert DeltaTable(str(overwritten)).version() == 2
+        table.restore(newest)
+        assert ids(overwritten) == [3, 4]
 
     def test_schema_and_properties_come_back_and_the_protocol_does_not(self, tmp_path: pathlib.Path) -> None:
         root = tmp_path / "t"

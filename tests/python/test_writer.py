@@ -32,6 +32,7 @@ from deltafast.exceptions import (
     CommitFailedError,
     ConcurrentAppendError,
     ConstraintViolatedError,
+    CorruptLogError,
     DeltaProtocolError,
     DeltaWarning,
     InvalidArgumentError,
@@ -711,6 +712,75 @@ def test_invariants_and_lengths_are_checked(tmp_path):
         write_deltalake(table, pa.table({"id": [1], "v": ["abcd"]}), mode="append")
 
 
+NESTED_LENGTHS = [
+    ("s", {"s": {"a": "abcd", "b": "x"}}, "s.a", "varchar(3)", 4),
+    ("s", {"s": {"a": "ab", "b": "äöüß"}}, "s.b", "char(3)", 4),
+    ("l", {"l": ["ab", None, "abcd"]}, "l.element", "varchar(3)", 4),
+    ("m", {"m": [("abc", "b")]}, "m.key", "char(2)", 3),
+    ("m", {"m": [("a", None), ("b", "bbbb")]}, "m.value", "varchar(3)", 4),
+    ("d", {"d": [{"e": "ab"}, None, {"e": "abc"}]}, "d.element.e", "varchar(2)", 3),
+]
+
+
+def nested_lengths(path):
+    text = deltafast.PrimitiveType("string")
+    struct = deltafast.StructType([Field("a", text), Field("b", text)])
+    inner = deltafast.StructType([Field("e", text, metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(2)"})])
+    declared = {
+        "s": (struct, "struct<a:varchar(3),b:char(3)>"),
+        "l": (deltafast.ArrayType(text), "array<varchar(3)>"),
+        "m": (deltafast.MapType(text, text), "map<char(2),varchar(3)>"),
+    }
+    fields = [Field(name, of, metadata={"__CHAR_VARCHAR_TYPE_STRING": said}) for name, (of, said) in declared.items()]
+    # Other writers note the limit at the field itself.
+    fields.append(Field("d", deltafast.ArrayType(inner)))
+    return table_with(path, [Field("id", "long"), *fields])
+
+
+@pytest.mark.parametrize(("column", "row", "path", "limit", "found"), NESTED_LENGTHS, ids=str)
+def test_nested_lengths_are_checked_by_every_command(tmp_path, column, row, path, limit, found):
+    table = nested_lengths(tmp_path)
+    schema = pa.schema(table.schema().to_arrow())
+    good = {
+        "id": 1,
+        "s": {"a": "abc", "b": "äöü"},
+        "l": ["abc", None],
+        "m": [("ab", "abc"), ("c", None)],
+        "d": [{"e": "ab"}],
+    }
+    empty = {"id": 2, "s": None, "l": None, "m": None, "d": [None]}
+    write_deltalake(table, pa.Table.from_pylist([good, empty], schema), mode="append")
+    bad = pa.Table.from_pylist([good, {"id": 3, **row}], schema)
+    message = re.escape(f"length of {path} is limited by its type {limit}, the string in row 2 has {found} characters")
+    for options in ({"mode": "append"}, {"mode": "overwrite"}, {"mode": "overwrite", "predicate": "id > 0"}):
+        with pytest.raises(ConstraintViolatedError, match=message) as caught:
+            write_deltalake(table, bad, **options)
+        assert caught.value.constraint == f"length of {path}"
+    for number in (1, 9):
+        source = pa.Table.from_pylist([{"id": number, **row}], schema)
+        merge = table.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+        with pytest.raises(ConstraintViolatedError, match=re.escape(f"length of {path}")):
+            merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert DeltaTable(tmp_path).version() == 1
+
+
+def test_nested_lengths_are_checked_by_updates_and_kept_by_copies(tmp_path):
+    table = nested_lengths(tmp_path)
+    row = {"id": [1, 2], "s": [{"a": "abc", "b": "abc"}, None]}
+    write_deltalake(table, pa.table(row), mode="append")
+    with pytest.raises(ConstraintViolatedError, match=r"length of s\.a"):
+        table.update({"s.a": "'toolong'"}, predicate="id = 1")
+    assert table.update({"id": "id + 10"}, predicate="id = 1")["num_updated_rows"] == 1
+    table.optimize.compact()
+    assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [2, 11]
+
+
+def test_a_declared_type_that_cannot_be_read_stops_writes(tmp_path):
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": "array<varchar(3)"}
+    with pytest.raises(CorruptLogError, match=r"`array<varchar\(3\)` cannot be read.*column `v`"):
+        table_with(tmp_path, [Field("v", deltafast.ArrayType(deltafast.PrimitiveType("string")), metadata=metadata)])
+
+
 def test_expressions_that_cannot_be_evaluated_are_refused_by_name(tmp_path):
     for fields, configuration, text in [
         ([Field("a", "long")], {"delta.constraints.c": "soundex(a) = 1"}, "the constraint `c` cannot be evaluated"),
@@ -997,6 +1067,65 @@ def test_properties_bring_the_lowest_protocol(tmp_path, configuration, readers, 
     protocol = DeltaTable.create(tmp_path, SCHEMA, configuration=configuration).protocol()
     assert readers == (protocol.reader_features or protocol.min_reader_version)
     assert writers == (protocol.writer_features or protocol.min_writer_version)
+
+
+@pytest.mark.parametrize("metadata", [{"__COLLATIONS": {"c": "icu.UNICODE_CI"}}], ids=["UNICODE_CI"])
+def test_collated_columns_are_not_compared_as_bytes(tmp_path, metadata):
+    fields = [Field("id", "long"), Field("c", "string", metadata=metadata)]
+    inner = deltafast.StructType([Field("c", "string", metadata=metadata)])
+    fields.append(Field("s", inner))
+    rows = pa.table({"id": [1], "c": ["a"], "s": [{"c": "a"}]})
+    for place, partition_by in (("plain", []), ("parts", ["c"])):
+        path = tmp_path / place
+        DeltaTable.create(
+            path, Schema(fields), partition_by=partition_by, configuration={"delta.feature.collations": "supported"}
+        )
+        write_deltalake(path, rows, mode="append")
+    message = "is not supported: its strings compare by the collation icu.UNICODE_CI"
+    plain = DeltaTable(tmp_path / "plain")
+    refused = [
+        lambda: write_deltalake(plain, rows, mode="overwrite", replace_using=["c"]),
+        lambda: write_deltalake(plain, rows, mode="overwrite", replace_on="target.c = source.c"),
+        lambda: write_deltalake(tmp_path / "parts", rows, mode="overwrite", partition_overwrite_mode="dynamic"),
+        lambda: plain.optimize.z_order(["c"]),
+        lambda: plain.optimize.z_order(["id", "s.c"]),
+        lambda: plain.alter.cluster_by(["c"]),
+    ]
+    for command in refused:
+        with pytest.raises(DeltaProtocolError, match=f"`c` {message}") as caught:
+            command()
+        assert caught.value.feature == "collations"
+    write_deltalake(plain, rows, mode="overwrite", replace_using=["id"])
+    assert plain.optimize.z_order(["id"])["numFilesAdded"] >= 0
+
+
+def test_byte_order_under_the_name_of_a_collation_is_compared(tmp_path):
+    metadata = {"__COLLATIONS": {"c": "spark.UTF8_BINARY"}}
+    DeltaTable.create(tmp_path, Schema([Field("id", "long"), Field("c", "string", metadata=metadata)]))
+    rows = pa.table({"id": [1, 2], "c": ["a", "A"]})
+    write_deltalake(tmp_path, rows, mode="append")
+    write_deltalake(tmp_path, pa.table({"id": [3], "c": ["a"]}), mode="overwrite", replace_using=["c"])
+    assert sorted(DeltaTable(tmp_path).to_pyarrow_table().column("id").to_pylist()) == [2, 3]
+
+
+def test_identity_columns_are_not_partition_columns(tmp_path):
+    identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    schema = Schema([Field("id", "long", metadata=identity), Field("v", "long")])
+    with pytest.raises(InvalidArgumentError, match="partitioned by the identity column `id`"):
+        DeltaTable.create(tmp_path, schema, partition_by=["id"])
+    table = DeltaTable.create(tmp_path, schema, cluster_by=["id"])
+    write_deltalake(table, pa.table({"v": [5]}), mode="append")
+    assert table.to_pyarrow_table().to_pylist() == [{"id": 1, "v": 5}]
+
+
+def test_brotli_is_no_table_property(tmp_path):
+    """Spark reads no such files; a single write may still ask for it."""
+    key = "delta.parquet.compression.codec"
+    with pytest.raises(InvalidArgumentError, match=f"{key}` takes one of .*not `brotli`"):
+        write_deltalake(tmp_path, ROWS, configuration={key: "brotli"})
+    write_deltalake(tmp_path, ROWS, writer_properties=WriterProperties(compression="BROTLI"))
+    with pytest.raises(InvalidArgumentError, match="not `brotli`"):
+        DeltaTable(tmp_path).alter.set_table_properties({key: "brotli"})
 
 
 def test_tables_are_clustered(tmp_path):

@@ -71,7 +71,8 @@ def write_direct(
         "column_mapping": table["mapped"],
         "properties": properties,
         "materialize_partition_columns": "materializePartitionColumns" in features
-        or any(properties.get(f"delta.enableIcebergCompatV{n}") == "true" for n in (1, 2)),
+        or any(properties.get(f"delta.enableIcebergCompatV{n}") == "true" for n in (1, 2))
+        or (properties.get("delta.writePartitionColumnsToParquet") or "").lower() == "true",
         "writer_properties": {} if codec is None else _properties(codec),
         "target_file_size": _bytes(properties.get("delta.targetFileSize")),
         "most_rows": most or None,

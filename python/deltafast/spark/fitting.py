@@ -114,6 +114,7 @@ def logical(
     wanted = {name: of for name, of in types.items() if name not in counts and not (by_core and of == "void")}
     rows = frame.select(*cast_or_filled(session, given, wanted, demands["defaults"]))
     checks = [(check["name"], spark_text(check["sql"], types)) for check in demands["checks"]]
+    checks += [(check["name"], check["sql"]) for check in demands["lengths"]]
     late: list[tuple[str, str]] = []
     for name, sql in [(value["name"], spark_text(value["sql"], types)) for value in demands["generated"]]:
         if name.lower() in given:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltafast.spark.session import Session
     from deltafast.spark.storage import Place
 
-__all__ = ["gathered", "gathering", "remove", "telling", "write_folder"]
+__all__ = ["gathered", "gathering", "of_format", "remove", "telling", "write_folder"]
 
 _CONF = "spark.databricks.delta.optimizeWrite."
 #: Heaps into which rows are thrown by their partition, before Spark makes tasks of them.
@@ -32,6 +32,12 @@ _SETTINGS = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.fieldId.write.enabled": "true",
 }
+
+
+def of_format(properties: Mapping[str, str]) -> dict[str, str]:
+    """Options by which Spark writes the version of the Parquet format that a table's properties ask for."""
+    major = properties.get("delta.parquet.format.version", "1").partition(".")[0].strip()
+    return {"parquet.writer.version": "v2"} if major.isdecimal() and int(major) > 1 else {}
 
 
 def write_folder(

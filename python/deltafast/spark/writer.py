@@ -21,7 +21,7 @@ from deltafast.expr.render import to_spark_sql
 from deltafast.spark.columns import check_names, field_of, mapping_mode, plain_type
 from deltafast.spark.direct import write_direct
 from deltafast.spark.fitting import logical, physical
-from deltafast.spark.folder import gathered, gathering, remove, write_folder
+from deltafast.spark.folder import gathered, gathering, of_format, remove, write_folder
 from deltafast.spark.replacing import tell
 from deltafast.spark.session import Session
 from deltafast.spark.storage import is_done, place_of
@@ -304,6 +304,7 @@ def _by_executors(
             else:
                 rows, partition = physical(rows, columns, functions)
                 options = {"maxRecordsPerFile": str(most)} if "maxrecordsperfile" in given else {}
+                options |= of_format(properties)
                 write_folder(session, rows, partition, place, folder, of_spark, options)
                 new = (folder, rows.schema)
         if changes is not None and demand is not None:

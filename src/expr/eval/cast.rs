@@ -749,7 +749,7 @@ impl<'a> Writer<'a> {
                 let fields = s.fields.iter().zip(parts.columns()).map(|(f, column)| Nested::new(column, &f.data_type, mode, zone));
                 Self::Struct(fields.collect::<Outcome<_>>()?)
             }
-            T::Variant => return Err(unexpected(array.data_type())),
+            T::Variant | T::Spark(_) => return Err(unexpected(array.data_type())),
         })
     }
 

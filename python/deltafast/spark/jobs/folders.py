@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deltafast import _core
 from deltafast.exceptions import CommitUnknownError, DeltaError
 from deltafast.spark.fitting import brought_together, physical
-from deltafast.spark.folder import gathered, gathering, remove, write_folder
+from deltafast.spark.folder import gathered, gathering, of_format, remove, write_folder
 from deltafast.spark.jobs.rows import refuse
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Folders:
         self.rows = f"spark-{uuid.uuid4()}"
         kept = (*self._rows.tracked, part, *more)
         frame, _ = physical(frame, self._columns, functions, kept, partitions=False)
-        options = {"maxRecordsPerFile": "0"}
+        options = {"maxRecordsPerFile": "0"} | of_format(self._rows.version.properties)
         write_folder(self._rows.session, arranged(frame), [part], self._rows.place, self.rows, self._codec(), options)
 
     def _check(self) -> None:
@@ -88,7 +88,9 @@ class Folders:
         with session.set(gathering(session, gather)):
             if gather is not None:
                 frame = brought_together(frame, partition)
-            write_folder(session, frame, partition, place, folder, self._codec())
+            write_folder(
+                session, frame, partition, place, folder, self._codec(), of_format(self._rows.version.properties)
+            )
 
     def __enter__(self) -> Self:
         """Nothing is written yet."""

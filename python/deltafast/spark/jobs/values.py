@@ -67,7 +67,7 @@ class Demands:
     """What a table demands of its rows.
 
     Args:
-        demands: `checks`, `generated` and `defaults`, as the core says them.
+        demands: `checks`, `lengths`, `generated` and `defaults`, as the core says them.
         columns: The table's columns.
     """
 
@@ -77,6 +77,7 @@ class Demands:
         self.generated = {value["name"]: spark_text(value["sql"], known) for value in demands["generated"]}
         self.defaults = {value["name"]: value["sql"] for value in demands["defaults"]}
         self._checks = [(check["name"], spark_text(check["sql"], known)) for check in demands["checks"]]
+        self._checks += [(check["name"], check["sql"]) for check in demands["lengths"]]
 
     def computed(self, name: str) -> Any:
         """The value of a generated column, over the columns that it is made of."""
