@@ -53,6 +53,7 @@ pub mod log;
 pub mod maintain;
 pub mod parse;
 pub mod pq;
+pub mod process;
 pub mod protocol;
 pub mod prune;
 pub mod reconcile;
