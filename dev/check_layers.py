@@ -18,6 +18,7 @@ from pathlib import Path
 
 RANK = {
     "error": 0,
+    "process": 0,
     "protocol": 1,
     "exec": 1,
     "store": 2,

@@ -5,6 +5,7 @@
 //! dumps, no credentials. There is deliberately no `Generic(String)`.
 
 use std::fmt;
+use std::io;
 
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -130,6 +131,30 @@ pub enum Damaged {
     Data,
 }
 
+/// What a process can run out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exhausted {
+    /// Memory.
+    Memory,
+    /// Threads.
+    Threads,
+    /// File descriptors: open files and connections.
+    FileDescriptors,
+}
+
+impl Exhausted {
+    /// The name, which is also that of the exception's attribute.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Threads => "threads",
+            Self::FileDescriptors => "file descriptors",
+        }
+    }
+}
+
 /// Why a commit lost against one that another writer made first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -191,6 +216,8 @@ pub enum Error {
     CommitUnknown { what: String, place: Box<Place> },
     /// The store refused or failed.
     Storage { what: String, retryable: bool, place: Box<Place> },
+    /// The process ran out of something that a setting gives it more of.
+    Resource { resource: Exhausted, what: String, place: Box<Place> },
     /// The caller cancelled the work.
     Cancelled,
     /// A defect of deltafast.
@@ -248,6 +275,54 @@ impl Error {
         Self::Storage { what: what.into(), retryable, place: Box::default() }
     }
 
+    /// [`Error::Resource`]: `what` cannot have so many bytes of memory.
+    #[must_use]
+    pub fn no_memory(what: &str, bytes: u64) -> Self {
+        let what = format!(
+            "no memory left: {what} takes {bytes} bytes that the process cannot have; raise its limit (`ulimit -v`, the control group's), or have less decoded ahead (DELTAFAST_MEMORY_LIMIT)"
+        );
+        Self::Resource { resource: Exhausted::Memory, what, place: Box::default() }
+    }
+
+    /// [`Error::Resource`]: `what` takes so many bytes, which is more than the process's memory limit leaves for it.
+    #[must_use]
+    pub fn over_budget(what: &str, bytes: u64) -> Self {
+        let what = format!("{what} takes {bytes} bytes, more than may be held at once; work on fewer rows at once, or raise DELTAFAST_MEMORY_LIMIT");
+        Self::Resource { resource: Exhausted::Memory, what, place: Box::default() }
+    }
+
+    /// [`Error::Resource`]: the system refuses another thread.
+    #[must_use]
+    pub fn no_thread(error: &dyn fmt::Display) -> Self {
+        let what = format!(
+            "no thread can be started: {error}; raise the limit of processes (`ulimit -u`, the control group's `pids.max`) or of memory for their stacks (`ulimit -v`), or use fewer (DELTAFAST_THREADS)"
+        );
+        Self::Resource { resource: Exhausted::Threads, what, place: Box::default() }
+    }
+
+    /// [`Error::Resource`] where the system says that something has run out; `what` is what could not be had.
+    #[must_use]
+    pub fn exhausted(what: &str, error: &io::Error) -> Option<Self> {
+        /// Numbers that Unix systems share.
+        const ENOMEM: i32 = 12;
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
+        let (resource, left, advice) = match error.raw_os_error() {
+            Some(EMFILE) if cfg!(unix) => {
+                (Exhausted::FileDescriptors, "no file descriptors left", "raise the process's limit (`ulimit -n`), or close files and connections")
+            }
+            Some(ENFILE) if cfg!(unix) => {
+                (Exhausted::FileDescriptors, "no file descriptors left in the system", "raise its limit (`fs.file-max`), or close files and connections")
+            }
+            Some(ENOMEM) if cfg!(unix) => (Exhausted::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)"),
+            _ if error.kind() == io::ErrorKind::OutOfMemory => {
+                (Exhausted::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)")
+            }
+            _ => return None,
+        };
+        Some(Self::Resource { resource, what: format!("{left} for {what}; {advice}"), place: Box::default() })
+    }
+
     /// [`Error::CommitFailed`].
     pub fn commit_failed(conflict: Conflict, what: impl Into<String>) -> Self {
         Self::CommitFailed { conflict, what: what.into(), place: Box::default() }
@@ -275,6 +350,7 @@ impl Error {
             | Self::CommitFailed { place, .. }
             | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
+            | Self::Resource { place, .. }
             | Self::Internal { place, .. } => edit(place),
             Self::Cancelled => {}
         }
@@ -327,6 +403,7 @@ impl Error {
             | Self::CommitFailed { place, .. }
             | Self::CommitUnknown { place, .. }
             | Self::Storage { place, .. }
+            | Self::Resource { place, .. }
             | Self::Internal { place, .. } => Some(place),
             Self::Cancelled => None,
         }
@@ -356,7 +433,8 @@ impl fmt::Display for Error {
             | Self::NotRecorded { what, .. }
             | Self::CommitFailed { what, .. }
             | Self::CommitUnknown { what, .. }
-            | Self::Storage { what, .. } => write!(f, "{}", Shown(what))?,
+            | Self::Storage { what, .. }
+            | Self::Resource { what, .. } => write!(f, "{}", Shown(what))?,
             Self::SchemaMismatch { what, expected, found, .. } => {
                 write!(f, "{}: expected {}, found {}", Shown(what), Shown(expected), Shown(found))?;
             }
@@ -437,6 +515,18 @@ mod tests {
     fn the_deepest_place_wins() {
         let error = Error::corrupt("x").at_file("inner").at_file("outer");
         assert_eq!(error.place().and_then(|p| p.file.as_deref()), Some("inner"));
+    }
+
+    #[test]
+    fn only_what_ran_out_is_a_resource() {
+        let of = |number: i32| Error::exhausted("a/file", &io::Error::from_raw_os_error(number));
+        for (number, resource, setting) in [(24, "file descriptors", "ulimit -n"), (23, "file descriptors", "fs.file-max"), (12, "memory", "ulimit -v")] {
+            let Some(Error::Resource { resource: found, what, .. }) = of(number) else { panic!("{number}") };
+            assert_eq!(found.name(), resource);
+            assert!(what.contains("left") && what.contains("a/file") && what.contains(setting), "{what}");
+        }
+        assert!(of(2).is_none() && of(28).is_none());
+        assert!(!Error::no_thread(&"why").to_string().contains("report"));
     }
 
     #[test]

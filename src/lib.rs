@@ -55,6 +55,7 @@ pub mod maintain;
 pub mod manifest;
 pub mod parse;
 pub mod pq;
+pub mod process;
 pub mod protocol;
 pub mod prune;
 pub mod reconcile;

@@ -11,7 +11,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from deltafast import _core
-from deltafast.convert import COMMIT_ARGUMENTS, HOOKS_FIRST, also_by_position, choices, names
+from deltafast.convert import (
+    COMMIT_ARGUMENTS,
+    HOOKS_FIRST,
+    also_by_position,
+    choices,
+    names,
+    property_strings,
+    sql_strings,
+)
 from deltafast.progress import Progress, counted
 from deltafast.schema import Field, PrimitiveType, Schema
 
@@ -286,7 +294,8 @@ class TableAlterer:
 
         schema = self.table.schema().to_json()
         columns = {field.name for field in self.table.schema().fields}
-        checks = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in constraints.items()]
+        given = sql_strings("constraints", constraints)
+        checks = [{"name": name, "sql": spark_text(sql, columns)} for name, sql in given.items()]
         demands = json.dumps({"checks": checks, "generated": [], "defaults": []})
         bound = json.loads(bind_demands(demands, schema, zone=self.table._time_zone))["checks"]
         with counted(progress):
@@ -358,7 +367,7 @@ class TableAlterer:
     @also_by_position(*COMMIT_ARGUMENTS)
     def set_table_properties(
         self,
-        properties: Mapping[str, str],
+        properties: Mapping[str, str | bool | int],
         raise_if_not_exists: bool = True,
         *,
         commit_properties: CommitProperties | None = None,
@@ -370,12 +379,12 @@ class TableAlterer:
         compatibility is refused where a file would have to be rewritten for it.
 
         Args:
-            properties: Keys and values.
+            properties: Keys and values: strings, booleans or integers.
             raise_if_not_exists: Whether unknown `delta.` keys are refused.
             commit_properties: How to commit.
             post_commithook_properties: What follows the commit.
         """
-        change = {"properties": dict(properties), "allow_unknown": not raise_if_not_exists}
+        change = {"properties": property_strings(properties), "allow_unknown": not raise_if_not_exists}
         self._do("set_properties", commit_properties, post_commithook_properties, **change)
 
     def unset_table_properties(

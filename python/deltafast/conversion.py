@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import choices, text_options
+from deltafast.convert import choices, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema
@@ -28,7 +28,7 @@ def convert_to_deltalake(
     partition_strategy: Literal["hive", "directory"] | None = None,
     name: str | None = None,
     description: str | None = None,
-    configuration: Mapping[str, str | None] | None = None,
+    configuration: Mapping[str, str | bool | int | None] | None = None,
     storage_options: Mapping[str, str] | None = None,
     *,
     collect_stats: bool = True,
@@ -78,7 +78,7 @@ def convert_to_deltalake(
         "hive": partition_strategy != "directory",
         "name": name,
         "description": description,
-        "configuration": {key: value for key, value in (configuration or {}).items() if value is not None},
+        "configuration": {key: value for key, value in property_strings(configuration).items() if value is not None},
         "collect_stats": collect_stats,
         "ignore_existing": mode == "ignore",
         "choices": choices(commit_properties, post_commithook_properties),

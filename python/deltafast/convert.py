@@ -31,6 +31,8 @@ __all__ = [
     "moment",
     "names",
     "partition_text",
+    "property_strings",
+    "sql_strings",
     "text_options",
     "without_secrets",
 ]
@@ -51,6 +53,56 @@ def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
     if options is None:
         return None
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+
+
+def property_strings(properties: Mapping[str, Any] | None) -> dict[str, str | None]:
+    """Table properties as the log has them; booleans and integers are allowed, None stays.
+
+    Raises:
+        InvalidArgumentError: A value is of another type.
+    """
+    if properties is None:
+        return {}
+    out: dict[str, str | None] = {}
+    for key, value in properties.items():
+        if isinstance(value, bool):
+            out[key] = str(value).lower()
+        elif isinstance(value, (str, int)):
+            out[key] = str(value)
+        elif value is None:
+            out[key] = None
+        else:
+            message = (
+                f"the property `{key}` must be a string, a boolean or an integer, not of type {type(value).__name__}"
+            )
+            raise InvalidArgumentError(message)
+    return out
+
+
+def sql_strings(what: str, expressions: object) -> dict[str, str]:
+    """Spark SQL by name.
+
+    Args:
+        what: What the argument is called.
+        expressions: What was given for it.
+
+    Raises:
+        InvalidArgumentError: It is not a mapping, or a value is not a string.
+    """
+    if not isinstance(expressions, Mapping):
+        given = type(expressions).__name__
+        example = '{"positive": "id > 0"}' if what == "constraints" else '{"column": "column + 1"}'
+        message = f"`{what}` takes Spark SQL by name, like {example}, not a value of type {given}"
+        raise InvalidArgumentError(message)
+    for name, sql in cast("Mapping[str, object]", expressions).items():
+        if not isinstance(sql, str):
+            if what == "constraints":
+                hint = "write the condition as SQL"
+            else:
+                hint = "write it as SQL; `update` also takes Python values, as `new_values`"
+            message = f"`{name}` in `{what}` must be Spark SQL in a string, not of type {type(sql).__name__}: {hint}"
+            raise InvalidArgumentError(message)
+    return dict(cast("Mapping[str, str]", expressions))
 
 
 def instant(when: str | datetime) -> int:

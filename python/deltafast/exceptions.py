@@ -32,13 +32,14 @@ __all__ = [
     "InvalidArgumentError",
     "MetadataChangedError",
     "ProtocolChangedError",
+    "ResourceError",
     "SchemaMismatchError",
     "StorageError",
     "TableNotFoundError",
     "VersionNotFoundError",
 ]
 
-_PLACE = ("file", "version", "line", "column", "feature", "path", "constraint")
+_PLACE = ("file", "version", "line", "column", "feature", "path", "constraint", "resource")
 
 
 class DeltaError(Exception):
@@ -53,6 +54,7 @@ class DeltaError(Exception):
         feature: The table feature in question.
         path: The table or path that was asked for.
         constraint: The constraint that a row breaks.
+        resource: What the process ran out of: `memory`, `threads` or `file descriptors`.
     """
 
     file: str | None
@@ -62,6 +64,7 @@ class DeltaError(Exception):
     feature: str | None
     path: str | None
     constraint: str | None
+    resource: str | None
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class DeltaError(Exception):
         feature: str | None = None,
         path: str | None = None,
         constraint: str | None = None,
+        resource: str | None = None,
     ) -> None:
         super().__init__(message)
         self.file = file
@@ -83,6 +87,7 @@ class DeltaError(Exception):
         self.feature = feature
         self.path = path
         self.constraint = constraint
+        self.resource = resource
 
     @property
     def message(self) -> str:
@@ -146,6 +151,21 @@ class ConstraintViolatedError(DeltaError, ValueError):
 
 class StorageError(DeltaError, OSError):
     """The store failed: network, permission, credentials, disk."""
+
+
+_EXHAUSTED = {"memory": errno.ENOMEM, "threads": errno.EAGAIN, "file descriptors": errno.EMFILE}
+
+
+class ResourceError(DeltaError, OSError):
+    """The process ran out of memory, threads or file descriptors.
+
+    The message names what ran out and the setting that gives more of it; `resource` and `errno` say what
+    it was.
+    """
+
+    def __init__(self, message: str = "", **place: Any) -> None:
+        super().__init__(message, **place)
+        self.errno = _EXHAUSTED.get(place.get("resource", ""))
 
 
 class CommitFailedError(DeltaError):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -217,8 +218,44 @@ def _primitive(name: object) -> str:
                 return f"decimal({precision},{scale})"
             message = f"invalid type string: {name}, precision and scale must be at most {_MAX_PRECISION}"
             raise InvalidArgumentError(message)
-    message = f"invalid type string: {name!s:.100}"
+    message = f"invalid type string: {name!s:.100}{_meant(name)}"
     raise InvalidArgumentError(message)
+
+
+#: Names of other systems, and what they are called here.
+_ALIASES = {
+    "bigint": "long",
+    "bool": "boolean",
+    "bytes": "binary",
+    "char": "string",
+    "datetime": "timestamp",
+    "float32": "float",
+    "float64": "double",
+    "int": "integer",
+    "int16": "short",
+    "int32": "integer",
+    "int64": "long",
+    "int8": "byte",
+    "numeric": "decimal(precision,scale)",
+    "real": "float",
+    "smallint": "short",
+    "str": "string",
+    "text": "string",
+    "timestamp_ltz": "timestamp",
+    "timestampntz": "timestamp_ntz",
+    "tinyint": "byte",
+    "utf8": "string",
+    "varchar": "string",
+}
+
+
+def _meant(name: object) -> str:
+    """What to add to the error of an unknown type's name."""
+    word = name.strip().lower().partition("(")[0] if isinstance(name, str) else ""
+    near = _ALIASES.get(word) or (word if word in _PRIMITIVES else None)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    return f"; primitive types are {', '.join(sorted(_PRIMITIVES))} and decimal(precision,scale)"
 
 
 class VariantType(_Type):
@@ -473,6 +510,44 @@ DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | Variant
 
 #: Keys of metadata whose values are numbers and flags in the log.
 _IDENTITY = frozenset(f"delta.identity.{key}" for key in ("start", "step", "highWaterMark", "allowExplicitInsert"))
+
+
+def as_schema(schema: object) -> Schema:
+    """The schema that somebody gives: one of ours or of Arrow, or names and types.
+
+    Raises:
+        InvalidArgumentError: It is none of these, or a type is unknown.
+    """
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, Mapping):
+        return Schema([_field_of(name, kind) for name, kind in cast("Mapping[str, object]", schema).items()])
+    try:
+        return Schema.from_arrow(cast("ArrowSchemaExportable", schema))
+    except InvalidArgumentError:
+        raise
+    except (TypeError, ValueError) as error:
+        message = f"not a schema: {error}; pass a deltafast or Arrow schema, or a dict of column names and types"
+        raise InvalidArgumentError(message) from error
+
+
+def _field_of(name: str, kind: object) -> Field:
+    if not isinstance(kind, str):
+        import pyarrow as pa
+
+        return _from_arrow_field(pa.field(name, kind)) if isinstance(kind, pa.DataType) else Field(name, _coerce(kind))
+    try:
+        return Field(name, kind)
+    except InvalidArgumentError:
+        import pyarrow as pa
+
+        try:
+            arrow = pa.type_for_alias(kind)
+        except ValueError:
+            arrow = None
+        if arrow is None:
+            raise
+        return _from_arrow_field(pa.field(name, arrow))
 
 
 def for_the_log(schema: Schema) -> Schema:

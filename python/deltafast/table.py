@@ -28,13 +28,14 @@ from deltafast.convert import (
     moment,
     names,
     partition_text,
+    property_strings,
     text_options,
 )
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.filters import either, spell_nulls, with_change_columns
 from deltafast.progress import Progress, counted
 from deltafast.reader import RecordBatchReader
-from deltafast.schema import Schema, for_the_log
+from deltafast.schema import Schema, as_schema, for_the_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -206,12 +207,12 @@ class DeltaTable:
     def create(
         cls,
         table_uri: str | os.PathLike[str],
-        schema: Schema | ArrowSchemaExportable,
+        schema: Schema | ArrowSchemaExportable | Mapping[str, Any],
         mode: Mode = "error",
         partition_by: Sequence[str] | str | None = None,
         name: str | None = None,
         description: str | None = None,
-        configuration: Mapping[str, str | None] | None = None,
+        configuration: Mapping[str, str | bool | int | None] | None = None,
         storage_options: Mapping[str, str] | None = None,
         *,
         commit_properties: CommitProperties | None = None,
@@ -231,13 +232,13 @@ class DeltaTable:
 
         Args:
             table_uri: Path or URL.
-            schema: Its schema.
+            schema: Its schema; a dict of column names and types (`{"id": "long"}`) will do.
             mode: What to do where there is a table: `error`, put this one in its place (`overwrite`: its rows end,
                 its history stays), or `ignore`.
             partition_by: Partition columns.
             name: Its name.
             description: Its description.
-            configuration: Its properties; those that are None are left out.
+            configuration: Its properties, as strings, booleans or integers; those that are None are left out.
             storage_options: As for `DeltaTable`.
             commit_properties: How to commit.
             post_commithook_properties: What follows the commit.
@@ -257,8 +258,8 @@ class DeltaTable:
         """
         from deltafast.expr.demands import bind_demands
 
-        text = for_the_log(schema if isinstance(schema, Schema) else Schema.from_arrow(schema)).to_json()
-        uri, properties = os.fspath(table_uri), dict(configuration or {})
+        text = for_the_log(as_schema(schema)).to_json()
+        uri, properties = os.fspath(table_uri), property_strings(configuration)
         given = {key: value for key, value in properties.items() if value is not None}
         # A table whose expressions nobody can evaluate would take no rows.
         bound = bind_demands(_core.demands(text, json.dumps(given)), text, zone=time_zone)
@@ -601,7 +602,7 @@ class DeltaTable:
     ) -> RecordBatchReader:
         """`get_add_actions` as a stream, for tables with more files than fit in memory."""
         tree = self._pruning(None, predicate)
-        chosen = None if columns is None else list(columns)
+        chosen = names(columns)
         return RecordBatchReader(self._snapshot.files(columns=chosen, predicate=tree, flatten=flatten))
 
     def deletion_vectors(self) -> RecordBatchReader:
@@ -675,7 +676,7 @@ class DeltaTable:
         files: list[str] | None = None,
     ) -> _core.ArrowStream:
         return self._snapshot.scan(
-            columns=None if columns is None else list(columns),
+            columns=names(columns),
             predicate=self._bound(predicate),
             limit=limit,
             batch_size=batch_size,
@@ -725,7 +726,7 @@ class DeltaTable:
             ending_version,
             instant(cast("str", starting_timestamp)) if by_time else None,
             instant(cast("str", ending_timestamp)) if until_time else None,
-            None if columns is None else list(columns),
+            names(columns),
             self._bound(predicate, change_data=True),
             allow_out_of_range,
             string_view,
@@ -853,12 +854,10 @@ class DeltaTable:
 
         if filesystem is not None:
             source = self.to_pyarrow_dataset(partitions, filesystem)
-            found = source.to_table(
-                columns=None if columns is None else list(columns), filter=dataset.as_expression(filters)
-            )
+            found = source.to_table(columns=names(columns), filter=dataset.as_expression(filters))
             return found if limit is None else found.slice(0, limit)
         files = None if partitions is None else self.files(partitions)
-        return dataset.read_table(self, columns, filters, files=files, limit=limit, progress=progress)
+        return dataset.read_table(self, names(columns), filters, files=files, limit=limit, progress=progress)
 
     def to_pandas(
         self,

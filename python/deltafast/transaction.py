@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import choices, names, text_options
+from deltafast.convert import choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 
@@ -131,7 +131,7 @@ def create_table_with_add_actions(
     partition_by: list[str] | str | None = None,
     name: str | None = None,
     description: str | None = None,
-    configuration: Mapping[str, str | None] | None = None,
+    configuration: Mapping[str, str | bool | int | None] | None = None,
     storage_options: dict[str, str] | None = None,
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
@@ -162,7 +162,7 @@ def create_table_with_add_actions(
         "partition_by": names(partition_by),
         "name": name,
         "description": description,
-        "configuration": dict(configuration or {}),
+        "configuration": property_strings(configuration),
         "choices": choices(commit_properties, post_commithook_properties),
     }
     _commit(os.fspath(table_uri), schema, add_actions, options, storage_options=text_options(storage_options))

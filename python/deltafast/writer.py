@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import choices, names, text_options
+from deltafast.convert import choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.progress import Progress, counted
 
@@ -199,7 +199,7 @@ def write_deltalake(
     mode: Mode = "error",
     name: str | None = None,
     description: str | None = None,
-    configuration: Mapping[str, str | None] | None = None,
+    configuration: Mapping[str, str | bool | int | None] | None = None,
     schema_mode: Literal["merge", "overwrite"] | None = None,
     storage_options: dict[str, str] | None = None,
     predicate: Predicate | None = None,
@@ -279,7 +279,7 @@ def write_deltalake(
         "cluster_by": names(cluster_by) or [],
         "name": name,
         "description": description,
-        "configuration": dict(configuration or {}),
+        "configuration": property_strings(configuration),
         "schema_mode": _checked("schema_mode", schema_mode, (None, "merge", "overwrite")),
         "has_predicate": predicate is not None,
         "dynamic_partitions": partition_overwrite_mode == "dynamic",

@@ -6,10 +6,9 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use super::pool::PerProcess;
 use crate::error::{Error, Result};
+use crate::process::{PerProcess, RaceOnce};
 
 /// What a machine is taken to have that does not say.
 const UNKNOWN: u64 = 4 << 30;
@@ -21,8 +20,8 @@ static WAITING: PerProcess<AtomicU64> = PerProcess::new();
 /// # Errors
 /// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is no number of bytes.
 pub fn memory_limit() -> Result<u64> {
-    static LIMIT: OnceLock<Result<u64>> = OnceLock::new();
-    let limit = LIMIT.get_or_init(|| match std::env::var("DELTAFAST_MEMORY_LIMIT") {
+    static LIMIT: RaceOnce<Result<u64>> = RaceOnce::new();
+    let limit = LIMIT.get_or_make(|| match std::env::var("DELTAFAST_MEMORY_LIMIT") {
         Ok(text) => parse(&text).ok_or_else(|| Error::invalid(format!("`DELTAFAST_MEMORY_LIMIT` is `{text}`; give bytes, or a number like `512MB`"))),
         Err(_) => Ok(memory() / 4),
     });
@@ -60,7 +59,7 @@ fn memory() -> u64 {
 }
 
 /// Bytes that wait for a consumer, until this is dropped.
-pub(super) struct Held(Option<(Arc<AtomicU64>, u64)>);
+pub(super) struct Held(Option<(&'static AtomicU64, u64)>);
 
 impl Held {
     /// Takes `bytes` from the budget, which may be overdrawn.
@@ -68,7 +67,7 @@ impl Held {
         if bytes == 0 {
             return Self(None);
         }
-        Self(WAITING.get(|| Ok(AtomicU64::new(0))).ok().map(|waiting| {
+        Self(WAITING.get(|| Ok::<_, Error>(AtomicU64::new(0))).ok().map(|waiting| {
             waiting.fetch_add(bytes, Ordering::Relaxed);
             (waiting, bytes)
         }))

@@ -2,14 +2,17 @@
 //! from the system costs more (it is zeroed and mapped page by page) than what is put into it.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::marker::PhantomData;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::panic::resume_unwind;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow_buffer::{ArrowNativeType, MutableBuffer, ScalarBuffer};
 use bytes::Bytes;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::process::PerProcess;
 
 /// Smaller buffers are the allocator's.
 const LEAST: usize = 16 << 10;
@@ -20,26 +23,19 @@ const KEPT: usize = 32 << 20;
 /// How long they wait: pages of a log that grows are a little larger each time, and would fill all of it for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static IDLE: Mutex<Idle> = Mutex::new(Idle { buffers: VecDeque::new(), bytes: 0 });
+static IDLE: PerProcess<Mutex<Idle>> = PerProcess::new();
 
 /// Buffers without a user and since when, the last used ones at the end.
+#[derive(Default)]
 struct Idle {
     buffers: VecDeque<(Instant, MutableBuffer)>,
     bytes: usize,
 }
 
-/// `None` where others are at it for longer than they ever are: in a child that was forked just then they will never end.
-fn idle() -> Option<MutexGuard<'static, Idle>> {
-    const TRIES: usize = 1000;
-    (0..TRIES).find_map(|_| match IDLE.try_lock() {
-        Ok(idle) => Some(idle),
-        // Nothing panics while the lock is held.
-        Err(TryLockError::Poisoned(idle)) => Some(idle.into_inner()),
-        Err(TryLockError::WouldBlock) => {
-            std::hint::spin_loop();
-            None
-        }
-    })
+fn idle() -> MutexGuard<'static, Idle> {
+    let idle = IDLE.get(|| Ok::<_, Infallible>(Mutex::default())).unwrap_or_else(|never| match never {});
+    // Nothing panics while the lock is held.
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Idle {
@@ -74,11 +70,24 @@ struct Lent {
 
 impl Lent {
     /// One of at least `size` arbitrary bytes.
-    fn new(size: usize) -> Self {
+    fn new(size: usize) -> Result<Self> {
         /// Numbers of any type fill a buffer without a rest.
         const UNIT: usize = 64;
-        let known = if (LEAST..=MOST).contains(&size) { idle().and_then(|mut idle| idle.take(size)) } else { None };
-        Self { buffer: known.unwrap_or_else(|| MutableBuffer::from_len_zeroed(size.next_multiple_of(UNIT))), size }
+        let known = if (LEAST..=MOST).contains(&size) { idle().take(size) } else { None };
+        let buffer = match known {
+            Some(buffer) => buffer,
+            None => {
+                let length = size.checked_next_multiple_of(UNIT);
+                let zeroed = length.and_then(|length| MutableBuffer::try_from_len_zeroed(length).ok());
+                zeroed.ok_or_else(|| Error::no_memory("a buffer of a page or an array", size as u64))?
+            }
+        };
+        Ok(Self { buffer, size })
+    }
+
+    /// The same where errors have no way: the panic has the error as its payload, and whoever catches it gives it back.
+    fn or_panic(size: usize) -> Self {
+        Self::new(size).unwrap_or_else(|error| resume_unwind(Box::new(error)))
     }
 }
 
@@ -91,12 +100,9 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        if (LEAST..=MOST).contains(&buffer.len())
-            && let Some(mut idle) = idle()
-        {
-            let surplus = idle.put(buffer, Instant::now());
+        if (LEAST..=MOST).contains(&buffer.len()) {
             // What has no room is freed after the lock.
-            drop(idle);
+            let surplus = idle().put(buffer, Instant::now());
             drop(surplus);
         }
     }
@@ -105,9 +111,9 @@ impl Drop for Lent {
 /// `size` bytes as `fill` leaves them; it finds arbitrary ones.
 ///
 /// # Errors
-/// Those of `fill`.
+/// Those of `fill`; [`Error::Resource`] where the process cannot have so much memory.
 pub fn filled(size: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Bytes> {
-    let mut lent = Lent::new(size);
+    let mut lent = Lent::new(size)?;
     if let Some(bytes) = lent.buffer.get_mut(..size) {
         fill(bytes)?;
     }
@@ -123,9 +129,12 @@ pub struct Filling<T> {
 
 impl<T: ArrowNativeType> Filling<T> {
     /// None yet, with room for `room` of them.
+    ///
+    /// # Panics
+    /// With an [`Error::Resource`] as payload where the process cannot have so much memory; so does all that grows it.
     #[must_use]
     pub fn new(room: usize) -> Self {
-        Self { lent: Lent::new(room.saturating_mul(size_of::<T>())), length: 0, of: PhantomData }
+        Self { lent: Lent::or_panic(room.saturating_mul(size_of::<T>())), length: 0, of: PhantomData }
     }
 
     /// How many there are.
@@ -166,7 +175,7 @@ impl<T: ArrowNativeType> Filling<T> {
 
     #[cold]
     fn grow(&mut self, filled: usize) {
-        let mut larger = Lent::new(self.length.max(2 * filled).saturating_mul(size_of::<T>()));
+        let mut larger = Lent::or_panic(self.length.max(2 * filled).saturating_mul(size_of::<T>()));
         let bytes = filled * size_of::<T>();
         if let (Some(to), Some(from)) = (larger.buffer.get_mut(..bytes), self.lent.buffer.get(..bytes)) {
             to.copy_from_slice(from);
@@ -229,7 +238,18 @@ mod tests {
     fn what_waits_is_bounded() {
         let all: Vec<Bytes> = (0..20).map(|_| filled(4 << 20, |_| Ok(())).unwrap()).collect();
         drop(all);
-        assert!(idle().unwrap().bytes <= KEPT);
+        assert!(idle().bytes <= KEPT);
+    }
+
+    #[test]
+    fn a_buffer_that_cannot_be_had_is_an_error() {
+        for size in [1 << 60, usize::MAX - 7, usize::MAX] {
+            let error = filled(size, |_| Ok(())).unwrap_err();
+            assert!(matches!(error, Error::Resource { resource: crate::error::Exhausted::Memory, .. }), "{error}");
+        }
+        let panic = std::panic::catch_unwind(|| Filling::<i128>::new(1 << 60)).err().unwrap();
+        assert!(panic.downcast_ref::<Error>().is_some_and(|error| error.to_string().contains("DELTAFAST_MEMORY_LIMIT")));
+        assert!(filled(0, |_| Ok(())).unwrap().is_empty());
     }
 
     #[test]

@@ -19,5 +19,5 @@ pub use cancel::{Cancel, Progress};
 pub use env::{Env, SystemEnv};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub use random::{random, uuid};
-pub(crate) use stream::panic_text;
+pub(crate) use stream::{AFTER_FORK, panic_error, panic_text};
 pub use stream::{Lanes, Source, lanes, map_all};

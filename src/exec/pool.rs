@@ -3,46 +3,20 @@
 //! As many jobs compute at once as there are processors. A job that waits for a remote store ([`blocking`]) lends its place
 //! to another one, on another thread where needed, so that many requests are under way while no processor is promised twice.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 
 use tokio::runtime::{Builder, Runtime};
 
+use super::stream::panic_error;
 use crate::error::{Error, Result};
+use crate::process::PerProcess;
 
 type Job = Box<dyn FnOnce() + Send>;
-
-/// What belongs to one process id. A forked child finds its parent's threads gone and makes its own.
-pub(super) struct PerProcess<T>(OnceLock<Mutex<Owned<T>>>);
-
-/// A value and the process that made it.
-type Owned<T> = Option<(u32, Arc<T>)>;
-
-impl<T> PerProcess<T> {
-    pub(super) const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    pub(super) fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-        let pid = std::process::id();
-        let slot = self.0.get_or_init(|| Mutex::new(None));
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((owner, value)) = slot.as_ref()
-            && *owner == pid
-        {
-            return Ok(Arc::clone(value));
-        }
-        let value = Arc::new(make()?);
-        if let Some((_, inherited)) = slot.replace((pid, Arc::clone(&value))) {
-            // The threads behind an inherited value do not exist here: dropping it would wait for them.
-            std::mem::forget(inherited);
-        }
-        Ok(value)
-    }
-}
 
 static POOL: PerProcess<Pool> = PerProcess::new();
 static RUNTIME: PerProcess<Runtime> = PerProcess::new();
@@ -50,14 +24,18 @@ static RUNTIME: PerProcess<Runtime> = PerProcess::new();
 /// How many jobs run at once: `DELTAFAST_THREADS`, else the processors this process may use.
 #[must_use]
 pub fn parallelism() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| {
-        std::env::var("DELTAFAST_THREADS")
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .filter(|count| *count > 0)
-            .unwrap_or_else(|| thread::available_parallelism().map_or(2, std::num::NonZero::get))
-    })
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let known = COUNT.load(Ordering::Relaxed);
+    if known > 0 {
+        return known;
+    }
+    let count = std::env::var("DELTAFAST_THREADS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .filter(|count| *count > 0)
+        .unwrap_or_else(|| thread::available_parallelism().map_or(2, std::num::NonZero::get));
+    COUNT.store(count, Ordering::Relaxed);
+    count
 }
 
 /// How many jobs may wait for remote stores at once.
@@ -92,8 +70,8 @@ impl Crew {
 }
 
 thread_local! {
-    /// The pool that this thread works for.
-    static EMPLOYER: RefCell<Option<Arc<Pool>>> = const { RefCell::new(None) };
+    /// The pool that this thread works for, and the process whose it is.
+    static EMPLOYER: Cell<Option<(u32, &'static Pool)>> = const { Cell::new(None) };
 }
 
 impl Pool {
@@ -111,7 +89,7 @@ impl Pool {
         crew.running += 1;
     }
 
-    fn leave(self: &Arc<Self>) {
+    fn leave(&'static self) {
         let mut crew = self.crew();
         crew.running -= 1;
         if crew.returning > 0 {
@@ -123,7 +101,7 @@ impl Pool {
 
     /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by itself: one that computes
     /// takes the next job when it is done, which costs no change of threads.
-    fn staff(self: &Arc<Self>, crew: &mut Crew) -> std::io::Result<()> {
+    fn staff(&'static self, crew: &mut Crew) -> std::io::Result<()> {
         if crew.jobs.len() <= crew.called || crew.running + crew.returning + crew.called >= parallelism() {
             return Ok(());
         }
@@ -131,15 +109,14 @@ impl Pool {
             crew.called += 1;
             self.work.notify_one();
         } else if crew.threads < parallelism() + IN_FLIGHT {
-            let pool = Arc::clone(self);
-            thread::Builder::new().name(format!("deltafast-{}", crew.threads)).spawn(move || pool.work())?;
+            thread::Builder::new().name(format!("deltafast-{}", crew.threads)).spawn(move || self.work())?;
             crew.threads += 1;
         }
         Ok(())
     }
 
-    fn work(self: Arc<Self>) {
-        EMPLOYER.set(Some(Arc::clone(&self)));
+    fn work(&'static self) {
+        EMPLOYER.set(Some((std::process::id(), self)));
         let mut crew = self.crew();
         loop {
             if let Some(job) = crew.has_place().then(|| crew.jobs.pop_front()).flatten() {
@@ -165,15 +142,15 @@ impl Pool {
 /// Runs `job` on the pool. A panic inside it ends that job only.
 ///
 /// # Errors
-/// [`Error::Internal`] when no thread can be started.
+/// [`Error::Resource`] when no thread can be started.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
-    let pool = POOL.get(|| Ok(Pool { crew: Mutex::default(), work: Condvar::new(), left: Condvar::new() }))?;
+    let pool = POOL.get(|| Ok::<_, Error>(Pool { crew: Mutex::default(), work: Condvar::new(), left: Condvar::new() }))?;
     let mut crew = pool.crew();
     crew.jobs.push_back(Box::new(job));
     match pool.staff(&mut crew) {
         Err(error) if crew.threads == 0 => {
             crew.jobs.pop_back();
-            Err(Error::internal(format!("cannot start a worker thread: {error}")))
+            Err(Error::no_thread(&error))
         }
         // Otherwise a thread that computes takes it later.
         _ => Ok(()),
@@ -182,37 +159,51 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
 
 /// Runs `wait`, which computes nothing; where the calling thread is one of the pool's, another job computes in its place.
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
-    struct Away(Arc<Pool>);
+    struct Away(&'static Pool);
     impl Drop for Away {
         fn drop(&mut self) {
             self.0.enter();
         }
     }
-    let Some(pool) = EMPLOYER.with_borrow(Clone::clone) else { return wait() };
+    // A thread that was forked on its own works for nobody.
+    let Some((_, pool)) = EMPLOYER.get().filter(|(process, _)| *process == std::process::id()) else { return wait() };
     pool.leave();
     let _away = Away(pool);
     wait()
 }
 
+/// Threads of the I/O runtime.
+const IO_THREADS: usize = 2;
+
+/// Whether so many threads can be started: they are, all at once, and end. Their stacks are kept for those that come next.
+fn check_threads(count: usize) -> Result<()> {
+    let gate = RwLock::new(());
+    thread::scope(|scope| {
+        let closed = gate.write();
+        let wait = || drop(gate.read());
+        let started = (0..count).try_for_each(|_| thread::Builder::new().spawn_scoped(scope, wait).map(drop));
+        drop(closed);
+        started.map_err(|error| Error::no_thread(&error))
+    })
+}
+
 /// The runtime for remote stores. Only awaits run here, no computation.
 ///
 /// # Errors
-/// [`Error::Internal`] when its threads cannot be started.
-pub fn runtime() -> Result<Arc<Runtime>> {
+/// [`Error::Resource`] when its threads or its file descriptors cannot be had.
+pub fn runtime() -> Result<&'static Runtime> {
     RUNTIME.get(|| {
-        Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("deltafast-io")
-            .enable_all()
-            .build()
-            .map_err(|e| Error::internal(format!("cannot start the I/O runtime: {e}")))
+        // The runtime panics where the system refuses a thread, and waits for ever for those that it has started by then.
+        check_threads(IO_THREADS)?;
+        let build = || Builder::new_multi_thread().worker_threads(IO_THREADS).thread_name("deltafast-io").enable_all().build();
+        let built = catch_unwind(AssertUnwindSafe(build)).map_err(|panic| panic_error("the I/O runtime", &*panic))?;
+        built.map_err(|error| Error::exhausted("the I/O runtime", &error).unwrap_or_else(|| Error::internal(format!("cannot start the I/O runtime: {error}"))))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Barrier};
 
     use crossbeam_channel::unbounded;
 

@@ -12,6 +12,9 @@ use super::budget::Held;
 use super::{Cancel, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
+/// What is wrong with a stream of the parent's in a forked child.
+pub(crate) const AFTER_FORK: &str = "the stream was opened before the process was forked; open one in the child";
+
 /// Items of one lane.
 pub type Source<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
@@ -46,8 +49,7 @@ impl<T: Send + 'static> Lane<T> {
                 let item = if lane.cancel.is_cancelled() {
                     None
                 } else {
-                    catch_unwind(AssertUnwindSafe(|| source.next()))
-                        .unwrap_or_else(|panic| Some(Err(Error::internal(format!("a worker panicked: {}", panic_text(&*panic))))))
+                    catch_unwind(AssertUnwindSafe(|| source.next())).unwrap_or_else(|panic| Some(Err(panic_error("a worker", &*panic))))
                 };
                 let bytes = lane.weigh.zip(item.as_ref().and_then(|item| item.as_ref().ok())).map_or(0, |(weigh, item)| weigh(item));
                 let held = Held::new(bytes as u64);
@@ -104,6 +106,28 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown".to_owned())
 }
 
+/// The error of a panic in `who`: the one that was raised through code that has no way for errors, or what ran out, or a
+/// defect.
+pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Error {
+    if let Some(error) = panic.downcast_ref::<Error>() {
+        return error.clone();
+    }
+    let text = panic_text(panic);
+    // What libraries say where the system refuses a thread; they have no error for it.
+    let no_thread = ["failed to spawn thread", "can't spawn worker thread"].iter().any(|what| text.contains(what));
+    if no_thread {
+        return Error::no_thread(&text);
+    }
+    allocation(&text).map_or_else(|| Error::internal(format!("{who} panicked: {text}")), |bytes| Error::no_memory("an array", bytes))
+}
+
+/// The bytes that Arrow could not have for a buffer, of which it says so in a panic.
+fn allocation(text: &str) -> Option<u64> {
+    let (_, layout) = text.split_once("failed to allocate memory for layout")?;
+    let (_, size) = layout.split_once("size: ")?;
+    size.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
 /// An iterator over the items of many sources, in the order of the sources. See [`lanes`].
 pub struct Lanes<T> {
     waiting: Box<dyn Iterator<Item = Source<T>> + Send>,
@@ -113,6 +137,7 @@ pub struct Lanes<T> {
     weigh: Weigh<T>,
     cancel: Cancel,
     failed: bool,
+    process: u32,
 }
 
 impl<T> Lanes<T> {
@@ -136,6 +161,7 @@ pub fn lanes<T: Send + 'static>(sources: impl Iterator<Item = Source<T>> + Send 
         weigh: None,
         cancel: cancel.child(),
         failed: false,
+        process: std::process::id(),
     }
 }
 
@@ -145,6 +171,11 @@ impl<T: Send + 'static> Iterator for Lanes<T> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
             return None;
+        }
+        if self.process != std::process::id() {
+            // The threads that fill the lanes are the parent's.
+            self.failed = true;
+            return Some(Err(Error::invalid(AFTER_FORK)));
         }
         loop {
             while self.running.len() < self.window {

@@ -36,7 +36,7 @@ use super::facts::{LeafFacts, Observer, Wanted};
 use super::options::{Codec, WriterProperties};
 use super::splice::{CopiedChunk, Spliceable};
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::{Cancel, Progress, panic_text, spawn};
+use crate::exec::{Cancel, Progress, panic_error, spawn};
 use crate::store::{ObjectMeta, Pending, Role, Store, Upload};
 
 /// What all files of a write have in common: columns, encodings, what is to be learned on the way.
@@ -352,7 +352,7 @@ impl Group {
             drop(state);
             if !gauge.has_failed() {
                 let done = catch_unwind(AssertUnwindSafe(|| self.encode(lane, &mut encoder, &pieces)));
-                if let Err(error) = done.unwrap_or_else(|panic| Err(Error::internal(format!("the encoder panicked: {}", panic_text(&*panic))))) {
+                if let Err(error) = done.unwrap_or_else(|panic| Err(panic_error("the encoder", &*panic))) {
                     self.shared.fail(error);
                 }
             }
@@ -366,7 +366,7 @@ impl Group {
             return;
         }
         let closed = catch_unwind(AssertUnwindSafe(|| self.close(lane, encoder)));
-        match closed.unwrap_or_else(|panic| Err(Error::internal(format!("the encoder panicked: {}", panic_text(&*panic))))) {
+        match closed.unwrap_or_else(|panic| Err(panic_error("the encoder", &*panic))) {
             Ok(closed) => {
                 lock(slot).closed = Some(closed);
                 if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -653,7 +653,7 @@ impl Encoders {
     /// Starts the writing thread. `progress` counts rows.
     ///
     /// # Errors
-    /// [`Error::Internal`] when it cannot be started.
+    /// [`Error::Resource`] when it cannot be started.
     pub fn start(format: Format, store: Arc<dyn Store>, cancel: &Cancel, progress: &Progress) -> Result<Self> {
         let (done, events) = unbounded();
         let shared = Arc::new(Shared { format, gauge: Gauge::default(), done, ended: AtomicBool::new(false) });
@@ -668,7 +668,7 @@ impl Encoders {
                 files.shared.gauge.wake();
                 written
             })
-            .map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+            .map_err(|e| Error::no_thread(&e))?;
         Ok(Self { shared, thread: Some(thread), store, cancel: cancel.clone(), next: 0 })
     }
 
@@ -737,7 +737,7 @@ impl Encoders {
         if let Err(error) = &outcome {
             self.shared.fail(error.clone());
         }
-        let (files, written) = thread.join().map_err(|panic| Error::internal(format!("the writing thread panicked: {}", panic_text(&*panic))))?;
+        let (files, written) = thread.join().map_err(|panic| panic_error("the writing thread", &*panic))?;
         match outcome.and(written) {
             Ok(()) => Ok(files),
             Err(error) => {

@@ -41,9 +41,10 @@ mod text;
 mod thrift;
 mod unpack;
 
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parquet::errors::ParquetError;
 
@@ -59,7 +60,7 @@ pub use splice::Spliceable;
 pub use survey::{Survey, names_have_ids, survey};
 
 use crate::error::{Error, Result, ResultExt};
-use crate::exec::panic_text;
+use crate::exec::{panic_error, panic_text};
 
 thread_local! {
     /// Set while a panic will be turned into an error.
@@ -69,19 +70,23 @@ thread_local! {
 /// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics into errors.
 fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     // A panic over a damaged file is an error like others and is not to be told on the process's error stream too.
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
+    static HOOKED: AtomicBool = AtomicBool::new(false);
+    if !HOOKED.load(Ordering::Relaxed) && !HOOKED.swap(true, Ordering::Relaxed) {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if !GUARDED.get() {
                 before(panic);
             }
         }));
-    });
+    }
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
-    result.unwrap_or_else(|panic| Err(Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", panic_text(&*panic))))).at_file(file)
+    let undecodable = |panic: &(dyn Any + Send)| match panic_error("the decoder", panic) {
+        Error::Internal { .. } => Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", panic_text(panic))),
+        other => other,
+    };
+    result.unwrap_or_else(|panic| Err(undecodable(&*panic))).at_file(file)
 }
 
 /// What the decoder says of a file: damage, unless our own error is inside.

@@ -7,12 +7,11 @@
 //!
 //! Cost: a handful of integer operations a value; a zone look-up is a binary search.
 
-use std::sync::OnceLock;
-
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 use crate::error::{Error, Result, shown};
+use crate::process::RaceOnce;
 
 /// Microseconds in a second.
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -322,12 +321,12 @@ impl Changes {
     }
 }
 
-static CHANGES: [OnceLock<Changes>; chrono_tz::TZ_VARIANTS.len()] = [const { OnceLock::new() }; chrono_tz::TZ_VARIANTS.len()];
+static CHANGES: [RaceOnce<Changes>; chrono_tz::TZ_VARIANTS.len()] = [const { RaceOnce::new() }; chrono_tz::TZ_VARIANTS.len()];
 
 fn region_offset(tz: Tz, utc_seconds: i64) -> i64 {
     if (0..REPEATS_FROM).contains(&utc_seconds)
         && let Some(cell) = CHANGES.get(tz as usize)
-        && let Some(offset) = cell.get_or_init(|| Changes::of(tz)).at(utc_seconds)
+        && let Some(offset) = cell.get_or_make(|| Changes::of(tz)).at(utc_seconds)
     {
         return offset;
     }

@@ -52,7 +52,8 @@ fn settled(data_type: &Arrow) -> Arrow {
         Arrow::UInt64 => Arrow::Int64,
         Arrow::Float16 => Arrow::Float32,
         Arrow::Date64 => Arrow::Date32,
-        Arrow::Decimal256(precision, scale) => Arrow::Decimal128(*precision, *scale),
+        // Delta has no type for more digits.
+        Arrow::Decimal256(precision, scale) if *precision <= 38 => Arrow::Decimal128(*precision, *scale),
         Arrow::Dictionary(_, value) => settled(value),
         Arrow::RunEndEncoded(_, values) => settled(values.data_type()),
         Arrow::Struct(fields) => Arrow::Struct(fields.iter().map(|f| part(f)).collect::<Fields>()),

@@ -29,6 +29,7 @@ fn class(error: &Error) -> &'static str {
         },
         Error::CommitUnknown { .. } => "CommitUnknownError",
         Error::Storage { .. } => "StorageError",
+        Error::Resource { .. } => "ResourceError",
         Error::Cancelled | Error::Internal { .. } => "InternalError",
     }
 }
@@ -51,6 +52,9 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         }
         if let Error::ConstraintViolated { constraint, .. } = error {
             attributes.set_item("constraint", constraint)?;
+        }
+        if let Error::Resource { resource, .. } = error {
+            attributes.set_item("resource", resource.name())?;
         }
         let class = py.import("deltafast.exceptions")?.getattr(class(error))?;
         Ok(PyErr::from_value(class.call((error.to_string(),), Some(&attributes))?))

@@ -1,8 +1,9 @@
 //! The one way in which Python waits for the core: GIL released, Ctrl-C looked for twenty times a second.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -11,32 +12,29 @@ use pyo3::prelude::*;
 
 use super::error::to_python;
 use crate::error::{Error, Result};
-use crate::exec::{Cancel, Progress, panic_text};
+use crate::exec::{AFTER_FORK, Cancel, Progress, panic_error};
+use crate::process::{PerProcess, ProcessBound};
 
 /// How long a signal may wait.
 const TICK: Duration = Duration::from_millis(50);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that wait for a call, and the process that made them: a forked child has none of its parent's.
-static IDLE: Mutex<(u32, Vec<Sender<Job>>)> = Mutex::new((0, Vec::new()));
+/// Threads that wait for a call.
+static IDLE: PerProcess<Mutex<Vec<Sender<Job>>>> = PerProcess::new();
 
 /// More idle threads than this are let go.
 const MOST_IDLE: usize = 4;
 
-fn idle() -> MutexGuard<'static, (u32, Vec<Sender<Job>>)> {
-    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-    if idle.0 != std::process::id() {
-        // A sender of the parent's reaches nobody here.
-        std::mem::take(&mut idle.1).into_iter().for_each(std::mem::forget);
-        idle.0 = std::process::id();
-    }
-    idle
+/// Does something to the threads that wait.
+fn idle<T>(act: impl FnOnce(&mut Vec<Sender<Job>>) -> T) -> T {
+    let idle = IDLE.get(|| Ok::<_, Infallible>(Mutex::default())).unwrap_or_else(|never| match never {});
+    act(&mut idle.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Runs `job` on an idle thread, else on a new one. It must not panic.
 fn on_thread(job: Job) -> std::io::Result<()> {
-    let known = idle().1.pop();
+    let known = idle(Vec::pop);
     let Some(thread) = known else { return start(job) };
     // A thread that ended meanwhile gives the job back.
     thread.send(job).or_else(|unsent| start(unsent.0))
@@ -48,13 +46,14 @@ fn start(job: Job) -> std::io::Result<()> {
         let mut next = Some(job);
         while let Some(job) = next.take() {
             job();
-            let mut idle = idle();
-            if idle.1.len() >= MOST_IDLE {
-                return;
-            }
-            idle.1.push(sender.clone());
-            drop(idle);
-            next = receiver.recv().ok();
+            let waits = idle(|threads| {
+                let waits = threads.len() < MOST_IDLE;
+                if waits {
+                    threads.push(sender.clone());
+                }
+                waits
+            });
+            next = if waits { receiver.recv().ok() } else { None };
         }
     })?;
     Ok(())
@@ -92,12 +91,11 @@ fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Canc
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
     on_thread(Box::new(move || {
-        let result =
-            catch_unwind(AssertUnwindSafe(|| work(&inner))).unwrap_or_else(|panic| Err(Error::internal(format!("a call panicked: {}", panic_text(&*panic)))));
+        let result = catch_unwind(AssertUnwindSafe(|| work(&inner))).unwrap_or_else(|panic| Err(panic_error("a call", &*panic)));
         // The receiver is gone only when the caller was interrupted.
         let _ = sender.send(result);
     }))
-    .map_err(|e| to_python(py, &Error::internal(format!("cannot start a thread: {e}"))))?;
+    .map_err(|e| to_python(py, &Error::no_thread(&e)))?;
     let mut interrupted: Option<PyErr> = None;
     loop {
         match py.detach(|| receiver.recv_timeout(TICK)) {
@@ -135,7 +133,7 @@ fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Canc
 
 /// Items of an iterator, pulled by a thread of its own a little ahead of Python: the next one is mostly there already, and
 /// no item costs a change of threads to and fro.
-pub(super) struct Ahead<T>(Receiver<Result<T>>);
+pub(super) struct Ahead<T>(ProcessBound<Receiver<Result<T>>>);
 
 /// How many items wait for Python.
 const AHEAD: usize = 4;
@@ -152,17 +150,18 @@ impl<T: Send + 'static> Ahead<T> {
                 drop(items);
             }));
             if let Err(panic) = pulled {
-                let _ = sender.send(Err(Error::internal(format!("a stream panicked: {}", panic_text(&*panic)))));
+                let _ = sender.send(Err(panic_error("a stream", &*panic)));
             }
         }))
-        .map_err(|e| to_python(py, &Error::internal(format!("cannot start a thread: {e}"))))?;
-        Ok(Self(receiver))
+        .map_err(|e| to_python(py, &Error::no_thread(&e)))?;
+        Ok(Self(ProcessBound::new(receiver)))
     }
 
     /// The next item; a signal handler's exception where one raises meanwhile.
     pub(super) fn next_item(&mut self, py: Python<'_>) -> PyResult<Option<T>> {
         // What is there already needs no letting go of the GIL.
-        let next = match self.0.try_recv() {
+        let Some(receiver) = self.0.get_mut() else { return Err(to_python(py, &Error::invalid(AFTER_FORK))) };
+        let next = match receiver.try_recv() {
             Ok(item) => Some(item),
             Err(TryRecvError::Disconnected) => None,
             Err(TryRecvError::Empty) => py.detach(|| self.next_detached())?,
@@ -173,8 +172,9 @@ impl<T: Send + 'static> Ahead<T> {
     /// The same for a thread that has let go of the GIL.
     #[allow(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough in its lifetime")]
     pub(super) fn next_detached(&mut self) -> PyResult<Option<Result<T>>> {
+        let Some(receiver) = self.0.get_mut() else { return Ok(Some(Err(Error::invalid(AFTER_FORK)))) };
         loop {
-            match self.0.recv_timeout(TICK) {
+            match receiver.recv_timeout(TICK) {
                 Ok(item) => return Ok(Some(item)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
@@ -187,6 +187,9 @@ impl<T> Iterator for Ahead<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.recv().ok()
+        match self.0.get_mut() {
+            Some(receiver) => receiver.recv().ok(),
+            None => Some(Err(Error::invalid(AFTER_FORK))),
+        }
     }
 }

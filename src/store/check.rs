@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Put, Role, Store, replace};
 use crate::error::{Error, Result};
-use crate::exec::{self, Cancel};
+use crate::exec::{self, Cancel, panic_error};
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -237,13 +237,14 @@ impl Scratch<'_> {
     /// `work` on every number below `count`, by as many threads as there are writers, all of which begin together.
     fn together<T: Send>(&self, count: usize, work: impl Fn(usize) -> Result<T, Fault> + Sync) -> Result<Vec<T>, Fault> {
         let threads = self.writers.min(count);
-        let (next, barrier) = (AtomicUsize::new(0), Barrier::new(threads));
+        let (next, gate) = (AtomicUsize::new(0), RwLock::new(()));
         let done = Mutex::new(Vec::with_capacity(count));
-        let (next, barrier, done, work) = (&next, &barrier, &done, &work);
-        thread::scope(|scope| {
+        let (next, gate, done, work) = (&next, &gate, &done, &work);
+        let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
+        thread::scope(|scope| -> Result<(), Fault> {
             for _ in 0..threads {
-                scope.spawn(move || {
-                    barrier.wait();
+                let writer = thread::Builder::new().spawn_scoped(scope, move || {
+                    drop(gate.read());
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         if number >= count {
@@ -258,8 +259,16 @@ impl Scratch<'_> {
                         }
                     }
                 });
+                if let Err(error) = writer {
+                    // Those that wait at the gate have nothing to do.
+                    next.store(count, Ordering::Relaxed);
+                    drop(closed);
+                    return Err(Fault::Error(Error::no_thread(&error)));
+                }
             }
-        });
+            drop(closed);
+            Ok(())
+        })?;
         let mut done = std::mem::take(&mut *done.lock().unwrap_or_else(PoisonError::into_inner));
         done.sort_unstable_by_key(|(number, _)| *number);
         done.into_iter().map(|(_, result)| result).collect()
@@ -385,10 +394,11 @@ fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
             Ok(looks)
         };
         let (put, seen) = thread::scope(|scope| {
-            let reader = scope.spawn(look);
+            let reader = thread::Builder::new().spawn_scoped(scope, look).map_err(|error| Fault::Error(Error::no_thread(&error)));
             let put = scratch.make(&path, bytes.clone(), Role::Derived);
             done.store(true, Ordering::Release);
-            (put, reader.join().unwrap_or_else(|_| Err(Fault::Error(Error::internal("a reader of the check panicked")))))
+            let seen = reader.and_then(|reader| reader.join().unwrap_or_else(|panic| Err(Fault::Error(panic_error("a reader of the check", &*panic)))));
+            (put, seen)
         });
         put?;
         looks += seen?;

@@ -181,6 +181,9 @@ fn make_directory(directory: &Path) -> io::Result<()> {
 /// An error of writing, of which it is certain that nothing came.
 pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
+    if let Some(exhausted) = Error::exhausted(&shown.to_string(), error) {
+        return exhausted;
+    }
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::storage(format!("no permission to write {shown}"), false),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::storage(format!("no space left on the disk for {shown}"), false),
@@ -190,12 +193,20 @@ pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
 
 pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display().to_string();
+    if let Some(exhausted) = own(error).or_else(|| Error::exhausted(&shown, error)) {
+        return exhausted;
+    }
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::not_found(Missing::Object, format!("no such file: {shown}")),
         io::ErrorKind::PermissionDenied => Error::storage(format!("permission denied: {shown}"), false),
         io::ErrorKind::UnexpectedEof => Error::corrupt_data(format!("the file is shorter than the log says: {shown}")),
         _ => Error::storage(format!("cannot read {shown}: {error}"), false),
     }
+}
+
+/// The error of ours that an error of input carries.
+fn own(error: &io::Error) -> Option<Error> {
+    error.get_ref()?.downcast_ref::<Error>().cloned()
 }
 
 fn modified_ms(metadata: &Metadata) -> i64 {

@@ -90,6 +90,9 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
     if let E::NotFound { .. } = error {
         return Error::not_found(Missing::Object, format!("no such object: {path}"));
     }
+    if let Some(exhausted) = exhausted(path, error) {
+        return exhausted;
+    }
     let text = match error {
         E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => source.to_string(),
         other => other.to_string(),
@@ -104,6 +107,18 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
         return Error::storage(format!("cannot {to} {path}: its endpoint is plain HTTP, which needs the storage option `allow_http`"), false);
     }
     Error::storage(format!("cannot {to} {path}: {}", brief(&text)), true)
+}
+
+/// What ran out, where that is the reason of a failed request.
+fn exhausted(path: &str, error: &object_store::Error) -> Option<Error> {
+    let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = reason {
+        if let Some(exhausted) = error.downcast_ref::<std::io::Error>().and_then(|error| Error::exhausted(path, error)) {
+            return Some(exhausted);
+        }
+        reason = error.source();
+    }
+    None
 }
 
 /// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code that a service gives there.

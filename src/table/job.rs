@@ -28,6 +28,7 @@ use crate::command::{Choices, Done};
 use crate::dv::Positions;
 use crate::error::{Error, Result};
 use crate::exec::Cancel;
+use crate::process::RaceOnce;
 use crate::protocol::commit_line::Add;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -112,7 +113,7 @@ impl ChangeJob {
     }
 
     fn work<'a>(&'a self, cancel: &'a Cancel) -> Result<Work<'a>> {
-        let mut work = Work::new(&self.snapshot, self.predicate.as_ref(), &NO_ENCODING, &self.choices, cancel)?;
+        let mut work = Work::new(&self.snapshot, self.predicate.as_ref(), NO_ENCODING.get_or_make(Encoding::default), &self.choices, cancel)?;
         work.started = self.started;
         Ok(work)
     }
@@ -190,7 +191,7 @@ impl ChangeJob {
     }
 }
 
-static NO_ENCODING: std::sync::LazyLock<Encoding> = std::sync::LazyLock::new(Encoding::default);
+static NO_ENCODING: RaceOnce<Encoding> = RaceOnce::new();
 
 /// Whatever lies in folders of another engine, to be deleted unless a version names it.
 pub(super) fn left<'a>(store: &Arc<dyn Store>, folders: impl Iterator<Item = &'a str>, cancel: &Cancel) -> Result<Orphans> {

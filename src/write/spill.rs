@@ -124,6 +124,9 @@ impl Spill {
 
 fn failed(what: &str, error: &std::io::Error) -> Error {
     let folder = std::env::temp_dir();
+    if let Some(exhausted) = Error::exhausted("a temporary file", error) {
+        return exhausted;
+    }
     Error::storage(
         format!("rows that do not fit into memory cannot be {what} {}: {error}; give room there, or another folder in TMPDIR", folder.display()),
         false,

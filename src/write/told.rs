@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, bounded};
 
 use super::{WriteRequest, Written, write};
 use crate::error::{Error, Result};
+use crate::exec::panic_error;
 use crate::protocol::schema::{DataType, StructField};
 use crate::store::Store;
 
@@ -42,7 +43,7 @@ pub fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
 /// Writes rows as they are, and once more as changes that insert them. Either may fail alone: what the other wrote is there.
 ///
 /// # Errors
-/// [`Error::Internal`] where there is no thread to be had.
+/// [`Error::Resource`] where there is no thread to be had.
 pub fn write_told(
     store: &Arc<dyn Store>,
     request: &WriteRequest,
@@ -53,13 +54,12 @@ pub fn write_told(
     let (stop, root) = (feed.cancel.clone(), Arc::clone(store));
     let (data, copy) = tee(rows)?;
     let inserts = move || write(&root, &feed, copy.into_iter().map(|batch: Result<RecordBatch>| changed(&batch?, "insert")));
-    let writer =
-        std::thread::Builder::new().name("deltafast-feed".to_owned()).spawn(inserts).map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+    let writer = std::thread::Builder::new().name("deltafast-feed".to_owned()).spawn(inserts).map_err(|e| Error::no_thread(&e))?;
     let written = write(store, request, data.into_iter());
     if written.is_err() {
         stop.cancel();
     }
-    let inserted = writer.join().map_err(|_| Error::internal("the writer of changes panicked"))?;
+    let inserted = writer.join().map_err(|panic| panic_error("the writer of changes", &*panic))?;
     Ok([written, inserted])
 }
 
@@ -81,7 +81,7 @@ fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Re
             }
         }
     };
-    std::thread::Builder::new().name("deltafast-tee".to_owned()).spawn(pump).map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+    std::thread::Builder::new().name("deltafast-tee".to_owned()).spawn(pump).map_err(|e| Error::no_thread(&e))?;
     Ok((data, copy))
 }
 

@@ -28,6 +28,7 @@ BUILTINS = {
     "InvalidArgumentError": ValueError,
     "MetadataChangedError": exceptions.CommitFailedError,
     "ProtocolChangedError": exceptions.CommitFailedError,
+    "ResourceError": OSError,
     "SchemaMismatchError": ValueError,
     "StorageError": OSError,
     "TableNotFoundError": FileNotFoundError,
@@ -41,6 +42,7 @@ PLACE = {
     "feature": "deletionVectors",
     "path": "/t",
     "constraint": "c",
+    "resource": "memory",
 }
 
 
@@ -74,6 +76,16 @@ def test_missing_files_have_the_error_number():
     error = exceptions.TableNotFoundError("no table at /t", path="/t")
     assert error.errno == errno.ENOENT
     assert str(error) == "no table at /t"
+
+
+@pytest.mark.parametrize(
+    ("resource", "number"),
+    [("memory", errno.ENOMEM), ("threads", errno.EAGAIN), ("file descriptors", errno.EMFILE)],
+)
+def test_what_ran_out_has_its_error_number(resource, number):
+    error = exceptions.ResourceError("nothing left", resource=resource)
+    assert (error.errno, error.resource, str(error)) == (number, resource, "nothing left")
+    assert pickle.loads(pickle.dumps(error)).errno == number
 
 
 def test_names_of_deltalake_are_all_there():

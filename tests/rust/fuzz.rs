@@ -29,9 +29,14 @@ use deltafast::snapshot::{ReadOptions, Snapshot};
 use deltafast::store::{File, Foreign, Options, Store, Stores, open};
 
 /// A small generator: reproducible, and good enough to choose mutations.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    /// One that begins at `seed`.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -39,7 +44,7 @@ impl Random {
         self.0
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         if limit == 0 { 0 } else { usize::try_from(self.next() % limit as u64).unwrap() }
     }
 }
@@ -121,7 +126,7 @@ fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
 }
 
-fn setting(name: &str, default: u64) -> u64 {
+pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
@@ -132,7 +137,7 @@ fn fuzz(target: &str, read: impl Fn(&[u8])) {
     files.sort();
     let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
     assert!(!seeds.is_empty(), "the corpus of {target} is empty");
-    let mut random = Random(setting("FUZZ_SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random::new(setting("FUZZ_SEED", 1));
     let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 2));
     let mut runs = 0_u64;
     let mut kept = seeds.iter();

@@ -2,6 +2,7 @@
 
 mod commit;
 mod fuzz;
+mod fuzz_trees;
 mod maintain;
 mod schedule;
 mod table;

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast import _core
-from deltafast.convert import choices
+from deltafast.convert import choices, sql_strings
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr.demands import bind_demands, bind_rows, bind_updates
 from deltafast.writer import encoding
@@ -60,6 +60,8 @@ def update(
         raise InvalidArgumentError(message)
     if updates is not None and new_values is not None:
         message = "Passing updates and new_values at same time is not allowed, pick one."
+        if isinstance(new_values, str):
+            message += f" For a condition, write predicate={new_values!r:.100}"
         raise InvalidArgumentError(message)
     if updates is None:
         updates = {name: literal(value) for name, value in cast("Mapping[str, Any]", new_values).items()}
@@ -68,7 +70,7 @@ def update(
         raise InvalidArgumentError(message)
     schema, zone = table.schema().to_json(), table._time_zone
     rows = None if predicate is None else bind_rows(predicate, schema, zone=zone)
-    assignments = bind_updates(updates, schema, zone=zone, mode=mode)
+    assignments = bind_updates(sql_strings("updates", updates), schema, zone=zone, mode=mode)
     bound = bind_demands(_core.demands_of(table._snapshot), schema, zone=zone)
     options = _options(table, writer_properties, commit, hooks, max_reruns)
     moved, report = _core.update(table._snapshot, options, assignments, bound, rows)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deltafast import _core
-from deltafast.convert import choices
+from deltafast.convert import choices, sql_strings
 from deltafast.exceptions import InvalidArgumentError, SchemaMismatchError
 from deltafast.expr import read_schema
 from deltafast.expr.demands import bind_demands
@@ -90,6 +90,9 @@ class TableMerger:
         if max_reruns < 0:
             message = f"max_reruns must not be negative, it is {max_reruns}"
             raise InvalidArgumentError(message)
+        if not isinstance(cast("object", predicate), str):
+            message = f"the predicate of a merge must be Spark SQL in a string, not of type {type(predicate).__name__}"
+            raise InvalidArgumentError(message)
         self._table = table
         self._source = _query(source, table._time_zone) if isinstance(source, str) else source
         self._predicate = predicate
@@ -118,7 +121,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("matched", "update", predicate, dict(updates)))
+        return self._add(_Clause("matched", "update", predicate, sql_strings("updates", updates)))
 
     def when_matched_update_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
@@ -155,7 +158,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("not_matched", "insert", predicate, dict(updates)))
+        return self._add(_Clause("not_matched", "insert", predicate, sql_strings("updates", updates)))
 
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
@@ -183,7 +186,7 @@ class TableMerger:
         Returns:
             The builder itself.
         """
-        return self._add(_Clause("by_source", "update", predicate, dict(updates)))
+        return self._add(_Clause("by_source", "update", predicate, sql_strings("updates", updates)))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> TableMerger:
         """Delete a row of the table that no row of the source matches.

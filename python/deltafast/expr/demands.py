@@ -22,7 +22,7 @@ from deltafast.expr.tree import Bound, Cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates", "bound_value"]
+__all__ = ["bind_demands", "bind_keys", "bind_rows", "bind_updates", "bound_value", "quotes_hint"]
 
 
 def bind_demands(demands_json: str, schema_json: str, predicate: object = None, *, zone: str = "UTC") -> str:
@@ -91,9 +91,21 @@ def bind_updates(updates: Mapping[str, str], schema_json: str, *, zone: str = "U
             message = f"the column `{name}` is given a value twice"
             raise InvalidArgumentError(message)
         text = spark_text(sql, columns)
-        tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone, mode))
+        try:
+            tree = _named(f"the new value of `{name}`", lambda sql=text, c=column: _value(sql, schema, c, zone, mode))
+        except InvalidArgumentError as error:
+            error.args = (f"{error}{quotes_hint(sql, column)}",)
+            raise
         bound[path] = {"path": list(path), "tree": tree}
     return json.dumps(list(bound.values()))
+
+
+def quotes_hint(sql: str, column: types.DataType) -> str:
+    """What to add to the error of a value that is not SQL: it may be a string that was meant as it is."""
+    if column != types.STRING:
+        return ""
+    quoted = "'" + sql.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"; values are SQL expressions: for the string itself, write {quoted!r:.120}"
 
 
 #: How the two sides of a condition are called.

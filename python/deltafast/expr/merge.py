@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.expr import coercion, types
 from deltafast.expr.binder import Binder
+from deltafast.expr.demands import quotes_hint
 from deltafast.expr.errors import UnsupportedExpressionError
 from deltafast.expr.lexer import spark_text
 from deltafast.expr.parser import parse
@@ -138,7 +139,8 @@ class Sides:
             message = "the expression nests too deep"
             raise InvalidArgumentError(message) from None
         except InvalidArgumentError as error:
-            error.args = (f"the new value of `{'.'.join(path)}` cannot be evaluated: {error}",)
+            hint = quotes_hint(sql, column)
+            error.args = (f"the new value of `{'.'.join(path)}` cannot be evaluated: {error}{hint}",)
             raise
         return self._value(path, _plain(node, sides), column, sql)
 
@@ -237,7 +239,13 @@ class _Binder(Binder):
         if len(known) > 1:
             names = " or ".join(f"{self._sides.aliases[side]}.{parts[0]}" for side in known)
             self.wrong(f"the name {parts[0]!r} is ambiguous", pos, f"write {names}")
+        if not known and rest:
+            aliases = self._sides.aliases
+            hint = f"the table is called {aliases[TARGET]!r} here, the source {aliases[SOURCE]!r}"
+            self.wrong(f"there is no column and no alias {parts[0]!r}", pos, hint)
         side = known[0] if known else self._allowed[0]
+        if not known:
+            self._lookup(self._sides.schemas[side], parts[0], parts[0], pos)
         return super().column((side, *parts), pos)
 
     def _known(self, parts: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ use arrow_schema::{DataType as Arrow, Field, FieldRef};
 use crate::error::{Error, shown};
 use crate::expr::eval::decimal::round_to;
 use crate::expr::eval::value::{Blobs, BytesBuilder, Texts};
-use crate::expr::eval::{Fault, Outcome, child, plain, unexpected};
+use crate::expr::eval::{Fault, Outcome, budget, child, plain, unexpected};
 use crate::expr::function::same;
 use crate::expr::text::number::{self, Rejected, Rounding, Written, fits, power_of_ten};
 use crate::expr::text::{datetime, number::write_decimal};
@@ -712,6 +712,11 @@ impl<'a> Nested<'a> {
         if self.array.is_null(row) || matches!(*self.writer, Writer::Nothing) {
             out.push_str("null");
             return Ok(());
+        }
+        /// Less is not worth a look.
+        const MUCH: usize = 1 << 20;
+        if out.len() > MUCH {
+            budget::reserve(out.len() as u64)?;
         }
         self.writer.write(out, row)
     }

@@ -10,6 +10,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
+use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
 use crate::expr::eval::compare::comparator;
 use crate::expr::eval::{Call, Fault, Operand, Outcome, canonical, child, plain, unexpected};
@@ -46,6 +47,16 @@ fn list(operand: &Operand) -> Outcome<&ListArray> {
 fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> Outcome {
     let array = arrow_select::take::take(values, indices, None)?;
     plain(&canonical(&array, data_type)?, data_type)
+}
+
+/// Asks for the bytes of a collection's element that is taken for each row: a constant one may be taken for all.
+fn reserve_taken(collection: &Operand, values: &ArrayRef, indices: &UInt64Array) -> Outcome<()> {
+    if !collection.scalar {
+        return Ok(());
+    }
+    let bytes = |index: u64| usize::try_from(index).ok().filter(|n| *n < values.len()).map_or(0, |n| budget::size(values.slice(n, 1).as_ref()));
+    let mut known: std::collections::HashMap<u64, u64> = std::collections::HashMap::new();
+    budget::reserve(indices.iter().flatten().map(|index| *known.entry(index).or_insert_with(|| bytes(index))).fold(0, u64::saturating_add))
 }
 
 /// SIZE: null for null.
@@ -99,7 +110,9 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
             let found = items.get(row).filter(|_| !key.is_null(row)).and_then(|mut range| range.find(|entry| order(*entry, needle).is_eq()));
             indices.append_option(found.map(|n| n as u64));
         }
-        return taken(map.values(), &indices.finish(), call.result);
+        let indices = indices.finish();
+        reserve_taken(collection, map.values(), &indices)?;
+        return taken(map.values(), &indices, call.result);
     }
     let values = list(collection)?.values();
     let numbers = key.primitive::<Int32Type>()?;
@@ -125,7 +138,9 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
             None => indices.append_null(),
         }
     }
-    taken(values, &indices.finish(), call.result)
+    let indices = indices.finish();
+    reserve_taken(collection, values, &indices)?;
+    taken(values, &indices, call.result)
 }
 
 /// GETFIELD.
@@ -163,6 +178,10 @@ pub(crate) fn rearrange(call: &Call<'_>) -> Outcome {
     for operand in call.operands {
         values.push(plain(list(operand)?.values(), &element.element)?);
     }
+    budget::reserve_rows(call.operands, call.rows)?;
+    let counts = items.iter().map(|items| (0..call.rows).filter_map(|row| items.get(row)).map(|range| range.len() as u64).sum::<u64>());
+    let count = counts.fold(0, u64::saturating_add);
+    budget::reserve(count.saturating_mul(size_of::<(usize, usize)>() as u64))?;
     let (mut places, mut offsets, mut nulls) = (Vec::new(), vec![0_i32], arrow_buffer::NullBufferBuilder::new(call.rows));
     for row in 0..call.rows {
         let ranges: Option<Vec<_>> = items.iter().map(|i| i.get(row)).collect();
@@ -174,7 +193,7 @@ pub(crate) fn rearrange(call: &Call<'_>) -> Outcome {
                 places.extend(range.map(|item| (n, item)));
             }
         }
-        offsets.push(i32::try_from(places.len()).map_err(|_| crate::expr::eval::value::too_large())?);
+        offsets.push(i32::try_from(places.len()).map_err(|_| budget::too_large())?);
     }
     let arrays: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
     list_of(offsets, arrow_select::interleave::interleave(&arrays, &places)?, nulls.finish(), call.result)
@@ -194,6 +213,8 @@ fn woven<'a>(call: &Call<'a>, arguments: impl Iterator<Item = &'a Operand>, data
     if operands.is_empty() {
         return Ok(arrow_array::new_empty_array(&data_type.to_arrow(TextLayout::Plain)));
     }
+    budget::reserve_rows(operands.iter().copied(), call.rows)?;
+    budget::reserve((call.rows as u64).saturating_mul((operands.len() * size_of::<(usize, usize)>()) as u64))?;
     let columns = operands.iter().map(|operand| plain(&operand.array, data_type)).collect::<Outcome<Vec<_>>>()?;
     let places: Vec<(usize, usize)> = (0..call.rows).flat_map(|row| operands.iter().enumerate().map(move |(n, operand)| (n, operand.row(row)))).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();
@@ -202,7 +223,7 @@ fn woven<'a>(call: &Call<'a>, arguments: impl Iterator<Item = &'a Operand>, data
 
 /// Offsets of rows that all have so many entries.
 fn even_offsets(rows: usize, entries: usize) -> Outcome<Vec<i32>> {
-    (0..=rows).map(|row| i32::try_from(row * entries).map_err(|_| crate::expr::eval::value::too_large())).collect()
+    (0..=rows).map(|row| i32::try_from(row * entries).map_err(|_| budget::too_large())).collect()
 }
 
 /// ARRAY.

@@ -14,7 +14,7 @@ use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
 use crate::expr::eval::value::pack;
-use crate::expr::eval::{Call, Operand, Outcome, is_true, plain, unexpected};
+use crate::expr::eval::{Call, Operand, Outcome, budget, is_true, plain, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::compare_doubles;
 use crate::protocol::schema::DataType;
@@ -220,6 +220,7 @@ pub(crate) fn extreme(call: &Call<'_>) -> Outcome {
                         if call.function == Function::Greatest { ordering.is_gt() } else { ordering.is_lt() }
                     }
                 });
+                budget::reserve_rows([&next, &best], call.rows)?;
                 Operand::column(arrow_select::zip::zip(&BooleanArray::new(replaces, None), &next, &best)?)
             }
         });

@@ -2,6 +2,8 @@
 
 use md5::{Digest, Md5};
 
+use crate::process::RaceOnce;
+
 pub(crate) fn md5(bytes: &[u8]) -> Vec<u8> {
     Md5::digest(bytes).to_vec()
 }
@@ -107,8 +109,8 @@ fn cube_is_at_most(r: u128, n: u128) -> bool {
 }
 
 fn round_constants() -> &'static [u64; 80] {
-    static CONSTANTS: std::sync::OnceLock<[u64; 80]> = std::sync::OnceLock::new();
-    CONSTANTS.get_or_init(constants)
+    static CONSTANTS: RaceOnce<[u64; 80]> = RaceOnce::new();
+    CONSTANTS.get_or_make(constants)
 }
 
 /// The message with its padding, in blocks of a size.

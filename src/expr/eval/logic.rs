@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
 
 use crate::error::Error;
-use crate::expr::eval::{Operand, Outcome, Rows, evaluate, is_false, is_true, negated, plain, scatter};
+use crate::expr::eval::{Operand, Outcome, Rows, budget, evaluate, is_false, is_true, negated, plain, scatter};
 use crate::expr::function::Function;
 use crate::expr::tree::Expr;
 use crate::protocol::schema::DataType;
@@ -127,6 +127,7 @@ fn eagerly(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand>
             }
             continue;
         }
+        budget::reserve_rows([&yes, &chosen], holds.len())?;
         chosen = Operand::column(arrow_select::zip::zip(&holds, &yes, &chosen)?);
     }
     Ok(chosen)

@@ -14,16 +14,18 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, ArrayRef, BooleanArray, Datum, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray, UInt64Array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{ArrowError, DataType as Arrow, Schema, TimeUnit};
 
 use crate::error::{Error, Result, shown};
+use crate::expr::eval::budget::Limits;
 use crate::expr::function::Function;
 use crate::expr::tree::{Bound, Expr};
 use crate::protocol::calendar::Zone;
 use crate::protocol::schema::{DataType, TextLayout};
 
 mod arith;
+pub mod budget;
 pub mod cast;
 mod collection;
 pub mod compare;
@@ -49,6 +51,8 @@ mod tests;
 pub(crate) enum Fault {
     /// A value of some row has no result. The node that raised it is named on the way out.
     Value(String),
+    /// The values take more bytes than there may be; `what` is the node that has them, once it is known.
+    TooLarge { what: Option<String>, of_constants: bool },
     /// Anything else.
     Error(Error),
 }
@@ -66,13 +70,31 @@ impl From<ArrowError> for Fault {
 }
 
 impl Fault {
+    /// The same with the expression that raised it.
+    fn named(self, expr: &Expr) -> Self {
+        match self {
+            Self::Value(what) => Self::Error(Error::invalid(format!("{what}, in `{}`", shown(&expr.to_string())))),
+            Self::TooLarge { what: None, of_constants } => Self::TooLarge { what: Some(brief(expr)), of_constants },
+            other => other,
+        }
+    }
+
     /// The error, with the expression that raised it.
     fn at(self, expr: &Expr) -> Error {
-        match self {
-            Self::Value(what) => Error::invalid(format!("{what}, in `{}`", shown(&expr.to_string()))),
+        match self.named(expr) {
+            Self::Value(what) => Error::invalid(what),
+            Self::TooLarge { .. } => Error::invalid(format!("the values are too large, in `{}`", shown(&expr.to_string()))),
             Self::Error(error) => error,
         }
     }
+}
+
+/// An expression as a message shows it beside more that is to be seen.
+fn brief(expr: &Expr) -> String {
+    const LENGTH: usize = 100;
+    let text = expr.to_string();
+    let cut: String = text.chars().take(LENGTH).collect();
+    shown(&if cut.len() < text.len() { format!("{cut}...") } else { cut })
 }
 
 pub(crate) type Outcome<T = ArrayRef> = std::result::Result<T, Fault>;
@@ -111,6 +133,7 @@ impl Operand {
         if !self.scalar || (rows == 1 && self.array.len() == 1) {
             return Ok(self.array);
         }
+        budget::reserve_rows([&self], rows)?;
         Ok(arrow_select::take::take(&self.array, &UInt64Array::from_value(0, rows), None)?)
     }
 
@@ -174,7 +197,7 @@ impl Rows {
         }
         canonical(&array, data_type).map_err(|fault| match fault {
             Fault::Error(error) => Fault::Error(error.at_column(path.join("."))),
-            value @ Fault::Value(_) => value,
+            other => other,
         })
     }
 }
@@ -212,6 +235,7 @@ pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> Outcome {
     let mismatch =
         || Fault::Error(Error::schema_mismatch("the data does not have the type of the expression", data_type.to_string(), array.data_type().to_string()));
     if let Arrow::Dictionary(_, value) = array.data_type() {
+        budget::reserve(budget::size(array.as_ref()))?;
         let plain = arrow_cast::cast(array, value)?;
         return canonical(&plain, data_type);
     }
@@ -263,6 +287,10 @@ pub(crate) fn plain(array: &ArrayRef, data_type: &DataType) -> Outcome {
     if *array.data_type() == wanted || matches!(data_type, DataType::Variant) {
         return Ok(array.clone());
     }
+    if matches!(array.data_type(), Arrow::Utf8View | Arrow::BinaryView) {
+        // Many views may be of one text.
+        budget::reserve(budget::size(array.as_ref()))?;
+    }
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
     Ok(arrow_cast::cast_with_options(array, &wanted, &options)?)
 }
@@ -307,6 +335,14 @@ pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> Outcome {
 /// Evaluates a node.
 pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
     match expr {
+        // The batch has it already.
+        Expr::Column { path, data_type } => Ok(Operand::column(rows.column(path, data_type).map_err(|fault| fault.named(expr))?)),
+        _ => budget::node(|| compute(expr, rows)).map_err(|fault| fault.named(expr)),
+    }
+}
+
+fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
+    match expr {
         Expr::Column { path, data_type } => Ok(Operand::column(rows.column(path, data_type)?)),
         Expr::Literal { value, data_type } => Ok(Operand { array: value.to_array(data_type)?, scalar: true }),
         Expr::InList { arg, set, .. } => {
@@ -316,7 +352,7 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
         }
         Expr::Cast { arg, to, mode } => {
             let operand = evaluate(arg, rows)?;
-            let array = cast::cast(&operand.array, arg.data_type(), to, *mode, &rows.zone).map_err(|fault| fault.at(expr))?;
+            let array = budget::function(operand.scalar, || cast::cast(&operand.array, arg.data_type(), to, *mode, &rows.zone))?;
             Ok(Operand { array, scalar: operand.scalar })
         }
         Expr::Call { function, args, data_type } => match function {
@@ -327,7 +363,7 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
                 let scalar = operands.iter().all(|o| o.scalar);
                 let call =
                     Call { function: *function, args, operands: &operands, result: data_type, rows: if scalar { 1 } else { rows.len() }, settings: rows };
-                let array = call.run().map_err(|fault| fault.at(expr))?;
+                let array = budget::function(scalar, || call.run())?;
                 Ok(Operand { array, scalar })
             }
         },
@@ -473,16 +509,38 @@ impl Bound {
     /// The value of every row, in the plain layout of the expression's type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the expression and the value that has no result; [`Error::SchemaMismatch`] names a column that
-    /// is missing from the batch or has another type.
+    /// [`Error::Invalid`] names the expression and the value that has no result, or is larger than a row's may be;
+    /// [`Error::SchemaMismatch`] names a column that is missing from the batch or has another type; [`Error::Resource`] says
+    /// that the values of all rows together are too large.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        let unplaced = |fault: Fault| fault.at(&self.expr);
+        self.evaluate_within(batch, Limits::of_process()?)
+    }
+
+    /// The same within other limits than those of the process.
+    ///
+    /// # Errors
+    /// As [`Bound::evaluate`].
+    pub fn evaluate_within(&self, batch: &RecordBatch, limits: Limits) -> Result<ArrayRef> {
         if batch.num_rows() == 0 {
             return Ok(arrow_array::new_empty_array(&self.data_type().to_arrow(TextLayout::Plain)));
         }
-        let rows = self.rows(batch);
-        let array = evaluate(&self.expr, &rows).and_then(|o| o.into_array(rows.len())).map_err(unplaced)?;
-        plain(&array, self.data_type()).map_err(unplaced)
+        let mut total = 0;
+        let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
+            let rows = self.rows(piece(batch, from, length)?);
+            let array = evaluate(&self.expr, &rows)?.into_array(length)?;
+            let array = plain(&array, self.data_type())?;
+            total += budget::size(array.as_ref());
+            if total > limits.whole && length < batch.num_rows() {
+                let what = format!("`{}` over a batch of {} rows", brief(&self.expr), batch.num_rows());
+                return Err(Error::over_budget(&what, total).into());
+            }
+            Ok(array)
+        });
+        let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
+        match pieces.as_slice() {
+            [array] => Ok(Arc::clone(array)),
+            _ => Ok(arrow_select::concat::concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?),
+        }
     }
 
     /// The rows for which a predicate is true; null counts as false.
@@ -493,12 +551,25 @@ impl Bound {
         if !matches!(self.data_type(), DataType::Boolean | DataType::Void) {
             return Err(Error::invalid(format!("a filter must be true or false, but `{self}` is of type {}", self.data_type())));
         }
-        let unplaced = |fault: Fault| fault.at(&self.expr);
-        let rows = batch.num_rows();
-        if rows == 0 {
+        if batch.num_rows() == 0 {
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(0), None));
         }
-        let operand = evaluate(&self.expr, &self.rows(batch)).map_err(unplaced)?;
+        let limits = Limits::of_process()?;
+        let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| self.piece_mask(&piece(batch, from, length)?));
+        let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
+        if let [mask] = pieces.as_slice() {
+            return Ok(mask.clone());
+        }
+        let mut all = BooleanBufferBuilder::new(batch.num_rows());
+        for mask in pieces {
+            all.append_buffer(mask.values());
+        }
+        Ok(BooleanArray::new(all.finish(), None))
+    }
+
+    fn piece_mask(&self, batch: &RecordBatch) -> Outcome<BooleanArray> {
+        let rows = batch.num_rows();
+        let operand = evaluate(&self.expr, &self.rows(batch.clone()))?;
         let Some(values) = operand.array.as_boolean_opt() else {
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(rows), None));
         };
@@ -510,7 +581,21 @@ impl Bound {
         Ok(mask)
     }
 
-    fn rows(&self, batch: &RecordBatch) -> Rows {
-        Rows { batch: batch.clone(), ansi: self.ansi, zone: self.zone }
+    fn rows(&self, batch: RecordBatch) -> Rows {
+        Rows { batch, ansi: self.ansi, zone: self.zone }
     }
+}
+
+/// Some rows of a batch. Nested columns are copied: what evaluates them looks at all that is inside of an array.
+fn piece(batch: &RecordBatch, from: usize, length: usize) -> Outcome<RecordBatch> {
+    if length == batch.num_rows() {
+        return Ok(batch.clone());
+    }
+    let indices: UInt64Array = (from as u64..(from + length) as u64).collect();
+    let column = |column: &ArrayRef| {
+        if column.data_type().is_nested() { arrow_select::take::take(column, &indices, None) } else { Ok(column.slice(from, length)) }
+    };
+    let columns = batch.columns().iter().map(column).collect::<std::result::Result<Vec<_>, ArrowError>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(length));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }

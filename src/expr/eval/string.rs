@@ -11,8 +11,9 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int32Array};
 use memchr::memmem;
 
+use crate::expr::eval::budget;
 use crate::expr::eval::cast::range;
-use crate::expr::eval::value::{Blobs, BytesBuilder, TextArg, too_large};
+use crate::expr::eval::value::{Blobs, BytesBuilder, TextArg};
 use crate::expr::eval::{Call, Fault, Outcome, hash, unexpected};
 use crate::expr::function::Function;
 use crate::expr::scalar::hex_digit;
@@ -29,14 +30,17 @@ fn build_text(call: &Call<'_>, mut value: impl FnMut(usize, &mut BytesBuilder) -
     Ok(Arc::new(out.finish_text()?))
 }
 
-/// Maps one text to another.
+/// Maps one text to another, in which no code point takes more than `WIDEST` times its bytes.
 fn map_text(call: &Call<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> Outcome {
     let texts = TextArg::new(call.arg(0)?)?;
     build_text(call, |row, out| {
         let Some(text) = texts.get(row) else { return Ok(None) };
-        out.push_with(|bytes| write(text, bytes)).map(Some)
+        out.push_with(text.len().saturating_mul(WIDEST), |bytes| write(text, bytes)).map(Some)
     })
 }
+
+/// The most bytes that a byte of text becomes when its letters are changed: U+0390 has two, its upper case has six.
+const WIDEST: usize = 3;
 
 /// An integer argument by row.
 struct IntArg<'a> {
@@ -250,7 +254,8 @@ pub(crate) fn concat(call: &Call<'_>) -> Outcome {
         if call.operands.iter().any(|o| o.is_null(row)) {
             out.push_null()?;
         } else {
-            out.push_with(|bytes| {
+            let length = call.operands.iter().zip(&blobs).map(|(operand, blob)| blob.get(operand.row(row)).len()).fold(0, usize::saturating_add);
+            out.push_with(length, |bytes| {
                 for (operand, blob) in call.operands.iter().zip(&blobs) {
                     bytes.extend_from_slice(blob.get(operand.row(row)));
                 }
@@ -276,20 +281,22 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
     }
     build_text(call, |row, out| {
         let Some(separator) = separator.get(row) else { return Ok(None) };
-        let mut joined = Vec::new();
+        let mut joined: Vec<u8> = Vec::new();
         let mut any = false;
-        let mut add = |text: &str| {
+        let mut add = |text: &str| -> Outcome<()> {
+            budget::reserve((joined.len().saturating_add(separator.len()).saturating_add(text.len())) as u64)?;
             if any {
                 joined.extend_from_slice(separator.as_bytes());
             }
             any = true;
             joined.extend_from_slice(text.as_bytes());
+            Ok(())
         };
         for part in &parts {
             match part {
                 Part::Text(text) => {
                     if let Some(text) = text.get(row) {
-                        add(text);
+                        add(text)?;
                     }
                 }
                 Part::List(operand, offsets, values) => {
@@ -297,7 +304,7 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
                         let texts = crate::expr::eval::value::Texts::new(values)?;
                         for item in range(offsets, operand.row(row)) {
                             if values.is_valid(item) {
-                                add(texts.get(item));
+                                add(texts.get(item))?;
                             }
                         }
                     }
@@ -324,11 +331,18 @@ pub(crate) fn replace(call: &Call<'_>) -> Outcome {
         if wanted.is_empty() {
             return out.push(text.as_bytes()).map(Some);
         }
-        let growth = by.len().saturating_mul(text.len() / wanted.len());
-        if growth > out.room() && text.matches(wanted).count().saturating_mul(by.len()) > out.room() {
-            return Err(too_large());
-        }
-        out.push(text.replace(wanted, by).as_bytes()).map(Some)
+        let found = if by.len() > wanted.len() { text.matches(wanted).count() } else { 0 };
+        let bound = found.saturating_mul(by.len().saturating_sub(wanted.len())).saturating_add(text.len());
+        out.push_with(bound, |bytes| {
+            let mut from = 0;
+            for (at, _) in text.match_indices(wanted) {
+                bytes.extend_from_slice(text.get(from..at).unwrap_or_default().as_bytes());
+                bytes.extend_from_slice(by.as_bytes());
+                from = at + wanted.len();
+            }
+            bytes.extend_from_slice(text.get(from..).unwrap_or_default().as_bytes());
+        })
+        .map(Some)
     })
 }
 
@@ -350,15 +364,17 @@ pub(crate) fn pad(call: &Call<'_>) -> Outcome {
             return out.push(between(text, 0, i64::from(length)).as_bytes()).map(Some);
         };
         let (times, left) = (missing / count(with), missing % count(with));
-        let padding = times.saturating_mul(with.len()).saturating_add(with.len());
-        if padding.saturating_add(text.len()) > out.room() {
-            return Err(too_large());
-        }
-        let padding = with.repeat(times) + between(with, 0, left as i64);
-        out.push_with(|bytes| {
-            let (first, second) = if call.function == Function::LeftPad { (padding.as_str(), text) } else { (text, padding.as_str()) };
-            bytes.extend_from_slice(first.as_bytes());
-            bytes.extend_from_slice(second.as_bytes());
+        let rest = between(with, 0, left as i64);
+        let bound = times.saturating_mul(with.len()).saturating_add(rest.len()).saturating_add(text.len());
+        out.push_with(bound, |bytes| {
+            if call.function == Function::RightPad {
+                bytes.extend_from_slice(text.as_bytes());
+            }
+            repeat_into(bytes, with, times);
+            bytes.extend_from_slice(rest.as_bytes());
+            if call.function == Function::LeftPad {
+                bytes.extend_from_slice(text.as_bytes());
+            }
         })
         .map(Some)
     })
@@ -370,11 +386,20 @@ pub(crate) fn repeat(call: &Call<'_>) -> Outcome {
     build_text(call, |row, out| {
         let (Some(text), Some(times)) = (texts.get(row), times.get(row)) else { return Ok(None) };
         let times = usize::try_from(times).unwrap_or(0);
-        if text.len().saturating_mul(times) > out.room() {
-            return Err(too_large());
-        }
-        out.push(text.repeat(times).as_bytes()).map(Some)
+        out.push_with(text.len().saturating_mul(times), |bytes| repeat_into(bytes, text, times)).map(Some)
     })
+}
+
+fn repeat_into(out: &mut Vec<u8>, text: &str, times: usize) {
+    let (start, length) = (out.len(), text.len() * times);
+    if length > 0 {
+        out.extend_from_slice(text.as_bytes());
+    }
+    // Doubled: a short text that is repeated often is copied by the block.
+    while out.len() - start < length {
+        let made = out.len() - start;
+        out.extend_from_within(start..start + made.min(length - made));
+    }
 }
 
 /// The position of `wanted` from code point `start`, both from 0.
@@ -419,10 +444,7 @@ pub(crate) fn split_part(call: &Call<'_>) -> Outcome {
             (true, _) => (nth == 0).then_some(text),
             (false, true) => text.split(separator).nth(nth),
             // Parts are cut from the left in either case, which shows when separators overlap.
-            (false, false) => {
-                let parts: Vec<&str> = text.split(separator).collect();
-                parts.len().checked_sub(nth + 1).and_then(|n| parts.get(n).copied())
-            }
+            (false, false) => text.split(separator).count().checked_sub(nth + 1).and_then(|n| text.split(separator).nth(n)),
         };
         out.push(part.unwrap_or_default().as_bytes()).map(Some)
     })
@@ -444,7 +466,7 @@ pub(crate) fn hex(call: &Call<'_>) -> Outcome {
             return Ok(None);
         }
         let bytes = blobs.get(operand.row(row));
-        out.push_with(|out| hex_into(out, bytes, b"0123456789ABCDEF")).map(Some)
+        out.push_with(bytes.len().saturating_mul(2), |out| hex_into(out, bytes, b"0123456789ABCDEF")).map(Some)
     })
 }
 

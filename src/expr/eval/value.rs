@@ -6,7 +6,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, Scala
 use arrow_schema::DataType as Arrow;
 
 use crate::error::Error;
-use crate::expr::eval::{Fault, Operand, Outcome, unexpected};
+use crate::expr::eval::{Fault, Operand, Outcome, budget, unexpected};
 
 /// One bit a value, 64 at a time, which the compiler turns into vector instructions.
 pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
@@ -90,27 +90,31 @@ impl<'a> TextArg<'a> {
     }
 }
 
-/// Builds text or bytes; refuses to grow beyond what 32-bit offsets reach.
+/// Builds text or bytes; refuses to grow beyond what the evaluation may hold and what 32-bit offsets reach.
 pub(crate) struct BytesBuilder {
     data: Vec<u8>,
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
+    most: usize,
 }
 
 impl BytesBuilder {
     pub(crate) fn new(rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
-        Self { data: Vec::new(), offsets, nulls: NullBufferBuilder::new(rows) }
+        let most = usize::try_from(budget::room()).unwrap_or(usize::MAX).min(i32::MAX as usize);
+        Self { data: Vec::new(), offsets, nulls: NullBufferBuilder::new(rows), most }
     }
 
-    /// Adds a value made of what `write` appends; nothing may be removed.
-    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Outcome<()> {
+    /// Adds a value made of what `write` appends, which is no more than `bound` bytes; nothing may be removed.
+    pub(crate) fn push_with(&mut self, bound: usize, write: impl FnOnce(&mut Vec<u8>)) -> Outcome<()> {
+        self.make_room(bound)?;
         write(&mut self.data);
         self.close(true)
     }
 
     pub(crate) fn push(&mut self, value: &[u8]) -> Outcome<()> {
+        self.make_room(value.len())?;
         self.data.extend_from_slice(value);
         self.close(true)
     }
@@ -120,15 +124,25 @@ impl BytesBuilder {
     }
 
     fn close(&mut self, valid: bool) -> Outcome<()> {
-        let end = i32::try_from(self.data.len()).map_err(|_| too_large())?;
+        let end = i32::try_from(self.data.len()).map_err(|_| budget::too_large())?;
         self.offsets.push(end);
         self.nulls.append(valid);
         Ok(())
     }
 
-    /// How many more bytes fit.
-    pub(crate) fn room(&self) -> usize {
-        (i32::MAX as usize).saturating_sub(self.data.len())
+    /// Makes sure that so many bytes may be added.
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Outcome<()> {
+        if bytes > self.most.saturating_sub(self.data.len()) {
+            return Err(budget::too_large());
+        }
+        // A little more is the allocator's, which cannot fail softly; much is tried first.
+        const MUCH: usize = 1 << 20;
+        if self.data.capacity() - self.data.len() < bytes && self.data.len() + bytes > MUCH {
+            let more = bytes.max(self.data.len().min(self.most - self.data.len()));
+            let tried = self.data.try_reserve_exact(more).or_else(|_| self.data.try_reserve_exact(bytes));
+            tried.map_err(|_| Error::no_memory("the value of an expression", (self.data.len() + bytes) as u64))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn finish_binary(mut self) -> BinaryArray {
@@ -140,8 +154,4 @@ impl BytesBuilder {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
         StringArray::try_new(offsets, Buffer::from_vec(self.data), self.nulls.finish()).map_err(|_| Fault::Value("bytes are not UTF-8 text".to_owned()))
     }
-}
-
-pub(crate) fn too_large() -> Fault {
-    Error::unsupported("the text values of one batch exceed 2 GiB; use smaller batches").into()
 }

@@ -1,0 +1,180 @@
+//! Values of a whole process that a fork leaves usable.
+//!
+//! A forked child has one thread, and a lock that another thread of its parent held stays locked in it for ever. So nothing
+//! here waits for another thread: a value is made by whoever needs it first, and where two make it at once, one of the two
+//! values is dropped. What a process shares lives in one of these types or in an atomic, never in a `Mutex`, a `OnceLock`
+//! or a `LazyLock` of its own.
+
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A value that is made once and then stays, whatever process asks for it.
+pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
+
+impl<T: Send + Sync> RaceOnce<T> {
+    /// Without a value.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// The value; `make` makes it where there is none yet. Several threads may make one at once: the first one stays.
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        // SAFETY: the pointer is null or from `Box::into_raw`, and is never replaced nor freed.
+        if let Some(value) = unsafe { self.0.load(Ordering::Acquire).as_ref() } {
+            return value;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        match self.0.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: `made` is from `Box::into_raw` and now stays.
+            Ok(_) => unsafe { &*made },
+            Err(first) => {
+                // SAFETY: nobody else has seen `made`.
+                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: not null, hence another thread's value, which stays.
+                unsafe { &*first }
+            }
+        }
+    }
+}
+
+impl<T: Send + Sync> Default for RaceOnce<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A value that each process makes for itself. A forked child never touches that of its parent, whose threads it does not
+/// have and whose locks may be held for ever; the memory of it is given up.
+pub struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
+
+struct Owned<T> {
+    process: u32,
+    value: T,
+}
+
+impl<T: Send + Sync> PerProcess<T> {
+    /// Without a value.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// This process's value; `make` makes it where there is none yet. Several threads may make one at once: the first one
+    /// stays.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn get<E>(&'static self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
+        let process = std::process::id();
+        // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never freed.
+        let own = |known: *mut Owned<T>| unsafe { known.as_ref() }.filter(|known| known.process == process).map(|known| &known.value);
+        let mut known = self.0.load(Ordering::Acquire);
+        if let Some(value) = own(known) {
+            return Ok(value);
+        }
+        let made = Box::into_raw(Box::new(Owned { process, value: make()? }));
+        while let Err(other) = self.0.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
+            if let Some(value) = own(other) {
+                // SAFETY: nobody else has seen `made`.
+                drop(unsafe { Box::from_raw(made) });
+                return Ok(value);
+            }
+            known = other;
+        }
+        // SAFETY: `made` is from `Box::into_raw` and now stays.
+        Ok(unsafe { &(*made).value })
+    }
+}
+
+impl<T: Send + Sync> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A value that depends on threads of the process that made it: only that process may use it, and where another one drops
+/// it, it is forgotten instead, since its end would wait for those threads.
+#[derive(Debug)]
+pub struct ProcessBound<T> {
+    process: u32,
+    value: Option<T>,
+}
+
+impl<T> ProcessBound<T> {
+    /// A value of this process.
+    pub fn new(value: T) -> Self {
+        Self { process: std::process::id(), value: Some(value) }
+    }
+
+    /// The value, unless another process made it.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        self.value.as_mut().filter(|_| self.process == std::process::id())
+    }
+}
+
+impl<T> Drop for ProcessBound<T> {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            mem::forget(self.value.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn threads_that_ask_at_once_get_one_value() {
+        static ONCE: RaceOnce<usize> = RaceOnce::new();
+        static OWN: PerProcess<usize> = PerProcess::new();
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let together = Barrier::new(8);
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        together.wait();
+                        let make = || MADE.fetch_add(1, Ordering::SeqCst);
+                        (ptr::from_ref(ONCE.get_or_make(make)) as usize, ptr::from_ref(OWN.get(|| Ok::<_, ()>(make())).unwrap()) as usize)
+                    })
+                })
+                .collect();
+            let seen: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            assert!(seen.iter().all(|values| *values == seen[0]));
+        });
+        assert_eq!(ONCE.get_or_make(|| 99), ONCE.get_or_make(|| 98));
+    }
+
+    #[test]
+    fn an_error_leaves_no_value() {
+        static OWN: PerProcess<u8> = PerProcess::new();
+        assert_eq!(OWN.get(|| Err("no")), Err("no"));
+        assert_eq!(OWN.get(|| Ok::<_, &str>(7)), Ok(&7));
+    }
+
+    #[test]
+    fn the_value_of_another_process_is_neither_used_nor_dropped() {
+        struct Ends<'a>(&'a AtomicUsize);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let ended = AtomicUsize::new(0);
+        let mut own = ProcessBound::new(Ends(&ended));
+        assert!(own.get_mut().is_some());
+        drop(own);
+        assert_eq!(ended.load(Ordering::SeqCst), 1);
+        let mut other = ProcessBound { process: std::process::id() ^ 1, value: Some(Ends(&ended)) };
+        assert!(other.get_mut().is_none());
+        drop(other);
+        assert_eq!(ended.load(Ordering::SeqCst), 1);
+    }
+}
