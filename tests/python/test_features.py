@@ -662,3 +662,26 @@ def test_types_that_iceberg_lacks_are_refused(tmp_path: pathlib.Path) -> None:
         altered.alter.set_table_properties(V1)
     altered.alter.set_table_properties(V2)
     assert altered.metadata().configuration["delta.enableIcebergCompatV2"] == "true"
+
+
+@pytest.mark.parametrize("switch", [V1, V2], ids=["v1", "v2"])
+@pytest.mark.parametrize("by", [["s"], [], ["p", "s"]])
+def test_iceberg_keeps_the_names_of_partition_columns(
+    tmp_path: pathlib.Path, switch: dict[str, str], by: list[str]
+) -> None:
+    rows_of_two = pa.table({"id": [1, 2], "p": ["a", "b"], "s": ["x", "y"]})
+    write_deltalake(tmp_path, rows_of_two, partition_by=["p"], configuration=NAMES | switch)
+    table = DeltaTable(tmp_path)
+    files = sorted(tmp_path.rglob("*.parquet"))
+    (key,) = switch
+    refusal = rf"`{key}` is true, and Iceberg cannot follow a change of the partition columns from p to .*set `{key}`"
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        write_deltalake(table, rows_of_two, mode="overwrite", schema_mode="overwrite", partition_by=by)
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        DeltaTable.create(tmp_path, rows_of_two.schema, mode="overwrite", partition_by=by, configuration=NAMES | switch)
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        table.alter.rename_column("p", "q")
+    assert DeltaTable(tmp_path).version() == 0
+    assert sorted(tmp_path.rglob("*.parquet")) == files, "no row was written"
+    write_deltalake(table, rows_of_two, mode="overwrite", schema_mode="overwrite", partition_by=["p"])
+    assert DeltaTable(tmp_path).metadata().partition_columns == ["p"]
