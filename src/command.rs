@@ -152,7 +152,7 @@ fn upkeep(committed: Committed, changed: Option<&BTreeSet<PartitionValues>>, met
         let due = choices.create_checkpoint.unwrap_or(true)
             && checkpoint::due(snapshot).map_err(|e| note("whether a checkpoint is due is unknown", &e)).unwrap_or(false);
         if due || has_short_checksum(snapshot) {
-            _ = checkpoint::write_checksum(snapshot, cancel).map_err(|e| note("its checksum could not be written", &e));
+            _ = checkpoint::write_checksum_after_commit(snapshot, cancel).map_err(|e| note("its checksum could not be written", &e));
         }
         if due {
             match checkpoint::write(snapshot, &CheckpointOptions::default(), cancel) {

@@ -13,6 +13,7 @@
 
 mod arbitration;
 mod files;
+mod identity;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -20,10 +21,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
 pub use files::Files;
+use identity::CommitFingerprint;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
-use crate::log::{Checksum, CommitFile, Listing, Log, Segment, Upkeep};
+use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Totals, Upkeep};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
@@ -71,6 +73,8 @@ struct Inner {
     rulings: Mutex<CheckpointRulings>,
     sets: OnceLock<Sets>,
     timestamp_ms: OnceLock<i64>,
+    /// Of the version's own commit, where that was read.
+    fingerprint: OnceLock<CommitFingerprint>,
     plan_cache: Mutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
 }
 
@@ -174,6 +178,7 @@ impl Snapshot {
         warnings: Warnings,
     ) -> Result<Self> {
         let version = segment.version;
+        let known = segment.last_commit.as_ref().and_then(|commit| texts.known(commit.version));
         let CheckedTable { actions: TableActions { protocol, metadata }, mapping, schema } = table;
         if protocol.has_reader_feature("catalogManaged") && !options.catalog && log.catalog().is_none() {
             return Err(Error::unsupported_feature(
@@ -182,7 +187,7 @@ impl Snapshot {
             )
             .at_version(version));
         }
-        Ok(Self(Arc::new(Inner {
+        let snapshot = Self(Arc::new(Inner {
             log,
             options,
             segment: Mutex::new(Arc::new(segment)),
@@ -197,8 +202,13 @@ impl Snapshot {
             rulings: Mutex::default(),
             sets: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
+            fingerprint: OnceLock::new(),
             plan_cache: Mutex::new(None),
-        })))
+        }));
+        if let Some(text) = known {
+            snapshot.remember_commit(&text);
+        }
+        Ok(snapshot)
     }
 
     /// The version.
@@ -307,6 +317,14 @@ impl Snapshot {
         Ok(used.done)
     }
 
+    /// Reads this version from a checkpoint of it that was just written, and so do the snapshots made from this one: what a
+    /// handle holds and reads again does not grow with the number of its commits.
+    pub fn use_checkpoint(&self, checkpoint: Checkpoint) {
+        let segment = self.segment().on_checkpoint(checkpoint);
+        self.0.texts.forget_before(segment.known_commits().next().map_or(segment.version, |first| first.version));
+        self.settle(&segment);
+    }
+
     /// Reads `segment` from now on.
     fn settle(&self, segment: &Segment) {
         *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(segment.clone());
@@ -354,7 +372,7 @@ impl Snapshot {
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
     pub fn files_since(&self, version: i64, like: &Seen, wanted: Wanted, cancel: &Cancel) -> Result<(Vec<FileBatch>, Seen)> {
         let segment = self.segment();
-        let commits: Vec<CommitFile> = segment.commits.iter().filter(|c| c.version > version).cloned().collect();
+        let commits: Vec<CommitFile> = segment.known_commits().filter(|c| c.version > version).cloned().collect();
         let newer = Segment { checkpoint: None, replay: commits.clone(), commits, checksum: None, ..segment.as_ref().clone() };
         let request = Request { kind: FileKind::Adds, wanted: Arc::new(wanted), cancel: cancel.clone() };
         let mut stream = reconcile::files_after(Seen::like(like), &newer, &self.0.texts, self.stores().root(), request)?;
@@ -366,7 +384,7 @@ impl Snapshot {
     #[must_use]
     pub fn has_commits_since(&self, version: i64) -> bool {
         let segment = self.segment();
-        version == segment.version || segment.commits.first().is_some_and(|c| c.version <= version + 1)
+        version == segment.version || segment.known_commits().next().is_some_and(|c| c.version <= version + 1)
     }
 
     /// Application transactions and domains.
@@ -403,7 +421,7 @@ impl Snapshot {
     /// The snapshot of `version` (the newest if `None`); this one itself if that is its version.
     ///
     /// # Errors
-    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by now.
+    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by now, or went back.
     pub fn at(&self, version: Option<i64>) -> Result<Self> {
         let current = self.version();
         if version == Some(current) {
@@ -416,6 +434,9 @@ impl Snapshot {
         }
         let opened = Self::open(self.0.log.clone(), version, self.0.options)?;
         self.check_same(&opened.0.metadata)?;
+        if version.is_none() {
+            self.check_forward(&opened)?;
+        }
         Ok(opened)
     }
 
@@ -423,7 +444,7 @@ impl Snapshot {
         if metadata.id == self.0.metadata.id {
             return Ok(());
         }
-        Err(Error::invalid(format!("the table was replaced by another one (its id was `{}` and is `{}`); open it anew", self.0.metadata.id, metadata.id)))
+        Err(Error::invalid(format!("the table was replaced by another one (its id was `{}` and is `{}`); open it again", self.0.metadata.id, metadata.id)))
     }
 
     /// Reads the commits after this version one by one; `None` when that is not the way (too many, or a gap).
@@ -466,12 +487,14 @@ impl Snapshot {
             }
             next += 1;
         }
-        if new.is_empty() {
-            // Nothing follows: either nothing is new, or the commits in between are cleaned up already.
-            let cleaned_up = self.0.log.hint()?.is_some_and(|hint| hint.version > segment.version);
-            return Ok(if cleaned_up { None } else { Some(self.clone()) });
+        // What follows may follow from another table's version, and what does not follow may be cleaned up already.
+        let is_current =
+            if self.0.log.is_authority() { self.is_in_log()? } else { !new.is_empty() || self.0.log.hint().is_none_or(|hint| hint.version <= segment.version) };
+        match new.is_empty() {
+            _ if !is_current => Ok(None),
+            true => Ok(Some(self.clone())),
+            false => self.extended(new).map(Some),
         }
-        self.extended(new).map(Some)
     }
 
     /// The snapshot with these commits after it: ascending, the first of them the next version.
@@ -530,7 +553,7 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Unsupported`]; what the catalog says.
     pub fn check_upkeep(&self, work: Upkeep) -> Result<()> {
-        if !self.protocol().has_writer_feature("catalogManaged") || self.permits(work)? {
+        if self.permits_upkeep(work)? {
             return Ok(());
         }
         let name = work.name();
@@ -542,7 +565,14 @@ impl Snapshot {
         ))
     }
 
-    fn permits(&self, work: Upkeep) -> Result<bool> {
+    /// Whether nothing stands in the way of work that the protocol leaves to the catalog of a catalog-managed table.
+    ///
+    /// # Errors
+    /// What the catalog says.
+    pub fn permits_upkeep(&self, work: Upkeep) -> Result<bool> {
+        if !self.protocol().has_writer_feature("catalogManaged") {
+            return Ok(true);
+        }
         self.log().catalog().map_or(Ok(false), |catalog| catalog.permits(work))
     }
 

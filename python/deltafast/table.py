@@ -289,11 +289,13 @@ class DeltaTable:
     def _move(self, snapshot: _core.Snapshot | None) -> None:
         """Point at the version that an operation made, or at the newest where that could not be opened.
 
-        The version is made, so whatever goes wrong here must not look as if it were not.
+        The version is made, so whatever goes wrong here must not look as if it were not. Of threads that share the
+        handle each may come here late: a newer version stays.
         """
         with self._lock:
             if snapshot is not None:
-                self._snapshot = snapshot
+                if snapshot.version >= self._snapshot.version:
+                    self._snapshot = snapshot
                 return
             try:
                 self._snapshot = self._snapshot.update()

@@ -435,18 +435,32 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
 /// [`Error::Storage`].
 pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
     check(snapshot)?;
-    let (store, version) = (snapshot.stores().root(), snapshot.version());
-    let path = log_path::checksum(version);
-    match store.head(&path) {
+    match snapshot.stores().root().head(&log_path::checksum(snapshot.version())) {
         Ok(_) => return Ok(false),
         Err(error) if error.is_not_found() => {}
         Err(error) => return Err(error),
     }
+    snapshot.check_in_log()?;
+    write_after_commit(snapshot, cancel)
+}
+
+/// [`write`] for a version that was just committed: it has no checksum yet, and no other commit in its place.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_after_commit(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
+    check(snapshot)?;
+    let (store, path) = (snapshot.stores().root(), log_path::checksum(snapshot.version()));
     let checksum = match from_previous(snapshot)? {
         Some(checksum) => checksum,
         None => compute(snapshot, cancel)?,
     };
-    make(store.as_ref(), &path, Bytes::from(checksum.to_json()?))
+    let is_new = make(store.as_ref(), &path, Bytes::from(checksum.to_json()?))?;
+    if !is_new {
+        // A file was somebody else's; anything else of that name is worth an error.
+        store.head(&path)?;
+    }
+    Ok(is_new)
 }
 
 fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::write::classic_copy;
 use super::{DAY, check, duration, now_ms};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::{Cancel, map_all};
 use crate::history::{self, Search};
 use crate::log::{Checkpoint, CheckpointKind, Upkeep};
@@ -66,10 +66,10 @@ fn midnight(ms: i64) -> i64 {
 /// [`Error::Unsupported`] for a table that this release cannot write or whose catalog does not permit it; [`Error::Storage`].
 pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
     check(snapshot)?;
-    match snapshot.check_upkeep(Upkeep::Cleanup) {
-        Err(Error::Unsupported { .. }) if options.automatic => return Ok(Plan::default()),
-        other => other?,
+    if options.automatic && !snapshot.permits_upkeep(Upkeep::Cleanup)? {
+        return Ok(Plan::default());
     }
+    snapshot.check_upkeep(Upkeep::Cleanup)?;
     let property = |name: &str| snapshot.metadata().configuration.get(name);
     if options.automatic && property("delta.enableExpiredLogCleanup").is_some_and(|value| value.eq_ignore_ascii_case("false")) {
         return Ok(Plan::default());
@@ -89,7 +89,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     cancel.check()?;
     let listing = snapshot.log().list(0)?;
     // Readers begin where the hint says: what it names stays.
-    let hinted = snapshot.log().hint()?.map(|hint| hint.version).filter(|version| listing.checkpoints.iter().any(|c| c.version == *version));
+    let hinted = snapshot.log().needed_hint()?.map(|hint| hint.version).filter(|version| listing.checkpoints.iter().any(|c| c.version == *version));
     let newest = cutoff.min(hinted.unwrap_or(cutoff));
     let Some(kept) = listing.checkpoints.iter().rev().filter(|c| c.version <= newest).find(|c| is_readable(snapshot, c)) else { return Ok(Plan::default()) };
     let kept = kept.version;
@@ -177,6 +177,7 @@ fn unnamed_sidecars(snapshot: &Snapshot, staying: Vec<Checkpoint>, before: i64) 
 pub fn cleanup(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
     let plan = plan(snapshot, options, cancel)?;
     let Some(kept) = plan.kept_from.filter(|_| !options.dry_run) else { return Ok(plan) };
+    snapshot.check_in_log()?;
     if snapshot.protocol().has_writer_feature("v2Checkpoint") {
         classic_copy(snapshot, kept, cancel)?;
     }

@@ -120,7 +120,8 @@ fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
 /// Writes the compaction of versions `first` to `last`; gives its path below the table's root.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a range that is none or whose commits are not all there; [`Error::Unsupported`] for a table that
+/// [`Error::Invalid`] for a range that is none or whose commits are not all there, and for another table in the place of the
+/// snapshot's; [`Error::Unsupported`] for a table that
 /// this release cannot write; [`Error::Storage`].
 pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> Result<String> {
     check(snapshot)?;
@@ -130,6 +131,7 @@ pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> R
     if last > snapshot.version() {
         return Err(Error::invalid(format!("there is no version {last} to compact; the newest here is {}", snapshot.version())));
     }
+    snapshot.check_in_log()?;
     let listing = snapshot.log().list(first)?;
     let commits = (first..=last)
         .rev()

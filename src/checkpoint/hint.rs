@@ -68,7 +68,7 @@ pub(super) fn add_v2(hint: &mut Value, info: &CheckpointInfo, bytes: u64, non_fi
 /// [`Error::Storage`].
 pub(super) fn write(snapshot: &Snapshot, hint: &Value) -> Result<bool> {
     let version = hint.get("version").and_then(Value::as_i64).unwrap_or(0);
-    if let Some(known) = snapshot.log().hint()?.filter(|known| known.version > version) {
+    if let Some(known) = snapshot.log().hint().filter(|known| known.version > version) {
         // A hint that points at nothing is no reason to keep it.
         if snapshot.log().list(known.version)?.checkpoints.iter().any(|checkpoint| checkpoint.version >= known.version) {
             return Ok(false);

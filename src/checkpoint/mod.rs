@@ -23,6 +23,7 @@ mod write;
 
 pub use checksum::{
     DeletedRecordCountsHistogram, FileSizeHistogram, VersionChecksum, compute as compute_checksum, next as next_checksum, write as write_checksum,
+    write_after_commit as write_checksum_after_commit,
 };
 pub use cleanup::{CleanupOptions, Plan, cleanup, plan as plan_cleanup};
 pub use compaction::compact;

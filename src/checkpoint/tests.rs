@@ -692,3 +692,144 @@ fn the_histogram_name_of_older_writers_is_read() {
     assert_eq!(VersionChecksum::parse(text.replace("fileSizeHistogram", "histogramOpt").as_bytes()).unwrap(), own);
     assert!(VersionChecksum::parse(text.replace("\"fileCounts\":[1,", "\"fileCounts\":[").as_bytes()).is_none(), "bins that do not match");
 }
+
+#[test]
+fn a_snapshot_goes_on_from_the_checkpoints_that_it_writes() {
+    let forms: [(&str, &[&str], CheckpointOptions); 6] = [
+        ("classic", &[], CheckpointOptions::default()),
+        ("parts", &[], CheckpointOptions { parts: 3, ..CheckpointOptions::default() }),
+        ("json", &["v2Checkpoint"], CheckpointOptions { form: Form::V2, ..CheckpointOptions::default() }),
+        ("inline", &["v2Checkpoint"], CheckpointOptions { form: Form::V2, sidecars: false, ..CheckpointOptions::default() }),
+        ("parquet", &["v2Checkpoint"], CheckpointOptions { form: Form::V2, json: false, ..CheckpointOptions::default() }),
+        ("named", &["v2Checkpoint"], CheckpointOptions { form: Form::V2, classic_name: true, ..CheckpointOptions::default() }),
+    ];
+    for (name, features, options) in forms {
+        let table = Table::of(&format!("goes-on-{name}"), 12, features, json!({}));
+        let snapshot = table.newest();
+        write(&snapshot, &options, &Cancel::default()).unwrap();
+        let segment = snapshot.segment();
+        let listed = table.newest().segment();
+        let (own, listed) = (segment.checkpoint.as_ref().unwrap(), listed.checkpoint.as_ref().unwrap());
+        assert_eq!((own.version, own.kind), (listed.version, listed.kind), "{name}");
+        let paths = |checkpoint: &crate::log::Checkpoint| checkpoint.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+        assert_eq!(paths(own), paths(listed), "{name}");
+        assert!(own.files.iter().zip(&listed.files).all(|(own, listed)| own.size.is_none_or(|size| Some(size) == listed.size)), "{name}");
+        assert!(segment.commits.is_empty() && segment.replay.is_empty(), "{name}");
+        for version in 13..=15 {
+            table.commit(version, &[add(&format!("f{version}"), 10 + version), remove(&format!("f{}", version - 10), version, 1)]);
+        }
+        let newer = snapshot.at(None).unwrap();
+        assert_eq!((newer.version(), newer.segment().commits.len()), (15, 3), "{name}");
+        assert_eq!(files(&newer, FileKind::Adds), files(&table.newest(), FileKind::Adds), "{name}");
+        // Readers that have the files of a version before the checkpoint go on from there.
+        assert!(newer.has_commits_since(5), "{name}");
+        let (added, touched) = newer.files_since(10, &crate::reconcile::Seen::default(), Wanted::default(), &Cancel::default()).unwrap();
+        assert_eq!(added.iter().map(crate::parse::FileBatch::len).sum::<usize>(), 5, "{name}");
+        assert!(!touched.is_empty());
+    }
+}
+
+#[test]
+fn what_a_snapshot_holds_does_not_grow_with_its_commits() {
+    let table = Table::of("flat", 0, &[], json!({}));
+    let mut snapshot = table.newest();
+    let first = snapshot.segment().last_commit.clone().unwrap();
+    let mut most = 0;
+    for version in 1..=600 {
+        table.commit(version, &[add(&format!("f{version}"), 10 + version)]);
+        snapshot = snapshot.at(None).unwrap();
+        if version % 10 == 0 {
+            write(&snapshot, &CheckpointOptions::default(), &Cancel::default()).unwrap();
+        }
+        most = most.max(snapshot.segment().known_commits().count());
+    }
+    assert!(most <= 140, "{most} commits are held");
+    assert_eq!(files(&snapshot, FileKind::Adds).len(), 601);
+    // Their texts went, too: this one would have to be read.
+    std::fs::remove_file(table.path(&format!("{:020}.json", 0))).unwrap();
+    assert!(snapshot.commit_text(&first).is_err());
+}
+
+#[test]
+fn nothing_is_written_into_the_log_of_another_table() {
+    let table = Table::of("replaced", 3, &[], json!({}));
+    let old = table.newest();
+    let listed = {
+        // At a checkpoint the version's own commit is listed and not read.
+        table.checkpoint(3, &CheckpointOptions::default());
+        table.newest()
+    };
+    for name in table.names() {
+        std::fs::remove_file(table.path(&name)).unwrap();
+    }
+    let mut other = metadata(json!({}));
+    other["metaData"]["id"] = "other".into();
+    table.commit(0, &[protocol(&[]), other, add("g0", 10)]);
+    for version in 1..=4 {
+        table.commit(version, &[add(&format!("gone{version}"), 10 + version)]);
+    }
+    let names = table.names();
+    let cancel = Cancel::default();
+    for snapshot in [&old, &listed] {
+        let results = [
+            write(snapshot, &CheckpointOptions::default(), &cancel).map(|_| ()),
+            write_checksum(snapshot, &cancel).map(|_| ()),
+            compact(snapshot, 0, 3, &cancel).map(|_| ()),
+            snapshot.at(None).map(|_| ()),
+            snapshot.check_in_log(),
+        ];
+        for result in results {
+            assert!(result.unwrap_err().to_string().contains("replaced by another one (its id was `t` and is `other`)"));
+        }
+    }
+    assert_eq!(table.names(), names);
+}
+
+#[test]
+fn a_hint_that_cannot_be_read_is_no_obstacle() {
+    let table = Table::of("unreadable-hint", 12, &[], json!({}));
+    table.checkpoint(10, &CheckpointOptions::default());
+    let hint = table.path("_last_checkpoint");
+    let store = open(table.0.to_str().unwrap(), &Options::new()).unwrap();
+    for retryable in [true, false] {
+        let failing = Arc::new(NoHint { inner: Arc::clone(&store), retryable });
+        let log = Log::new(Arc::new(Stores::new(failing, Options::new(), Foreign::Refused)), Vec::new()).unwrap();
+        let snapshot = Snapshot::open(log, None, ReadOptions::default()).unwrap();
+        assert_eq!((snapshot.version(), snapshot.segment().checkpoint.as_ref().map(|c| c.version)), (12, Some(10)));
+        assert!(due(&table.at(10)).is_ok());
+    }
+    assert!(hint.exists());
+}
+
+/// A store that cannot read the hint.
+#[derive(Debug)]
+struct NoHint {
+    inner: Arc<dyn crate::store::Store>,
+    retryable: bool,
+}
+
+impl crate::store::Store for NoHint {
+    fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    fn list_from(&self, dir: &str, after: &str) -> crate::error::Result<Vec<crate::store::ObjectMeta>> {
+        self.inner.list_from(dir, after)
+    }
+
+    fn head(&self, path: &str) -> crate::error::Result<crate::store::ObjectMeta> {
+        self.inner.head(path)
+    }
+
+    fn get(&self, path: &str) -> crate::store::Pending<(Bytes, crate::store::ObjectMeta)> {
+        if path.ends_with("_last_checkpoint") {
+            let error = crate::error::Error::storage("the disk failed", self.retryable);
+            return crate::store::Pending::lazy(move || Err(error));
+        }
+        self.inner.get(path)
+    }
+
+    fn get_ranges(&self, path: &str, ranges: Vec<std::ops::Range<u64>>) -> crate::store::Pending<Vec<Bytes>> {
+        self.inner.get_ranges(path, ranges)
+    }
+}

@@ -21,7 +21,7 @@ use crate::parse::{FileBatch, StatsColumn};
 use crate::pq::{EncodedGroup, Encoder, Sink, SinkCodec};
 use crate::protocol::log_path::{self, SIDECAR_DIR};
 use crate::snapshot::Snapshot;
-use crate::store::{Role, Store, make};
+use crate::store::{File, Role, Store, make};
 
 /// Rows of a row group at most.
 const GROUP_ROWS: usize = 64 * 1024;
@@ -109,8 +109,9 @@ pub fn write(snapshot: &Snapshot, options: &CheckpointOptions, cancel: &Cancel) 
         oldest: now_ms().saturating_sub(duration(snapshot, "delta.deletedFileRetentionDuration", 7 * DAY)),
         cancel,
     };
-    let (mut info, hint) = if is_v2 { task.v2(options)? } else { task.v1(options.parts)? };
+    let (mut info, hint, checkpoint) = if is_v2 { task.v2(options)? } else { task.v1(options.parts)? };
     info.is_last = hint::write(snapshot, &hint)?;
+    snapshot.use_checkpoint(checkpoint);
     Ok(info)
 }
 
@@ -139,9 +140,12 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
     Ok(is_v2)
 }
 
-/// A checkpoint follows its commit, which must be where everybody finds it.
+/// A checkpoint follows its commit, which must be where everybody finds it, and still the one that was read.
 fn published(snapshot: &Snapshot) -> Result<()> {
     let version = snapshot.version();
+    if snapshot.log().is_authority() {
+        return snapshot.check_in_log();
+    }
     match snapshot.stores().root().head(&log_path::commit(version)) {
         Ok(_) => Ok(()),
         // The commit may be cleaned up where a checkpoint holds its version.
@@ -366,7 +370,7 @@ impl Task<'_> {
         first.into_iter().chain(is_whole.then(|| lanes(jobs, parallelism() + 1, 1, &cancel)).into_iter().flatten())
     }
 
-    fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value)> {
+    fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value, Checkpoint)> {
         let layout = Layout::new(self.snapshot, Kinds::V1);
         let maker = Maker::new(layout, parts)?;
         let files: Vec<String> = match parts {
@@ -378,7 +382,15 @@ impl Task<'_> {
         let info = self.info(files, parts, &counts);
         let mut hint = hint::of(&info);
         hint::add_schema(&mut hint, &maker.layout.delta);
-        Ok((info, hint))
+        let (kind, size) = if parts.is_some() { (CheckpointKind::MultiPart, None) } else { (CheckpointKind::Classic, Some(info.size_in_bytes)) };
+        let checkpoint = self.checkpoint(&info, kind, size);
+        Ok((info, hint, checkpoint))
+    }
+
+    /// What was written, as a listing would have it; `size` is that of a single file.
+    fn checkpoint(&self, info: &CheckpointInfo, kind: CheckpointKind, size: Option<u64>) -> Checkpoint {
+        let file = |path: &String| File { store: Arc::clone(self.store), path: path.clone(), size };
+        Checkpoint { version: self.version, kind, files: info.files.iter().map(file).collect() }
     }
 
     fn info(&self, files: Vec<String>, parts: Option<u32>, counts: &Counts) -> CheckpointInfo {
@@ -414,7 +426,7 @@ impl Task<'_> {
         Ok(counts)
     }
 
-    fn v2(&self, options: &CheckpointOptions) -> Result<(CheckpointInfo, Value)> {
+    fn v2(&self, options: &CheckpointOptions) -> Result<(CheckpointInfo, Value, Checkpoint)> {
         let json = options.json && !options.classic_name;
         let path = if options.classic_name { log_path::classic_checkpoint(self.version) } else { log_path::uuid_checkpoint(self.version, &uuid(), json) };
         let mut singles = self.singles()?;
@@ -454,7 +466,13 @@ impl Task<'_> {
         if !json {
             hint::add_schema(&mut hint, &maker.layout.delta);
         }
-        Ok((info, hint))
+        let kind = match (options.classic_name, json) {
+            (true, _) => CheckpointKind::Classic,
+            (false, true) => CheckpointKind::UuidJson,
+            (false, false) => CheckpointKind::UuidParquet,
+        };
+        let checkpoint = self.checkpoint(&info, kind, Some(top.bytes));
+        Ok((info, hint, checkpoint))
     }
 
     /// Writes the version's file actions into sidecars; gives their actions.
@@ -651,7 +669,7 @@ pub fn due(snapshot: &Snapshot) -> Result<bool> {
     let mut size: u64 = last.files.iter().map(|file| file.size.unwrap_or(0)).sum();
     if matches!(last.kind, CheckpointKind::UuidJson | CheckpointKind::UuidParquet) {
         // The files of a manifest are counted by the hint.
-        let hint = snapshot.log().hint()?;
+        let hint = snapshot.log().hint();
         size = size.max(hint.filter(|hint| hint.version == last.version).and_then(|hint| hint.size_in_bytes).unwrap_or(0));
     }
     let commits: u64 = segment.commits.iter().map(|commit| commit.file.size.unwrap_or(0)).sum();

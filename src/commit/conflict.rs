@@ -202,6 +202,13 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
     let protocol = adopted.protocol.as_ref().unwrap_or(&view.protocol);
 
     if let Some(metadata) = &winner.metadata {
+        if mine.read_version >= 0 && metadata.id != view.metadata.id {
+            return Err(Error::invalid(format!(
+                "the table was replaced by another one (its id was `{}` and is `{}`) while {own} was under way; open it again",
+                view.metadata.id, metadata.id
+            ))
+            .at_version(winner.version));
+        }
         if mine.metadata.is_some() {
             return lost(Conflict::MetadataChanged, format!("{own} changes the table's metadata, and so did {other}"));
         }

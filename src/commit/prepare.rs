@@ -375,6 +375,7 @@ fn check_metadata(old: Option<&Metadata>, new: &Metadata, schema: &StructType, m
     if old.id != new.id {
         return Err(Error::invalid(format!("the table's id must stay `{}`, the new metadata has `{}`", shown(&old.id), shown(&new.id))));
     }
+    iceberg::check_partitions(old, new)?;
     // Where columns are no longer mapped, no id is ever given again.
     if mapping != ColumnMapping::None && max_id(new) < max_id(old) {
         return Err(Error::invalid(format!("`{MAX_ID}` can only grow: it is {} and the new metadata has {}", max_id(old), max_id(new))));

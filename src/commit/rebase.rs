@@ -211,6 +211,7 @@ impl View {
             read_version: (intent.read_version >= 0).then_some(intent.read_version),
             isolation_level: intent.isolation.name().to_owned(),
             is_blind_append: intent.is_blind_append,
+            data_change: intent.actions.iter().any(Action::changes_rows),
             operation_metrics: operation.metrics.clone(),
             user_metadata: operation.user_metadata.clone(),
             tags,

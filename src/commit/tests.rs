@@ -227,6 +227,7 @@ fn commit_information_is_complete() {
         ("readVersion", json!(0)),
         ("isolationLevel", json!("Serializable")),
         ("isBlindAppend", json!(false)),
+        ("dataChange", json!(false)),
         ("operationMetrics", json!({"numRemovedFiles": "1"})),
         ("userMetadata", json!("u")),
         ("engineInfo", json!(concat!("deltafast/", env!("CARGO_PKG_VERSION")))),

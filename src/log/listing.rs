@@ -52,6 +52,12 @@ impl Log {
         !self.is_warned.swap(true, Ordering::Relaxed)
     }
 
+    /// Whether the log alone says which versions there are, and no catalog or caller.
+    #[must_use]
+    pub fn is_authority(&self) -> bool {
+        matches!(self.authority, Authority::Log)
+    }
+
     /// The commit that the catalog names, as a file.
     ///
     /// # Errors
@@ -74,16 +80,21 @@ impl Log {
         File { store: Arc::clone(self.store()), path: meta.path.clone(), size: Some(meta.size) }
     }
 
-    /// The hint, when there is one to be trusted.
+    /// The hint, when there is one that can be read and trusted. A store that is down fails the listing that follows.
+    #[must_use]
+    pub fn hint(&self) -> Option<Hint> {
+        self.needed_hint().ok().flatten()
+    }
+
+    /// The hint where it must not be overlooked.
     ///
     /// # Errors
-    /// [`Error::Storage`], where the store itself fails: a hint that is not there or not readable is none.
-    pub fn hint(&self) -> Result<Option<Hint>> {
+    /// [`Error::Storage`], where the store may give it the next time.
+    pub fn needed_hint(&self) -> Result<Option<Hint>> {
         match self.store().get_within(LAST_CHECKPOINT, last_checkpoint::LONGEST) {
             Ok((bytes, _)) => Ok(Hint::parse(&bytes)),
-            Err(error) if error.is_not_found() => Ok(None),
-            // A store that is down is worth an error; a directory of that name, say, is just no hint.
             Err(error @ Error::Storage { retryable: true, .. }) => Err(error),
+            // A directory of that name, say, is just no hint.
             Err(_) => Ok(None),
         }
     }
@@ -159,7 +170,7 @@ impl Log {
             (0, false, None)
         } else {
             // The first commits were cleaned up, if this is a table at all: only the hint knows where the log begins.
-            own = self.hint()?;
+            own = self.needed_hint()?;
             let Some(hint) = &own else { return Ok(Listing { from, ..Listing::default() }) };
             (hint.version, true, Some(hint))
         };
@@ -195,7 +206,7 @@ impl Log {
     /// # Errors
     /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
     pub fn segment(&self, version: Option<i64>) -> Result<(Listing, Segment)> {
-        let hint = self.hint()?.filter(|hint| version.is_none_or(|v| hint.version <= v));
+        let hint = self.hint().filter(|hint| version.is_none_or(|v| hint.version <= v));
         if let Some(hint) = hint
             && hint.version > 0
         {
@@ -345,6 +356,7 @@ impl Listing {
             checkpoint,
             replay,
             commits,
+            earlier: Vec::new(),
             last_commit: self.commits.get(&version).cloned(),
             checksum: self.checksums.get(&version).cloned(),
             counts: None,

@@ -91,6 +91,9 @@ pub struct Segment {
     pub commits: Vec<CommitFile>,
     /// The same with compactions in the place of the commits they hold.
     pub replay: Vec<CommitFile>,
+    /// Commits that the checkpoint holds and that were read before it was written: ascending and without gaps, right before
+    /// the others. Readers that have the files of an older version go on from there.
+    pub earlier: Vec<CommitFile>,
     /// The commit of `version` itself, also when the checkpoint holds it.
     pub last_commit: Option<CommitFile>,
     /// The version checksum of `version`.
@@ -99,4 +102,31 @@ pub struct Segment {
     pub counts: Option<CheckpointCounts>,
     /// What was left out.
     pub skip: Skip,
+}
+
+/// Commits of versions that a checkpoint holds which are kept at most.
+const MOST_EARLIER: usize = 128;
+
+impl Segment {
+    /// The same version read from a checkpoint of it.
+    #[must_use]
+    pub fn on_checkpoint(&self, checkpoint: Checkpoint) -> Self {
+        let known = self.earlier.len() + self.commits.len();
+        let earlier = self.known_commits().skip(known.saturating_sub(MOST_EARLIER)).cloned().collect();
+        Self {
+            version: self.version,
+            checkpoint: Some(checkpoint),
+            commits: Vec::new(),
+            replay: Vec::new(),
+            earlier,
+            last_commit: self.last_commit.clone(),
+            checksum: self.checksum.clone(),
+            skip: Skip::default(),
+        }
+    }
+
+    /// All commits that are known, ascending and without gaps up to the version.
+    pub fn known_commits(&self) -> impl Iterator<Item = &CommitFile> {
+        self.earlier.iter().chain(&self.commits)
+    }
 }

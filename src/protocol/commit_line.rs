@@ -187,6 +187,8 @@ pub struct CommitInfo {
     pub isolation_level: String,
     /// Whether the commit only adds files and read none.
     pub is_blind_append: bool,
+    /// Whether the commit changes rows: adds or removes a file with `dataChange`.
+    pub data_change: bool,
     /// What it did, in figures.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub operation_metrics: Map<String, Value>,
@@ -217,6 +219,7 @@ impl CommitInfo {
             "readVersion",
             "isolationLevel",
             "isBlindAppend",
+            "dataChange",
             "operationMetrics",
             "userMetadata",
             "tags",
@@ -249,6 +252,16 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether the action changes the table's rows. Change data files repeat what other actions say.
+    #[must_use]
+    pub fn changes_rows(&self) -> bool {
+        match self {
+            Self::Add(add) => add.data_change,
+            Self::Remove(remove) => remove.data_change,
+            _ => false,
+        }
+    }
+
     /// Reads actions from JSON lines, as a caller in another language hands them over.
     ///
     /// # Errors

@@ -116,6 +116,25 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
     wrong.map_or(Ok(()), refuse)
 }
 
+/// Whether a table may get these partition columns: Iceberg follows other types of them, and partitions of a table that had
+/// none, but no other names.
+///
+/// # Errors
+/// [`Error::Invalid`] names both.
+pub fn check_partitions(old: &Metadata, new: &Metadata) -> Result<()> {
+    let Some((key, _)) = promised(new) else { return Ok(()) };
+    let (was, is) = (&old.partition_columns, &new.partition_columns);
+    if was.is_empty() || was == is {
+        return Ok(());
+    }
+    let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ") };
+    Err(Error::invalid(format!(
+        "`{key}` is true, and Iceberg cannot follow a change of the partition columns from {} to {}; keep them, or set `{key}` to `false` first",
+        list(was),
+        list(is)
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,5 +157,24 @@ mod tests {
         // Whoever set another format is not spoken for.
         assert_eq!(settled(&[(FORMATS, "hudi")], &[]).unwrap(), (None, vec![FORMATS.to_owned()]));
         assert!(settled(&[on, (COMPAT[0].0, "true")], &[]).unwrap_err().to_string().contains("cannot both be true"));
+    }
+
+    #[test]
+    fn the_names_of_partition_columns_stay() {
+        let partitioned = |names: &[&str], key: &str| {
+            let mut metadata: Metadata = serde_json::from_str(r#"{"id":"t","schemaString":"{}"}"#).unwrap();
+            metadata.partition_columns = names.iter().map(|name| (*name).to_owned()).collect();
+            metadata.configuration.insert(key.to_owned(), "true".to_owned());
+            metadata
+        };
+        for (key, _) in COMPAT {
+            let check = |old: &[&str], new: &[&str]| check_partitions(&partitioned(old, "other"), &partitioned(new, key));
+            assert!(check(&["a"], &["a"]).is_ok() && check(&[], &["a"]).is_ok() && check(&[], &[]).is_ok());
+            for (old, new) in [(&["a"][..], &["b"][..]), (&["a"], &[]), (&["a", "b"], &["b", "a"]), (&["a"], &["a", "b"])] {
+                let error = check(old, new).unwrap_err().to_string();
+                assert!(error.contains(key) && error.contains(&format!("from {}", old.join(", "))), "{error}");
+            }
+        }
+        assert!(check_partitions(&partitioned(&["a"], COMPAT[0].0), &partitioned(&["b"], "other")).is_ok());
     }
 }

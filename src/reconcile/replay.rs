@@ -47,6 +47,25 @@ impl Texts {
         self.begin(commit).or_else(|coming| self.keep(commit, coming))
     }
 
+    /// The text of a commit that was read before and is kept.
+    #[must_use]
+    pub fn known(&self, version: i64) -> Option<Bytes> {
+        self.lock().0.get(&version).cloned()
+    }
+
+    /// Forgets the texts of the commits before `version`.
+    pub fn forget_before(&self, version: i64) {
+        let mut kept = self.lock();
+        let (texts, bytes) = &mut *kept;
+        texts.retain(|of, text| {
+            let stays = *of >= version;
+            if !stays {
+                *bytes -= text.len() as u64;
+            }
+            stays
+        });
+    }
+
     /// The text, or what will bring it.
     fn begin(&self, commit: &CommitFile) -> std::result::Result<Bytes, Pending<Bytes>> {
         let kept = self.lock().0.get(&commit.version).filter(|_| !commit.is_compaction()).cloned();

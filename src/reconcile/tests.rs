@@ -53,7 +53,10 @@ fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
         })
         .collect();
     let version = commits.last().unwrap().version;
-    (Segment { version, checkpoint: None, replay: commits.clone(), commits, last_commit: None, checksum: None, counts: None, skip: Skip::default() }, store)
+    (
+        Segment { version, checkpoint: None, replay: commits.clone(), commits, earlier: Vec::new(), last_commit: None, checksum: None, counts: None, skip: Skip::default() },
+        store,
+    )
 }
 
 fn run(files: &[(i64, i64, String)], kind: FileKind) -> crate::error::Result<Vec<String>> {

@@ -17,9 +17,9 @@ use crate::exec::Cancel;
 use crate::parse::stats::has_bounds;
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::Action;
-use crate::protocol::properties;
 use crate::protocol::schema::{DataType, StructField, StructType};
 use crate::protocol::table::{self, Context, NewTable};
+use crate::protocol::{iceberg, properties};
 use crate::snapshot::Snapshot;
 use crate::write::bindings::Demands;
 
@@ -67,7 +67,11 @@ pub(super) fn made(schema: &StructType, options: &CreateOptions, old: Option<&Sn
     }
     let mut context = Context { allow_unknown: options.allow_unknown, now_ms: now_ms(), unique: &mut unique };
     let (protocol, metadata) = match old {
-        Some(old) => table::replace(old.protocol(), old.metadata(), &new, &mut context)?,
+        Some(old) => {
+            let (protocol, metadata) = table::replace(old.protocol(), old.metadata(), &new, &mut context)?;
+            iceberg::check_partitions(old.metadata(), &metadata)?;
+            (protocol, metadata)
+        }
         None => table::create(&new, &mut context)?,
     };
     let mut domains = Vec::new();

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::clustering::listed_columns;
-use super::create::{CreateOptions, GENERATED, asks_for_values, made, said_of, spelled};
+use super::create::{CreateOptions, GENERATED, Made, asks_for_values, check_clustering, made, said_of, spelled};
 use super::files::{Orphans, add_new};
 use super::job::left;
 use super::keys::{Key, Keys};
@@ -25,7 +25,7 @@ use super::matched::Matched;
 use super::predicate::Partitions;
 use super::target::{Encoding, Target, change_file};
 use super::vectors;
-use super::{Place, auto_compact, check_changeable, check_writable, now_ms, unique};
+use super::{CLUSTERING, Place, auto_compact, check_changeable, check_writable, clustering_domain, now_ms, unique};
 use crate::command::{Choices, Done, commit, figure, listed};
 use crate::commit::adds::{all, live};
 use crate::commit::{Operation, Transaction};
@@ -36,6 +36,7 @@ use crate::protocol::action::{DomainMetadata, Metadata, Protocol};
 use crate::protocol::commit_line::{Action, Add, Cdc};
 use crate::protocol::evolution;
 use crate::protocol::features;
+use crate::protocol::iceberg;
 use crate::protocol::properties;
 use crate::protocol::schema::{StructField, StructType, TextLayout};
 use crate::protocol::table::{self, Context};
@@ -223,9 +224,9 @@ impl Write {
                     check_changeable(snapshot)?;
                 }
                 warn_of_settings(snapshot, &options, &mut warnings);
-                let (protocol, metadata) = settled(snapshot, data, &options)?;
+                let (protocol, metadata, domains) = settled(snapshot, data, &options)?;
                 let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
-                (protocol, metadata, Vec::new(), is_changed)
+                (protocol, metadata, domains, is_changed)
             }
             (Place::Nothing(..), _) => {
                 let (protocol, metadata, domains) = made(data, &options.of_new(), None)?;
@@ -588,7 +589,7 @@ impl Write {
             parameters.insert("mode".to_owned(), self.options.mode.name().into());
             parameters.insert("partitionBy".to_owned(), listed(&self.target.metadata.partition_columns));
         }
-        if !self.options.cluster_by.is_empty() && matches!(self.place, Place::Nothing(..)) {
+        if !self.options.cluster_by.is_empty() && (matches!(self.place, Place::Nothing(..)) || !self.domains.is_empty()) {
             parameters.insert("clusterBy".to_owned(), listed_columns(&self.options.cluster_by));
         }
         if let Some(predicate) = &bound.predicate {
@@ -773,17 +774,17 @@ fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut 
     }
 }
 
-/// Protocol and metadata of an existing table after data with this schema is written.
-pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Result<(Protocol, Metadata)> {
+/// Protocol, metadata and changed domains of an existing table after data with this schema is written.
+pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Result<Made> {
     let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
-    if !options.cluster_by.is_empty() {
-        let now = snapshot.sets()?.domains.get(super::CLUSTERING).map(|domain| domain.configuration.clone());
-        if now != Some(super::clustering_domain(snapshot.schema(), &options.cluster_by)?.configuration) {
+    let partly = options.is_partial();
+    let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
+    if !options.cluster_by.is_empty() && !replaces {
+        let now = snapshot.sets()?.domains.get(CLUSTERING).map(|domain| domain.configuration.clone());
+        if now != Some(clustering_domain(snapshot.schema(), &options.cluster_by)?.configuration) {
             return Err(Error::invalid("`cluster_by` is not how the table is clustered; leave it out to write to the table as it is"));
         }
     }
-    let partly = options.is_partial();
-    let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
         let schema = if replaces { data } else { snapshot.schema() };
         names.iter().map(|name| spelled(schema, name)).collect()
@@ -799,7 +800,7 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
     }
     let mut context = Context { allow_unknown: true, now_ms: now_ms(), unique: &mut unique };
     match options.schema_mode {
-        None => Ok((protocol.clone(), metadata.clone())),
+        None => Ok((protocol.clone(), metadata.clone(), Vec::new())),
         Some(SchemaMode::Merge) => {
             let widens = features::supported(protocol).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
             for field in data.fields.iter().filter(|field| snapshot.schema().field(&field.name).is_none()) {
@@ -814,9 +815,10 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
             }
             let merged = evolution::merge(snapshot.schema(), data, widens);
             if merged == *snapshot.schema() {
-                return Ok((protocol.clone(), metadata.clone()));
+                return Ok((protocol.clone(), metadata.clone(), Vec::new()));
             }
-            table::set_schema(protocol, metadata, &merged, &mut context)
+            let (protocol, metadata) = table::set_schema(protocol, metadata, &merged, &mut context)?;
+            Ok((protocol, metadata, Vec::new()))
         }
         // Rows stay, so the schema must; whoever always passes it loses nothing.
         Some(SchemaMode::Overwrite) if partly => {
@@ -824,23 +826,39 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
             if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same) {
                 return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions"));
             }
-            Ok((protocol.clone(), metadata.clone()))
+            Ok((protocol.clone(), metadata.clone(), Vec::new()))
         }
         Some(SchemaMode::Overwrite) => {
-            let mut metadata = metadata.clone();
-            if let Some(asked) = asked {
-                if !asked.is_empty() && snapshot.sets()?.domains.contains_key(super::CLUSTERING) {
-                    return Err(Error::invalid("the table is clustered and cannot be partitioned, too"));
+            let (mut protocol, mut metadata) = (protocol.clone(), metadata.clone());
+            metadata.partition_columns = asked.unwrap_or(metadata.partition_columns);
+            if !options.cluster_by.is_empty() {
+                if !metadata.partition_columns.is_empty() {
+                    return Err(Error::invalid("a partitioned table cannot be clustered"));
                 }
-                metadata.partition_columns = asked;
+                protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
             }
             let schema = evolution::replace(snapshot.schema(), data);
-            if schema == *snapshot.schema() && metadata == *snapshot.metadata() {
-                return Ok((protocol.clone(), metadata));
+            if schema != *snapshot.schema() || metadata != *snapshot.metadata() || protocol != *snapshot.protocol() {
+                (protocol, metadata) = table::set_schema(&protocol, &metadata, &schema, &mut context)?;
             }
-            table::set_schema(protocol, &metadata, &schema, &mut context)
+            iceberg::check_partitions(snapshot.metadata(), &metadata)?;
+            let domains = reclustered(snapshot, &metadata, &options.cluster_by)?;
+            Ok((protocol, metadata, domains))
         }
     }
+}
+
+/// How the table is clustered once all columns are replaced: by what the write names, else by nothing, which is how delta-spark
+/// writes it.
+fn reclustered(snapshot: &Snapshot, metadata: &Metadata, columns: &[String]) -> Result<Vec<DomainMetadata>> {
+    let last = snapshot.sets()?.domains.get(CLUSTERING);
+    if last.is_none() && columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let schema = StructType::parse(&metadata.schema_string)?;
+    check_clustering(&schema, columns, metadata)?;
+    let new = clustering_domain(&schema, columns)?;
+    Ok(if last == Some(&new) { Vec::new() } else { vec![new] })
 }
 
 #[cfg(test)]

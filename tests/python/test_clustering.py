@@ -405,3 +405,34 @@ class TestPurge:
         (new,) = adds(table)
         assert (new["clusteringProvider"], new["tags"]["ZCUBE_ID"]) == ("liquid", group)
         assert table.optimize()["numFilesRemoved"] == 0
+
+
+@pytest.mark.parametrize("columns", [{"x": pa.list_(pa.int64())}, {"other": pa.string()}, {"id": pa.int64()}])
+def test_the_clustering_goes_with_the_columns(tmp_path, columns):
+    """As delta-spark does: the domain stays and names no column."""
+    table = made(tmp_path, ["x"])
+    data = pa.schema(columns).empty_table()
+    write_deltalake(table, data, mode="overwrite", schema_mode="overwrite")
+    (domain,) = (action["domainMetadata"] for action in last(table) if "domainMetadata" in action)
+    assert json.loads(domain["configuration"])["clusteringColumns"] == []
+    assert not domain["removed"]
+    assert table.detail()["clustering_columns"] == []
+    assert table.optimize()["numFilesRemoved"] == 0
+    write_deltalake(table, data, mode="overwrite", schema_mode="overwrite")
+    assert not [action for action in last(table) if "domainMetadata" in action], "nothing changes the second time"
+
+
+def test_the_columns_of_an_overwrite_can_be_clustered_and_partitioned(tmp_path):
+    table = made(tmp_path, ["x"])
+    write_deltalake(
+        table, pa.table({"a": [1], "b": ["p"]}), mode="overwrite", schema_mode="overwrite", cluster_by=["a"]
+    )
+    assert table.detail()["clustering_columns"] == ["a"]
+    write_deltalake(table, pa.table({"a": [2], "b": ["q"]}), mode="overwrite")
+    assert table.detail()["clustering_columns"] == ["a"], "rows alone do not change it"
+    options = {"mode": "overwrite", "schema_mode": "overwrite", "partition_by": ["b"]}
+    write_deltalake(table, pa.table({"a": [1], "b": ["p"]}), **options)
+    assert table.detail()["clustering_columns"] == []
+    assert table.metadata().partition_columns == ["b"]
+    with pytest.raises(InvalidArgumentError, match="a partitioned table cannot be clustered"):
+        write_deltalake(table, pa.table({"a": [1], "b": ["p"]}), cluster_by=["a"], **options)

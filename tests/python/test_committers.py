@@ -566,3 +566,17 @@ def test_the_table_may_lie_anywhere(tmp_path, where):
     again = DeltaTable(place, committer=committer, store=store)
     assert numbers(again) == [0, 1, 2, 3, 3, 4, 4, 5, 5]
     assert committer.log_tail() == LogTail(2, [])
+
+
+def test_auto_compaction_that_the_catalog_forbids_is_skipped_quietly(place, tmp_path):
+    """Warnings are errors here."""
+    strict = FolderCommitter(tmp_path / "catalog")
+    compact = {"delta.autoOptimize.autoCompact": "true", "delta.checkpointInterval": "100"}
+    write_deltalake(place, ROWS, committer=strict, configuration=compact)
+    table = DeltaTable(place, committer=strict)
+    for _ in range(50):
+        write_deltalake(table, ROWS.slice(0, 1), mode="append")
+    assert [entry["operation"] for entry in table.history(1)] == ["WRITE"]
+    table = DeltaTable(place, committer=FolderCommitter(tmp_path / "catalog", permits=["optimize"]))
+    write_deltalake(table, ROWS.slice(0, 1), mode="append")
+    assert [entry["operation"] for entry in table.history(1)] == ["OPTIMIZE"]

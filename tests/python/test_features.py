@@ -724,3 +724,26 @@ def test_partition_columns_are_written_into_files_where_the_table_says_so(tmp_pa
     table.alter.set_table_properties({key: "false"})
     write_deltalake(table, data(20), mode="append")
     assert len(rows(table)) == 18
+
+
+@pytest.mark.parametrize("switch", [V1, V2], ids=["v1", "v2"])
+@pytest.mark.parametrize("by", [["s"], [], ["p", "s"]])
+def test_iceberg_keeps_the_names_of_partition_columns(
+    tmp_path: pathlib.Path, switch: dict[str, str], by: list[str]
+) -> None:
+    rows_of_two = pa.table({"id": [1, 2], "p": ["a", "b"], "s": ["x", "y"]})
+    write_deltalake(tmp_path, rows_of_two, partition_by=["p"], configuration=NAMES | switch)
+    table = DeltaTable(tmp_path)
+    files = sorted(tmp_path.rglob("*.parquet"))
+    (key,) = switch
+    refusal = rf"`{key}` is true, and Iceberg cannot follow a change of the partition columns from p to .*set `{key}`"
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        write_deltalake(table, rows_of_two, mode="overwrite", schema_mode="overwrite", partition_by=by)
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        DeltaTable.create(tmp_path, rows_of_two.schema, mode="overwrite", partition_by=by, configuration=NAMES | switch)
+    with pytest.raises(InvalidArgumentError, match=refusal):
+        table.alter.rename_column("p", "q")
+    assert DeltaTable(tmp_path).version() == 0
+    assert sorted(tmp_path.rglob("*.parquet")) == files, "no row was written"
+    write_deltalake(table, rows_of_two, mode="overwrite", schema_mode="overwrite", partition_by=["p"])
+    assert DeltaTable(tmp_path).metadata().partition_columns == ["p"]

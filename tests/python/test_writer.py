@@ -840,6 +840,7 @@ def test_commits_tell_everything(tmp_path):
         "readVersion": 0,
         "isolationLevel": "Serializable",
         "isBlindAppend": True,
+        "dataChange": True,
         "operationMetrics": {"numFiles": "2", "numOutputRows": "3", "numOutputBytes": size},
         "userMetadata": "hello",
         "job": {"id": 7},
@@ -1384,3 +1385,27 @@ def test_actions_and_commit_metadata_are_looked_at(tmp_path):
     assert removed["extendedFileMetadata"] is False
     assert {"size", "partitionValues"}.isdisjoint(removed)
     assert DeltaTable(tmp_path).count() == 0
+
+
+def test_a_commit_says_whether_it_changes_rows(tmp_path):
+    for n in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [n]}), mode="append")
+    table = DeltaTable(tmp_path)
+    table.delete("id = 0")
+    table.alter.set_table_properties({"custom": "x"})
+    table.optimize.compact()
+    table.restore(0)
+    said = [(entry["operation"], entry["dataChange"]) for entry in table.history()]
+    assert said == [
+        ("RESTORE", True),
+        ("OPTIMIZE", False),
+        ("SET TBLPROPERTIES", False),
+        ("DELETE", True),
+        ("WRITE", True),
+        ("WRITE", True),
+        ("WRITE", True),
+    ]
+    with pytest.raises(InvalidArgumentError, match="`dataChange`, which is the protocol's"):
+        write_deltalake(
+            table, pa.table({"id": [9]}), mode="append", commit_properties=CommitProperties({"dataChange": False})
+        )

@@ -158,7 +158,7 @@ impl Merge {
         check_writable(snapshot)?;
         let asking = parts(&source, &evolving.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let merging = WriteOptions { schema_mode: Some(SchemaMode::Merge), ..WriteOptions::default() };
-        let (protocol, metadata) = settled(snapshot, &asking, &merging)?;
+        let (protocol, metadata, _) = settled(snapshot, &asking, &merging)?;
         let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
         let schema = if is_changed { StructType::parse(&metadata.schema_string)? } else { snapshot.schema().clone() };
         let lacks = |field: &StructField| lacking.contains(&field.name) || snapshot.schema().field(&field.name).is_none();
