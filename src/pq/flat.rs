@@ -22,6 +22,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::decode_error;
 use super::hybrid::{Damaged, Hybrid, Run};
+use super::page_check::level_above;
 use crate::error::{Error, Result};
 use crate::exec::Filling;
 
@@ -576,7 +577,8 @@ impl FlatColumn {
                 None => self.valid(most)?,
                 Some(levels) => match levels.run(most).map_err(damaged)? {
                     Run::Same(0, count) => self.nulls(count),
-                    Run::Same(_, count) => self.valid(count)?,
+                    Run::Same(1, count) => self.valid(count)?,
+                    Run::Same(level, _) => return Err(level_above(level, 1)),
                     Run::Packed(count) => {
                         let (bits, from) = levels.bits(count);
                         let valid = BooleanBuffer::new(Buffer::from(bits), from, count);

@@ -14,6 +14,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+mod bounds_check;
 mod calendar;
 mod chunks;
 mod columns;
@@ -26,6 +27,7 @@ pub mod footer;
 mod hybrid;
 mod inflate;
 mod options;
+mod page_check;
 mod plain;
 mod raw;
 mod read;

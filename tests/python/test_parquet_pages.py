@@ -1,0 +1,208 @@
+"""Pages and footers that no writer makes: what pyarrow refuses is refused, and what it ignores prunes no rows."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deltafast
+from deltafast.exceptions import CorruptDataError
+from tablekit import log, pages, thrift
+
+LONGS = struct.pack("<8q", *range(8))
+
+
+def table_of(folder: pathlib.Path, data: bytes, columns: list[tuple[Any, ...]], **add: Any) -> deltafast.DeltaTable:
+    """Return a table of one file."""
+    table = log.Table(folder)
+    (folder / "part.parquet").write_bytes(data)
+    table.commit(0, log.protocol(), log.metadata(columns), log.add("part.parquet", len(data), **add))
+    return deltafast.DeltaTable(str(folder))
+
+
+def streams(size: int) -> bytes:
+    page = pages.data_page(bytes(range(1, size + 1)), 3, pages.BYTE_STREAM_SPLIT)
+    return pages.write(pages.DOUBLE, [page], 3, encodings=(pages.BYTE_STREAM_SPLIT, pages.RLE))
+
+
+def prefixed(prefixes: list[int], suffixes: list[int], text: bytes) -> bytes:
+    body = pages.delta_packed(prefixes) + pages.delta_packed(suffixes) + text
+    page = pages.data_page(body, len(prefixes), pages.DELTA_BYTE_ARRAY)
+    return pages.write(pages.BYTE_ARRAY, [page], len(prefixes), encodings=(pages.DELTA_BYTE_ARRAY, pages.RLE))
+
+
+def levelled(runs: bytes, **shape: Any) -> bytes:
+    return pages.write(pages.INT64, [pages.data_page(pages.levels(runs) + LONGS, 8)], 8, **shape)
+
+
+def levelled_v2(runs: bytes, **shape: Any) -> bytes:
+    page = pages.data_page_v2(runs + LONGS, 8, definition=len(runs))
+    return pages.write(pages.INT64, [page], 8, **shape)
+
+
+def with_dictionaries(*parts: bytes, rows: int) -> bytes:
+    encodings = (pages.PLAIN, pages.RLE, pages.RLE_DICTIONARY)
+    return pages.write(pages.INT64, parts, rows, encodings=encodings)
+
+
+STRUCT = {"type": "struct", "fields": [{"name": "v", "type": "long", "nullable": True, "metadata": {}}]}
+ENTRIES = pages.dictionary_page(struct.pack("<2q", 5, 6), 2)
+CODES = pages.data_page(bytes([1, 3, 0b10101010]), 8, pages.RLE_DICTIONARY)
+
+# Byte n of value v is v + 1 + 3 n.
+INTERLEAVED = [struct.unpack("<d", bytes(range(first, first + 24, 3)))[0] for first in (1, 2, 3)]
+
+FINE: dict[str, tuple[bytes, Any, list[Any]]] = {
+    "streams": (streams(24), "double", INTERLEAVED),
+    "prefixes": (prefixed([0, 3, 2], [3, 0, 1], b"abcd"), "string", ["abc", "abc", "abd"]),
+    "levels": (levelled(b"\x10\x01", optional=True), "long", list(range(8))),
+    "levels_of_a_struct": (levelled(b"\x10\x02", struct_of=True), STRUCT, [{"v": n} for n in range(8)]),
+    "one_dictionary": (with_dictionaries(ENTRIES, CODES, rows=8), "long", [5, 6] * 4),
+}
+
+REFUSED: dict[str, tuple[bytes, Any]] = {
+    **{f"streams_of_{size}_bytes": (streams(size), "double") for size in (16, 23, 25, 32)},
+    "a_prefix_longer_than_the_value": (prefixed([0, 9, 2], [3, 0, 1], b"abcd"), "string"),
+    "a_prefix_of_the_first_value": (prefixed([1, 3, 2], [3, 0, 1], b"abcd"), "string"),
+    "a_negative_prefix": (prefixed([0, -1, 2], [3, 0, 1], b"abcd"), "string"),
+    **{f"level_{n}_of_one": (levelled(bytes([16, n]), optional=True), "long") for n in (2, 3, 7)},
+    **{f"level_{n}_of_one_v2": (levelled_v2(bytes([16, n]), optional=True), "long") for n in (2, 3)},
+    "level_three_of_two": (levelled(b"\x10\x03", struct_of=True), STRUCT),
+    "level_three_of_two_packed": (levelled(bytes([3, 0b11101010, 0b10101010]), struct_of=True), STRUCT),
+    "level_three_of_two_v2": (levelled_v2(b"\x10\x03", struct_of=True), STRUCT),
+    "a_second_dictionary": (with_dictionaries(ENTRIES, CODES, ENTRIES, CODES, rows=16), "long"),
+    "two_dictionaries_at_once": (with_dictionaries(ENTRIES, ENTRIES, CODES, rows=8), "long"),
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_pages_made_by_hand_are_read(tmp_path: pathlib.Path, name: str) -> None:
+    data, kind, values = FINE[name]
+    assert pq.read_table(io.BytesIO(data)).column("v").to_pylist() == values
+    table = table_of(tmp_path, data, [("v", kind)])
+    assert table.to_pyarrow_table().column("v").to_pylist() == values
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_pages_that_cannot_be_are_refused_as_by_pyarrow(tmp_path: pathlib.Path, name: str) -> None:
+    data, kind = REFUSED[name]
+    with pytest.raises(OSError, match=r"\w"):
+        pq.read_table(io.BytesIO(data))
+    table = table_of(tmp_path, data, [("v", kind)])
+    with pytest.raises(CorruptDataError, match=r"part\.parquet"):
+        table.to_pyarrow_table()
+
+
+@pytest.mark.parametrize("claimed", [7, 9])
+@pytest.mark.parametrize("column", ["required", "optional"])
+def test_pages_hold_the_values_that_the_footer_says(tmp_path: pathlib.Path, column: str, claimed: int) -> None:
+    plain = pages.write(pages.INT64, [pages.data_page(LONGS, 8)], 8)
+    data = levelled(b"\x10\x01", optional=True) if column == "optional" else plain
+    footer = thrift.footer(data)
+    meta = footer[4][1][1][0][1][1][1][0][3][1]
+    meta[5] = (thrift.I64, claimed)
+    table = table_of(tmp_path, thrift.with_footer(data, footer), [("v", "long")])
+    with pytest.raises(CorruptDataError, match=f"8 values and its footer says {claimed}"):
+        table.to_pyarrow_table()
+
+
+def bounds(low: bytes, high: bytes, nulls: int = 0) -> thrift.Struct:
+    return {3: (thrift.I64, nulls), 5: (thrift.BINARY, high), 6: (thrift.BINARY, low)}
+
+
+def long(value: int) -> bytes:
+    return struct.pack("<q", value)
+
+
+IMPOSSIBLE: dict[str, thrift.Struct] = {
+    "crossed": bounds(long(7), long(0)),
+    "too_long": bounds(long(50) * 112 + b"tail", long(70) * 112 + b"tail"),
+    "one_too_long": bounds(long(50) + b"x", long(70)),
+    "too_short": bounds(b"ab", b"abc"),
+    "more_nulls_than_values": bounds(long(50), long(70), 9),
+    "nulls_alone_with_bounds": bounds(long(0), long(7), 8),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+@pytest.mark.parametrize("predicate", ["v = 5", "v is not null"])
+def test_statistics_that_cannot_be_prune_nothing(tmp_path: pathlib.Path, name: str, predicate: str) -> None:
+    page = pages.data_page(pages.levels(b"\x10\x01") + LONGS, 8)
+    data = pages.write(pages.INT64, [page], 8, optional=True, statistics=IMPOSSIBLE[name])
+    table = table_of(tmp_path, data, [("v", "long")])
+    found = pa.table(table.scan(predicate=predicate).read_all()).column("v").to_pylist()
+    assert found == ([5] if "=" in predicate else list(range(8)))
+
+
+def test_statistics_that_can_be_do_prune(tmp_path: pathlib.Path) -> None:
+    # The control: these lie, and are believed.
+    data = pages.write(pages.INT64, [pages.data_page(LONGS, 8)], 8, statistics=bounds(long(50), long(70)))
+    table = table_of(tmp_path, data, [("v", "long")])
+    assert pa.table(table.scan(predicate="v = 5").read_all()).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "predicate"),
+    [
+        (pa.array(["a", "b", "c"]), "string", "v = 'b'"),
+        (pa.array([1.0, 2.0, 3.0]), "double", "v = 2"),
+        (pa.array([-1, 0, 1], pa.int32()), "integer", "v = 0"),
+        (pa.array([-5, 0, 7], pa.int64()).cast(pa.decimal128(25, 0)), "decimal(25,0)", "v = 0"),
+    ],
+)
+@pytest.mark.parametrize("where", ["footer", "column_index"])
+def test_crossed_bounds_of_every_order_prune_nothing(
+    tmp_path: pathlib.Path, values: pa.Array, kind: str, predicate: str, where: str
+) -> None:
+    sink = io.BytesIO()
+    options: dict[str, Any] = {"use_dictionary": False}
+    if where == "column_index":
+        # A page for each three rows.
+        options |= {"write_page_index": True, "write_batch_size": 3, "data_page_size": 1}
+    rows = pa.table({"v": pa.concat_arrays([values] * 4)})
+    pq.write_table(rows, sink, **options)
+    data = sink.getvalue()
+    footer = thrift.footer(data)
+    chunk = footer[4][1][1][0][1][1][1][0]
+    if where == "footer":
+        statistics = chunk[3][1][12][1]
+        for low, high in [(6, 5), (2, 1)]:
+            if low in statistics:
+                statistics[low], statistics[high] = statistics[high], statistics[low]
+        data = thrift.with_footer(data, footer)
+    else:
+        del chunk[3][1][12]
+        begin, length = chunk[6][1], chunk[7][1]
+        index = thrift.decode(data[begin : begin + length])
+        index[2], index[3] = index[3], index[2]
+        changed = thrift.encode(index)
+        assert len(changed) == length
+        data = thrift.with_footer(data[:begin] + changed + data[begin + length :], footer)
+    table = table_of(tmp_path, data, [("v", kind)])
+    assert pa.table(table.scan(predicate=predicate).read_all()).num_rows == 4
+
+
+@pytest.mark.parametrize("with_records", [True, False])
+def test_a_deletion_vector_beyond_the_files_rows_is_an_error(tmp_path: pathlib.Path, *, with_records: bool) -> None:
+    table = log.Table(tmp_path)
+    stats = {} if with_records else {"add_stats": None}
+    add = table.ids("a.parquet", 0, 10, **stats)
+    for rows in ([2, 10], [10], [5000], range(11)):
+        add["add"]["deletionVector"] = table.vector(rows)
+        table.commit(0, log.protocol(features=["deletionVectors"]), log.metadata(), add)
+        found = deltafast.DeltaTable(str(tmp_path))
+        with pytest.raises(CorruptDataError, match=r"a\.parquet.*10 rows.*deletes row \d+|deletes row \d+.*a\.parquet"):
+            found.to_pyarrow_table()
+        if len(rows) > 10:
+            with pytest.raises(CorruptDataError, match="deletes row 10"):
+                found.count()
+    add["add"]["deletionVector"] = table.vector([2, 9])
+    table.commit(0, log.protocol(features=["deletionVectors"]), log.metadata(), add)
+    found = deltafast.DeltaTable(str(tmp_path))
+    assert (found.to_pyarrow_table().num_rows, found.count()) == (8, 8)
