@@ -275,6 +275,43 @@ pub(super) fn page_head(bytes: &[u8]) -> Option<PageHead> {
     })
 }
 
+/// Number of the field of a page header that holds the checksum.
+const CHECKSUM: u8 = 4;
+
+/// The header of a page with these stored bytes, with their checksum, and what kind of page it is; `None` where the header
+/// is not that of a page of so many bytes, or has a checksum already.
+pub(super) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8>, PageKind)> {
+    let head = page_head(header)?;
+    if head.length != header.len() || head.compressed != body.len() as u64 || head.checksum.is_some() {
+        return None;
+    }
+    let mut skim = Skim::new(header);
+    let mut last = 0;
+    let (begin, before, kind, id) = loop {
+        let (begin, before) = (skim.at, last);
+        let (kind, id) = skim.field(&mut last)?;
+        if kind == STOP || id > CHECKSUM.into() {
+            break (begin, before, kind, id);
+        }
+        skim.skip(kind, false, NESTING)?;
+    };
+    // A field's first byte has the distance from the number of the field before it.
+    let field = |from: i64, to: i64, kind: u8| u8::try_from(to - from).ok().filter(|delta| (1..16).contains(delta)).map(|delta| delta << 4 | kind);
+    let mut out = Vec::with_capacity(header.len() + 6);
+    out.extend_from_slice(header.get(..begin)?);
+    out.push(field(before, CHECKSUM.into(), I32)?);
+    let checksum = crc32fast::hash(body).cast_signed();
+    let mut zigzag = (checksum << 1 ^ checksum >> 31).cast_unsigned();
+    while zigzag >= 0x80 {
+        out.push((zigzag & 0x7f) as u8 | 0x80);
+        zigzag >>= 7;
+    }
+    out.push(zigzag as u8);
+    out.push(if kind == STOP { STOP } else { field(CHECKSUM.into(), id, kind)? });
+    out.extend_from_slice(skim.rest());
+    Some((out, head.kind))
+}
+
 /// Columns whose bounds have another size than values of their type, by row group and leaf. `size` gives the size of a
 /// leaf's values, where they have one.
 pub(super) fn missized_bounds(metadata: &[u8], size: impl Fn(usize) -> Option<u64>) -> Option<Vec<(usize, usize)>> {
@@ -436,6 +473,20 @@ pub(super) mod tests {
         assert_eq!(page_head(&[]), None);
         assert_eq!(page_head(&[0x15, 0x00, 0x15, 0x01, 0x15, 0x02, 0x00]), None, "a negative size");
         assert_eq!(page_head(&[0xff; 64]), None);
+    }
+
+    #[test]
+    fn a_header_gets_its_checksum_between_its_fields() {
+        // The header below with one byte less of a body, and one that ends after its sizes.
+        let body = [7; 50];
+        let checksum = crc32fast::hash(&body);
+        for header in [vec![0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00], vec![0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x00]] {
+            let (with, _) = with_checksum(&header, &body).unwrap();
+            let expected = PageHead { checksum: Some(checksum), length: with.len(), ..page_head(&header).unwrap() };
+            assert_eq!(page_head(&with), Some(expected));
+            assert_eq!(with_checksum(&with, &body), None, "it has one");
+            assert_eq!(with_checksum(&header, &body[1..]), None, "another body");
+        }
     }
 
     #[test]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import json
 import pathlib
+import random
 import struct
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import deltafast
-from deltafast.exceptions import CorruptDataError
+from deltafast.exceptions import CorruptDataError, DeltaError
 from tablekit import log, pages, thrift
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CORPUS = pathlib.Path(__file__).parents[2] / "fuzz" / "corpus" / "data_file"
 LONGS = struct.pack("<8q", *range(8))
 
 
@@ -206,3 +214,73 @@ def test_a_deletion_vector_beyond_the_files_rows_is_an_error(tmp_path: pathlib.P
     table.commit(0, log.protocol(features=["deletionVectors"]), log.metadata(), add)
     found = deltafast.DeltaTable(str(tmp_path))
     assert (found.to_pyarrow_table().num_rows, found.count()) == (8, 8)
+
+
+# Checksums.
+
+
+def parquet_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(folder.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("codec", ["NONE", "SNAPPY", "ZSTD", "GZIP"])
+def test_every_page_that_is_written_has_its_checksum(tmp_path: pathlib.Path, codec: str) -> None:
+    folder = tmp_path / "table"
+    rows = pa.table(
+        {"id": range(3000), "name": [f"n{n % 5}" for n in range(3000)], "l": [[n, n + 1] for n in range(3000)]}
+    )
+    table = deltafast.DeltaTable.create(
+        str(folder),
+        schema=rows.schema,
+        configuration={"delta.checkpointPolicy": "v2", "delta.parquet.compression.codec": codec},
+    )
+    deltafast.write_deltalake(table, rows, mode="append")
+    deltafast.write_deltalake(table, rows, mode="append")
+    table.update_incremental()
+    table.delete("id < 10")
+    table.create_checkpoint()
+    kinds = set()
+    for file in parquet_files(folder):
+        data = file.read_bytes()
+        kinds.add(file.parent.name)
+        found = list(pages.pages(data))
+        assert found
+        assert all(page.checksum() == pages.crc(data, page) for page in found), file
+        pq.read_table(file, page_checksum_verification=True)
+    assert {"table", "_sidecars"} <= kinds or {"table", "_delta_log"} <= kinds
+
+
+def test_a_flipped_bit_in_a_page_gives_the_same_rows_or_an_error(tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "table"
+    table = deltafast.DeltaTable.create(str(source), schema=pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    for start in (0, 20, 40):
+        names = [None if n % 7 == 0 else f"name {n % 3}" for n in range(start, start + 20)]
+        deltafast.write_deltalake(table, pa.table({"id": range(start, start + 20), "name": names}), mode="append")
+        table.update_incremental()
+    table.create_checkpoint()
+    expected = sorted(deltafast.DeltaTable(str(source)).to_pyarrow_table().to_pylist(), key=repr)
+    files = parquet_files(source)
+    assert len(files) == 4
+    chosen, answered = random.Random(7), 0
+    for file in files:
+        data = file.read_bytes()
+        within = [(page.start, page.end) for page in pages.pages(data)]
+        for begin, end in within:
+            for at in chosen.sample(range(begin, end), 12 if len(within) < 10 else 2):
+                changed = bytearray(data)
+                changed[at] ^= 1 << chosen.randrange(8)
+                file.write_bytes(changed)
+                try:
+                    found = _rows_ignoring_warnings(source)
+                except DeltaError:
+                    continue
+                answered += 1
+                assert found == expected, f"{file.name} at {at}"
+        file.write_bytes(data)
+    assert answered
+
+
+def _rows_ignoring_warnings(folder: pathlib.Path) -> list[dict[str, Any]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sorted(deltafast.DeltaTable(str(folder)).to_pyarrow_table().to_pylist(), key=repr)
