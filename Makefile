@@ -10,7 +10,7 @@ SOURCES := python tests benches dev examples
 CACHE ?= .bench
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test check fast bench stages crash fuzz wheel build rust-test python-test clean
+.PHONY: help demo test check fast bench stages crash fuzz miri wheel build rust-test python-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -55,6 +55,15 @@ crash: $(VENV)/.test $(VENV)/.built ## Kill writers for MINUTES (60) and check e
 
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
 	dev/fuzz 60
+
+# Code with `unsafe` in it. Miri runs no C (Zstandard, and with it most files) and takes minutes for what takes milliseconds
+# otherwise, so these modules' own tests are made smaller for it; what calls into a store, a thread pool or Python is left out.
+MIRI := pq::snappy pq::flat pq::plain pq::unpack pq::hybrid parse::views
+miri: ## Run the tests of modules with unsafe code in Miri, with and without AVX2; takes minutes
+	rustup component add --toolchain nightly miri rust-src
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --target-dir target/miri --lib -- $(MIRI)
+	MIRIFLAGS=-Zmiri-disable-isolation RUSTFLAGS=-Ctarget-feature=+avx2 \
+		cargo +nightly miri test --target-dir target/miri-avx2 --lib -- pq::unpack pq::hybrid
 
 wheel: $(VENV)/.wheel ## Build the wheel that is published, try it where there is nothing else, state its size
 	rm -rf dist

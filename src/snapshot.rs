@@ -25,7 +25,7 @@ use identity::CommitFingerprint;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
-use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Totals, Upkeep};
+use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Upkeep};
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};

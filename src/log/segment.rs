@@ -121,6 +121,7 @@ impl Segment {
             earlier,
             last_commit: self.last_commit.clone(),
             checksum: self.checksum.clone(),
+            counts: None,
             skip: Skip::default(),
         }
     }

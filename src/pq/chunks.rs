@@ -34,6 +34,7 @@ use rustc_hash::FxHashMap;
 
 use super::footer::{End, Footer};
 use super::inflate::Inflate;
+use super::page_check::PageCheck;
 use super::thrift::{PageHead, PageKind, page_head};
 use crate::error::{Error, Result};
 use crate::exec::filled;
@@ -290,6 +291,8 @@ struct CheckedPages {
     listed: Option<VecDeque<u64>>,
     /// Whether the next of these is a dictionary, which no offset index lists.
     dictionary_next: bool,
+    /// Whether a dictionary was seen.
+    has_dictionary: bool,
     /// Its header, once looked at.
     looked: Option<PageHead>,
     held: Arc<Held>,
@@ -298,6 +301,10 @@ struct CheckedPages {
     /// Values that the chunk may have in excess of its rows; `None` for columns without lists.
     rows: Option<u64>,
     values: u64,
+    /// Values of the chunk as its footer says; `None` once they were compared.
+    announced: Option<u64>,
+    /// What each page must keep to.
+    rules: PageCheck,
 }
 
 impl CheckedPages {
@@ -322,6 +329,9 @@ impl CheckedPages {
                     continue;
                 }
                 PageKind::Dictionary => {
+                    if std::mem::replace(&mut self.has_dictionary, true) {
+                        return Err(Error::corrupt_data("a Parquet column has more than one dictionary page"));
+                    }
                     if head.uncompressed > DICTIONARY.max(head.compressed.saturating_mul(DICTIONARY_RATIO)) {
                         return Err(Error::corrupt_data(format!(
                             "a Parquet dictionary of {} bytes claims to expand to {} bytes",
@@ -343,6 +353,14 @@ impl CheckedPages {
                 }
             }
             self.looked = Some(head);
+        }
+        // Without all pages having been seen there is nothing to compare.
+        if self.looked.is_none()
+            && self.listed.is_none()
+            && let Some(announced) = self.announced.take()
+            && announced != self.values
+        {
+            return Err(Error::corrupt_data(format!("the pages of a Parquet column hold {} values and its footer says {announced}", self.values)));
         }
         Ok(())
     }
@@ -398,6 +416,9 @@ impl PageReader for CheckedPages {
             }
             _ => self.inner.get_next_page()?,
         };
+        if let Some(page) = &page {
+            self.rules.check(page).map_err(|e| self.chunk.fail(e))?;
+        }
         self.passed();
         Ok(page)
     }
@@ -608,6 +629,45 @@ impl Group {
         self.metadata()?.columns().get(*self.leaves.get(i)?)
     }
 
+    /// Pages of column `i` for [`super::flat`], which looks at levels itself.
+    pub fn flat_pages(&self, i: usize) -> ParquetResult<Box<dyn PageReader>> {
+        Ok(Box::new(self.checked_pages(i, false)?))
+    }
+
+    fn checked_pages(&self, i: usize, checks_levels: bool) -> ParquetResult<CheckedPages> {
+        let missing = || ParquetError::General(format!("there is no column {i}"));
+        let chunk = self.chunks.get(i).ok_or_else(missing)?;
+        let metadata = self.metadata().ok_or_else(missing)?;
+        let leaf = self.leaves.get(i).ok_or_else(missing)?;
+        let column = metadata.columns().get(*leaf).ok_or_else(missing)?;
+        let locations = self.pages.locations.get(leaf).cloned();
+        let mut listed: Option<VecDeque<u64>> =
+            locations.as_ref().map(|pages| pages.iter().map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX)).collect());
+        // What lies before the first listed page is a dictionary.
+        let dictionary_next = listed.as_ref().is_some_and(|listed| listed.front() != Some(&chunk.range.start));
+        if !dictionary_next && let Some(listed) = &mut listed {
+            listed.pop_front();
+        }
+        let inner = SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), locations)?;
+        Ok(CheckedPages {
+            inner,
+            chunk: Arc::clone(chunk),
+            inflates: Inflate::of(column.compression_codec()),
+            next: chunk.range.start,
+            listed,
+            dictionary_next,
+            has_dictionary: false,
+            looked: None,
+            held: Arc::clone(&self.held),
+            largest_page: 0,
+            dictionary: 0,
+            rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),
+            values: 0,
+            announced: u64::try_from(column.num_values()).ok(),
+            rules: PageCheck::new(column.column_descr(), checks_levels),
+        })
+    }
+
     /// The group with these of its columns only.
     pub fn part(&self, columns: &[usize]) -> Self {
         Self {
@@ -644,35 +704,7 @@ impl RowGroups for Group {
     }
 
     fn column_chunks(&self, i: usize) -> ParquetResult<Box<dyn PageIterator>> {
-        let missing = || ParquetError::General(format!("there is no column {i}"));
-        let chunk = self.chunks.get(i).ok_or_else(missing)?;
-        let metadata = self.metadata().ok_or_else(missing)?;
-        let leaf = self.leaves.get(i).ok_or_else(missing)?;
-        let column = metadata.columns().get(*leaf).ok_or_else(missing)?;
-        let locations = self.pages.locations.get(leaf).cloned();
-        let mut listed: Option<VecDeque<u64>> =
-            locations.as_ref().map(|pages| pages.iter().map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX)).collect());
-        // What lies before the first listed page is a dictionary.
-        let dictionary_next = listed.as_ref().is_some_and(|listed| listed.front() != Some(&chunk.range.start));
-        if !dictionary_next && let Some(listed) = &mut listed {
-            listed.pop_front();
-        }
-        let inner = SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), locations)?;
-        let pages = CheckedPages {
-            inner,
-            chunk: Arc::clone(chunk),
-            inflates: Inflate::of(column.compression_codec()),
-            next: chunk.range.start,
-            listed,
-            dictionary_next,
-            looked: None,
-            held: Arc::clone(&self.held),
-            largest_page: 0,
-            dictionary: 0,
-            rows: (column.column_descr().max_rep_level() > 0).then_some(self.num_rows() as u64),
-            values: 0,
-        };
-        Ok(Box::new(OneChunk(Some(pages))))
+        Ok(Box::new(OneChunk(Some(self.checked_pages(i, true)?))))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {

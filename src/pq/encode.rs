@@ -23,7 +23,7 @@ use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterPropertiesPtr;
@@ -31,6 +31,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 
+use super::checksum::{ChunkWriter, ChunkWriterFactory, EncodedChunk};
 use super::dictionary;
 use super::facts::{LeafFacts, Observer, Wanted};
 use super::options::{Codec, WriterProperties};
@@ -44,7 +45,7 @@ pub struct Format {
     schema: SchemaRef,
     root: TypePtr,
     properties: WriterPropertiesPtr,
-    factory: ArrowRowGroupWriterFactory,
+    factory: ChunkWriterFactory,
     observers: Vec<Observer>,
     group_rows: usize,
 }
@@ -88,7 +89,7 @@ impl Format {
         let root = descriptor.root_schema_ptr();
         // The factory only takes schema and properties from the writer.
         let model = SerializedFileWriter::new(io::sink(), Arc::clone(&root), Arc::clone(&properties_ptr)).map_err(|e| encode_error(&e))?;
-        let factory = ArrowRowGroupWriterFactory::new(&model, Arc::clone(&schema));
+        let factory = ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(&model, Arc::clone(&schema)));
         Ok(Self { schema, root, properties: properties_ptr, factory, observers, group_rows: properties.group_rows() })
     }
 
@@ -253,7 +254,7 @@ struct Sizes {
 
 /// A column chunk that is ready to be written.
 enum Chunk {
-    Encoded(Box<ArrowColumnChunk>),
+    Encoded(Box<EncodedChunk>),
     Copied(Box<CopiedChunk>),
 }
 
@@ -286,7 +287,7 @@ struct Lane {
 }
 
 struct LaneEncoder {
-    writers: Vec<ArrowColumnWriter>,
+    writers: Vec<ChunkWriter>,
     facts: Vec<LeafFacts>,
     memory: u64,
     encoded: u64,
@@ -295,7 +296,7 @@ struct LaneEncoder {
 impl Group {
     /// A row group whose columns are to be encoded, but for those that are `copied`: by place, `None` or absent otherwise.
     fn new(shared: &Arc<Shared>, file: u64, index: usize, sizes: &Arc<Sizes>, mut copied: Vec<Option<Closed>>) -> Result<Arc<Self>> {
-        let mut writers = shared.format.factory.create_column_writers(index).map_err(|e| encode_error(&e))?.into_iter();
+        let mut writers = shared.format.factory.create(index).map_err(|e| encode_error(&e))?.into_iter();
         let lanes: Vec<Mutex<Lane>> = shared
             .format
             .observers
@@ -394,7 +395,7 @@ impl Group {
             }
         }
         let memory: u64 = encoder.writers.iter().map(|writer| writer.memory_size() as u64).sum();
-        let encoded: u64 = encoder.writers.iter().map(|writer| writer.get_estimated_total_bytes() as u64).sum();
+        let encoded: u64 = encoder.writers.iter().map(|writer| writer.estimated_bytes() as u64).sum();
         self.account(encoder, memory, encoded);
         Ok(())
     }
@@ -411,7 +412,7 @@ impl Group {
     fn close(&self, lane: usize, mut encoder: LaneEncoder) -> Result<Closed> {
         let Some(observer) = self.shared.format.observers.get(lane) else { return Err(Error::internal("a file has fewer columns than its data")) };
         let writers = std::mem::take(&mut encoder.writers);
-        let mut chunks = writers.into_iter().map(ArrowColumnWriter::close).collect::<std::result::Result<Vec<_>, _>>().map_err(|e| encode_error(&e))?;
+        let mut chunks = writers.into_iter().map(ChunkWriter::close).collect::<std::result::Result<Vec<_>, _>>().map_err(|e| encode_error(&e))?;
         let statistics: Vec<_> = chunks.iter().map(|chunk| chunk.close().metadata.statistics()).collect();
         observer.settle(&statistics, self.rows.load(Ordering::Acquire), &mut encoder.facts);
         for leaf in observer.with_nan(&encoder.facts) {
@@ -786,13 +787,32 @@ struct EncodedFacts {
     facts: Vec<LeafFacts>,
 }
 
-/// An upload as the encoder wants it; present until the file is finished.
-struct Sink(Option<Box<dyn Upload>>);
+/// An upload as the encoder wants it: what comes in crumbs is sent in pieces.
+struct Sink {
+    /// Present until the file is finished.
+    upload: Option<Box<dyn Upload>>,
+    held: Vec<u8>,
+}
+
+impl Sink {
+    const PIECE: usize = 128 << 10;
+
+    /// Sends what is held and gives its memory back.
+    fn send(&mut self) -> Result<()> {
+        let held = std::mem::take(&mut self.held);
+        let upload = self.upload.as_mut().ok_or_else(|| Error::internal("a file was written after its end"))?;
+        if held.is_empty() { Ok(()) } else { upload.write(&held) }
+    }
+}
 
 impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let upload = self.0.as_mut().ok_or_else(|| io::Error::other("a file was written after its end"))?;
-        upload.write(bytes).map_err(io::Error::other)?;
+        self.held.extend_from_slice(bytes);
+        if self.held.len() >= Self::PIECE {
+            let upload = self.upload.as_mut().ok_or_else(|| io::Error::other("a file was written after its end"))?;
+            upload.write(&self.held).map_err(io::Error::other)?;
+            self.held.clear();
+        }
         Ok(bytes.len())
     }
 
@@ -859,7 +879,8 @@ impl Files {
         let Some(mut writer) = file.writer else { return Ok(()) };
         // Not `into_inner`, which forgets what the store said.
         writer.finish().map_err(|e| encode_error(&e)).at_file(&file.path)?;
-        self.finishing.extend(writer.inner_mut().0.take().map(|upload| (file.facts, upload.finish())));
+        writer.inner_mut().send().at_file(&file.path)?;
+        self.finishing.extend(writer.inner_mut().upload.take().map(|upload| (file.facts, upload.finish())));
         Ok(())
     }
 
@@ -882,7 +903,7 @@ fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: D
     let writer = match &mut file.writer {
         Some(writer) => writer,
         none => {
-            let sink = Sink(Some(store.upload(&file.path, Role::Essential)?));
+            let sink = Sink { upload: Some(store.upload(&file.path, Role::Essential)?), held: Vec::new() };
             let made = SerializedFileWriter::new(sink, Arc::clone(&format.root), Arc::clone(&format.properties)).map_err(|e| encode_error(&e))?;
             none.insert(made)
         }
@@ -890,11 +911,12 @@ fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: D
     let mut row_group = writer.next_row_group().map_err(|e| encode_error(&e))?;
     for chunk in group.chunks {
         match chunk {
-            Chunk::Encoded(chunk) => chunk.append_to_row_group(&mut row_group).map_err(|e| encode_error(&e))?,
+            Chunk::Encoded(chunk) => chunk.append(&mut row_group).map_err(|e| encode_error(&e))?,
             Chunk::Copied(chunk) => chunk.append(&mut row_group)?,
         }
     }
     row_group.close().map_err(|e| encode_error(&e))?;
+    writer.inner_mut().send()?;
     let facts = &mut file.facts;
     facts.rows += group.rows;
     if facts.facts.is_empty() {
@@ -916,8 +938,12 @@ mod tests {
     use crate::store::{File, Options, open};
 
     fn encoders(name: &str, fields: Vec<Field>, properties: &WriterProperties) -> Encoders {
+        encoders_with(name, fields, properties, "zstd")
+    }
+
+    fn encoders_with(name: &str, fields: Vec<Field>, properties: &WriterProperties, codec: &str) -> Encoders {
         let wanted = vec![Wanted::Bounds; fields.len()];
-        let format = Format::new(Arc::new(Schema::new(fields)), properties, Codec::parse("zstd").unwrap(), &wanted, |_| None, 64, &[]).unwrap();
+        let format = Format::new(Arc::new(Schema::new(fields)), properties, Codec::parse(codec).unwrap(), &wanted, |_| None, 64, &[]).unwrap();
         let store = open(&format!("memory:///{name}"), &Options::default()).unwrap();
         Encoders::start(format, store, &Cancel::default(), &Progress::default()).unwrap()
     }
@@ -951,6 +977,42 @@ mod tests {
         let files = encoders.finish().unwrap();
         assert_eq!((files[0].rows, &files[0].facts[0].max), (300, &Some(Scalar::Long(299))));
         assert_eq!((shared.gauge.bytes.load(Ordering::Relaxed), shared.gauge.queued.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_page_is_an_error_or_changes_nothing() {
+        use crate::pq::tests::{file_of, flipped_bits};
+        use crate::pq::{FileSpec, read};
+        use crate::protocol::schema::{DataType as Delta, StructField};
+
+        let fields = vec![
+            Field::new("id", DataType::Int64, false),
+            Field::new("name", DataType::Utf8, true),
+            Field::new("d", DataType::Float64, true),
+            Field::new_list("l", Field::new("element", DataType::Int32, true), true),
+        ];
+        let names: arrow_array::StringArray = (0..60).map(|n| (n % 7 != 0).then(|| format!("name {}", n % 5))).collect();
+        let list = |n: i32| (n % 4 != 0).then(|| (0..n % 3).map(Some).collect::<Vec<_>>());
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new((0..60).collect::<Int64Array>()),
+            Arc::new(names),
+            Arc::new((0..60).map(|n| (n % 9 != 0).then_some(f64::from(n) / 3.0)).collect::<Float64Array>()),
+            Arc::new(arrow_array::ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>((0..60).map(list))),
+        ];
+        let list = Delta::from_json(&serde_json::json!({"type": "array", "elementType": "integer", "containsNull": true})).unwrap();
+        let columns = [("id", Delta::Long), ("name", Delta::String), ("d", Delta::Double), ("l", list)];
+        let columns: Vec<StructField> = columns.into_iter().map(|(name, of)| StructField::new(name, of, true)).collect();
+        for codec in ["none", "snappy", "zstd"] {
+            let properties = WriterProperties { max_row_group_size: Some(25), ..WriterProperties::default() };
+            let mut encoders = encoders_with(&format!("flipped-{codec}"), fields.clone(), &properties, codec);
+            let store = Arc::clone(&encoders.store);
+            let mut file = encoders.open("x.parquet".to_owned()).unwrap();
+            file.push(std::slice::from_ref(&arrays)).unwrap();
+            file.close().unwrap();
+            let size = encoders.finish().unwrap()[0].meta.size;
+            let bytes = store.get_ranges("x.parquet", vec![0..size]).wait().unwrap().remove(0);
+            flipped_bits(&bytes, |bytes| read(FileSpec::new(file_of(bytes), columns.clone()), &Arc::default()).collect());
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
 use rustc_hash::FxHashMap;
 
+use super::bounds_check::without_impossible;
 use super::thrift::schema_depth;
 use super::{decode_error, guarded};
 use crate::error::{Error, Result};
@@ -148,13 +149,20 @@ fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
         None => return Err(Error::corrupt_data("the Parquet footer's metadata is damaged")),
     }
     let options = ParquetMetaDataOptions::new().with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
-    let metadata = ParquetMetaDataReader::decode_metadata_with_options(bytes, Some(&options)).map_err(decode_error)?;
+    let metadata = match ParquetMetaDataReader::decode_metadata_with_options(bytes, Some(&options)) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            // Rows can be read without statistics, which may be all that is damaged.
+            let options = options.with_column_stats_policy(ParquetStatisticsPolicy::SkipAll);
+            ParquetMetaDataReader::decode_metadata_with_options(bytes, Some(&options)).map_err(|_| decode_error(error))?
+        }
+    };
     for (n, group) in metadata.row_groups().iter().enumerate() {
         if group.num_rows() < 0 || group.num_columns() != metadata.file_metadata().schema_descr().num_columns() {
             return Err(Error::corrupt_data(format!("the Parquet footer's row group {n} has {} rows and {} columns", group.num_rows(), group.num_columns())));
         }
     }
-    Ok(Footer { metadata, size, weight: bytes.len() })
+    Ok(Footer { metadata: without_impossible(metadata, bytes)?, size, weight: bytes.len() })
 }
 
 /// Footers that were read lately, by file and size. A data file never changes, so none is ever stale.

@@ -184,6 +184,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 256 }))]
+
         #[test]
         fn every_value_comes_back_whatever_the_steps(
             width in 1..=32_usize,

@@ -14,7 +14,9 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+mod bounds_check;
 mod calendar;
+mod checksum;
 mod chunks;
 mod columns;
 mod convert;
@@ -26,6 +28,7 @@ pub mod footer;
 mod hybrid;
 mod inflate;
 mod options;
+mod page_check;
 mod plain;
 mod raw;
 mod read;
@@ -133,6 +136,37 @@ pub(crate) mod tests {
         writer.write(batch).unwrap();
         writer.close().unwrap();
         out
+    }
+
+    /// Flips each bit of all pages of a file with checksums, headers included, one after the other: what `rows` reads stays the
+    /// same, or it is an error.
+    pub(crate) fn flipped_bits(bytes: &[u8], rows: impl Fn(&[u8]) -> crate::error::Result<Vec<RecordBatch>>) {
+        let whole = rows(bytes).unwrap();
+        assert!(whole.iter().any(|batch| batch.num_rows() > 0));
+        let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+        let options = parquet::file::metadata::ParquetMetaDataOptions::new();
+        let metadata = &bytes[bytes.len() - 8 - footer..bytes.len() - 8];
+        let metadata = parquet::file::metadata::ParquetMetaDataReader::decode_metadata_with_options(metadata, Some(&options)).unwrap();
+        let mut bad = bytes.to_vec();
+        let (mut bits, mut found) = (0, 0);
+        for (start, length) in metadata.row_groups().iter().flat_map(|group| group.columns()).map(|column| column.byte_range()) {
+            for at in start as usize..(start + length) as usize {
+                for bit in 0..8 {
+                    bad[at] ^= 1 << bit;
+                    bits += 1;
+                    match rows(&bad) {
+                        Ok(batches) => assert_eq!(batches, whole, "bit {bit} of byte {at}"),
+                        Err(error) => {
+                            assert!(matches!(error, crate::error::Error::Corrupt { .. } | crate::error::Error::Unsupported { .. }), "{error}");
+                            found += usize::from(error.to_string().contains("checksum"));
+                        }
+                    }
+                    bad[at] ^= 1 << bit;
+                }
+            }
+        }
+        // Of a small page the header is a good part.
+        assert!(found > bits / 3, "{found} of {bits}");
     }
 
     /// One column `n` that counts from 0.

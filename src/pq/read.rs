@@ -243,6 +243,11 @@ impl Open {
         if footer.num_rows() > limit {
             return Err(Error::corrupt_data(format!("a file of {} bytes claims to have {} rows", footer.size, footer.num_rows())));
         }
+        if let Some(last) = spec.deleted.as_ref().and_then(|deleted| deleted.positions().last())
+            && last >= footer.num_rows()
+        {
+            return Err(Error::corrupt_data(format!("the file has {} rows and its deletion vector deletes row {last}", footer.num_rows())));
+        }
         let legacy = Legacy::of(&footer, spec.zone);
         let schema = footer.metadata.file_metadata().schema_descr();
         let raw: Vec<StructField> = spec.raw_columns.iter().map(|(name, data_type)| StructField::new(name, data_type.clone(), true)).collect();

@@ -531,7 +531,7 @@ fn local_files_are_read_by_windows() {
 
 #[test]
 fn flipped_bytes_under_a_page_checksum_are_found() {
-    // Written by pyarrow with `write_page_checksum=True`: arrow-rs writes no checksums.
+    // Written by pyarrow with `write_page_checksum=True`.
     let bytes = include_bytes!("../../tests/data/parquet/checksummed.parquet");
     let columns = || vec![field("n", "long"), field("s", "string")];
     let whole = all(spec(bytes, columns())).unwrap();

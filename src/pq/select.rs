@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, UInt64Array};
+use arrow_ord::cmp::gt;
 use arrow_schema::Field;
 use arrow_select::nullif::nullif;
 use arrow_select::take::take;
@@ -22,11 +23,13 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::page_index::index_reader::{decode_column_index, decode_offset_index};
 use rustc_hash::FxHashMap;
 
+use super::bounds_check::value_size;
 use super::calendar::Legacy;
 use super::chunks::{Pages, chunk_range};
 use super::columns::{Columns, Leaf, Plan};
 use super::convert;
 use super::footer::{End, Footer};
+use super::thrift::index_fits;
 use crate::error::Result;
 use crate::expr::{Bound, Expr, Function, Scalar};
 use crate::protocol::schema::{DataType, StructField, StructType};
@@ -202,7 +205,8 @@ impl<'a> Selector<'a> {
             })
             .collect();
         let bound = |array: parquet::errors::Result<ArrayRef>| self.bound(watched, &nullif(&array.ok()?, &deprecated).ok()?);
-        (bound(converter.row_group_mins(groups.iter().copied())), bound(converter.row_group_maxes(groups.iter().copied())), nulls)
+        let (min, max) = uncrossed(bound(converter.row_group_mins(groups.iter().copied())), bound(converter.row_group_maxes(groups.iter().copied())));
+        (min, max, nulls)
     }
 
     /// Bounds as decoded, made the table's.
@@ -282,7 +286,8 @@ impl<'a> Selector<'a> {
             let Some(column) = all.get(*group).and_then(|metadata| metadata.columns().get(*leaf)) else { continue };
             match part {
                 Part::Bounds => {
-                    if let Ok(index) = decode_column_index(&bytes, column.column_type()) {
+                    let fits = value_size(column.column_type()).is_none_or(|size| index_fits(&bytes, size));
+                    if fits && let Ok(index) = decode_column_index(&bytes, column.column_type()) {
                         builder.put_column_index(index, *group, *leaf);
                     }
                 }
@@ -394,7 +399,17 @@ impl<'a> Selector<'a> {
             return (None, None, nulls);
         }
         let bound = |array: parquet::errors::Result<ArrayRef>| self.bound(watched, &spread(array.ok()?)?);
-        (bound(converter.data_page_mins(index, [&group])), bound(converter.data_page_maxes(index, [&group])), nulls)
+        let (min, max) = uncrossed(bound(converter.data_page_mins(index, [&group])), bound(converter.data_page_maxes(index, [&group])));
+        (min, max, nulls)
+    }
+}
+
+/// Bounds without those of which the lower is above the upper, which cannot be.
+fn uncrossed(min: Option<ArrayRef>, max: Option<ArrayRef>) -> (Option<ArrayRef>, Option<ArrayRef>) {
+    let (Some(lower), Some(upper)) = (&min, &max) else { return (min, max) };
+    match gt(lower, upper) {
+        Ok(crossed) if crossed.true_count() > 0 => (nullif(lower, &crossed).ok(), nullif(upper, &crossed).ok()),
+        _ => (min, max),
     }
 }
 

@@ -197,8 +197,7 @@ fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatC
         let first = leaf;
         leaf += leaf_count(field.data_type());
         let Some(column) = group.column(first).filter(|column| !field.data_type().is_nested() && is_flat(column, field)) else { continue };
-        let pages = group.column_chunks(first).map_err(decode_error)?.next();
-        let pages = pages.transpose().map_err(decode_error)?.ok_or_else(|| Error::internal("a column has no pages"))?;
+        let pages = group.flat_pages(first).map_err(decode_error)?;
         out.push((at, first, FlatColumn::new(pages, column, field)?));
     }
     Ok(out)

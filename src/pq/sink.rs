@@ -12,13 +12,14 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::TypePtr;
 
+use super::checksum::{ChunkWriter, ChunkWriterFactory, EncodedChunk};
 use super::raw::RawFile;
 use crate::error::{Error, Result};
 use crate::store::Upload;
@@ -42,11 +43,11 @@ pub struct Encoder {
     schema: SchemaRef,
     root: TypePtr,
     properties: WriterPropertiesPtr,
-    factory: Arc<ArrowRowGroupWriterFactory>,
+    factory: Arc<ChunkWriterFactory>,
 }
 
 /// The bytes of a row group.
-pub struct EncodedGroup(Vec<ArrowColumnChunk>);
+pub struct EncodedGroup(Vec<EncodedChunk>);
 
 impl Encoder {
     /// An encoder of `schema`. `repeats` says of a leaf's path (Parquet's: `add`, `partitionValues`, `key_value`, `key`)
@@ -75,7 +76,7 @@ impl Encoder {
         let (root, properties) = (descriptor.root_schema_ptr(), Arc::new(properties.build()));
         // The factory is only made from a writer, of which nothing else is needed.
         let writer = SerializedFileWriter::new(io::sink(), Arc::clone(&root), Arc::clone(&properties)).map_err(internal)?;
-        let factory = Arc::new(ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema)));
+        let factory = Arc::new(ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema))));
         Ok(Self { schema, root, properties, factory })
     }
 
@@ -96,7 +97,7 @@ impl Encoder {
     /// # Errors
     /// [`Error::Internal`].
     pub fn group(&self) -> Result<GroupEncoder<'_>> {
-        Ok(GroupEncoder { schema: &self.schema, writers: self.factory.create_column_writers(0).map_err(internal)? })
+        Ok(GroupEncoder { schema: &self.schema, writers: self.factory.create(0).map_err(internal)? })
     }
 
     /// Encodes batches of the schema as one row group.
@@ -113,7 +114,7 @@ impl Encoder {
 /// A row group under way.
 pub struct GroupEncoder<'a> {
     schema: &'a SchemaRef,
-    writers: Vec<ArrowColumnWriter>,
+    writers: Vec<ChunkWriter>,
 }
 
 impl GroupEncoder<'_> {
@@ -169,7 +170,7 @@ impl Sink {
         let append = || -> Result<(), ParquetError> {
             let mut writer = self.writer.next_row_group()?;
             for chunk in group.0 {
-                chunk.append_to_row_group(&mut writer)?;
+                chunk.append(&mut writer)?;
             }
             writer.close().map(|_| ())
         };
@@ -284,6 +285,38 @@ mod tests {
         assert_eq!(groups, [10, 1010, 2010]);
         let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(rows, 3030);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_page_is_an_error_or_changes_nothing() {
+        use arrow_array::{ArrayRef, Int64Array, StringArray, StructArray};
+        use arrow_schema::{DataType, Field};
+
+        // Actions as a checkpoint has them: one of a few kinds in each row.
+        let is_add = |n: &usize| n % 5 != 0;
+        let paths: StringArray = (0..40).map(|n| is_add(&n).then(|| format!("part-{n}.parquet"))).collect();
+        let sizes: Int64Array = (0..40).map(|n| is_add(&(n as usize)).then_some(n * 100)).collect();
+        let stats: StringArray = (0..40).map(|n| (is_add(&n) && n % 3 == 0).then(|| format!(r#"{{"numRecords":{n}}}"#))).collect();
+        let fields = [("path", DataType::Utf8), ("size", DataType::Int64), ("stats", DataType::Utf8)];
+        let fields = fields.into_iter().map(|(name, of)| Field::new(name, of, true)).collect();
+        let valid: Vec<bool> = (0..40).map(|n| is_add(&n)).collect();
+        let add = StructArray::new(fields, vec![Arc::new(paths), Arc::new(sizes), Arc::new(stats)], Some(valid.into()));
+        let apps: StringArray = (0..40).map(|n| (n == 5).then_some("app")).collect();
+        let batch = RecordBatch::try_from_iter_with_nullable([("add", Arc::new(add) as ArrayRef, true), ("app", Arc::new(apps), true)]).unwrap();
+        for codec in [SinkCodec::Snappy, SinkCodec::Zstd] {
+            let encoder = Encoder::new(batch.schema(), codec, |path| path.ends_with(&["size".to_owned()])).unwrap();
+            let memory = Memory::default();
+            let mut sink = Sink::new(&encoder, Box::new(memory.clone())).unwrap();
+            sink.append(encoder.encode(&[batch.slice(0, 30), batch.slice(30, 5)]).unwrap()).unwrap();
+            sink.append(encoder.encode(&[batch.slice(35, 5)]).unwrap()).unwrap();
+            sink.finish().unwrap();
+            let bytes = memory.bytes.lock().unwrap().0.clone();
+            crate::pq::tests::flipped_bits(&bytes, |bytes| {
+                let raw = crate::pq::open_raw(&crate::pq::tests::file_of(bytes))?;
+                let groups: Vec<usize> = (0..raw.row_groups().len()).collect();
+                raw.read(&groups, |_| true, crate::protocol::schema::TextLayout::View, 1000, 1 << 20)?.collect()
+            });
+        }
     }
 
     #[test]

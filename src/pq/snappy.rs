@@ -572,10 +572,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(512))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 6 } else { 512 }))]
 
         #[test]
-        fn any_elements_are_expanded(some in prop::collection::vec(element(), 1..60), times in 1..40_usize) {
+        fn any_elements_are_expanded(some in prop::collection::vec(element(), 1..60), times in 1..if cfg!(miri) { 3_usize } else { 40 }) {
             let elements: Vec<Element> = some.iter().cycle().take(some.len() * times).cloned().collect();
             let (block, plain) = written(&elements);
             prop_assert_eq!(snap::raw::Decoder::new().decompress_vec(&block).unwrap(), plain.clone());
@@ -584,7 +584,7 @@ mod tests {
 
         #[test]
         fn a_damaged_block_is_found_as_by_others(
-            some in prop::collection::vec(element(), 1..60), times in 1..20_usize, damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4), cut in any::<prop::sample::Index>(), cuts in any::<bool>(),
+            some in prop::collection::vec(element(), 1..60), times in 1..if cfg!(miri) { 3_usize } else { 20 }, damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4), cut in any::<prop::sample::Index>(), cuts in any::<bool>(),
         ) {
             let elements: Vec<Element> = some.iter().cycle().take(some.len() * times).cloned().collect();
             let (mut block, _) = written(&elements);
@@ -604,12 +604,15 @@ mod tests {
     #[test]
     fn numbers_and_text_are_expanded() {
         let mixed = |n: u64| (n ^ (n >> 7)).wrapping_mul(0x5851_f42d_4c95_7f2d);
-        let sorted: Vec<u8> = (0..50_000_u64).flat_map(|n| (n * 37).to_le_bytes()).collect();
-        let scattered: Vec<u8> = (0..50_000_u64).flat_map(|n| (mixed(n) >> 40).to_le_bytes()).collect();
-        let small: Vec<u8> = (0..50_000_u32).flat_map(|n| (n / 100).to_le_bytes()).collect();
-        let text: Vec<u8> = (0..20_000_u64).flat_map(|n| format!("the reference {}, {}", mixed(n) % 1000, n).into_bytes()).collect();
-        let noise: Vec<u8> = (0..30_000_u64).flat_map(|n| mixed(mixed(n)).to_le_bytes()).collect();
-        for plain in [sorted, scattered, small, text, noise, vec![7; 100_000], [1, 2, 3].repeat(50_000), Vec::new(), vec![5], vec![0; 64]] {
+        // An interpreter takes seconds for what takes milliseconds otherwise.
+        let scale = if cfg!(miri) { 200 } else { 1 };
+        let sorted: Vec<u8> = (0..50_000_u64 / scale).flat_map(|n| (n * 37).to_le_bytes()).collect();
+        let scattered: Vec<u8> = (0..50_000_u64 / scale).flat_map(|n| (mixed(n) >> 40).to_le_bytes()).collect();
+        let small: Vec<u8> = (0..50_000 / scale as u32).flat_map(|n| (n / 100).to_le_bytes()).collect();
+        let text: Vec<u8> = (0..20_000_u64 / scale).flat_map(|n| format!("the reference {}, {}", mixed(n) % 1000, n).into_bytes()).collect();
+        let noise: Vec<u8> = (0..30_000_u64 / scale).flat_map(|n| mixed(mixed(n)).to_le_bytes()).collect();
+        let (run, repeats) = (vec![7; 100_000 / scale as usize], [1, 2, 3].repeat(50_000 / scale as usize));
+        for plain in [sorted, scattered, small, text, noise, run, repeats, Vec::new(), vec![5], vec![0; 64]] {
             let block = compressed(&plain);
             assert_eq!(size(&block), Ok(plain.len()));
             assert_eq!(expanded(&block).unwrap(), plain);

@@ -5,7 +5,7 @@
 //! sizes are read here first, without recursion and without allocation; everything else is skipped over.
 
 /// A position in compact-protocol bytes. Every method gives `None` where the bytes end or make no sense.
-struct Skim<'a> {
+pub(super) struct Skim<'a> {
     bytes: &'a [u8],
     at: usize,
 }
@@ -29,7 +29,7 @@ const UUID: u8 = 13;
 const NESTING: usize = 16;
 
 impl<'a> Skim<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
@@ -37,6 +37,18 @@ impl<'a> Skim<'a> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
         Some(byte)
+    }
+
+    /// The next `count` bytes.
+    pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let from = self.at;
+        self.advance(count as u64)?;
+        self.bytes.get(from..self.at)
+    }
+
+    /// The bytes that are left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
     }
 
     fn advance(&mut self, count: u64) -> Option<()> {
@@ -48,7 +60,7 @@ impl<'a> Skim<'a> {
         Some(())
     }
 
-    fn varint(&mut self) -> Option<u64> {
+    pub(super) fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -60,7 +72,7 @@ impl<'a> Skim<'a> {
         None
     }
 
-    fn integer(&mut self) -> Option<i64> {
+    pub(super) fn integer(&mut self) -> Option<i64> {
         let raw = self.varint()?;
         Some((raw >> 1).cast_signed() ^ -(raw & 1).cast_signed())
     }
@@ -335,6 +347,141 @@ pub(super) fn page_head(bytes: &[u8]) -> Option<PageHead> {
     })
 }
 
+/// Number of the field of a page header that holds the checksum.
+const CHECKSUM: u8 = 4;
+
+/// The header of a page with these stored bytes, with their checksum, and what kind of page it is; `None` where the header
+/// is not that of a page of so many bytes, or has a checksum already.
+pub(super) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8>, PageKind)> {
+    let head = page_head(header)?;
+    if head.length != header.len() || head.compressed != body.len() as u64 || head.checksum.is_some() {
+        return None;
+    }
+    let mut skim = Skim::new(header);
+    let mut last = 0;
+    let (begin, before, kind, id) = loop {
+        let (begin, before) = (skim.at, last);
+        let (kind, id) = skim.field(&mut last)?;
+        if kind == STOP || id > CHECKSUM.into() {
+            break (begin, before, kind, id);
+        }
+        skim.skip(kind, false, NESTING)?;
+    };
+    // A field's first byte has the distance from the number of the field before it.
+    let field = |from: i64, to: i64, kind: u8| u8::try_from(to - from).ok().filter(|delta| (1..16).contains(delta)).map(|delta| delta << 4 | kind);
+    let mut out = Vec::with_capacity(header.len() + 6);
+    out.extend_from_slice(header.get(..begin)?);
+    out.push(field(before, CHECKSUM.into(), I32)?);
+    let checksum = crc32fast::hash(body).cast_signed();
+    let mut zigzag = (checksum << 1 ^ checksum >> 31).cast_unsigned();
+    while zigzag >= 0x80 {
+        out.push((zigzag & 0x7f) as u8 | 0x80);
+        zigzag >>= 7;
+    }
+    out.push(zigzag as u8);
+    out.push(if kind == STOP { STOP } else { field(CHECKSUM.into(), id, kind)? });
+    out.extend_from_slice(skim.rest());
+    Some((out, head.kind))
+}
+
+/// Columns whose bounds have another size than values of their type, by row group and leaf. `size` gives the size of a
+/// leaf's values, where they have one.
+pub(super) fn missized_bounds(metadata: &[u8], size: impl Fn(usize) -> Option<u64>) -> Option<Vec<(usize, usize)>> {
+    const BOUNDS: [i64; 4] = [1, 2, 5, 6];
+    let mut out = Vec::new();
+    let mut skim = Skim::new(metadata);
+    let groups = skim.find_list(4)?;
+    for group in 0..groups {
+        let mut within = 0;
+        loop {
+            match skim.field(&mut within)? {
+                (STOP, _) => break,
+                (LIST, 1) => {
+                    let (STRUCT, leaves) = skim.list()? else { return None };
+                    for leaf in 0..leaves {
+                        let leaf = usize::try_from(leaf).ok()?;
+                        let size = size(leaf);
+                        let fits = skim.chunk_bounds(|length| size.is_none_or(|size| size == length), &BOUNDS)?;
+                        if !fits {
+                            out.push((usize::try_from(group).ok()?, leaf));
+                        }
+                    }
+                }
+                (kind, _) => skim.skip(kind, false, NESTING)?,
+            }
+        }
+    }
+    Some(out)
+}
+
+/// Whether the bounds in a `ColumnIndex` have `size` bytes, or none for a page of nulls.
+pub(super) fn index_fits(index: &[u8], size: u64) -> bool {
+    let mut skim = Skim::new(index);
+    let mut look = || {
+        let mut last = 0;
+        loop {
+            match skim.field(&mut last)? {
+                (STOP, _) => return Some(true),
+                (LIST, 2 | 3) => {
+                    let (BINARY, count) = skim.list()? else { return None };
+                    for _ in 0..count {
+                        let length = skim.varint()?;
+                        if length != 0 && length != size {
+                            return Some(false);
+                        }
+                        skim.advance(length)?;
+                    }
+                }
+                (kind, _) => skim.skip(kind, false, NESTING)?,
+            }
+        }
+    };
+    look().unwrap_or(false)
+}
+
+impl Skim<'_> {
+    /// Goes to the structs of the list that is field `wanted`, and says how many they are; 0 where there is no such field.
+    fn find_list(&mut self, wanted: i64) -> Option<u64> {
+        let mut last = 0;
+        loop {
+            match self.field(&mut last)? {
+                (STOP, _) => return Some(0),
+                (LIST, id) if id == wanted => {
+                    let (kind, count) = self.list()?;
+                    return (kind == STRUCT || count == 0).then_some(count);
+                }
+                (kind, _) => self.skip(kind, false, NESTING)?,
+            }
+        }
+    }
+
+    /// Reads a `ColumnChunk` and says whether the length of each bound in its statistics fits.
+    fn chunk_bounds(&mut self, fits: impl Fn(u64) -> bool, bounds: &[i64]) -> Option<bool> {
+        // The numbers of `meta_data` and, in it, of `statistics`.
+        const PATH: [i64; 2] = [3, 12];
+        let (mut all, mut depth, mut last) = (true, 0, 0);
+        loop {
+            match (depth, self.field(&mut last)?) {
+                (0, (STOP, _)) => return Some(all),
+                (_, (STOP, _)) => {
+                    depth -= 1;
+                    last = *PATH.get(depth)?;
+                }
+                (_, (STRUCT, id)) if PATH.get(depth) == Some(&id) => {
+                    depth += 1;
+                    last = 0;
+                }
+                (2, (BINARY, id)) if bounds.contains(&id) => {
+                    let length = self.varint()?;
+                    all &= fits(length);
+                    self.advance(length)?;
+                }
+                (_, (kind, _)) => self.skip(kind, false, NESTING)?,
+            }
+        }
+    }
+}
+
 impl PageDetails {
     /// `which` is the field of the page header: 5 data page, 7 dictionary page, 8 data page V2.
     fn read(&mut self, skim: &mut Skim<'_>, which: i64) -> Option<()> {
@@ -398,6 +545,20 @@ pub(super) mod tests {
         assert_eq!(page_head(&[]), None);
         assert_eq!(page_head(&[0x15, 0x00, 0x15, 0x01, 0x15, 0x02, 0x00]), None, "a negative size");
         assert_eq!(page_head(&[0xff; 64]), None);
+    }
+
+    #[test]
+    fn a_header_gets_its_checksum_between_its_fields() {
+        // The header below with one byte less of a body, and one that ends after its sizes.
+        let body = [7; 50];
+        let checksum = crc32fast::hash(&body);
+        for header in [vec![0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00], vec![0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x00]] {
+            let (with, _) = with_checksum(&header, &body).unwrap();
+            let expected = PageHead { checksum: Some(checksum), length: with.len(), ..page_head(&header).unwrap() };
+            assert_eq!(page_head(&with), Some(expected));
+            assert_eq!(with_checksum(&with, &body), None, "it has one");
+            assert_eq!(with_checksum(&header, &body[1..]), None, "another body");
+        }
     }
 
     #[test]

@@ -141,6 +141,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 16 } else { 256 }))]
+
         #[test]
         fn groups_are_what_their_bits_say(width in 1..=WIDEST, bytes in prop::collection::vec(any::<u8>(), 0..400), groups in 0..20_usize) {
             let bit = |n: usize| bytes.get(n / 8).is_some_and(|byte| byte >> (n % 8) & 1 == 1);

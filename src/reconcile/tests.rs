@@ -54,7 +54,17 @@ fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
         .collect();
     let version = commits.last().unwrap().version;
     (
-        Segment { version, checkpoint: None, replay: commits.clone(), commits, earlier: Vec::new(), last_commit: None, checksum: None, counts: None, skip: Skip::default() },
+        Segment {
+            version,
+            checkpoint: None,
+            replay: commits.clone(),
+            commits,
+            earlier: Vec::new(),
+            last_commit: None,
+            checksum: None,
+            counts: None,
+            skip: Skip::default(),
+        },
         store,
     )
 }

@@ -826,7 +826,12 @@ fn count_from_statistics(snapshot: &Snapshot, cancel: &Cancel) -> Result<Option<
         if records.null_count() > 0 {
             return Ok(None);
         }
-        let deleted: i64 = column("deletion_vector.cardinality").map_or(0, |c| c.iter().flatten().sum());
+        let deleted = column("deletion_vector.cardinality");
+        // Who deletes more rows than there are contradicts itself: the files are read, which names the one.
+        if deleted.as_ref().is_some_and(|deleted| deleted.iter().zip(records.values()).any(|(deleted, records)| deleted > Some(*records))) {
+            return Ok(None);
+        }
+        let deleted: i64 = deleted.map_or(0, |c| c.iter().flatten().sum());
         total += records.values().iter().sum::<i64>() - deleted;
     }
     Ok(u64::try_from(total).ok())

@@ -1,17 +1,17 @@
 //! Fuzzing: every reader of foreign bytes, on mutations of a kept corpus (`fuzz/corpus/<target>/`).
 //!
-//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` (2) seconds a target, from `FUZZ_SEED`
-//! (1). An input that panics or takes longer than a second is written to `fuzz/corpus/<target>/` under its hash, where every
-//! later run begins with it, and fails the test. What the readers answer does not matter here; that they answer does.
-//!
-//! [`checkpoints_with_flipped_bits`] also compares answers: it runs a minute, unless `FUZZ_SECONDS` says otherwise.
+//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a target (2; 60 for data
+//! files and checkpoints), from `FUZZ_SEED` (1). An input that panics or takes longer than a second is written to
+//! `fuzz/corpus/<target>/` under its hash, where every later run begins with it, and fails the test. What the readers answer
+//! does not matter here; that they answer does. Only of checkpoints and of data files whose pages have checksums the answer
+//! counts: damage is an error or changes no value.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{Array, StringViewArray};
+use arrow_array::{Array, RecordBatch, StringViewArray};
 use bytes::Bytes;
 use deltafast::dv::{Descriptor, Positions, z85};
 use deltafast::exec::{Cancel, Source};
@@ -21,9 +21,10 @@ use deltafast::parse::checkpoint::{FileKind, OpenCheckpoint};
 use deltafast::parse::commit::{self, Take};
 use deltafast::parse::stats::{self, Leaf, has_bounds};
 use deltafast::parse::{FileBatch, StatsColumn, Wanted};
+use deltafast::pq::{FileSpec, FooterCache, open_raw, read};
 use deltafast::protocol::calendar::Zone;
 use deltafast::protocol::log_path::LogFile;
-use deltafast::protocol::schema::{DataType, StructType, TextLayout};
+use deltafast::protocol::schema::{DataType, StructField, StructType, TextLayout};
 use deltafast::protocol::{canonical_json, data_path, partition_value, properties, time};
 use deltafast::snapshot::{ReadOptions, Snapshot};
 use deltafast::store::{File, Foreign, Options, Store, Stores, open};
@@ -130,15 +131,29 @@ pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// The kept inputs of a target, by name.
+fn kept_inputs(target: &str) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(corpus(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "the corpus of {target} is empty");
+    files.iter().map(|file| (file.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(file).unwrap())).collect()
+}
+
+fn seeded() -> Random {
+    Random::new(setting("FUZZ_SEED", 1))
+}
+
 /// Runs `read` on the corpus, then on mutations of it.
 fn fuzz(target: &str, read: impl Fn(&[u8])) {
+    fuzz_for(target, setting("FUZZ_SECONDS", 2), read);
+}
+
+/// The same for so many seconds.
+fn fuzz_for(target: &str, seconds: u64, read: impl Fn(&[u8])) {
     let folder = corpus(target);
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
-    assert!(!seeds.is_empty(), "the corpus of {target} is empty");
-    let mut random = Random::new(setting("FUZZ_SEED", 1));
-    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 2));
+    let seeds: Vec<Vec<u8>> = kept_inputs(target).into_iter().map(|(_, bytes)| bytes).collect();
+    let mut random = seeded();
+    let until = Instant::now() + Duration::from_secs(seconds);
     let mut runs = 0_u64;
     let mut kept = seeds.iter();
     while runs < seeds.len() as u64 || Instant::now() < until {
@@ -420,7 +435,7 @@ fn checkpoints_with_flipped_bits() {
         let target = targets.iter().find(|(file, ..)| file == name).unwrap();
         (0..witnesses.len()).for_each(|witness| flip(target, *at, *bit, witness));
     }
-    let mut random = Random(setting("FUZZ_SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = seeded();
     let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 60));
     while Instant::now() < until {
         let target = &targets[random.below(targets.len())];
@@ -436,4 +451,90 @@ fn checkpoints_with_flipped_bits() {
     println!("checkpoint_flips: {same} answers as without the checkpoint, {refused} errors, {} others", wrong.len());
     assert!(wrong.is_empty(), "{} flipped bits change the answer:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
     assert!(same + refused > 50, "only {} inputs, too slow to mean anything", same + refused);
+
+/// Data files in a folder of their own, and the columns of the corpus.
+struct DataFiles {
+    folder: PathBuf,
+    store: Arc<dyn Store>,
+    columns: Vec<StructField>,
+    filter: Arc<Bound>,
+}
+
+impl DataFiles {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("deltafast-fuzz-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/data_file_schema.json");
+        let schema: Vec<(String, serde_json::Value)> = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+        let columns = schema.into_iter().map(|(name, of)| StructField::new(&name, DataType::from_json(&of).unwrap(), true)).collect();
+        let id = serde_json::json!({"k": "col", "path": ["id"], "t": "long"});
+        let equal = serde_json::json!({"k": "call", "f": "=", "a": [id, {"k": "lit", "v": 17, "t": "long"}], "t": "boolean"});
+        let filter = Bound::from_json(&serde_json::json!({"expr": equal, "ansi": true, "zone": "UTC"}).to_string()).unwrap();
+        Self { store: open(folder.to_str().unwrap(), &Options::new()).unwrap(), folder, columns, filter: Arc::new(filter) }
+    }
+
+    fn file(&self, bytes: &[u8]) -> File {
+        std::fs::write(self.folder.join("f.parquet"), bytes).unwrap();
+        File { store: Arc::clone(&self.store), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) }
+    }
+
+    /// All rows, or those that match.
+    fn rows(&self, file: File, filtered: bool) -> deltafast::error::Result<Vec<RecordBatch>> {
+        let filter = filtered.then(|| Arc::clone(&self.filter));
+        let spec = FileSpec { filter, filter_rows: filtered, ..FileSpec::new(file, self.columns.clone()) };
+        read(spec, &Arc::new(FooterCache::default())).collect()
+    }
+}
+
+impl Drop for DataFiles {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn data_files() {
+    let files = DataFiles::new("data");
+    fuzz_for("data_file", setting("FUZZ_SECONDS", 60), |input| {
+        let file = files.file(input);
+        for filtered in [false, true] {
+            for batch in files.rows(file.clone(), filtered).into_iter().flatten() {
+                batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+            }
+        }
+        let Ok(raw) = open_raw(&file) else { return };
+        let groups: Vec<usize> = (0..raw.row_groups().len()).collect();
+        for layout in [TextLayout::View, TextLayout::Plain] {
+            if let Ok(batches) = raw.read(&groups, |_| true, layout, 1000, 1 << 20) {
+                batches.map_while(Result::ok).for_each(|batch| assert!(batch.num_rows() <= 1000));
+            }
+        }
+    });
+}
+
+#[test]
+fn damage_under_a_page_checksum_changes_no_value() {
+    let files = DataFiles::new("checksum");
+    let kept: Vec<_> = kept_inputs("data_file").into_iter().filter(|(name, _)| name.starts_with("checksum-")).collect();
+    assert!(kept.len() > 5);
+    let whole: Vec<Vec<RecordBatch>> = kept.iter().map(|(_, bytes)| files.rows(files.file(bytes), false).unwrap()).collect();
+    let mut random = seeded();
+    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 2));
+    let (mut runs, mut refused) = (0_u64, 0_u64);
+    while runs < 200 || Instant::now() < until {
+        let n = random.below(kept.len());
+        let mut bytes = kept[n].1.clone();
+        let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+        let end = bytes.len() - 8 - footer;
+        // A bit of a page or of its header, as a disk or a wire flips it.
+        let at = 4 + random.below(end - 4);
+        bytes[at] ^= 1 << random.below(8);
+        match files.rows(files.file(&bytes), false) {
+            Ok(batches) => assert_eq!(batches, whole[n], "{} with a bit flipped at {at}", kept[n].0),
+            Err(_) => refused += 1,
+        }
+        runs += 1;
+    }
+    println!("{runs} flipped bits, {refused} refused");
+    assert!(refused > runs / 2, "{refused} of {runs}");
 }
