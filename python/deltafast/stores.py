@@ -89,8 +89,8 @@ class WritableStore(Store, Protocol):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Make the file, whole or not at all, if there is none; False where there is one.
 
-        An exception other than PermissionError and NotImplementedError leaves open whether it was made: the core
-        looks.
+        An exception leaves open whether it was made: the core looks. After PermissionError, FileNotFoundError and
+        NotImplementedError it does not try again; what was not made then fails with that exception's message.
         """
         ...
 
@@ -505,13 +505,22 @@ class ObstoreStore(_Rooted):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `WritableStore`."""
         import obstore
-        from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+        from obstore.exceptions import (
+            AlreadyExistsError,
+            NotSupportedError,
+            PermissionDeniedError,
+            PreconditionError,
+            UnauthenticatedError,
+        )
 
         try:
             # In parts it would be no condition, and a commit is never that large.
             obstore.put(self._store, self._full(path), data, mode="create", use_multipart=False)
         except (AlreadyExistsError, PreconditionError):
             return False
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            message = f"access denied; check the credentials: {error}"
+            raise PermissionError(message) from error
         except NotSupportedError as error:
             message = "the store makes no conditional requests"
             raise NotImplementedError(message) from error

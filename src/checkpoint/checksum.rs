@@ -444,7 +444,7 @@ pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
         Some(checksum) => checksum,
         None => compute(snapshot, cancel)?,
     };
-    make(store.as_ref(), &path, Bytes::from(checksum.to_json()?))
+    make(store.as_ref(), &path, &Bytes::from(checksum.to_json()?))
 }
 
 fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {

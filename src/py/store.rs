@@ -172,8 +172,12 @@ impl Store for PyStore {
         match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
-            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Err(error),
-            // Whether anything was made before another exception, nobody knows.
+            // Whether anything was made before an exception, nobody knows; these say that asking again is of no use.
+            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Ok(Put::Refused(error)),
+            Err(error) if error.is_not_found() => Ok(Put::Refused(Error::storage(
+                format!("cannot write {}{path}: the Python store says that there is no such folder or bucket", self.url),
+                false,
+            ))),
             Err(error) => Ok(Put::Unknown(error)),
         }
     }

@@ -34,6 +34,7 @@ mod status {
     pub(super) const SHORT: u8 = 5;
     pub(super) const UNKNOWN: u8 = 6;
     pub(super) const WRONG: u8 = 7;
+    pub(super) const REFUSED: u8 = 8;
 }
 
 /// Where the driver's Java listens, and what it must be told.
@@ -210,7 +211,7 @@ impl Request {
         let Self { url, doing, .. } = self;
         match fault {
             Fault::Told(status::MISSING, _) => Error::not_found(Missing::Object, format!("no such object: {url}")),
-            Fault::Told(status::DENIED, why) => Error::storage(format!("access denied to {url}: {}", without_secrets(&why)), false),
+            Fault::Told(status::DENIED | status::REFUSED, why) => Error::storage(format!("access denied to {url}: {}", without_secrets(&why)), false),
             Fault::Told(status::UNSUPPORTED, why) => Error::unsupported(format!("cannot {doing} {url}: {}", without_secrets(&why))),
             Fault::Told(status::WRONG, why) => Error::invalid(format!("cannot {doing} {url}: {}", without_secrets(&why))),
             Fault::Told(status::SHORT, _) => Error::corrupt_data(format!("the file is shorter than the log says: {url}")),
@@ -464,6 +465,8 @@ impl Store for Hadoop {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
             Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => Ok(Put::Unknown(request.failed(fault))),
+            Err(fault @ Fault::Told(status::REFUSED, _)) => Ok(Put::Refused(request.failed(fault))),
+            // Java said so before it asked for the name, or was not asked itself.
             Err(fault) => Err(request.failed(fault)),
         }
     }

@@ -3,6 +3,9 @@
 //! A commit is made so that a crash at any instant leaves it whole or absent: written under a hidden name beside its place,
 //! synced, linked to its name (which fails if the name is taken), and the directory synced before success is reported.
 //! Where a file system has no links, a rename that refuses to replace does the same.
+//!
+//! A network file system may give a file its name and answer with an error all the same. So after an error the file under
+//! the name is compared with the one that was written; where that does not show that it is the same, nobody knows yet.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -28,6 +31,8 @@ pub enum Step {
     Sync,
     /// It is about to get its name.
     Link,
+    /// It has got its name, by a link or a rename, and the system is about to say so.
+    Linked,
     /// The directory is about to be synced.
     SyncDirectory,
     /// The hidden name is about to go.
@@ -80,16 +85,18 @@ impl Local {
         self.watch.as_ref().map_or(Ok(()), |watch| watch(step))
     }
 
-    /// Writes the hidden file, and syncs it where it must last.
-    fn stage(&self, staged: &Path, bytes: &[u8], role: Role) -> io::Result<()> {
+    /// Writes the hidden file, and syncs it where it must last; gives its identity.
+    fn stage(&self, staged: &Path, bytes: &[u8], role: Role) -> io::Result<Option<FileIdentity>> {
         self.step(Step::Write)?;
         let mut file = fs::File::create_new(staged)?;
         file.write_all(bytes)?;
+        let identity = FileIdentity::of(&file.metadata()?);
         if role == Role::Derived {
-            return Ok(());
+            return Ok(identity);
         }
         self.step(Step::Sync)?;
-        file.sync_all()
+        file.sync_all()?;
+        Ok(identity)
     }
 
     /// What a file that has its name has come to.
@@ -103,25 +110,25 @@ impl Local {
         }
     }
 
-    /// Gives the hidden file its name; false if the name is taken.
-    fn name(&self, staged: &Path, target: &Path) -> io::Result<bool> {
-        self.step(Step::Link)?;
-        let taken = |result: io::Result<()>| match result {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
+    /// Gives the hidden file its name.
+    fn name(&self, staged: &Path, target: &Path, own: Option<FileIdentity>) -> Naming {
+        let named = |result: io::Result<()>| match result.and_then(|()| self.step(Step::Linked)) {
+            Ok(()) => Naming::Named,
+            Err(_) if own.is_some_and(|own| own.is_at(target)) => Naming::Named,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Naming::Taken,
+            Err(error) if has_no_links(&error) => Naming::NoSuchOperation(error),
+            Err(error) => Naming::Unconfirmed(error),
         };
-        match taken(fs::hard_link(staged, target)) {
-            Err(error) if has_no_links(&error) => {}
+        match named(fs::hard_link(staged, target)) {
+            Naming::NoSuchOperation(_) => {}
             settled => return settled,
         }
-        match taken(rename_no_replace(staged, target)) {
-            Err(error) if has_no_links(&error) && self.unsafe_rename => {
-                if target.try_exists()? {
-                    return Ok(false);
-                }
-                fs::rename(staged, target).map(|()| true)
-            }
+        match named(rename_no_replace(staged, target)) {
+            Naming::NoSuchOperation(_) if self.unsafe_rename => match target.try_exists() {
+                Ok(true) => Naming::Taken,
+                Ok(false) => named(fs::rename(staged, target)),
+                Err(error) => Naming::Unconfirmed(error),
+            },
             settled => settled,
         }
     }
@@ -131,10 +138,58 @@ impl Local {
     }
 }
 
+/// What came of giving a file its name.
+enum Naming {
+    Named,
+    /// There is another file of that name.
+    Taken,
+    /// The file system says that it does not do this.
+    NoSuchOperation(io::Error),
+    /// An error, though the file may have its name.
+    Unconfirmed(io::Error),
+}
+
+/// Which file of which disk: the same for all names of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    number: u64,
+}
+
+impl FileIdentity {
+    /// That of a file; `None` where the system has none.
+    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some(Self { device: metadata.dev(), number: metadata.ino() })
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            None
+        }
+    }
+
+    /// Whether the file of this name is surely this one.
+    pub(super) fn is_at(self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|metadata| Self::of(&metadata) == Some(self))
+    }
+}
+
 /// Whether an error says that the file system has no such operation.
 pub(super) fn has_no_links(error: &io::Error) -> bool {
     // EPERM is what Linux gives for hard links on file systems without them.
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks | io::ErrorKind::InvalidInput)
+}
+
+/// Whether an error of giving a file its name says why that will not be done, as opposed to that something broke.
+fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind as K;
+    matches!(
+        error.kind(),
+        K::PermissionDenied | K::ReadOnlyFilesystem | K::StorageFull | K::QuotaExceeded | K::NotFound | K::NotADirectory | K::InvalidFilename
+    )
 }
 
 /// A rename that fails if the target exists.
@@ -385,14 +440,18 @@ impl Store for Local {
         }
         make_directory(directory).map_err(|e| write_failure(&target, &e))?;
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
-        let named = self.stage(&staged, &bytes, role).and_then(|()| self.name(&staged, &target));
-        let outcome = match named {
-            Ok(true) => Ok(self.settled(directory, role)),
-            Ok(false) => Ok(Put::Exists),
-            Err(error) if has_no_links(&error) && staged.exists() && error.kind() != io::ErrorKind::PermissionDenied => Err(Error::unsupported(format!(
-                "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
-                target.display()
-            ))),
+        let outcome = match self.stage(&staged, &bytes, role).and_then(|own| self.step(Step::Link).map(|()| own)) {
+            Ok(own) => match self.name(&staged, &target, own) {
+                Naming::Named => Ok(self.settled(directory, role)),
+                Naming::Taken => Ok(Put::Exists),
+                Naming::NoSuchOperation(error) if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() => Err(Error::unsupported(format!(
+                    "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
+                    target.display()
+                ))),
+                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) if is_refusal(&error) => Ok(Put::Refused(write_failure(&target, &error))),
+                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
+            },
+            // Its name was never asked for.
             Err(error) => Err(write_failure(&target, &error)),
         };
         // Whatever happens to the hidden file now, it means nothing to anybody.

@@ -81,7 +81,7 @@ fn a_commit_is_durable_before_success_is_reported() {
         Ok(())
     });
     assert!(matches!(store.put_if_absent("_delta_log/0.json", "a".into(), Role::Essential).unwrap(), Put::Created));
-    assert_eq!(*steps.lock().unwrap(), [Step::Write, Step::Sync, Step::Link, Step::SyncDirectory, Step::Unlink]);
+    assert_eq!(*steps.lock().unwrap(), [Step::Write, Step::Sync, Step::Link, Step::Linked, Step::SyncDirectory, Step::Unlink]);
     assert!(matches!(store.put_if_absent("_delta_log/0.json", "b".into(), Role::Essential).unwrap(), Put::Exists));
     assert_eq!(store.get("_delta_log/0.json").wait().unwrap().0.as_ref(), b"a");
     assert_eq!(folder.names("new/table/_delta_log"), ["0.json"]);
@@ -99,6 +99,45 @@ fn a_step_that_fails_leaves_nothing_or_the_whole() {
             Ok(Put::Unsynced(_)) => assert!(visible),
             Ok(other) => panic!("{fails:?}: {other:?}"),
         }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_was_given_though_the_answer_is_an_error_counts() {
+    let errors = [libc::EIO, libc::ETIMEDOUT, libc::EACCES, libc::EPERM, libc::EEXIST, libc::ESTALE, libc::EOPNOTSUPP];
+    for code in errors {
+        let folder = Folder::new("linked");
+        let fail = move |step| if step == Step::Linked { Err(std::io::Error::from_raw_os_error(code)) } else { Ok(()) };
+        let store = Local::new(folder.0.clone()).watched(fail);
+        let put = store.put_if_absent("d/x", "abc".into(), Role::Essential).unwrap();
+        assert!(matches!(put, Put::Created), "{code}: {put:?}");
+        assert_eq!(folder.names("d"), ["x"]);
+        assert_eq!(store.get("d/x").wait().unwrap().0.as_ref(), b"abc");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
+    for (code, is_refused) in [(libc::EIO, false), (libc::ETIMEDOUT, false), (libc::ESTALE, false), (libc::EROFS, true), (libc::ENOSPC, true)] {
+        let folder = Folder::new("unseen");
+        let (seen, hidden) = (folder.0.join("d/x"), folder.0.join("elsewhere"));
+        // As a network's cache: the name is there for others, and not to be seen from here.
+        let fail = move |step| {
+            if step == Step::Linked {
+                std::fs::rename(&seen, &hidden)?;
+                return Err(std::io::Error::from_raw_os_error(code));
+            }
+            Ok(())
+        };
+        let put = Local::new(folder.0.clone()).watched(fail).put_if_absent("d/x", "abc".into(), Role::Essential).unwrap();
+        match &put {
+            Put::Refused(error) => assert!(is_refused && error.to_string().contains("d/x"), "{code}: {error}"),
+            Put::Unknown(error) => assert!(!is_refused && error.to_string().contains("cannot write"), "{code}: {error}"),
+            _ => panic!("{code}: {put:?}"),
+        }
+        assert!(folder.names("d").is_empty());
     }
 }
 

@@ -51,7 +51,7 @@ import org.apache.hadoop.ipc.RemoteException;
 public class DeltafastGateway implements Runnable {
   private static final int PIECE = 1 << 20;
   private static final int BROKEN = -1;
-  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7;
+  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7, REFUSED = 8;
   /** createFile() option and path capability of file systems whose files are made on close, if there is none. */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 
@@ -287,7 +287,7 @@ public class DeltafastGateway implements Runnable {
     } else if (name.equals("UnsupportedFileSystemException") || error instanceof ClassNotFoundException || error instanceof java.net.UnknownHostException) {
       kind = WRONG;
     }
-    out.writeByte(unsure ? UNKNOWN : kind);
+    out.writeByte(!unsure ? kind : kind == DENIED ? REFUSED : UNKNOWN);
     String message = error.getMessage();
     String line = message == null ? "" : message.trim().split("\n", 2)[0];
     text(message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
@@ -506,6 +506,8 @@ public class DeltafastGateway implements Runnable {
         return true;
       } catch (java.nio.file.FileAlreadyExistsException e) {
         return false;
+      } catch (IOException e) {
+        throw new Unsure(e);
       }
     }
     try {
@@ -530,10 +532,14 @@ public class DeltafastGateway implements Runnable {
       }
       throw new Unsure(e);
     }
-    if (!replace && files.exists(path)) {
-      return false;
+    try {
+      if (!replace && files.exists(path)) {
+        return false;
+      }
+    } catch (IOException e) {
+      throw new Unsure(e);
     }
-    throw new IOException("it could not be renamed to its name");
+    throw new Unsure(new IOException("it could not be renamed to its name"));
   }
 
   private void put(Path given, byte[] bytes, boolean risk, boolean essential) throws IOException {
@@ -589,6 +595,8 @@ public class DeltafastGateway implements Runnable {
       stream = way.equals("create") ? files.create(path, false) : conditional(path);
     } catch (FileAlreadyExistsException e) {
       return false;
+    } catch (IOException e) {
+      throw new Unsure(e);
     }
     // A stream takes all bytes or is never closed: closing it would show what it has.
     try {
