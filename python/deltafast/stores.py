@@ -244,7 +244,21 @@ class _LocalDisk:
     def create(self, path: str) -> _LocalFile:
         return _LocalFile(self._root / path)
 
+    def owns(self, path: str) -> bool:
+        """Whether no folder on the way is a link, which may lead out of the table."""
+        folder, here = Path(path), self._root
+        if folder.is_absolute() or ".." in folder.parts:
+            return False
+        for part in folder.parts:
+            here /= part
+            if here.is_symlink():
+                return False
+        return True
+
     def delete(self, path: str) -> None:
+        if not self.owns(str(Path(path).parent)):
+            message = f"refused to delete {path}: a folder on its way is a link, which is not followed"
+            raise PermissionError(message)
         (self._root / path).unlink()
 
     def remove_folder(self, path: str) -> None:
@@ -373,6 +387,10 @@ class FsspecStore(_Rooted):
         else:
             self._fs.rm_file(self._full(path))
 
+    def owns(self, path: str) -> bool:
+        """Whether what is in a folder is the table's to delete, and not where a link leads."""
+        return self._disk is None or self._disk.owns(path)
+
     def remove_folder(self, path: str) -> None:
         """Remove an empty folder, where there are such things."""
         if self._disk is not None:
@@ -457,6 +475,10 @@ class PyarrowStore(_Rooted):
     def delete(self, path: str) -> None:
         """See `WritableStore`."""
         self._local().delete(path)
+
+    def owns(self, path: str) -> bool:
+        """Whether what is in a folder is the table's to delete, and not where a link leads."""
+        return self._disk is None or self._disk.owns(path)
 
     def remove_folder(self, path: str) -> None:
         """Remove an empty folder."""

@@ -94,6 +94,7 @@ fn url(root: &str, path: &str) -> Result<String> {
 /// The manifests that are there.
 fn present(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
     let (mut out, mut level) = (BTreeSet::new(), vec![FOLDER.to_owned()]);
+    level.retain(|folder| snapshot.stores().root().owns(folder));
     while !level.is_empty() {
         let store = Arc::clone(snapshot.stores().root());
         for folder in map_all(std::mem::take(&mut level), move |folder| store.list_folder(&folder, &|name| name == "manifest"))? {

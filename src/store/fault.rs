@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload};
 use crate::error::{Error, Result};
 
 /// What a call is.
@@ -255,13 +255,17 @@ impl Store for FaultStore {
         }
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
-        let first = paths.first().map_or("", String::as_str);
+    fn owns(&self, dir: &str) -> bool {
+        self.inner.owns(dir)
+    }
+
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        let first = paths.first().map_or("", TablePath::as_str);
         let fault = self.fault(Operation::Delete, first);
         if let Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) = fault {
             return Err(error(fault, first));
         }
-        let failed = self.inner.delete_batch(paths)?;
+        let failed = self.inner.delete_inside(paths)?;
         match fault {
             Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer | Fault::StatusAfter(_))) => Err(error(fault, first)),
             _ => Ok(failed),

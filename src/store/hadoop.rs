@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -176,12 +176,13 @@ impl Hadoop {
         }
     }
 
-    fn delete_some(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+    fn delete_some(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        // The request's own path is the root, below which Java follows no links.
         let mut request = self.request(b'D', "");
         request.doing = "delete";
         put_length(&mut request.bytes, paths.len());
         for path in paths {
-            put_text(&mut request.bytes, &self.full(path));
+            put_text(&mut request.bytes, &self.full(path.as_str()));
         }
         self.ask(&request, |connection| {
             let mut out = Vec::new();
@@ -189,7 +190,8 @@ impl Hadoop {
                 match connection.status() {
                     Ok(()) => {}
                     Err(fault @ Fault::Told(..)) => {
-                        out.push((path.clone(), Request { bytes: Vec::new(), url: format!("{}{path}", self.url), doing: "delete" }.failed(fault)));
+                        let path = path.as_str();
+                        out.push((path.to_owned(), Request { bytes: Vec::new(), url: format!("{}{path}", self.url), doing: "delete" }.failed(fault)));
                     }
                     Err(fault) => return Err(fault),
                 }
@@ -482,7 +484,7 @@ impl Store for Hadoop {
         Ok(Box::new(HadoopUpload { store: self.clone(), path: path.to_owned(), request, connection: Some(connection), buffer: Vec::new() }))
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         let runtime = exec::runtime()?;
         let mut out = Vec::new();
         for some in paths.chunks(BATCH * BATCHES_AT_ONCE) {
@@ -501,6 +503,9 @@ impl Store for Hadoop {
     }
 
     fn remove_folder(&self, dir: &str) -> Result<()> {
+        if TablePath::new(dir).is_none() {
+            return Ok(());
+        }
         let mut request = self.request(b'X', dir);
         request.doing = "remove";
         self.ask(&request, |_| Ok(()))

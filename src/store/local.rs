@@ -17,8 +17,10 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
+#[cfg(unix)]
+use super::unlink::DeletionRoot;
 use super::upload::LocalUpload;
-use super::{Folder, ObjectMeta, Opened, Pending, Put, Role, Store, Turn, Upload};
+use super::{Folder, ObjectMeta, Opened, Pending, Put, Role, Store, TablePath, Turn, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{self, Cancel, filled};
 
@@ -243,6 +245,19 @@ pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
     }
 }
 
+fn delete_failure(path: &Path, error: &io::Error) -> Error {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::storage(format!("no permission to delete {shown}"), false),
+        _ => Error::storage(format!("cannot delete {shown}: {error}"), false),
+    }
+}
+
+/// The error of a deletion whose path leads through a link.
+pub(super) fn link() -> io::Error {
+    io::Error::other("a folder on its way is a link, which is not followed")
+}
+
 pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display().to_string();
     match error.kind() {
@@ -463,18 +478,50 @@ impl Store for Local {
         Ok(Box::new(LocalUpload::new(path, self.path(path), &self.root, role)?))
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
-        let delete = |path: &String| match fs::remove_file(self.path(path)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.clone(), write_failure(&self.path(path), &error))),
+    #[cfg(unix)]
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        let mut root = match DeletionRoot::open(&self.root) {
+            Ok(root) => root,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(delete_failure(&self.root, &error)),
+        };
+        let delete = |path: &TablePath| match root.unlink(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.as_str().to_owned(), delete_failure(&self.path(path.as_str()), &error))),
             _ => None,
         };
         Ok(paths.iter().filter_map(delete).collect())
     }
 
+    #[cfg(not(unix))]
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        let remove = |path: &TablePath| if self.owns(path.split().0) { fs::remove_file(self.path(path.as_str())) } else { Err(link()) };
+        let delete = |path: &TablePath| match remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.as_str().to_owned(), delete_failure(&self.path(path.as_str()), &error))),
+            _ => None,
+        };
+        Ok(paths.iter().filter_map(delete).collect())
+    }
+
+    fn owns(&self, dir: &str) -> bool {
+        let is_link = |folder: &Path| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
+        let mut folder = self.root.clone();
+        dir.is_empty()
+            || TablePath::is_inside(dir)
+                && dir.split('/').all(|part| {
+                    folder.push(part);
+                    !is_link(&folder)
+                })
+    }
+
     fn remove_folder(&self, dir: &str) -> Result<()> {
+        let Some(path) = TablePath::new(dir) else { return Ok(()) };
         let folder = self.path(dir);
-        match fs::remove_dir(&folder) {
-            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => Err(write_failure(&folder, &error)),
+        #[cfg(unix)]
+        let removed = DeletionRoot::open(&self.root).and_then(|mut root| root.remove_folder(&path));
+        #[cfg(not(unix))]
+        let removed = if self.owns(path.as_str()) { fs::remove_dir(&folder) } else { Ok(()) };
+        match removed {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => Err(delete_failure(&folder, &error)),
             _ => Ok(()),
         }
     }

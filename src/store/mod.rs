@@ -14,7 +14,10 @@ mod local;
 mod remote;
 mod resolve;
 mod single_attempt;
+mod table_path;
 mod turn;
+#[cfg(unix)]
+mod unlink;
 mod upload;
 
 use std::fmt::Debug;
@@ -27,6 +30,7 @@ use bytes::Bytes;
 pub use check::{CheckOptions, Checked, Finding, Verdict, check};
 pub use local::{Local, Step};
 pub use resolve::{Foreign, Options, Stores, open};
+pub use table_path::TablePath;
 pub use turn::Turn;
 pub use upload::Upload;
 
@@ -211,13 +215,41 @@ pub trait Store: Debug + Send + Sync {
 
     /// Deletes these objects; those that are not there count as deleted. Gives what could not be deleted, with the reason.
     ///
+    /// All deletions go through here: a path that is not inside the root is refused, and implementations of
+    /// [`Store::delete_inside`] follow no links.
+    ///
     /// # Errors
     /// [`Error::Unsupported`] for a store that cannot delete.
     fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
-        paths.first().map_or(Ok(Vec::new()), |path| Err(read_only(self.url(), path)))
+        let (mut inside, mut refused) = (Vec::with_capacity(paths.len()), Vec::new());
+        for path in paths {
+            match TablePath::new(path) {
+                Some(path) => inside.push(path),
+                None => refused.push((path.clone(), outside(self.url(), path))),
+            }
+        }
+        if !inside.is_empty() {
+            refused.splice(0..0, self.delete_inside(&inside)?);
+        }
+        Ok(refused)
     }
 
-    /// Removes a folder that has become empty, where folders are something of their own; one that is not empty stays.
+    /// [`Store::delete_batch`] of paths that are inside the root by their names; a folder on the way that is a link is not
+    /// followed.
+    ///
+    /// # Errors
+    /// As [`Store::delete_batch`].
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        paths.first().map_or(Ok(Vec::new()), |path| Err(read_only(self.url(), path.as_str())))
+    }
+
+    /// Whether the objects of directory `dir` are the table's own, to be deleted: no link on the way leads elsewhere.
+    fn owns(&self, dir: &str) -> bool {
+        dir.is_empty() || TablePath::new(dir).is_some()
+    }
+
+    /// Removes a folder that has become empty, where folders are something of their own; one that is not empty stays, as does
+    /// one outside of the root.
     ///
     /// # Errors
     /// [`Error::Storage`].
@@ -295,6 +327,11 @@ pub fn make(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<bool> {
         Put::Exists => Ok(false),
         Put::Unknown(error) | Put::Refused(error) => Err(error),
     }
+}
+
+/// The error of a deletion that would leave the table's folder.
+fn outside(url: &str, path: &str) -> Error {
+    Error::storage(format!("refused to delete `{path}`: it is not inside {url}"), false)
 }
 
 fn read_only(url: &str, path: &str) -> Error {

@@ -14,7 +14,7 @@ use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
 use super::single_attempt::{SingleAttempt, is_refusal};
 use super::upload::RemoteUpload;
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, outside};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -317,16 +317,22 @@ impl Store for Remote {
         }
     }
 
-        let locations = paths.iter().map(|path| self.path(path)).collect::<Result<Vec<_>>>()?;
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         if let Commits::Refused(why) = &self.commits {
             return Err(Error::unsupported(format!("cannot delete from {}: {why}", self.url)));
         }
         let url = self.url.clone();
-        let named: Vec<(String, Path)> = paths.iter().cloned().zip(locations).collect();
+        let (mut named, mut refused) = (Vec::with_capacity(paths.len()), Vec::new());
+        for path in paths {
+            match self.path(path.as_str()) {
+                Ok(location) if location.prefix_matches(&self.prefix) => named.push((path.as_str().to_owned(), location)),
+                Ok(_) => refused.push((path.as_str().to_owned(), outside(&url, path.as_str()))),
+                Err(error) => refused.push((path.as_str().to_owned(), error)),
+            }
+        }
         // In batches of the service's own size: one that fails as a whole has a single answer for all of its objects.
         let batches: Vec<Vec<(String, Path)>> = named.chunks(self.inner.batch.max(1)).map(<[_]>::to_vec).collect();
-        self.begin("", |service, _| async move {
+        let deleted = self.begin("", |service, _| async move {
             let delete = |batch: Vec<(String, Path)>| {
                 let (service, url) = (service.clone(), url.clone());
                 async move {
@@ -342,8 +348,9 @@ impl Store for Remote {
                 }
             };
             Ok(futures::stream::iter(batches).map(delete).buffered(BATCHES_AT_ONCE).collect::<Vec<_>>().await.concat())
-        })
-        .wait()
+        });
+        refused.extend(deleted.wait()?);
+        Ok(refused)
     }
 
     fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {

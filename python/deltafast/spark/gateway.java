@@ -239,7 +239,7 @@ public class DeltafastGateway implements Runnable {
         case 'G': get(path); break;
         case 'R': ranges(path, ranges); break;
         case 'P': put(path, bytes, risk, essential); break;
-        case 'D': delete(more); break;
+        case 'D': delete(path, more); break;
         case 'X': removeFolder(path); break;
         default: throw new IOException("no such request: " + operation);
       }
@@ -707,11 +707,25 @@ public class DeltafastGateway implements Runnable {
 
   // --- deleting ----------------------------------------------------------------------------------
 
-  private void delete(String[] paths) throws IOException {
+  /** Fails for a file of a local disk that a link below the root leads to. */
+  private void checkInside(Path root, Path path) throws IOException {
+    if (!(files instanceof RawLocalFileSystem)) {
+      return;
+    }
+    File top = file(root);
+    for (File folder = file(path).getParentFile(); folder != null && !folder.equals(top); folder = folder.getParentFile()) {
+      if (Files.isSymbolicLink(folder.toPath())) {
+        throw new IOException("a folder on its way is a link, which is not followed");
+      }
+    }
+  }
+
+  private void delete(Path root, String[] paths) throws IOException {
     out.writeByte(OK);
     for (int i = 0; i < paths.length; i++) {
       try {
         Path path = path(paths[i]);
+        checkInside(root, path);
         if (!files.delete(path, false) && files.exists(path)) {
           throw new IOException("it could not be deleted");
         }
