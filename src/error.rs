@@ -338,6 +338,13 @@ impl Error {
         Self::Internal { what: what.into(), place: Box::default() }
     }
 
+    /// Whether a commit that ended with this error may have been made all the same: its files must stay.
+    #[must_use]
+    pub fn may_be_committed(&self) -> bool {
+        // A defect proves nothing.
+        matches!(self, Self::CommitUnknown { .. } | Self::Internal { .. })
+    }
+
     fn edit(mut self, edit: impl FnOnce(&mut Place)) -> Self {
         match &mut self {
             Self::NotFound { place, .. }

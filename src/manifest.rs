@@ -175,6 +175,7 @@ fn url(root: &str, path: &str) -> Result<String> {
 fn present(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
     let (mut out, mut level) = (BTreeSet::new(), vec![FOLDER.to_owned()]);
     while !level.is_empty() {
+        level.retain(|folder| snapshot.stores().root().owns(folder));
         let store = Arc::clone(snapshot.stores().root());
         for folder in map_all(std::mem::take(&mut level), move |folder| store.list_folder(&folder, &|name| name == "manifest"))? {
             out.extend(folder.objects.into_iter().map(|object| object.path));

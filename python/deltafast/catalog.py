@@ -51,10 +51,9 @@ class Committer(Protocol):
     An attribute `permits` (a set of texts, optional) says what of `vacuum`, `cleanup_metadata` and `optimize` writers
     may do to the table; the protocol leaves them to the catalog.
 
-    What a method raises ends as a `StorageError`, or as a warning once the version is made. A `PermissionError` or
-    `NotImplementedError` is an answer; after any other exception the call is made again, and of `ratify` nobody knows
-    whether it was done: that is found out by `log_tail`, and where this says neither, the commit ends as a
-    `CommitUnknownError`.
+    What a method raises ends as a `StorageError`, or as a warning once the version is made. After a `PermissionError`
+    or `NotImplementedError` the call is not made again, after any other exception it is. Whether a `ratify` that raised
+    was done is found out by `log_tail`; where this says neither, the commit ends as a `CommitUnknownError`.
     """
 
     def log_tail(self) -> LogTail:

@@ -89,8 +89,8 @@ class WritableStore(Store, Protocol):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Make the file, whole or not at all, if there is none; False where there is one.
 
-        An exception other than PermissionError and NotImplementedError leaves open whether it was made: the core
-        looks.
+        An exception leaves open whether it was made: the core looks. After PermissionError, FileNotFoundError and
+        NotImplementedError it does not try again; what was not made then fails with that exception's message.
         """
         ...
 
@@ -244,7 +244,21 @@ class _LocalDisk:
     def create(self, path: str) -> _LocalFile:
         return _LocalFile(self._root / path)
 
+    def owns(self, path: str) -> bool:
+        """Whether no folder on the way is a link, which may lead out of the table."""
+        folder, here = Path(path), self._root
+        if folder.is_absolute() or ".." in folder.parts:
+            return False
+        for part in folder.parts:
+            here /= part
+            if here.is_symlink():
+                return False
+        return True
+
     def delete(self, path: str) -> None:
+        if not self.owns(str(Path(path).parent)):
+            message = f"refused to delete {path}: a folder on its way is a link, which is not followed"
+            raise PermissionError(message)
         (self._root / path).unlink()
 
     def remove_folder(self, path: str) -> None:
@@ -373,6 +387,10 @@ class FsspecStore(_Rooted):
         else:
             self._fs.rm_file(self._full(path))
 
+    def owns(self, path: str) -> bool:
+        """Whether what is in a folder is the table's to delete, and not where a link leads."""
+        return self._disk is None or self._disk.owns(path)
+
     def remove_folder(self, path: str) -> None:
         """Remove an empty folder, where there are such things."""
         if self._disk is not None:
@@ -458,6 +476,10 @@ class PyarrowStore(_Rooted):
         """See `WritableStore`."""
         self._local().delete(path)
 
+    def owns(self, path: str) -> bool:
+        """Whether what is in a folder is the table's to delete, and not where a link leads."""
+        return self._disk is None or self._disk.owns(path)
+
     def remove_folder(self, path: str) -> None:
         """Remove an empty folder."""
         self._local().remove_folder(path)
@@ -505,13 +527,22 @@ class ObstoreStore(_Rooted):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `WritableStore`."""
         import obstore
-        from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+        from obstore.exceptions import (
+            AlreadyExistsError,
+            NotSupportedError,
+            PermissionDeniedError,
+            PreconditionError,
+            UnauthenticatedError,
+        )
 
         try:
             # In parts it would be no condition, and a commit is never that large.
             obstore.put(self._store, self._full(path), data, mode="create", use_multipart=False)
         except (AlreadyExistsError, PreconditionError):
             return False
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            message = f"access denied; check the credentials: {error}"
+            raise PermissionError(message) from error
         except NotSupportedError as error:
             message = "the store makes no conditional requests"
             raise NotImplementedError(message) from error

@@ -455,7 +455,7 @@ pub fn write_after_commit(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> 
         Some(checksum) => checksum,
         None => compute(snapshot, cancel)?,
     };
-    let is_new = make(store.as_ref(), &path, Bytes::from(checksum.to_json()?))?;
+    let is_new = make(store.as_ref(), &path, &Bytes::from(checksum.to_json()?))?;
     if !is_new {
         // A file was somebody else's; anything else of that name is worth an error.
         store.head(&path)?;

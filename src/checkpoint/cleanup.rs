@@ -97,10 +97,15 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     if snapshot.protocol().has_writer_feature("checkpointProtection") && kept < protected {
         return Ok(Plan::default());
     }
+    let root = snapshot.stores().root();
+    if !root.owns(LOG_DIR) {
+        // The log is where a link leads, and not the table's to delete.
+        return Ok(Plan::default());
+    }
     let mut files: [Vec<String>; 5] = Default::default();
     let [compactions, commits, checksums, checkpoints, unfinished] = &mut files;
     let yesterday = midnight(now.saturating_sub(DAY));
-    for object in snapshot.stores().root().list_from(LOG_DIR, "")? {
+    for object in root.list_from(LOG_DIR, "")? {
         let name = object.path.rsplit('/').next().unwrap_or_default();
         let Some(file) = LogFile::parse(name) else {
             if name.starts_with('.') && name.ends_with(".tmp") && is_before(object.modified_ms, yesterday) {
@@ -148,7 +153,7 @@ fn is_before(modified: i64, time: i64) -> bool {
 /// Staged commits, older than `before`, of versions that nobody needs from there any more: those before `kept`. What was staged
 /// and never ratified goes with them.
 fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
-    if !snapshot.protocol().has_writer_feature("catalogManaged") {
+    if !snapshot.protocol().has_writer_feature("catalogManaged") || !snapshot.stores().root().owns(STAGED_DIR) {
         return Ok(Vec::new());
     }
     let name = |path: &str| path.rsplit('/').next().and_then(log_path::staged_version);
@@ -159,7 +164,11 @@ fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>
 
 /// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot be read.
 fn unnamed_sidecars(snapshot: &Snapshot, staying: Vec<Checkpoint>, before: i64) -> Result<Vec<String>> {
-    let mut sidecars = snapshot.stores().root().list_from(SIDECAR_DIR, "")?;
+    let root = snapshot.stores().root();
+    if !root.owns(SIDECAR_DIR) {
+        return Ok(Vec::new());
+    }
+    let mut sidecars = root.list_from(SIDECAR_DIR, "")?;
     sidecars.retain(|object| (object.path.ends_with(".parquet") || object.path.ends_with(".tmp")) && is_before(object.modified_ms, before));
     if sidecars.is_empty() {
         return Ok(Vec::new());

@@ -145,7 +145,7 @@ pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> R
     cancel.check()?;
     let path = log_path::compaction(first, last);
     // Whoever wrote this range before wrote the same.
-    make(snapshot.stores().root().as_ref(), &path, Bytes::from(reconciled(&texts)?))?;
+    make(snapshot.stores().root().as_ref(), &path, &Bytes::from(reconciled(&texts)?))?;
     Ok(path)
 }
 

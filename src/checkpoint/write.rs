@@ -633,7 +633,7 @@ pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -
     let (bytes, _) = file.store.get(&file.path).wait()?;
     let (store, path) = (snapshot.stores().root(), log_path::classic_checkpoint(version));
     if !file.path.ends_with(".json") {
-        return make(store.as_ref(), &path, bytes).map(|_| ());
+        return make(store.as_ref(), &path, &bytes).map(|_| ());
     }
     let parse = |line: &[u8]| serde_json::from_slice::<Value>(line).map_err(|e| Error::corrupt(format!("not a JSON action: {e}")).at_file(&file.path));
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::exec::{Cancel, Env};
 use crate::log::{Catalog, CommitFile, Tail, TailCommit};
 use crate::protocol::log_path::{self, LOG_DIR};
-use crate::store::{File, Put, Role, Store, Stores, Turn};
+use crate::store::{File, Put, Role, Store, Stores, Turn, make_unique, put_with_retries};
 
 /// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,12 @@ impl Backoff {
         let limit = self.base.saturating_mul(1 << losses.saturating_sub(1).min(16)).min(self.cap);
         let micros = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
         Duration::from_micros(random % micros)
+    }
+
+    /// The same for a store in trouble (429, 503, broken connections), which needs more time than a lost race.
+    #[must_use]
+    pub fn in_trouble(self) -> Self {
+        Self { base: self.base.saturating_mul(5), cap: self.cap.saturating_mul(8) }
     }
 }
 
@@ -167,12 +173,9 @@ impl Committer for CatalogCommitter {
     fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
         let commit = TailCommit { version, path: log_path::staged(version, &self.env.uuid()), size: Some(text.len() as u64) };
         let file = commit.file(&self.stores)?;
-        match file.store.put_if_absent(&file.path, text.clone(), Role::Essential)? {
-            Put::Created => self.catalog.ratify(&commit, text),
-            // Nobody knows the file's name but us, and the catalog was not asked: nothing was committed.
-            Put::Exists => Err(Error::internal(format!("a staged commit named {} was there already", commit.path))),
-            Put::Unknown(error) | Put::Unsynced(error) => Err(error),
-        }
+        // Nobody knows the file's name but us, and before it is there the catalog is not asked: after an error nothing was committed.
+        make_unique(file.store.as_ref(), &file.path, text)?;
+        self.catalog.ratify(&commit, text)
     }
 
     fn read(&self, version: i64) -> Result<Option<Found>> {
@@ -201,7 +204,7 @@ impl Committer for CatalogCommitter {
                     None => return Err(Error::storage(format!("the staged commit `{}` is not there", commit.path), false).at_version(commit.version)),
                 }
             };
-            match self.stores.root().put_if_absent(&log_path::commit(commit.version), staged.text.clone(), Role::Essential)? {
+            match put_with_retries(self.stores.root().as_ref(), &log_path::commit(commit.version), &staged.text, Role::Essential)? {
                 Put::Created => {}
                 Put::Exists => {
                     if self.published(commit.version)?.is_some_and(|published| published.text != staged.text) {
@@ -209,7 +212,7 @@ impl Committer for CatalogCommitter {
                         return Err(Error::corrupt(other).at_version(commit.version));
                     }
                 }
-                Put::Unknown(error) | Put::Unsynced(error) => return Err(error),
+                Put::Unknown(error) | Put::Refused(error) | Put::Unsynced(error) => return Err(error),
             }
         }
         match tail.commits.last() {

@@ -7,6 +7,9 @@
 //! is read: ours, and it succeeded; another's, and it can never succeed any more; none, and the same text is tried at the
 //! same version again, which is safe because only one of the two can come to be. While an attempt is pending, whatever goes
 //! wrong ends as [`Error::CommitUnknown`].
+//!
+//! A refusal (no permission) is no proof either: something below may have sent the request twice. The version is read, and
+//! only when it is not ours, and nothing of ours is pending, the refusal is the end, with the reason that the store gave.
 
 use std::time::Duration;
 
@@ -89,6 +92,8 @@ struct Attempt {
     text: Bytes,
     /// Why the answer is not known, if it is not: the attempt may have come to be, or still come.
     pending: Option<Error>,
+    /// Why the store refused the last put, if it did.
+    refusal: Option<Error>,
     /// Reads that failed.
     failed_reads: u32,
     /// Times that the version was said to exist, or nobody knew, and then was not there.
@@ -98,7 +103,7 @@ struct Attempt {
 /// Failed reads in a row that are put up with.
 const READS: u32 = 5;
 /// Times that one version is tried anew because nothing was there.
-const AGAIN: u32 = 8;
+const AGAIN: u32 = 10;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -163,11 +168,12 @@ impl Machine {
     fn put(&mut self, env: &dyn Env) -> Result<Step> {
         let version = self.view.version + 1;
         let text = self.view.text(&self.intent, env.now_ms())?;
-        Ok(self.put_again(Attempt { version, text, pending: None, failed_reads: 0, vanished: 0 }))
+        Ok(self.put_again(Attempt { version, text, pending: None, refusal: None, failed_reads: 0, vanished: 0 }))
     }
 
-    fn put_again(&mut self, attempt: Attempt) -> Step {
+    fn put_again(&mut self, mut attempt: Attempt) -> Step {
         self.attempts += 1;
+        attempt.refusal = None;
         let step = Step::Put { version: attempt.version, text: attempt.text.clone() };
         self.state = State::Putting(attempt);
         step
@@ -185,7 +191,9 @@ impl Machine {
     }
 
     fn wait(&mut self, attempt: Attempt, then_put: bool, env: &dyn Env) -> Step {
-        let time = self.backoff.wait(attempt.failed_reads.max(attempt.vanished).max(1), env.random());
+        let in_trouble = attempt.pending.is_some() || attempt.failed_reads > 0;
+        let backoff = if in_trouble { self.backoff.in_trouble() } else { self.backoff };
+        let time = backoff.wait(attempt.failed_reads.max(attempt.vanished).max(1), env.random());
         self.state = State::Waiting { attempt, then_put };
         Step::Sleep(time)
     }
@@ -196,6 +204,10 @@ impl Machine {
             Ok(Put::Exists) => Ok(self.settle(attempt)),
             Ok(Put::Unknown(error)) => {
                 attempt.pending = Some(error);
+                Ok(self.settle(attempt))
+            }
+            Ok(Put::Refused(error)) => {
+                attempt.refusal = Some(error);
                 Ok(self.settle(attempt))
             }
             Ok(Put::Unsynced(error)) => Err(Error::commit_unknown(format!(
@@ -228,14 +240,20 @@ impl Machine {
                 Ok(self.done(attempt, true))
             }
             // Somebody else's: ours can never come to be at this version.
-            Ok(Some((winner, _))) => self.after_loss(&winner, env),
+            Ok(Some((winner, _))) => match attempt.refusal {
+                Some(refusal) => Err(refusal),
+                None => self.after_loss(&winner, env),
+            },
             Ok(None) => {
                 attempt.failed_reads = 0;
                 attempt.vanished += 1;
-                if attempt.vanished >= AGAIN {
-                    let nothing = Error::storage("the store says neither that the version exists nor that it was made", true);
-                    let reason = attempt.pending.clone().unwrap_or(nothing);
-                    return Err(unknown(&attempt, &reason));
+                match (&attempt.refusal, &attempt.pending) {
+                    // Nothing else was sent for this version.
+                    (Some(refusal), None) => return Err(refusal.clone()),
+                    (Some(reason), Some(_)) | (None, Some(reason)) if attempt.vanished >= AGAIN => return Err(unknown(&attempt, reason)),
+                    (_, Some(_)) => {}
+                    // That it exists may have been said of our own, which a later read finds.
+                    (None, None) => attempt.pending = Some(Error::storage("the store says that the version exists, and does not find it", true)),
                 }
                 Ok(self.wait(attempt, true, env))
             }
@@ -304,7 +322,9 @@ impl Machine {
 }
 
 fn unknown(attempt: &Attempt, error: &Error) -> Error {
-    let pending = attempt.pending.as_ref().map(|pending| format!(" (first: {pending})")).unwrap_or_default();
+    let error = error.to_string();
+    let first = attempt.pending.as_ref().or(attempt.refusal.as_ref()).map(ToString::to_string).filter(|first| *first != error);
+    let pending = first.map(|first| format!(" (first: {first})")).unwrap_or_default();
     Error::commit_unknown(format!(
         "whether version {} was committed cannot be found out: {error}{pending}; look whether that version is yours before running the operation again",
         attempt.version

@@ -210,6 +210,7 @@ fn waits_are_random_and_bounded() {
     assert!(longest(1) <= Duration::from_millis(10) && longest(3) <= Duration::from_millis(40) && longest(1000) <= Duration::from_millis(100));
     assert!(longest(3) > Duration::from_millis(5));
     assert_eq!(backoff.wait(5, 0), Duration::ZERO);
+    assert_eq!(backoff.in_trouble(), Backoff { base: Duration::from_millis(50), cap: Duration::from_millis(800) });
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::error::{Result, ResultExt};
 use crate::exec::{Cancel, map_all};
 use crate::parse::FileBatch;
 use crate::protocol::data_path;
-use crate::store::{Folder, Store, Stores};
+use crate::store::{Folder, Store, Stores, TablePath};
 
 /// The file of a row's deletion vector, if it has one: as `Stores::file` takes it.
 ///
@@ -42,31 +42,38 @@ impl Places {
 
     /// The place of a data file by its path in the log; `None` for one that is somewhere else.
     pub(super) fn of_log<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
-        let canonical = data_path::canonical(path).ok()?;
+        self.of_canonical(data_path::canonical(path).ok()?)
+    }
+
+    fn of_canonical<'a>(&self, canonical: Cow<'a, str>) -> Option<Cow<'a, str>> {
         if is_plain(&canonical) {
             return Some(canonical);
         }
-        let file = self.stores.file(&canonical, None).ok()?;
+        self.resolved(&canonical).filter(|place| TablePath::is_inside(place)).map(Cow::Owned)
+    }
+
+    fn resolved(&self, canonical: &str) -> Option<String> {
+        let file = self.stores.file(canonical, None).ok()?;
         if Arc::ptr_eq(&file.store, self.stores.root()) {
-            return Some(Cow::Owned(file.path));
+            return Some(file.path);
         }
         let url = format!("{}{}", decoded(file.store.url()), file.path);
         if let Some(place) = self.below(&url) {
-            return Some(Cow::Owned(place));
+            return Some(place);
         }
         // An absolute path may lead here by a link.
         let real = std::fs::canonicalize(url.strip_prefix("file://")?).ok()?;
-        self.below(&format!("file://{}", real.to_str()?)).map(Cow::Owned)
+        self.below(&format!("file://{}", real.to_str()?))
     }
 
     fn below(&self, url: &str) -> Option<String> {
         self.roots.iter().find_map(|root| url.strip_prefix(root.as_str())).map(ToOwned::to_owned)
     }
 
-    /// The place of a deletion vector's file.
+    /// The place of a deletion vector's file; its prefix may lead anywhere.
     pub(super) fn of_vector<'a>(&self, path: &'a DvPath) -> Option<Cow<'a, str>> {
         match path {
-            DvPath::InTable(path) => Some(Cow::Borrowed(path)),
+            DvPath::InTable(path) => self.of_canonical(Cow::Borrowed(path)),
             DvPath::Given(path) => self.of_log(path),
         }
     }
@@ -76,9 +83,9 @@ fn decoded(url: &str) -> String {
     percent_decode_str(url).decode_utf8_lossy().into_owned()
 }
 
-/// Whether a canonical path is its own place: relative, and without parts that mean something.
+/// Whether a canonical path is its own place: relative, and without parts that mean something. (`//` is that of a URL, too.)
 fn is_plain(path: &str) -> bool {
-    !path.starts_with(['/', '.']) && !path.contains("/.") && !path.contains("//") && !path.ends_with('/')
+    !path.starts_with(['/', '.']) && !path.contains("/.") && !path.contains("//") && TablePath::is_inside(path)
 }
 
 /// Walks through the folders below the root, many at once: `see` gets each with what lies in it, and says whether to go on

@@ -5,14 +5,14 @@
 //! too, so that those of writers that are still at work stay.
 //!
 //! Candidates come from all folders (`full`), from what the log says was removed (the default, which never touches a file
-//! that the log does not name), or from an inventory. Hidden files and folders, other tables below the root, and whatever
-//! links lead to are left alone. The table is looked at once more between the first commit (`VACUUM START`) and the first
+//! that the log does not name), or from an inventory. Hidden files and folders, other tables below the root, whatever links
+//! lead to, and whatever the log names outside of the root are left alone. The table is looked at once more between the first commit (`VACUUM START`) and the first
 //! deletion: what came back to life meanwhile stays.
 //!
 //! Protocol: "Vacuum Protocol Check", "Deletion Vectors". Cost: the keys of all files, one listing of each folder; a file that
 //! stays costs its name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_array::Array;
@@ -32,7 +32,7 @@ use crate::parse::commit::{self, Take};
 use crate::parse::{FileBatch, Wanted};
 use crate::protocol::{features, properties};
 use crate::snapshot::Snapshot;
-use crate::store::{ObjectMeta, Store};
+use crate::store::{Folder, ObjectMeta, Store};
 
 /// Files deleted by one request where the store has such requests.
 const CHUNK: usize = 1000;
@@ -289,10 +289,19 @@ impl Look<'_> {
     fn listed(&self, snapshot: &Snapshot, inventory: Inventory, needed: &PlaceSet) -> Result<Found> {
         let hidden = hidden(snapshot);
         let mut files = Vec::new();
+        let mut owned: HashMap<String, bool> = HashMap::new();
+        let mut owns = |place: &str| {
+            let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
+            owned.get(folder).copied().unwrap_or_else(|| {
+                let owns = snapshot.stores().root().owns(folder);
+                owned.insert(folder.to_owned(), owns);
+                owns
+            })
+        };
         for file in inventory {
             let file = file?;
             let Some(place) = self.places.of_log(&file.path).map(std::borrow::Cow::into_owned) else { continue };
-            if !place.split('/').any(|part| hidden.is(part)) && !needed.contains(&place) && self.is_old(&file) {
+            if !place.split('/').any(|part| hidden.is(part)) && !needed.contains(&place) && self.is_old(&file) && owns(&place) {
                 files.push(ObjectMeta { path: place, ..file });
             }
         }
@@ -315,7 +324,9 @@ impl Look<'_> {
                 if let Some(place) = self.places.of_log(batch.path.value(row)) {
                     note(&place);
                 }
-                if let Some(DvPath::InTable(place)) = vector_path(batch, row)? {
+                if let Some(vector @ DvPath::InTable(_)) = vector_path(batch, row)?
+                    && let Some(place) = self.places.of_vector(&vector)
+                {
                     note(&place);
                 }
             }
@@ -349,7 +360,12 @@ impl Look<'_> {
         }
         self.cancel.check()?;
         let (store, folders) = (Arc::clone(snapshot.stores().root()), by_folder.len() as u64);
-        let listed = map_all(by_folder, move |(folder, names)| store.list_folder(&folder, &|name| names.contains(name)))?;
+        let listed = map_all(
+            by_folder,
+            move |(folder, names)| {
+                if store.owns(&folder) { store.list_folder(&folder, &|name| names.contains(name)) } else { Ok(Folder::default()) }
+            },
+        )?;
         let files = listed.into_iter().flat_map(|folder| folder.objects).filter(|file| self.is_old(file)).collect();
         Ok(Found::of(files, folders))
     }

@@ -65,8 +65,8 @@ impl Catalog for PyCatalog {
         match ratified {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
-            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Err(error),
-            // Whether it was ratified before another exception, nobody knows.
+            // Whether it was ratified before an exception, nobody knows; these say that asking again is of no use.
+            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Ok(Put::Refused(error)),
             Err(error) => Ok(Put::Unknown(error)),
         }
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::checkpoint::{answer, options};
 use super::runtime::wait;
 use crate::error::{Error, Missing, Result};
-use crate::store::{self, Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, Upload, check_length};
+use crate::store::{self, Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, check_length};
 
 /// Tries whether a store is safe to commit to; the report as JSON.
 #[pyfunction]
@@ -175,8 +175,12 @@ impl Store for PyStore {
         match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
-            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Err(error),
-            // Whether anything was made before another exception, nobody knows.
+            // Whether anything was made before an exception, nobody knows; these say that asking again is of no use.
+            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Ok(Put::Refused(error)),
+            Err(error) if error.is_not_found() => Ok(Put::Refused(Error::storage(
+                format!("cannot write {}{path}: the Python store says that there is no such folder or bucket", self.url),
+                false,
+            ))),
             Err(error) => Ok(Put::Unknown(error)),
         }
     }
@@ -192,7 +196,7 @@ impl Store for PyStore {
     }
 
     fn remove_folder(&self, dir: &str) -> Result<()> {
-        if self.needs("remove_folder", "tidied").is_err() {
+        if TablePath::new(dir).is_none() || self.needs("remove_folder", "tidied").is_err() {
             return Ok(());
         }
         match self.call(dir, |store| store.call_method1("remove_folder", (dir,)).map(|_| ())) {
@@ -201,13 +205,23 @@ impl Store for PyStore {
         }
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         self.needs("delete", "deleted from")?;
-        let delete = |path: &String| match self.call(path, |store| store.call_method1("delete", (path,)).map(|_| ())) {
-            Err(error) if !error.is_not_found() => Some((path.clone(), error)),
+        let delete = |path: &str| match self.call(path, |store| store.call_method1("delete", (path,)).map(|_| ())) {
+            Err(error) if !error.is_not_found() => Some((path.to_owned(), error)),
             _ => None,
         };
-        Ok(paths.iter().filter_map(delete).collect())
+        Ok(paths.iter().map(TablePath::as_str).filter_map(delete).collect())
+    }
+
+    fn owns(&self, dir: &str) -> bool {
+        let of_python = || {
+            self.call(dir, |store| match store.getattr_opt("owns")? {
+                Some(owns) => owns.call1((dir,))?.extract::<bool>(),
+                None => Ok(true),
+            })
+        };
+        dir.is_empty() || TablePath::is_inside(dir) && of_python().unwrap_or(false)
     }
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {

@@ -204,8 +204,9 @@ impl Scratch<'_> {
                 // Perhaps ours: the client below may have sent it twice.
                 Put::Exists if self.read(path)?.is_some_and(|found| found == bytes) => return Ok(()),
                 Put::Exists => return wrong(format!("a new object was said to be there already: {path}")),
-                Put::Unknown(_) if self.read(path)?.is_some_and(|found| found == bytes) => return Ok(()),
+                Put::Unknown(_) | Put::Refused(_) if self.read(path)?.is_some_and(|found| found == bytes) => return Ok(()),
                 Put::Unknown(error) => lost = Some(error),
+                Put::Refused(error) => return Err(error.into()),
             }
         }
         Err(lost.unwrap_or_else(|| Error::internal("an object was not made")).into())
@@ -312,7 +313,7 @@ fn put_if_absent(scratch: &Scratch<'_>) -> Result<String, Fault> {
     }
     match second {
         Put::Exists => {}
-        Put::Unknown(error) => return Err(error.into()),
+        Put::Unknown(error) | Put::Refused(error) => return Err(error.into()),
         Put::Created | Put::Unsynced(_) => {
             return wrong("a second writer was told that it made an object that was there: the condition of the request is ignored");
         }
@@ -334,7 +335,7 @@ fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
         let path = scratch.path(&format!("race/{round:020}.json"));
         let outcomes = scratch.together(writers, |writer| Ok(scratch.put(&path, text(round, writer), Role::Derived)?))?;
         let winners: Vec<usize> = outcomes.iter().enumerate().filter(|(_, put)| matches!(put, Put::Created | Put::Unsynced(_))).map(|(n, _)| n).collect();
-        let unknown = outcomes.iter().filter(|put| matches!(put, Put::Unknown(_))).count();
+        let unknown = outcomes.iter().filter(|put| matches!(put, Put::Unknown(_) | Put::Refused(_))).count();
         let owner = match scratch.read(&path)? {
             Some(found) => match (0..writers).find(|writer| text(round, *writer) == found) {
                 Some(owner) => owner,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload};
 use crate::error::{Error, Result};
 
 /// What a call is.
@@ -57,6 +57,8 @@ pub enum Fault {
     LostAnswer,
     /// The service answers with this status (429, 503) and does nothing.
     Status(u16),
+    /// The request is done, and the answer has this status all the same: a client or a gateway below sent it twice.
+    StatusAfter(u16),
     /// Reads give half of the bytes, under the right size.
     TornRead,
     /// Reads give half of the bytes, and say that this is all.
@@ -117,7 +119,8 @@ impl FaultStore {
 
 fn error(fault: Fault, path: &str) -> Error {
     let what = match fault {
-        Fault::Status(status) => format!("the service answered {status} for {path}"),
+        Fault::Status(status @ (401 | 403)) | Fault::StatusAfter(status @ (401 | 403)) => format!("access denied to {path} ({status}); check the credentials"),
+        Fault::Status(status) | Fault::StatusAfter(status) => format!("the service answered {status} for {path}"),
         Fault::LostAnswer => format!("the connection broke while waiting for the answer about {path}"),
         _ => format!("the request for {path} failed"),
     };
@@ -142,7 +145,15 @@ fn damage(fault: Option<Fault>, bytes: Bytes) -> Bytes {
 
 /// The faults of a read that end it.
 fn ends_read(fault: Option<Fault>) -> Option<Fault> {
-    fault.filter(|f| matches!(f, Fault::ErrorBefore | Fault::ErrorAfter | Fault::LostAnswer | Fault::Status(_)))
+    fault.filter(|f| matches!(f, Fault::ErrorBefore | Fault::ErrorAfter | Fault::LostAnswer | Fault::Status(_) | Fault::StatusAfter(_)))
+}
+
+/// What a put is told that fails so.
+fn put_failure(fault: Fault, path: &str) -> Put {
+    match fault {
+        Fault::Status(401 | 403 | 404) | Fault::StatusAfter(401 | 403 | 404) => Put::Refused(error(fault, path)),
+        _ => Put::Unknown(error(fault, path)),
+    }
 }
 
 impl Store for FaultStore {
@@ -229,10 +240,10 @@ impl Store for FaultStore {
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
         match self.fault(Operation::PutIfAbsent, path) {
             // From here a request that never arrived looks like one that did.
-            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => Ok(Put::Unknown(error(fault, path))),
-            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer)) => {
+            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => Ok(put_failure(fault, path)),
+            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer | Fault::StatusAfter(_))) => {
                 self.inner.put_if_absent(path, bytes, role)?;
-                Ok(Put::Unknown(error(fault, path)))
+                Ok(put_failure(fault, path))
             }
             _ => self.inner.put_if_absent(path, bytes, role),
         }
@@ -249,15 +260,19 @@ impl Store for FaultStore {
         }
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
-        let first = paths.first().map_or("", String::as_str);
+    fn owns(&self, dir: &str) -> bool {
+        self.inner.owns(dir)
+    }
+
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        let first = paths.first().map_or("", TablePath::as_str);
         let fault = self.fault(Operation::Delete, first);
         if let Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) = fault {
             return Err(error(fault, first));
         }
-        let failed = self.inner.delete_batch(paths)?;
+        let failed = self.inner.delete_inside(paths)?;
         match fault {
-            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer)) => Err(error(fault, first)),
+            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer | Fault::StatusAfter(_))) => Err(error(fault, first)),
             _ => Ok(failed),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::{Folder, ObjectMeta, Pending, Put, Role, Store, Upload};
+use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -34,6 +34,7 @@ mod status {
     pub(super) const SHORT: u8 = 5;
     pub(super) const UNKNOWN: u8 = 6;
     pub(super) const WRONG: u8 = 7;
+    pub(super) const REFUSED: u8 = 8;
 }
 
 /// Where the driver's Java listens, and what it must be told.
@@ -175,12 +176,13 @@ impl Hadoop {
         }
     }
 
-    fn delete_some(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+    fn delete_some(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        // The request's own path is the root, below which Java follows no links.
         let mut request = self.request(b'D', "");
         request.doing = "delete";
         put_length(&mut request.bytes, paths.len());
         for path in paths {
-            put_text(&mut request.bytes, &self.full(path));
+            put_text(&mut request.bytes, &self.full(path.as_str()));
         }
         self.ask(&request, |connection| {
             let mut out = Vec::new();
@@ -188,7 +190,8 @@ impl Hadoop {
                 match connection.status() {
                     Ok(()) => {}
                     Err(fault @ Fault::Told(..)) => {
-                        out.push((path.clone(), Request { bytes: Vec::new(), url: format!("{}{path}", self.url), doing: "delete" }.failed(fault)));
+                        let path = path.as_str();
+                        out.push((path.to_owned(), Request { bytes: Vec::new(), url: format!("{}{path}", self.url), doing: "delete" }.failed(fault)));
                     }
                     Err(fault) => return Err(fault),
                 }
@@ -210,7 +213,7 @@ impl Request {
         let Self { url, doing, .. } = self;
         match fault {
             Fault::Told(status::MISSING, _) => Error::not_found(Missing::Object, format!("no such object: {url}")),
-            Fault::Told(status::DENIED, why) => Error::storage(format!("access denied to {url}: {}", without_secrets(&why)), false),
+            Fault::Told(status::DENIED | status::REFUSED, why) => Error::storage(format!("access denied to {url}: {}", without_secrets(&why)), false),
             Fault::Told(status::UNSUPPORTED, why) => Error::unsupported(format!("cannot {doing} {url}: {}", without_secrets(&why))),
             Fault::Told(status::WRONG, why) => Error::invalid(format!("cannot {doing} {url}: {}", without_secrets(&why))),
             Fault::Told(status::SHORT, _) => Error::corrupt_data(format!("the file is shorter than the log says: {url}")),
@@ -464,6 +467,8 @@ impl Store for Hadoop {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
             Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => Ok(Put::Unknown(request.failed(fault))),
+            Err(fault @ Fault::Told(status::REFUSED, _)) => Ok(Put::Refused(request.failed(fault))),
+            // Java said so before it asked for the name, or was not asked itself.
             Err(fault) => Err(request.failed(fault)),
         }
     }
@@ -479,7 +484,7 @@ impl Store for Hadoop {
         Ok(Box::new(HadoopUpload { store: self.clone(), path: path.to_owned(), request, connection: Some(connection), buffer: Vec::new() }))
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         let runtime = exec::runtime()?;
         let mut out = Vec::new();
         for some in paths.chunks(BATCH * BATCHES_AT_ONCE) {
@@ -498,6 +503,9 @@ impl Store for Hadoop {
     }
 
     fn remove_folder(&self, dir: &str) -> Result<()> {
+        if TablePath::new(dir).is_none() {
+            return Ok(());
+        }
         let mut request = self.request(b'X', dir);
         request.doing = "remove";
         self.ask(&request, |_| Ok(()))

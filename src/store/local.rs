@@ -3,6 +3,9 @@
 //! A commit is made so that a crash at any instant leaves it whole or absent: written under a hidden name beside its place,
 //! synced, linked to its name (which fails if the name is taken), and the directory synced before success is reported.
 //! Where a file system has no links, a rename that refuses to replace does the same.
+//!
+//! A network file system may give a file its name and answer with an error all the same. So after an error the file under
+//! the name is compared with the one that was written; where that does not show that it is the same, nobody knows yet.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -14,8 +17,10 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
+#[cfg(unix)]
+use super::unlink::DeletionRoot;
 use super::upload::LocalUpload;
-use super::{Folder, LONGEST_OBJECT, ObjectMeta, Opened, Pending, Put, Role, Store, Turn, Upload, check_length};
+use super::{Folder, LONGEST_OBJECT, ObjectMeta, Opened, Pending, Put, Role, Store, TablePath, Turn, Upload, check_length};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{self, Cancel, filled};
 
@@ -28,6 +33,8 @@ pub enum Step {
     Sync,
     /// It is about to get its name.
     Link,
+    /// It has got its name, by a link or a rename, and the system is about to say so.
+    Linked,
     /// The directory is about to be synced.
     SyncDirectory,
     /// The hidden name is about to go.
@@ -80,16 +87,18 @@ impl Local {
         self.watch.as_ref().map_or(Ok(()), |watch| watch(step))
     }
 
-    /// Writes the hidden file, and syncs it where it must last.
-    fn stage(&self, staged: &Path, bytes: &[u8], role: Role) -> io::Result<()> {
+    /// Writes the hidden file, and syncs it where it must last; gives its identity.
+    fn stage(&self, staged: &Path, bytes: &[u8], role: Role) -> io::Result<Option<FileIdentity>> {
         self.step(Step::Write)?;
         let mut file = fs::File::create_new(staged)?;
         file.write_all(bytes)?;
+        let identity = FileIdentity::of(&file.metadata()?);
         if role == Role::Derived {
-            return Ok(());
+            return Ok(identity);
         }
         self.step(Step::Sync)?;
-        file.sync_all()
+        file.sync_all()?;
+        Ok(identity)
     }
 
     /// What a file that has its name has come to.
@@ -103,25 +112,25 @@ impl Local {
         }
     }
 
-    /// Gives the hidden file its name; false if the name is taken.
-    fn name(&self, staged: &Path, target: &Path) -> io::Result<bool> {
-        self.step(Step::Link)?;
-        let taken = |result: io::Result<()>| match result {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
+    /// Gives the hidden file its name.
+    fn name(&self, staged: &Path, target: &Path, own: Option<FileIdentity>) -> Naming {
+        let named = |result: io::Result<()>| match result.and_then(|()| self.step(Step::Linked)) {
+            Ok(()) => Naming::Named,
+            Err(_) if own.is_some_and(|own| own.is_at(target)) => Naming::Named,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Naming::Taken,
+            Err(error) if has_no_links(&error) => Naming::NoSuchOperation(error),
+            Err(error) => Naming::Unconfirmed(error),
         };
-        match taken(fs::hard_link(staged, target)) {
-            Err(error) if has_no_links(&error) => {}
+        match named(fs::hard_link(staged, target)) {
+            Naming::NoSuchOperation(_) => {}
             settled => return settled,
         }
-        match taken(rename_no_replace(staged, target)) {
-            Err(error) if has_no_links(&error) && self.unsafe_rename => {
-                if target.try_exists()? {
-                    return Ok(false);
-                }
-                fs::rename(staged, target).map(|()| true)
-            }
+        match named(rename_no_replace(staged, target)) {
+            Naming::NoSuchOperation(_) if self.unsafe_rename => match target.try_exists() {
+                Ok(true) => Naming::Taken,
+                Ok(false) => named(fs::rename(staged, target)),
+                Err(error) => Naming::Unconfirmed(error),
+            },
             settled => settled,
         }
     }
@@ -131,10 +140,58 @@ impl Local {
     }
 }
 
+/// What came of giving a file its name.
+enum Naming {
+    Named,
+    /// There is another file of that name.
+    Taken,
+    /// The file system says that it does not do this.
+    NoSuchOperation(io::Error),
+    /// An error, though the file may have its name.
+    Unconfirmed(io::Error),
+}
+
+/// Which file of which disk: the same for all names of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    number: u64,
+}
+
+impl FileIdentity {
+    /// That of a file; `None` where the system has none.
+    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some(Self { device: metadata.dev(), number: metadata.ino() })
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            None
+        }
+    }
+
+    /// Whether the file of this name is surely this one.
+    pub(super) fn is_at(self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|metadata| Self::of(&metadata) == Some(self))
+    }
+}
+
 /// Whether an error says that the file system has no such operation.
 pub(super) fn has_no_links(error: &io::Error) -> bool {
     // EPERM is what Linux gives for hard links on file systems without them.
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks | io::ErrorKind::InvalidInput)
+}
+
+/// Whether an error of giving a file its name says why that will not be done, as opposed to that something broke.
+fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind as K;
+    matches!(
+        error.kind(),
+        K::PermissionDenied | K::ReadOnlyFilesystem | K::StorageFull | K::QuotaExceeded | K::NotFound | K::NotADirectory | K::InvalidFilename
+    )
 }
 
 /// A rename that fails if the target exists.
@@ -189,6 +246,19 @@ pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::storage(format!("no space left on the disk for {shown}"), false),
         _ => Error::storage(format!("cannot write {shown}: {error}"), false),
     }
+}
+
+fn delete_failure(path: &Path, error: &io::Error) -> Error {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::storage(format!("no permission to delete {shown}"), false),
+        _ => Error::storage(format!("cannot delete {shown}: {error}"), false),
+    }
+}
+
+/// The error of a deletion whose path leads through a link.
+pub(super) fn link() -> io::Error {
+    io::Error::other("a folder on its way is a link, which is not followed")
 }
 
 pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
@@ -404,14 +474,18 @@ impl Store for Local {
         }
         make_directory(directory).map_err(|e| write_failure(&target, &e))?;
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
-        let named = self.stage(&staged, &bytes, role).and_then(|()| self.name(&staged, &target));
-        let outcome = match named {
-            Ok(true) => Ok(self.settled(directory, role)),
-            Ok(false) => Ok(Put::Exists),
-            Err(error) if has_no_links(&error) && staged.exists() && error.kind() != io::ErrorKind::PermissionDenied => Err(Error::unsupported(format!(
-                "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
-                target.display()
-            ))),
+        let outcome = match self.stage(&staged, &bytes, role).and_then(|own| self.step(Step::Link).map(|()| own)) {
+            Ok(own) => match self.name(&staged, &target, own) {
+                Naming::Named => Ok(self.settled(directory, role)),
+                Naming::Taken => Ok(Put::Exists),
+                Naming::NoSuchOperation(error) if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() => Err(Error::unsupported(format!(
+                    "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
+                    target.display()
+                ))),
+                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) if is_refusal(&error) => Ok(Put::Refused(write_failure(&target, &error))),
+                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
+            },
+            // Its name was never asked for.
             Err(error) => Err(write_failure(&target, &error)),
         };
         // Whatever happens to the hidden file now, it means nothing to anybody.
@@ -423,18 +497,50 @@ impl Store for Local {
         Ok(Box::new(LocalUpload::new(path, self.path(path), &self.root, role)?))
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
-        let delete = |path: &String| match fs::remove_file(self.path(path)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.clone(), write_failure(&self.path(path), &error))),
+    #[cfg(unix)]
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        let mut root = match DeletionRoot::open(&self.root) {
+            Ok(root) => root,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(delete_failure(&self.root, &error)),
+        };
+        let delete = |path: &TablePath| match root.unlink(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.as_str().to_owned(), delete_failure(&self.path(path.as_str()), &error))),
             _ => None,
         };
         Ok(paths.iter().filter_map(delete).collect())
     }
 
+    #[cfg(not(unix))]
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        let remove = |path: &TablePath| if self.owns(path.split().0) { fs::remove_file(self.path(path.as_str())) } else { Err(link()) };
+        let delete = |path: &TablePath| match remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.as_str().to_owned(), delete_failure(&self.path(path.as_str()), &error))),
+            _ => None,
+        };
+        Ok(paths.iter().filter_map(delete).collect())
+    }
+
+    fn owns(&self, dir: &str) -> bool {
+        let is_link = |folder: &Path| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
+        let mut folder = self.root.clone();
+        dir.is_empty()
+            || TablePath::is_inside(dir)
+                && dir.split('/').all(|part| {
+                    folder.push(part);
+                    !is_link(&folder)
+                })
+    }
+
     fn remove_folder(&self, dir: &str) -> Result<()> {
+        let Some(path) = TablePath::new(dir) else { return Ok(()) };
         let folder = self.path(dir);
-        match fs::remove_dir(&folder) {
-            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => Err(write_failure(&folder, &error)),
+        #[cfg(unix)]
+        let removed = DeletionRoot::open(&self.root).and_then(|mut root| root.remove_folder(&path));
+        #[cfg(not(unix))]
+        let removed = if self.owns(path.as_str()) { fs::remove_dir(&folder) } else { Ok(()) };
+        match removed {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => Err(delete_failure(&folder, &error)),
             _ => Ok(()),
         }
     }

@@ -13,23 +13,29 @@ mod hadoop;
 mod local;
 mod remote;
 mod resolve;
+mod single_attempt;
+mod table_path;
 mod turn;
+#[cfg(unix)]
+mod unlink;
 mod upload;
 
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
 pub use check::{CheckOptions, Checked, Finding, Verdict, check};
 pub use local::{Local, Step};
 pub use resolve::{Foreign, Options, Stores, open};
+pub use table_path::TablePath;
 pub use turn::Turn;
 pub use upload::Upload;
 
 use crate::error::{Error, Result};
-use crate::exec::{self, Cancel};
+use crate::exec::{self, Cancel, Env, SystemEnv};
 
 /// What a listing knows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +95,9 @@ pub enum Put {
     Exists,
     /// Nobody knows: the request was sent and its answer is missing or says nothing. The object may still appear.
     Unknown(Error),
+    /// The store refused the request (no permission, no such bucket) after it was sent. A gateway or a client below may have
+    /// sent it before, so only a read says whether the object is there; nothing more is under way.
+    Refused(Error),
     /// The object is there for all to see, but whether it survives a loss of power is not known.
     Unsynced(Error),
 }
@@ -193,8 +202,9 @@ pub trait Store: Debug + Send + Sync {
     /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers at once, one succeeds.
     ///
     /// # Errors
-    /// When it is certain that nothing was made: [`Error::Unsupported`] for a store that cannot do this,
-    /// [`Error::Storage`] for refused access, a full disk and the like. What is uncertain is [`Put::Unknown`].
+    /// When the object's name was never asked for, so that certainly nothing was made: [`Error::Unsupported`] for a store that
+    /// cannot do this, [`Error::Storage`] for a full disk and the like. Every error after the request may have been sent is
+    /// [`Put::Unknown`] or [`Put::Refused`].
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
         let _ = (bytes, role);
         Err(read_only(self.url(), path))
@@ -214,13 +224,41 @@ pub trait Store: Debug + Send + Sync {
 
     /// Deletes these objects; those that are not there count as deleted. Gives what could not be deleted, with the reason.
     ///
+    /// All deletions go through here: a path that is not inside the root is refused, and implementations of
+    /// [`Store::delete_inside`] follow no links.
+    ///
     /// # Errors
     /// [`Error::Unsupported`] for a store that cannot delete.
     fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
-        paths.first().map_or(Ok(Vec::new()), |path| Err(read_only(self.url(), path)))
+        let (mut inside, mut refused) = (Vec::with_capacity(paths.len()), Vec::new());
+        for path in paths {
+            match TablePath::new(path) {
+                Some(path) => inside.push(path),
+                None => refused.push((path.clone(), outside(self.url(), path))),
+            }
+        }
+        if !inside.is_empty() {
+            refused.splice(0..0, self.delete_inside(&inside)?);
+        }
+        Ok(refused)
     }
 
-    /// Removes a folder that has become empty, where folders are something of their own; one that is not empty stays.
+    /// [`Store::delete_batch`] of paths that are inside the root by their names; a folder on the way that is a link is not
+    /// followed.
+    ///
+    /// # Errors
+    /// As [`Store::delete_batch`].
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
+        paths.first().map_or(Ok(Vec::new()), |path| Err(read_only(self.url(), path.as_str())))
+    }
+
+    /// Whether the objects of directory `dir` are the table's own, to be deleted: no link on the way leads elsewhere.
+    fn owns(&self, dir: &str) -> bool {
+        dir.is_empty() || TablePath::new(dir).is_some()
+    }
+
+    /// Removes a folder that has become empty, where folders are something of their own; one that is not empty stays, as does
+    /// one outside of the root.
     ///
     /// # Errors
     /// [`Error::Storage`].
@@ -256,16 +294,64 @@ pub fn replace(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<()> {
     upload.finish().wait().map(|_| ())
 }
 
+/// Attempts at an object that is no commit, whose answers say nothing.
+const ATTEMPTS: u32 = 5;
+
+/// [`Store::put_if_absent`] of an object that is no commit, tried again after answers that say nothing. (Clients send such a
+/// request once; what is due after each attempt at a commit is the commit's own affair.)
+///
+/// # Errors
+/// As [`Store::put_if_absent`].
+pub fn put_with_retries(store: &dyn Store, path: &str, bytes: &Bytes, role: Role) -> Result<Put> {
+    let is_near = ["file:", "memory:"].iter().any(|scheme| store.url().starts_with(scheme));
+    let mut wait = Duration::from_millis(if is_near { 1 } else { 100 });
+    for _ in 1..ATTEMPTS {
+        match store.put_if_absent(path, bytes.clone(), role)? {
+            Put::Unknown(_) => {}
+            settled => return Ok(settled),
+        }
+        // Half of it is random, so that writers do not come back together.
+        let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX) / 2;
+        SystemEnv.sleep(Duration::from_micros(micros + SystemEnv.random() % micros.max(1)));
+        wait *= 2;
+    }
+    store.put_if_absent(path, bytes.clone(), role)
+}
+
+/// Makes an essential object under a name that nobody else uses.
+///
+/// # Errors
+/// As [`Store::put_if_absent`], and whatever leaves it open whether it was made.
+pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
+    let (other, error) = match put_with_retries(store, path, bytes, Role::Essential)? {
+        Put::Created => return Ok(()),
+        Put::Unsynced(error) => return Err(error),
+        Put::Exists => (true, Error::internal(format!("an object named {path} was there already"))),
+        Put::Unknown(error) | Put::Refused(error) => (false, error),
+    };
+    // An attempt may have been done all the same.
+    match store.get(path).wait() {
+        Ok((found, _)) if found == *bytes => Ok(()),
+        Err(unread) if other => Err(unread),
+        _ => Err(error),
+    }
+}
+
 /// Makes a derived object where there is none; false where there is one.
 ///
 /// # Errors
 /// As [`Store::put_if_absent`], and whatever leaves it open whether it was made.
-pub fn make(store: &dyn Store, path: &str, bytes: Bytes) -> Result<bool> {
-    match store.put_if_absent(path, bytes, Role::Derived)? {
+pub fn make(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<bool> {
+    match put_with_retries(store, path, bytes, Role::Derived)? {
         Put::Created | Put::Unsynced(_) => Ok(true),
         Put::Exists => Ok(false),
-        Put::Unknown(error) => Err(error),
+        Put::Unknown(error) | Put::Refused(error) => Err(error),
     }
+}
+
+/// The error of a deletion that would leave the table's folder.
+fn outside(url: &str, path: &str) -> Error {
+    Error::storage(format!("refused to delete `{path}`: it is not inside {url}"), false)
 }
 
 fn read_only(url: &str, path: &str) -> Error {

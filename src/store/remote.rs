@@ -12,8 +12,9 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
+use super::single_attempt::{SingleAttempt, is_refusal};
 use super::upload::RemoteUpload;
-use super::{Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, Upload, check_length};
+use super::{Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, check_length, outside};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -314,7 +315,11 @@ impl Store for Remote {
         };
         let url = format!("{}{path}", self.url);
         let put = self.begin(path, |service, location| async move {
-            let options = PutOptions { mode, ..PutOptions::default() };
+            // The client must not repeat it: the answer to a repeated request says nothing of the first. Whoever wants the
+            // object looks, and tries again.
+            let mut extensions = object_store::Extensions::new();
+            extensions.insert(SingleAttempt);
+            let options = PutOptions { mode, extensions, ..PutOptions::default() };
             // Settled here and not in the error of the request, which only knows reading.
             Ok(match service.store.put_opts(&location, bytes.into(), options).await {
                 Ok(_) => Ok(Put::Created),
@@ -322,14 +327,13 @@ impl Store for Remote {
                 Err(E::NotImplemented { .. } | E::NotSupported { .. }) => Err(Error::unsupported(format!(
                     "the store of {url} makes no conditional requests, so commits are not safe in it; enable them (`aws_conditional_put=etag`), or, if there is only ever one writer, say so with the option `allow_unsafe_rename`"
                 ))),
-                Err(error) => {
-                    let certain = matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. } | E::InvalidPath { .. } | E::NotFound { .. });
-                    let error = match failure(&url, &error) {
-                        Error::Storage { what, retryable, place } => Error::Storage { what: what.replacen("cannot read", "cannot write", 1), retryable, place },
-                        other => other,
-                    };
-                    if certain { Err(error) } else { Ok(Put::Unknown(error)) }
-                }
+                Err(E::InvalidPath { source }) => Err(Error::storage(format!("not a path of an object store: {url}: {source}"), false)),
+                Err(E::NotFound { .. }) => Ok(Put::Refused(Error::storage(
+                    format!("cannot write {url}: the store knows no such bucket or container (404); check the URL, and whether the credentials may see it"),
+                    false,
+                ))),
+                Err(error) if is_refusal(&error) => Ok(Put::Refused(failed("write", &url, &error))),
+                Err(error) => Ok(Put::Unknown(failed("write", &url, &error))),
             })
         });
         match put.wait() {
@@ -340,16 +344,22 @@ impl Store for Remote {
         }
     }
 
-    fn delete_batch(&self, paths: &[String]) -> Result<Vec<(String, Error)>> {
+    fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         if let Commits::Refused(why) = &self.commits {
             return Err(Error::unsupported(format!("cannot delete from {}: {why}", self.url)));
         }
-        let locations = paths.iter().map(|path| self.path(path)).collect::<Result<Vec<_>>>()?;
         let url = self.url.clone();
-        let named: Vec<(String, Path)> = paths.iter().cloned().zip(locations).collect();
+        let (mut named, mut refused) = (Vec::with_capacity(paths.len()), Vec::new());
+        for path in paths {
+            match self.path(path.as_str()) {
+                Ok(location) if location.prefix_matches(&self.prefix) => named.push((path.as_str().to_owned(), location)),
+                Ok(_) => refused.push((path.as_str().to_owned(), outside(&url, path.as_str()))),
+                Err(error) => refused.push((path.as_str().to_owned(), error)),
+            }
+        }
         // In batches of the service's own size: one that fails as a whole has a single answer for all of its objects.
         let batches: Vec<Vec<(String, Path)>> = named.chunks(self.inner.batch.max(1)).map(<[_]>::to_vec).collect();
-        self.begin("", |service, _| async move {
+        let deleted = self.begin("", |service, _| async move {
             let delete = |batch: Vec<(String, Path)>| {
                 let (service, url) = (service.clone(), url.clone());
                 async move {
@@ -365,8 +375,9 @@ impl Store for Remote {
                 }
             };
             Ok(futures::stream::iter(batches).map(delete).buffered(BATCHES_AT_ONCE).collect::<Vec<_>>().await.concat())
-        })
-        .wait()
+        });
+        refused.extend(deleted.wait()?);
+        Ok(refused)
     }
 
     fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {

@@ -11,6 +11,8 @@ use url::Url;
 
 use super::hadoop::{self, Hadoop};
 use super::remote::{Commits, Remote, Service};
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
+use super::single_attempt::SingleAttemptConnector;
 use super::{File, Local, Store};
 use crate::error::{Error, Result};
 
@@ -101,7 +103,7 @@ type Built = (Service, object_store::path::Path);
 #[allow(unused_macros)]
 macro_rules! configured {
     ($builder:expr, $url:expr, $options:expr) => {{
-        let mut builder = $builder.with_url($url.to_string()).with_retry(retries($options));
+        let mut builder = $builder.with_url($url.to_string()).with_retry(retries($options)).with_http_connector(SingleAttemptConnector);
         for (key, value) in $options {
             // Keys of other layers (locking, unsafe rename) are not for the store.
             if let Ok(key) = key.to_ascii_lowercase().parse() {

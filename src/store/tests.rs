@@ -81,7 +81,7 @@ fn a_commit_is_durable_before_success_is_reported() {
         Ok(())
     });
     assert!(matches!(store.put_if_absent("_delta_log/0.json", "a".into(), Role::Essential).unwrap(), Put::Created));
-    assert_eq!(*steps.lock().unwrap(), [Step::Write, Step::Sync, Step::Link, Step::SyncDirectory, Step::Unlink]);
+    assert_eq!(*steps.lock().unwrap(), [Step::Write, Step::Sync, Step::Link, Step::Linked, Step::SyncDirectory, Step::Unlink]);
     assert!(matches!(store.put_if_absent("_delta_log/0.json", "b".into(), Role::Essential).unwrap(), Put::Exists));
     assert_eq!(store.get("_delta_log/0.json").wait().unwrap().0.as_ref(), b"a");
     assert_eq!(folder.names("new/table/_delta_log"), ["0.json"]);
@@ -100,6 +100,116 @@ fn a_step_that_fails_leaves_nothing_or_the_whole() {
             Ok(other) => panic!("{fails:?}: {other:?}"),
         }
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_was_given_though_the_answer_is_an_error_counts() {
+    let errors = [libc::EIO, libc::ETIMEDOUT, libc::EACCES, libc::EPERM, libc::EEXIST, libc::ESTALE, libc::EOPNOTSUPP];
+    for code in errors {
+        let folder = Folder::new("linked");
+        let fail = move |step| if step == Step::Linked { Err(std::io::Error::from_raw_os_error(code)) } else { Ok(()) };
+        let store = Local::new(folder.0.clone()).watched(fail);
+        let put = store.put_if_absent("d/x", "abc".into(), Role::Essential).unwrap();
+        assert!(matches!(put, Put::Created), "{code}: {put:?}");
+        assert_eq!(folder.names("d"), ["x"]);
+        assert_eq!(store.get("d/x").wait().unwrap().0.as_ref(), b"abc");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
+    for (code, is_refused) in [(libc::EIO, false), (libc::ETIMEDOUT, false), (libc::ESTALE, false), (libc::EROFS, true), (libc::ENOSPC, true)] {
+        let folder = Folder::new("unseen");
+        let (seen, hidden) = (folder.0.join("d/x"), folder.0.join("elsewhere"));
+        // As a network's cache: the name is there for others, and not to be seen from here.
+        let fail = move |step| {
+            if step == Step::Linked {
+                std::fs::rename(&seen, &hidden)?;
+                return Err(std::io::Error::from_raw_os_error(code));
+            }
+            Ok(())
+        };
+        let put = Local::new(folder.0.clone()).watched(fail).put_if_absent("d/x", "abc".into(), Role::Essential).unwrap();
+        match &put {
+            Put::Refused(error) => assert!(is_refused && error.to_string().contains("d/x"), "{code}: {error}"),
+            Put::Unknown(error) => assert!(!is_refused && error.to_string().contains("cannot write"), "{code}: {error}"),
+            _ => panic!("{code}: {put:?}"),
+        }
+        assert!(folder.names("d").is_empty());
+    }
+}
+
+#[test]
+fn nothing_outside_of_the_root_is_deleted() {
+    let folder = Folder::new("inside");
+    let victims = ["victim/f", "f", "t2/f"];
+    for path in ["victim", "t", "t2"] {
+        std::fs::create_dir_all(folder.0.join(path)).unwrap();
+    }
+    for path in victims.iter().chain(&["t/f"]) {
+        std::fs::write(folder.0.join(path), "1").unwrap();
+    }
+    let absolute = folder.0.join("victim/f").to_str().unwrap().to_owned();
+    let paths = ["../victim/f", "../f", "a/../../f", "./f", "/f", "..", ".", "", "a//f", "../t2/f", "file:///f", absolute.as_str(), "f\0"];
+    let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+    for store in [Arc::new(Local::new(folder.0.join("t"))) as Arc<dyn Store>, open("memory://inside/t", &Options::new()).unwrap()] {
+        if !store.url().starts_with("file:") {
+            let around = open("memory://inside/", &Options::new()).unwrap();
+            for path in victims.iter().chain(&["t/f"]) {
+                around.put_if_absent(path, "1".into(), Role::Essential).unwrap();
+            }
+        }
+        let mut all = paths.clone();
+        all.insert(3, "f".to_owned());
+        let refused = store.delete_batch(&all).unwrap();
+        assert_eq!(refused.iter().map(|(path, _)| path).collect::<Vec<_>>(), paths.iter().collect::<Vec<_>>());
+        assert!(refused.iter().all(|(_, error)| error.to_string().contains("is not inside")), "{refused:?}");
+        assert!(store.head("f").unwrap_err().is_not_found());
+        assert!(paths.iter().filter(|path| !path.is_empty()).all(|path| !store.owns(path)));
+        let around = store.authority_root().unwrap();
+        let above = if store.url().starts_with("file:") { folder.0.to_str().unwrap().trim_start_matches('/').to_owned() + "/" } else { String::new() };
+        for path in victims {
+            assert!(around.head(&format!("{above}{path}")).is_ok(), "{path}");
+        }
+    }
+    Local::new(folder.0.join("t")).remove_folder("../t2").unwrap();
+    assert_eq!(folder.names("t2"), ["f"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_deletion_follows_no_link_below_the_root() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new("links");
+    for path in ["table/own/deep", "outside/deep"] {
+        std::fs::create_dir_all(folder.0.join(path)).unwrap();
+    }
+    for path in ["table/own/f", "table/own/deep/f", "table/g", "outside/f", "outside/deep/f", "outside/g"] {
+        std::fs::write(folder.0.join(path), "1").unwrap();
+    }
+    symlink("../outside", folder.0.join("table/link")).unwrap();
+    symlink(folder.0.join("outside/deep"), folder.0.join("table/own/link")).unwrap();
+    symlink("../outside/g", folder.0.join("table/file-link")).unwrap();
+    // The root itself may be a link.
+    symlink("table", folder.0.join("t")).unwrap();
+    let store = Local::new(folder.0.join("t"));
+    let paths = ["link/f", "link/deep/f", "own/f", "own/link/f", "own/deep/f", "own/gone/f", "g/f", "file-link", "g"].map(ToOwned::to_owned);
+    let failed = store.delete_batch(&paths).unwrap();
+    let names: Vec<&str> = failed.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(names, ["link/f", "link/deep/f", "own/link/f", "g/f"], "{failed:?}");
+    assert!(failed.iter().take(3).all(|(_, error)| error.to_string().contains("is a link, which is not followed")), "{failed:?}");
+    assert_eq!(folder.names("outside"), ["deep", "f", "g"]);
+    assert_eq!(folder.names("outside/deep"), ["f"]);
+    assert_eq!(folder.names("table"), ["link", "own"]);
+    assert_eq!(folder.names("table/own"), ["deep", "link"]);
+    assert!(store.owns("") && store.owns("own/deep") && store.owns("own/gone"));
+    assert!(!store.owns("link") && !store.owns("link/deep") && !store.owns("own/link"));
+    store.remove_folder("own/deep").unwrap();
+    assert!(store.remove_folder("own/link").is_err() && store.remove_folder("link/deep").is_err());
+    assert_eq!(folder.names("table/own"), ["link"]);
+    assert!(Local::new(folder.0.join("no-table")).delete_batch(&paths).unwrap().is_empty());
 }
 
 #[test]

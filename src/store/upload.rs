@@ -17,7 +17,7 @@ use bytes::Bytes;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::local::{has_no_links, object_meta, sync_directory, write_failure};
+use super::local::{FileIdentity, has_no_links, object_meta, sync_directory, write_failure};
 use super::remote::failed;
 use super::{ObjectMeta, Pending, Role};
 use crate::error::{Error, Result};
@@ -86,24 +86,32 @@ impl LocalUpload {
         Ok(ObjectMeta { modified_ms: SystemEnv.now_ms(), ..object_meta(&self.path, &self.target, &meta)? })
     }
 
+    /// Whether the file that was written is surely the one under the name.
+    fn has_name(&self) -> bool {
+        self.file.metadata().ok().and_then(|metadata| FileIdentity::of(&metadata)).is_some_and(|own| own.is_at(&self.target))
+    }
+
     /// Gives the file its name.
     fn name(&self, staged: &Path) -> Result<()> {
         let failed = |error: io::Error| write_failure(&self.target, &error);
         if self.role == Role::Derived {
             return fs::rename(staged, &self.target).map_err(failed);
         }
-        match fs::hard_link(staged, &self.target) {
-            Ok(()) => {
-                // The file has its name: what cannot be removed here is only in the way of nobody.
-                let _ = fs::remove_file(staged);
-                Ok(())
-            }
+        let linked = fs::hard_link(staged, &self.target);
+        // A network file system may have done it and answer with an error.
+        if linked.is_ok() || self.has_name() {
+            // The file has its name: what cannot be removed here is only in the way of nobody.
+            let _ = fs::remove_file(staged);
+            return Ok(());
+        }
+        match linked {
             // A file system without links. Names are not used twice, so nothing can come in between.
             Err(error) if has_no_links(&error) && !self.target.exists() => fs::rename(staged, &self.target).map_err(failed),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(Error::storage(format!("there is a file already, which is never replaced: {}", self.target.display()), false))
             }
             Err(error) => Err(failed(error)),
+            Ok(()) => Ok(()),
         }
     }
 }

@@ -212,10 +212,7 @@ impl<'a> Work<'a> {
         }
         transaction.replace(outcome.actions)?;
         let touched = transaction.partitions();
-        let done = command::commit(transaction, operation, self.choices, self.cancel);
-        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
-            orphans.keep();
-        }
+        let done = orphans.commit(|| command::commit(transaction, operation, self.choices, self.cancel));
         done.map(|done| auto_compact::follow(done, &touched, self.choices, self.cancel))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::iceberg;
+use crate::error::Result;
 use crate::protocol::action::Metadata;
 use crate::protocol::commit_line::Add;
 use crate::protocol::data_path;
@@ -45,9 +46,20 @@ impl Orphans {
         self.paths.push(path.to_owned());
     }
 
-    /// A version may name them: they stay.
-    pub(super) fn keep(mut self) {
-        self.paths.clear();
+    /// The files of others, too.
+    pub(super) fn join(&mut self, mut other: Self) {
+        self.paths.append(&mut other.paths);
+    }
+
+    /// Commits by `commit`, after which a version may name the files: they are deleted only after an error that says that none
+    /// does. A commit that panics leaves them, too.
+    pub(super) fn commit<T>(mut self, commit: impl FnOnce() -> Result<T>) -> Result<T> {
+        let paths = std::mem::take(&mut self.paths);
+        let done = commit();
+        if done.as_ref().is_err_and(|error| !error.may_be_committed()) {
+            self.paths = paths;
+        }
+        done
     }
 }
 
@@ -57,5 +69,35 @@ impl Drop for Orphans {
             // What cannot be deleted is what vacuum is for.
             let _ = self.store.delete_batch(&self.paths);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::error::{Conflict, Error};
+    use crate::store::{Options, Role, open};
+
+    #[test]
+    fn files_that_a_version_may_name_are_never_deleted() {
+        let store = open("memory://orphans/t", &Options::new()).unwrap();
+        let is_kept = |commit: &dyn Fn() -> Result<()>| {
+            store.put_if_absent("f", "1".into(), Role::Essential).unwrap();
+            let mut orphans = Orphans::new(&store);
+            orphans.add_path("f");
+            let _ = catch_unwind(AssertUnwindSafe(|| orphans.commit(commit)));
+            let kept = store.head("f").is_ok();
+            assert!(store.delete_batch(&["f".to_owned()]).unwrap().is_empty());
+            kept
+        };
+        assert!(is_kept(&|| Ok(())));
+        assert!(is_kept(&|| Err(Error::commit_unknown("lost"))));
+        assert!(is_kept(&|| Err(Error::internal("a defect"))));
+        assert!(is_kept(&|| panic!("a defect")));
+        assert!(!is_kept(&|| Err(Error::commit_failed(Conflict::ConcurrentAppend, "other rows"))));
+        assert!(!is_kept(&|| Err(Error::storage("access denied", false))));
+        assert!(!is_kept(&|| Err(Error::Cancelled)));
     }
 }

@@ -299,8 +299,10 @@ pub(super) struct Run<'a> {
     options: &'a OptimizeOptions,
     sql: Option<String>,
     cluster_by: Vec<String>,
-    /// The newest version.
+    /// The newest version, but for `last`.
     now: Snapshot,
+    /// The last commit. Its version is opened when the next begins: an error of that is none of a commit that was made.
+    last: Option<Done>,
     target: &'a Target,
     bins: Vec<Rewritten>,
     started: Instant,
@@ -308,7 +310,7 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(super) fn new(snapshot: &Snapshot, options: &'a OptimizeOptions, sql: Option<String>, cluster_by: Vec<String>, target: &'a Target) -> Self {
-        Self { options, sql, cluster_by, now: snapshot.clone(), target, bins: Vec::new(), started: Instant::now() }
+        Self { options, sql, cluster_by, now: snapshot.clone(), last: None, target, bins: Vec::new(), started: Instant::now() }
     }
 
     /// Takes a bin that was written.
@@ -324,6 +326,9 @@ impl<'a> Run<'a> {
         if bins.is_empty() {
             return Ok(None);
         }
+        if let Some(last) = self.last.take() {
+            self.now = last.newest(&self.now)?;
+        }
         let added = Sizes(bins.iter().flat_map(|bin| &bin.added).map(|add| add.size).collect());
         let metrics = json!({
             "minFileSize": added.percentile(0),
@@ -334,7 +339,7 @@ impl<'a> Run<'a> {
         });
         let operation = command::operation(if self.options.task.is_reorg() { "REORG" } else { "OPTIMIZE" }, self.parameters(), metrics);
         let done = rewrite::commit(Transaction::new(&self.now), operation, bins, self.target, &self.options.choices, cancel)?;
-        self.now = done.newest(&self.now)?;
+        self.last = Some(done.clone());
         Ok(Some(done))
     }
 

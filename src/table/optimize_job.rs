@@ -208,11 +208,7 @@ impl OptimizeJob {
             }
             run.add(bin, &mut out);
         }
-        let done = run.commit(cancel);
-        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
-            orphans.keep();
-        }
-        out.done = done?;
+        out.done = orphans.commit(|| run.commit(cancel))?;
         // What cannot be deleted is what vacuum is for.
         let _ = snapshot.stores().root().delete_batch(&rest);
         Ok(out)

@@ -8,7 +8,7 @@ use super::now_ms;
 use super::target::Target;
 use crate::command::{self, Choices, Done, figure};
 use crate::commit::{Operation, Transaction};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::Cancel;
 use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
@@ -63,11 +63,15 @@ pub(super) fn commit(
     choices: &Choices,
     cancel: &Cancel,
 ) -> Result<Done> {
-    let (mut removed, mut added, mut orphans) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    let mut orphans: Option<Orphans> = None;
     for one in all {
         removed.extend(one.removed);
         added.extend(one.added);
-        orphans.push(one.orphans);
+        match &mut orphans {
+            Some(orphans) => orphans.join(one.orphans),
+            None => orphans = Some(one.orphans),
+        }
     }
     let bytes = |adds: &[Add]| adds.iter().map(|add| add.size).sum::<i64>();
     let figures = [
@@ -83,9 +87,9 @@ pub(super) fn commit(
     let now = now_ms();
     transaction.extend(removed.iter().map(|add| Action::Remove(add.to_remove(now, false))));
     transaction.extend(added.into_iter().map(Action::Add));
-    let done = command::commit(transaction, operation, choices, cancel);
-    if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
-        orphans.into_iter().for_each(Orphans::keep);
+    let commit = || command::commit(transaction, operation, choices, cancel);
+    match orphans {
+        Some(orphans) => orphans.commit(commit),
+        None => commit(),
     }
-    done
 }

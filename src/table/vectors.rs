@@ -19,7 +19,7 @@ use crate::pq::survey;
 use crate::protocol::commit_line::{Action, Add};
 use crate::scan::vector_file;
 use crate::snapshot::Snapshot;
-use crate::store::{Put, Role};
+use crate::store::make_unique;
 
 /// Bytes of a file of vectors after which a new one is begun (delta-spark's packing).
 const PACKED: usize = 2 << 20;
@@ -141,11 +141,7 @@ impl Packer {
     fn end(&mut self, snapshot: &Snapshot, orphans: &mut Orphans) -> Result<()> {
         let Some((file, writer)) = self.open.take() else { return Ok(()) };
         orphans.add_path(&file.path);
-        match snapshot.stores().root().put_if_absent(&file.path, writer.finish(), Role::Essential).at_file(&file.path)? {
-            Put::Created => Ok(()),
-            Put::Exists => Err(Error::internal(format!("a file named {} was there already", file.path))),
-            Put::Unknown(error) | Put::Unsynced(error) => Err(error),
-        }
+        make_unique(snapshot.stores().root().as_ref(), &file.path, &writer.finish()).at_file(&file.path)
     }
 }
 

@@ -466,20 +466,18 @@ impl Write {
             transaction.replace(marked)?;
             Ok(transaction)
         });
-        let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
-        let done = match committed {
-            Err(error) if self.can_follow(&error) => self.follow(error, &adds, &operation, cancel),
-            other => other,
-        };
-        match done {
-            Err(error @ Error::CommitUnknown { .. }) => {
-                orphans.keep();
-                Err(error)
+        let done = orphans.commit(|| {
+            let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
+            match committed {
+                Err(error) if self.can_follow(&error) => self.follow(error, &adds, &operation, cancel),
+                other => other,
             }
+        });
+        match done {
+            Err(error) if error.may_be_committed() => Err(error),
             // Where that is no error, the rows are not wanted any more.
             Err(error) => self.place.overtaken(error, self.options.mode),
             Ok(mut done) => {
-                orphans.keep();
                 done.warnings.splice(0..0, self.warnings.iter().cloned());
                 Ok(auto_compact::follow(done, &touched, &self.options.choices, cancel))
             }

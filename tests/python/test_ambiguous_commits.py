@@ -24,6 +24,7 @@ import pytest
 import deltafast
 import servers
 from deltafast import CommitProperties, DeltaTable, Transaction, convert_to_deltalake, write_deltalake
+from deltafast.catalog import FolderCommitter
 from deltafast.stores import FsspecStore
 
 if TYPE_CHECKING:
@@ -285,6 +286,7 @@ MOMENTS = ["after", "before"]
 #: Seconds until a client gives up, and until a delayed request or answer goes on.
 PATIENCE, DELAY = 0.8, 1.2
 COMMIT = re.compile(r"^PUT .*/(ambiguous/[^/?]+)/[^/?]+/_delta_log/(\d{20})\.json(\?|$)")
+LOOK = re.compile(r"^GET .*/(ambiguous/[^/?]+)/[^/?]+/_delta_log/(\d{20})\.json(\?|$)")
 
 
 class Plan:
@@ -330,18 +332,62 @@ class Plan:
             assert self.lock.wait_for(lambda: self.open == 0, 30)
 
 
+class Answered(NamedTuple):
+    """What the store does with an attempt at a version, and what the client is told instead of the truth."""
+
+    is_done: bool
+    #: A status; `None` for a connection that breaks, 200 for the truth.
+    status: int | None
+
+
+class Denials:
+    """What happens to all attempts at versions below a key: the last entry goes for all that follow."""
+
+    def __init__(self, *attempts: Answered, is_read: bool = True) -> None:
+        self.attempts, self.is_read = attempts, is_read
+        #: Requests for each version in order: `put` and `get`.
+        self.seen: dict[str, list[str]] = {}
+        self.lock = threading.Lock()
+
+    def __call__(self, version: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
+        with self.lock:
+            number = self.seen.setdefault(version, []).count("put")
+            self.seen[version].append("put")
+        now = self.attempts[min(number, len(self.attempts) - 1)]
+        answer = behind() if now.is_done else servers.Answer(404, {}, b"")
+        if now.status is None:
+            return servers.DROPPED
+        return answer if now.status == 200 else denial(now.status)
+
+    def look(self, version: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
+        """Answer a read of a version that was tried."""
+        with self.lock:
+            if version not in self.seen:
+                return behind()
+            self.seen[version].append("get")
+        return behind() if self.is_read else denial(403)
+
+
+def denial(status: int) -> servers.Answer:
+    code = {401: "Unauthorized", 403: "ExpiredToken", 404: "NoSuchBucket", 500: "InternalError"}.get(status, "SlowDown")
+    return servers.Answer(status, {"Content-Type": "application/xml"}, f"<Error><Code>{code}</Code></Error>".encode())
+
+
 class Saboteur:
     """A proxy that does what plans say."""
 
     def __init__(self, cloud: servers.Cloud) -> None:
         self.bucket, self.root, self._options = cloud.bucket, cloud.root, cloud.options
-        self.plans: dict[str, Plan] = {}
+        self.plans: dict[str, Plan | Denials] = {}
         cloud.proxy.disturb = self.disturb
 
     def disturb(self, request: str, behind: Callable[[], servers.Answer]) -> servers.Answer:
-        found = COMMIT.match(urllib.parse.unquote(request))
-        plan = self.plans.get(found[1]) if found else None
-        return behind() if plan is None or found is None else plan(found[2], behind)
+        request = urllib.parse.unquote(request)
+        if (found := COMMIT.match(request)) and (plan := self.plans.get(found[1])):
+            return plan(found[2], behind)
+        if (found := LOOK.match(request)) and isinstance(plan := self.plans.get(found[1]), Denials):
+            return plan.look(found[2], behind)
+        return behind()
 
     def options(self, plan: Plan) -> dict[str, str]:
         # The client's own repetition of a request is one way to a second commit, ours another.
@@ -351,7 +397,7 @@ class Saboteur:
             quick["timeout"] = f"{round(PATIENCE * 1000)}ms"
         return self._options(**quick)
 
-    def case(self, name: str, folder: pathlib.Path, plan: Plan) -> tuple[str, str]:
+    def case(self, name: str, folder: pathlib.Path, plan: Plan | Denials) -> tuple[str, str]:
         """Return key and URL of a copy of a folder to which the plan applies."""
         key = f"ambiguous/{name}"
         if folder.exists():
@@ -397,6 +443,92 @@ def test_a_commit_without_a_clear_answer_is_made_once(saboteur, quiet, name):
         waiting = {(f, m): pool.submit(attempt, f, m) for m in MOMENTS for f in FAULTS}
         wrong = {case: done.exception() for case, done in waiting.items()}
     assert not any(wrong.values()), {case: error for case, error in wrong.items() if error}
+
+
+#: Repetitions of the client, of which a commit must have none.
+REPEATING = {"max_retries": "3", "backoff_config.init_backoff": "5ms", "backoff_config.max_backoff": "20ms"}
+DONE_THEN_DENIED = {
+    f"{first or 'dropped'} then {then}": (Answered(True, first), Answered(False, then))
+    for first in (500, 503, None)
+    for then in (401, 403, 404)
+} | {f"{status} after it was done": (Answered(True, status), Answered(False, status)) for status in (401, 403, 404)}
+#: One operation of each way to write: data, change files, vectors, metadata alone, a new table.
+SOME = ["append", "update", "delete by vectors", "add columns", "create by writing"]
+
+
+def objects(saboteur: Saboteur, key: str) -> set[str]:
+    """Return the data files of a table."""
+    return {path for path in saboteur.bucket.keys(f"{key}/t/") if "_delta_log" not in path}
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_commit_that_was_made_and_then_denied_is_made(saboteur, quiet, name):
+    """A token that expires, or a policy that arrives late, between a request and its repetition."""
+    expected = quiet(name)
+
+    def attempt(case: str) -> None:
+        plan = Denials(*DONE_THEN_DENIED[case])
+        key, url = saboteur.case(f"{name}-{case}".replace(" ", "_"), expected.folder, plan)
+        table = OPERATIONS[name][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
+        assert plan.seen
+        assert facts(table) == expected[2:]
+        assert operations(saboteur.log(f"{key}/t")) == expected.operations
+
+    with ThreadPoolExecutor(6) as pool:
+        waiting = {case: pool.submit(attempt, case) for case in DONE_THEN_DENIED}
+        wrong = {case: done.exception() for case, done in waiting.items()}
+    assert not any(wrong.values()), {case: error for case, error in wrong.items() if error}
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize("name", SOME)
+def test_a_denial_that_is_one_says_so_and_leaves_nothing(saboteur, quiet, name, status):
+    expected = quiet(name)
+    plan = Denials(Answered(False, status))
+    key, url = saboteur.case(f"{name}-denied-{status}".replace(" ", "_"), expected.folder, plan)
+    before = objects(saboteur, key)
+    with pytest.raises(deltafast.StorageError, match=r"no such bucket|access denied") as caught:
+        OPERATIONS[name][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
+    assert "credentials" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    # One attempt, and one look; the operation itself may have looked before.
+    assert [asked for version in plan.seen.values() for asked in version] == ["put", "get"]
+    assert objects(saboteur, key) == before
+    assert not set(plan.seen) & {f"{version:020}" for version, _ in saboteur.log(f"{key}/t")}
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("name", ["append", "update", "delete by vectors"])
+def test_where_a_version_cannot_be_read_nothing_is_deleted(saboteur, quiet, name, is_done):
+    expected = quiet(name)
+    for first in (500, None, 403):
+        plan = Denials(Answered(is_done, first), Answered(False, 403), is_read=False)
+        key, url = saboteur.case(f"{name}-unread-{first}-{is_done}".replace(" ", "_"), expected.folder, plan)
+        before = objects(saboteur, key)
+        with pytest.raises(deltafast.CommitUnknownError, match=r"cannot be found out: access denied"):
+            OPERATIONS[name][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
+        assert objects(saboteur, key) > before, "the new files stay"
+        saboteur.plans.clear()
+        table = DeltaTable(url, storage_options=saboteur._options())
+        if is_done:
+            assert facts(table) == expected[2:]
+        else:
+            assert table.version() == expected.version - 1
+            assert table.to_pyarrow_table().num_rows > 0
+
+
+@pytest.mark.parametrize("status", [500, 503, 429, None])
+def test_the_client_does_not_repeat_a_commit_by_itself(saboteur, quiet, status):
+    """Its repetition would be answered for the first attempt; the version is read between any two."""
+    expected = quiet("append")
+    plan = Denials(Answered(False, status), Answered(False, status), Answered(True, 200))
+    key, url = saboteur.case(f"once-{status}", expected.folder, plan)
+    table = OPERATIONS["append"][1](Place(url, {"storage_options": saboteur._options(**REPEATING)}))
+    assert facts(table) == expected[2:]
+    asked = next(iter(plan.seen.values()))
+    assert asked[:5] == ["put", "get", "put", "get", "put"]
+    assert asked.count("put") == 3
+    assert operations(saboteur.log(f"{key}/t")) == expected.operations
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -496,3 +628,39 @@ def test_a_commit_to_a_local_disk_without_a_clear_answer_is_made_once(quiet, nam
         assert facts(DeltaTable(root)) == expected[2:]
         assert operations(commits_of(root)) == expected.operations
         assert not list(root.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("fault", [PermissionError, FileNotFoundError, NotImplementedError])
+@pytest.mark.parametrize("name", ["append", "update", "create by writing"])
+def test_a_python_store_that_denies_what_it_did_has_committed(quiet, name, fault, tmp_path):
+    expected = quiet(name)
+    root = tmp_path / "done"
+    copy(expected.folder, root)
+    OPERATIONS[name][1](Place(str(root), {"store": Unreliable(str(root), fault, "after")}))
+    assert facts(DeltaTable(root)) == expected[2:]
+    assert operations(commits_of(root)) == expected.operations
+
+    root = tmp_path / "denied"
+    copy(expected.folder, root)
+    before = {path for path in root.rglob("*") if path.is_file()}
+    with pytest.raises(deltafast.DeltaError, match=r"no answer|no such folder"):
+        OPERATIONS[name][1](Place(str(root), {"store": Unreliable(str(root), fault, "before")}))
+    assert {path for path in root.rglob("*") if path.is_file()} == before
+
+
+class Unpublished(FolderCommitter):
+    """A catalog that denies what it ratified."""
+
+    def ratify(self, commit, text):
+        assert super().ratify(commit, text)
+        message = "the token has expired"
+        raise PermissionError(message)
+
+
+def test_a_catalog_that_denies_what_it_ratified_has_committed(tmp_path):
+    folder = str(tmp_path / "t")
+    known = tmp_path / "catalog"
+    table = DeltaTable.create(folder, SCHEMA, committer=FolderCommitter(known))
+    write_deltalake(DeltaTable(folder, committer=Unpublished(known)), rows(0, 5), mode="append")
+    table.update_incremental()
+    assert (table.version(), table.count()) == (1, 5)

@@ -7,6 +7,7 @@ import os
 import re
 import time
 import urllib.parse
+import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import deltafast
 import servers
 from deltafast import DeltaTable, convert_to_deltalake, write_deltalake
 from support import same_rows
-from tablekit import log
+from tablekit import dv, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -264,6 +265,57 @@ def test_deletions_that_fail_are_told_or_made_good(cloud, tmp_path, again):
     with pytest.raises(deltafast.StorageError, match=r"deleted (44|256) of 300 files") as caught:
         table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
     assert left() == 300 - int(re.findall(r"deleted (\d+) of", str(caught.value))[0])
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_vacuum_stays_below_the_table(cloud, tmp_path, full):
+    """Whatever prefix a vector has, and whatever the log removes."""
+    identifier = uuid.uuid4()
+    table = log.basic(tmp_path / "t")
+    (tmp_path / "t" / "old.parquet").write_bytes(b"PAR1")
+    (tmp_path / "victim").mkdir()
+    for name in (dv.file_name(identifier), "x.parquet"):
+        (tmp_path / "victim" / name).write_bytes(b"precious")
+    key = f"inside{full}"
+    removes = [
+        log.remove(
+            "old.parquet",
+            deletionTimestamp=1,
+            deletionVector={
+                "storageType": storage,
+                "pathOrInlineDv": dv.relative(identifier, prefix) if storage == "u" else f"{prefix}/x.parquet",
+                "offset": 1,
+                "sizeInBytes": 40,
+                "cardinality": 1,
+            },
+        )
+        for storage, prefix in [
+            ("u", "../victim"),
+            ("u", f"/{key}/victim"),
+            ("u", "a/../../victim"),
+            ("p", f"{cloud.root}/{key}/victim"),
+            ("p", "../victim"),
+        ]
+    ]
+    removes += [
+        log.remove(path, deletionTimestamp=1)
+        for path in [
+            "../victim/x.parquet",
+            "%2e%2e/victim/x.parquet",
+            f"{cloud.root}/{key}/victim/x.parquet",
+            "a//../../victim/x.parquet",
+        ]
+    ]
+    table.commit(3, *removes)
+    cloud.bucket.upload(tmp_path, key)
+    time.sleep(1.1)
+    before = cloud.bucket.keys(f"{key}/victim")
+    assert len(before) == 2
+    opened = DeltaTable(f"{cloud.root}/{key}/t", storage_options=cloud.options(), allow_foreign_paths=True)
+    assert opened.vacuum(0, enforce_retention_duration=False, full=full) == ["old.parquet"]
+    assert opened.vacuum(0, False, False, full=full) == ["old.parquet"]
+    assert cloud.bucket.keys(f"{key}/victim") == before
+    assert len([path for path in cloud.bucket.keys(f"{key}/t") if path.endswith(".parquet")]) == 3
 
 
 # --- requests --------------------------------------------------------------------------------------

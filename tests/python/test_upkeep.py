@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import time
+import uuid
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,7 +26,7 @@ from deltafast.exceptions import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
-from tablekit import log
+from tablekit import dv, log
 
 deltalake = pytest.importorskip("deltalake")
 HOUR = 3600
@@ -77,6 +81,168 @@ def overwritten(tmp_path: pathlib.Path) -> pathlib.Path:
     write(root, [1, 2])
     write(root, [3], mode="overwrite")
     return root
+
+
+class Victims:
+    """A table, files around it that a vacuum must not touch, and actions that lead to them."""
+
+    def __init__(self, place: pathlib.Path) -> None:
+        self.root = place / "t"
+        self.table = log.basic(self.root)
+        self.identifier = uuid.uuid4()
+        name = dv.file_name(self.identifier)
+        (place / "victim").mkdir()
+        (place / "victim" / "deep").mkdir()
+        self.files = [
+            place / "victim" / name,
+            place / "victim" / "deep" / name,
+            place / name,
+            place / "victim" / "x.parquet",
+        ]
+        for path in self.files:
+            path.write_bytes(b"precious")
+            os.utime(path, (1, 1))
+        (self.root / "link").symlink_to("../victim")
+        (self.root / "own").mkdir()
+        (self.root / "own" / "link").symlink_to(place / "victim" / "deep")
+        # What is the table's own goes, so that the vacuum does something.
+        (self.root / "old.parquet").write_bytes(b"PAR1")
+        os.utime(self.root / "old.parquet", (1, 1))
+
+    def vector(self, prefix: str, storage: str = "u") -> dict[str, Any]:
+        """Return an action that ends a file with a vector elsewhere."""
+        path = dv.relative(self.identifier, prefix) if storage == "u" else f"{prefix}/{dv.file_name(self.identifier)}"
+        body = {"storageType": storage, "pathOrInlineDv": path, "offset": 1, "sizeInBytes": 40, "cardinality": 1}
+        return log.remove("old.parquet", deletionTimestamp=1, deletionVector=body)
+
+    def actions(self) -> list[dict[str, Any]]:
+        """Return every way out."""
+        place = self.root.parent
+        prefixes = [
+            "../victim",
+            "a/../../victim",
+            "..",
+            "link",
+            "./link",
+            "own/link",
+            "own/../link/deep",
+            str(place / "victim"),
+        ]
+        prefixes += ["%2e%2e/victim", "..//victim//deep", f"../{self.root.name}/link", "link/."]
+        out = [self.vector(prefix) for prefix in prefixes]
+        out += [
+            self.vector(prefix, "p") for prefix in ["../victim", str(place / "victim"), (place / "victim").as_uri()]
+        ]
+        paths = [
+            "../victim/x.parquet",
+            "%2e%2e/victim/x.parquet",
+            "..%2Fvictim%2Fx.parquet",
+            "a/../../victim/x.parquet",
+            "link/x.parquet",
+            "own/../link/x.parquet",
+            str(place / "victim" / "x.parquet"),
+            (place / "victim" / "x.parquet").as_uri(),
+            str(self.root / "link" / "x.parquet"),
+            f"../{self.root.name}/../victim/x.parquet",
+        ]
+        out += [log.remove(path, deletionTimestamp=1) for path in paths]
+        out += [{"cdc": {"path": path, "partitionValues": {}, "size": 8, "dataChange": False}} for path in paths]
+        return [*out, log.remove("old.parquet", deletionTimestamp=1)]
+
+    def check(self) -> None:
+        """Nothing around the table is gone."""
+        assert [path.read_bytes() for path in self.files] == [b"precious"] * len(self.files)
+        assert (self.root / "link").is_symlink()
+        assert (self.root / "own" / "link").is_symlink()
+        assert len(list(self.root.glob("part-*.parquet"))) == 3
+
+
+@pytest.fixture
+def victims(tmp_path: pathlib.Path) -> Victims:
+    """Return a table that is made to reach out of its folder."""
+    made = Victims(tmp_path)
+    made.table.commit(3, *made.actions())
+    return made
+
+
+class TestDeletionsStayInside:
+    @pytest.mark.parametrize("full", [False, True])
+    @pytest.mark.parametrize("foreign", [False, True])
+    @pytest.mark.parametrize("kind", ["path", "fsspec", "pyarrow", "link"])
+    def test_a_vacuum_deletes_nothing_outside_of_the_table(
+        self, victims: Victims, full: bool, foreign: bool, kind: str
+    ) -> None:
+        place, store = victims.root, None
+        if kind == "fsspec":
+            store = fsspec.filesystem("file")
+        elif kind == "pyarrow":
+            store = pyarrow.fs.LocalFileSystem()
+        elif kind == "link":
+            # The table itself may be reached by a link.
+            place = victims.root.parent / "to-table"
+            place.symlink_to("t")
+        table = DeltaTable(str(place), store=store, allow_foreign_paths=foreign)
+        planned = table.vacuum(0, enforce_retention_duration=False, full=full)
+        assert planned == ["old.parquet"]
+        assert table.vacuum(0, False, False, full=full) == planned
+        victims.check()
+        assert not (victims.root / "old.parquet").exists()
+
+    def test_an_inventory_leads_nowhere_else(self, victims: Victims) -> None:
+        paths = [
+            "old.parquet",
+            "../victim/x.parquet",
+            "link/x.parquet",
+            "own/link/" + victims.files[1].name,
+            "part-0.parquet",
+        ]
+        paths += [str(victims.files[3]), "a/../../victim/x.parquet", victims.files[3].as_uri()]
+        inventory = pa.table(
+            {
+                "path": paths,
+                "length": [8] * len(paths),
+                "isDir": [False] * len(paths),
+                "modificationTime": [1] * len(paths),
+            }
+        )
+        table = DeltaTable(str(victims.root), allow_foreign_paths=True)
+        assert table.vacuum(0, enforce_retention_duration=False, inventory=inventory) == ["old.parquet"]
+        assert table.vacuum(0, False, False, inventory=inventory) == ["old.parquet"]
+        victims.check()
+
+    def test_a_linked_log_is_not_cleaned_up(self, tmp_path: pathlib.Path) -> None:
+        root, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
+        log.basic(root, versions=4)
+        DeltaTable(str(root)).create_checkpoint()
+        for file in (root / "_delta_log").iterdir():
+            os.utime(file, (1, 1))
+        copied = shutil.copytree(root, tmp_path / "copy", copy_function=shutil.copy2)
+        assert len(DeltaTable(str(copied)).cleanup_metadata(retention=timedelta(0), dry_run=True)) >= 3
+        (root / "_delta_log").rename(elsewhere)
+        (root / "_delta_log").symlink_to(elsewhere)
+        before = sorted(elsewhere.iterdir())
+        table = DeltaTable(str(root))
+        assert table.cleanup_metadata(retention=timedelta(0), dry_run=True) == []
+        assert table.cleanup_metadata(retention=timedelta(0)) == []
+        assert sorted(elsewhere.iterdir()) == before
+
+    def test_linked_manifests_stay(self, tmp_path: pathlib.Path) -> None:
+        root, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
+        write(root, [1], "a")
+        elsewhere.mkdir()
+        (elsewhere / "p=gone").mkdir()
+        (elsewhere / "p=gone" / "manifest").write_text("precious")
+        (root / "_symlink_format_manifest").symlink_to(elsewhere)
+        DeltaTable(str(root)).generate()
+        assert (elsewhere / "p=gone" / "manifest").read_text() == "precious"
+
+    def test_a_file_system_of_a_table_deletes_below_it_alone(self, victims: Victims) -> None:
+        files = deltafast._core.Files.open(str(victims.root))
+        for path in ["../victim/x.parquet", "link/x.parquet", str(victims.files[3]), "a/../../victim/x.parquet"]:
+            with pytest.raises(deltafast.StorageError, match=r"is not inside|is a link"):
+                files.delete(["old.parquet", path])
+        victims.check()
+        assert not (victims.root / "old.parquet").exists()
 
 
 class TestVacuum:

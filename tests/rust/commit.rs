@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use deltafast::commit::{CommitOptions, Committed, Isolation, Operation, Transaction};
 use deltafast::error::{Error, Result};
+use deltafast::exec::Env;
 use deltafast::log::{Catalog, Log, Tail, TailCommit};
 use deltafast::protocol::action::{DomainMetadata, Txn};
 use deltafast::protocol::commit_line::{Action, Add, DeletionVector};
@@ -15,7 +16,7 @@ use deltafast::store::fault::{Fault, FaultStore, Operation as Call};
 use deltafast::store::{Local, Put, Store};
 use serde_json::Value;
 
-use super::tables::{create_table, file, id_is, infos, live, log, memory, new_table, options, p_is, snapshot, versions};
+use super::tables::{TestEnv, create_table, file, id_is, infos, live, log, memory, new_table, options, p_is, snapshot, versions};
 
 fn base_files() -> Vec<Add> {
     vec![file("a1", "a", 0, 9), file("a2", "a", 10, 19), file("b1", "b", 20, 29)]
@@ -258,6 +259,10 @@ fn a_commit_whose_call_n_fails_is_made_once_or_not_at_all() {
         Fault::LostAnswer,
         Fault::Status(429),
         Fault::Status(503),
+        Fault::StatusAfter(401),
+        Fault::StatusAfter(403),
+        Fault::StatusAfter(404),
+        Fault::StatusAfter(500),
         Fault::TornRead,
         Fault::ShortBody,
         Fault::CorruptByte,
@@ -337,6 +342,95 @@ fn an_answer_that_cannot_be_had_is_said_to_be_unknown() {
         assert!(matches!(&error, Error::CommitUnknown { .. }) && error.to_string().contains("version 1"), "{error}");
         assert_eq!(versions(&inner).len(), if landed { 2 } else { 1 });
     }
+}
+
+/// Faults of the puts of version 1 in turn, all going well after the last; those of reads of it.
+fn append_with(puts: &[Fault], read: Option<Fault>) -> (Result<Committed>, usize, Vec<deltafast::store::fault::Call>) {
+    let inner = memory();
+    create_table(&inner, &[], &[]).unwrap();
+    let mut left = puts.to_vec().into_iter();
+    let mut is_put = false;
+    let store = Arc::new(FaultStore::new(Arc::clone(&inner), move |call| match call.operation {
+        Call::PutIfAbsent => {
+            is_put = true;
+            left.next()
+        }
+        Call::Get if is_put && call.path.ends_with("1.json") => read,
+        _ => None,
+    }));
+    let base = Snapshot::open(log(&(Arc::clone(&store) as Arc<dyn Store>)), None, ReadOptions::default()).unwrap();
+    let opened = store.calls().len();
+    let result = append(&base, "x").commit(&options(1));
+    (result, versions(&inner).len() - 1, store.calls().split_off(opened))
+}
+
+#[test]
+fn a_refusal_is_believed_when_the_version_was_read() {
+    for status in [401, 403, 404] {
+        let (refused, done) = (Fault::Status(status), Fault::StatusAfter(status));
+        let (result, made, calls) = append_with(&[refused], None);
+        let error = result.unwrap_err();
+        assert!(matches!(&error, Error::Storage { retryable: true, .. }) && error.to_string().contains(&status.to_string()), "{error}");
+        let operations: Vec<Call> = calls.iter().map(|call| call.operation).collect();
+        assert_eq!((made, operations), (0, vec![Call::PutIfAbsent, Call::Get]), "one look, no second try");
+
+        // It was made before it was refused: at once, or by what an earlier answer was lost of.
+        for puts in [&[done][..], &[Fault::LostAnswer], &[Fault::ErrorAfter], &[Fault::ErrorBefore, done], &[Fault::Status(503), refused, done]] {
+            let (result, made, _) = append_with(puts, None);
+            let done = result.unwrap_or_else(|error| panic!("{puts:?}: {error}"));
+            assert_eq!((done.version, made, done.was_looked_up), (1, 1, true), "{puts:?}");
+        }
+        // A refusal that passes, after an answer that said nothing.
+        let (result, made, _) = append_with(&[Fault::ErrorBefore, refused, refused], None);
+        assert_eq!((result.unwrap().version, made), (1, 1));
+        // Once an answer was lost a refusal proves nothing: the lost request may still arrive.
+        let (result, made, _) = append_with(&[&[Fault::ErrorBefore][..], &[refused; 40]].concat(), None);
+        let error = result.unwrap_err();
+        assert!(matches!(&error, Error::CommitUnknown { .. }) && error.to_string().contains(&status.to_string()), "{error}");
+        assert_eq!(made, 0);
+        // Nor does one where the version cannot be read.
+        for (puts, expected) in [([refused; 40], 0), ([done; 40], 1)] {
+            let (result, made, _) = append_with(&puts, Some(refused));
+            let error = result.unwrap_err();
+            assert!(matches!(&error, Error::CommitUnknown { .. }) && error.to_string().contains(&status.to_string()), "{error}");
+            assert_eq!(made, expected);
+        }
+    }
+}
+
+#[test]
+fn a_refusal_while_another_was_first_is_a_refusal() {
+    let inner = memory();
+    create_table(&inner, &[], &[]).unwrap();
+    let other = Arc::clone(&inner);
+    let mut is_first = true;
+    let store: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&inner), move |call| {
+        (call.operation == Call::PutIfAbsent).then(|| {
+            if std::mem::take(&mut is_first) {
+                append(&snapshot(&other), "theirs").commit(&options(5)).unwrap();
+            }
+            Fault::Status(403)
+        })
+    }));
+    let base = Snapshot::open(log(&store), None, ReadOptions::default()).unwrap();
+    let error = append(&base, "x").commit(&options(1)).unwrap_err();
+    assert!(matches!(&error, Error::Storage { .. }) && error.to_string().contains("access denied"), "{error}");
+    assert_eq!(live(&versions(&inner)).keys().collect::<Vec<_>>(), ["theirs"]);
+}
+
+#[test]
+fn a_store_in_trouble_is_given_time() {
+    // Waits are random: the sum of them says that they grow.
+    let env = Arc::new(TestEnv::new(3));
+    let inner = memory();
+    create_table(&inner, &[], &[]).unwrap();
+    let store: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&inner), |call| (call.operation == Call::PutIfAbsent).then_some(Fault::Status(503))));
+    let base = Snapshot::open(log(&store), None, ReadOptions::default()).unwrap();
+    let before = env.now_ms();
+    let error = append(&base, "x").commit(&CommitOptions { env: Arc::<TestEnv>::clone(&env), ..CommitOptions::default() }).unwrap_err();
+    assert!(matches!(&error, Error::CommitUnknown { .. }) && error.to_string().contains("503"), "{error}");
+    let waited = env.now_ms() - before;
+    assert!((200..4_000).contains(&waited), "in memory at most 5, 10, 20, .. 800 ms: {waited}");
 }
 
 #[test]

@@ -451,6 +451,7 @@ fn checkpoints_with_flipped_bits() {
     println!("checkpoint_flips: {same} answers as without the checkpoint, {refused} errors, {} others", wrong.len());
     assert!(wrong.is_empty(), "{} flipped bits change the answer:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
     assert!(same + refused > 50, "only {} inputs, too slow to mean anything", same + refused);
+}
 
 /// Data files in a folder of their own, and the columns of the corpus.
 struct DataFiles {

@@ -99,6 +99,8 @@ enum Sabotage {
     LostIsFailed,
     /// A lost answer is taken for a lost race, without looking.
     LostIsLoss,
+    /// A refusal is taken for a failure, without looking.
+    RefusedIsFailed,
     /// What was read is forgotten.
     Forgetful,
 }
@@ -182,7 +184,8 @@ impl World {
 
     fn put(&mut self, version: i64, text: &Bytes) -> Event {
         let lost = || Error::storage("the connection broke", true);
-        Event::Put(match self.random.below(12) {
+        let denied = || Error::storage("access denied", false);
+        Event::Put(match self.random.below(15) {
             0 => Ok(Put::Unknown(lost())),
             1 => {
                 self.arrive(version, text);
@@ -198,6 +201,12 @@ impl World {
                 Ok(Put::Exists)
             }
             4 => Err(Error::storage("refused", false)),
+            5 => Ok(Put::Refused(denied())),
+            // Sent twice below us, and refused the second time.
+            6 => {
+                self.arrive(version, text);
+                Ok(Put::Refused(denied()))
+            }
             _ if self.arrive(version, text) => Ok(Put::Created),
             _ => Ok(Put::Exists),
         })
@@ -205,7 +214,9 @@ impl World {
 
     fn step(&mut self, run: &mut Run) {
         let event = match (self.sabotage, run.event.take().unwrap()) {
-            (Sabotage::LostIsFailed, Event::Put(Ok(Put::Unknown(error)))) => Event::Put(Err(error)),
+            (Sabotage::LostIsFailed, Event::Put(Ok(Put::Unknown(error)))) | (Sabotage::RefusedIsFailed, Event::Put(Ok(Put::Refused(error)))) => {
+                Event::Put(Err(error))
+            }
             (_, event) => event,
         };
         let step = match run.machine.next(event, &run.env) {
@@ -357,7 +368,7 @@ fn every_history_is_serializable_and_every_answer_true() {
 #[test]
 fn the_model_finds_broken_protocols() {
     let (base, first) = base();
-    for sabotage in [Sabotage::LostIsFailed, Sabotage::LostIsLoss, Sabotage::Forgetful] {
+    for sabotage in [Sabotage::LostIsFailed, Sabotage::LostIsLoss, Sabotage::RefusedIsFailed, Sabotage::Forgetful] {
         let found = (1..2000)
             .find(|seed| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| schedule(&base, &first, *seed, sabotage).0.is_err())).unwrap_or(true));
         assert!(found.is_some(), "{sabotage:?} was not found");

@@ -53,7 +53,16 @@ const WORKS: [(&str, Work, bool); 4] = [
     ("alter", set_property, true),
 ];
 
-const FAULTS: [Fault; 5] = [Fault::ErrorBefore, Fault::ErrorAfter, Fault::LostAnswer, Fault::Status(503), Fault::TornRead];
+const FAULTS: [Fault; 8] = [
+    Fault::ErrorBefore,
+    Fault::ErrorAfter,
+    Fault::LostAnswer,
+    Fault::Status(503),
+    Fault::Status(403),
+    Fault::StatusAfter(403),
+    Fault::StatusAfter(500),
+    Fault::TornRead,
+];
 
 /// Data files in the store, below the folders of partitions.
 fn data_files(store: &Arc<dyn Store>) -> BTreeSet<String> {

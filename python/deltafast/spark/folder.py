@@ -5,7 +5,8 @@ Spark's committer sees to it that only one attempt of each task counts.
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +123,11 @@ def gathering(session: Session, size: str | None) -> dict[str, str]:
 
 
 def remove(place: Place, folder: str) -> None:
-    """Remove what is left of a local folder whose files are deleted."""
+    """Remove what is left of a local folder whose files are deleted.
+
+    A file that is still there stays: a version may name it.
+    """
     if place.folder is not None:
-        shutil.rmtree(place.folder / folder, ignore_errors=True)
+        for found, _, _ in os.walk(place.folder / folder, topdown=False):
+            with contextlib.suppress(OSError):  # not empty
+                os.rmdir(found)  # noqa: PTH106 - as `os.walk` gives it

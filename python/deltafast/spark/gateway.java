@@ -51,7 +51,7 @@ import org.apache.hadoop.ipc.RemoteException;
 public class DeltafastGateway implements Runnable {
   private static final int PIECE = 1 << 20;
   private static final int BROKEN = -1;
-  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7;
+  private static final int OK = 0, MISSING = 1, DENIED = 2, UNSUPPORTED = 3, FAILED = 4, SHORT = 5, UNKNOWN = 6, WRONG = 7, REFUSED = 8;
   /** createFile() option and path capability of file systems whose files are made on close, if there is none. */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 
@@ -239,7 +239,7 @@ public class DeltafastGateway implements Runnable {
         case 'G': get(path); break;
         case 'R': ranges(path, ranges); break;
         case 'P': put(path, bytes, risk, essential); break;
-        case 'D': delete(more); break;
+        case 'D': delete(path, more); break;
         case 'X': removeFolder(path); break;
         default: throw new IOException("no such request: " + operation);
       }
@@ -287,7 +287,7 @@ public class DeltafastGateway implements Runnable {
     } else if (name.equals("UnsupportedFileSystemException") || error instanceof ClassNotFoundException || error instanceof java.net.UnknownHostException) {
       kind = WRONG;
     }
-    out.writeByte(unsure ? UNKNOWN : kind);
+    out.writeByte(!unsure ? kind : kind == DENIED ? REFUSED : UNKNOWN);
     String message = error.getMessage();
     String line = message == null ? "" : message.trim().split("\n", 2)[0];
     text(message == null ? name : kind == UNSUPPORTED || kind == WRONG ? line : name + ": " + line);
@@ -506,6 +506,8 @@ public class DeltafastGateway implements Runnable {
         return true;
       } catch (java.nio.file.FileAlreadyExistsException e) {
         return false;
+      } catch (IOException e) {
+        throw new Unsure(e);
       }
     }
     try {
@@ -530,10 +532,14 @@ public class DeltafastGateway implements Runnable {
       }
       throw new Unsure(e);
     }
-    if (!replace && files.exists(path)) {
-      return false;
+    try {
+      if (!replace && files.exists(path)) {
+        return false;
+      }
+    } catch (IOException e) {
+      throw new Unsure(e);
     }
-    throw new IOException("it could not be renamed to its name");
+    throw new Unsure(new IOException("it could not be renamed to its name"));
   }
 
   private void put(Path given, byte[] bytes, boolean risk, boolean essential) throws IOException {
@@ -589,6 +595,8 @@ public class DeltafastGateway implements Runnable {
       stream = way.equals("create") ? files.create(path, false) : conditional(path);
     } catch (FileAlreadyExistsException e) {
       return false;
+    } catch (IOException e) {
+      throw new Unsure(e);
     }
     // A stream takes all bytes or is never closed: closing it would show what it has.
     try {
@@ -699,11 +707,25 @@ public class DeltafastGateway implements Runnable {
 
   // --- deleting ----------------------------------------------------------------------------------
 
-  private void delete(String[] paths) throws IOException {
+  /** Fails for a file of a local disk that a link below the root leads to. */
+  private void checkInside(Path root, Path path) throws IOException {
+    if (!(files instanceof RawLocalFileSystem)) {
+      return;
+    }
+    File top = file(root);
+    for (File folder = file(path).getParentFile(); folder != null && !folder.equals(top); folder = folder.getParentFile()) {
+      if (Files.isSymbolicLink(folder.toPath())) {
+        throw new IOException("a folder on its way is a link, which is not followed");
+      }
+    }
+  }
+
+  private void delete(Path root, String[] paths) throws IOException {
     out.writeByte(OK);
     for (int i = 0; i < paths.length; i++) {
       try {
         Path path = path(paths[i]);
+        checkInside(root, path);
         if (!files.delete(path, false) && files.exists(path)) {
           throw new IOException("it could not be deleted");
         }

@@ -12,7 +12,7 @@ use super::{Clauses, Joining, Merge};
 use crate::command::{self, Done};
 use crate::commit::{Operation, Transaction};
 use crate::dv::Positions;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::{Cancel, Source, lanes, parallelism};
 use crate::expr::Bound;
 use crate::protocol::action::Metadata;
@@ -244,10 +244,8 @@ impl Ending<'_> {
         transaction.extend(self.metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
         transaction.extend(self.actions);
         let grown = transaction.partitions();
-        let done = command::commit(transaction, self.operation, choices, cancel);
-        if matches!(done, Ok(_) | Err(Error::CommitUnknown { .. })) {
-            orphans.keep();
-        }
+        let operation = self.operation;
+        let done = orphans.commit(|| command::commit(transaction, operation, choices, cancel));
         done.map(|done| auto_compact::follow(done, &grown, choices, cancel))
     }
 }

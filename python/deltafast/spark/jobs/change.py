@@ -163,7 +163,7 @@ class _Job:
 
     def commit(self, *figures: str) -> dict[str, Any]:
         """Commit what lies in the folders, and say what was done."""
-        moved, report = self._core.run(self.folders.rows, self.folders.changes)
+        moved, report = self._core.run(*self.folders.hand_over())
         self.table._move(moved)
         return _figures(report, *figures)
 

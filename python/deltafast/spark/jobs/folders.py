@@ -40,6 +40,7 @@ class Folders:
         self.rows: str | None = None
         #: The folder with changes.
         self.changes: str | None = None
+        self._is_handed_over = False
 
     def write(self, frame: Any) -> None:
         """Write new rows: the table's columns, and where rows keep them their id and commit version."""
@@ -50,6 +51,14 @@ class Folders:
         """Write changes: the table's columns and `_change_type`."""
         self.changes = f"_change_data/spark-{uuid.uuid4()}"
         self._write(frame, self.changes, (KIND,))
+
+    def hand_over(self) -> tuple[str | None, str | None]:
+        """Leave both folders to the core, which commits them.
+
+        A version may name their files from then on: only the core knows which of them it may delete.
+        """
+        self._is_handed_over = True
+        return self.rows, self.changes
 
     def copy(self, frame: Any, part: str, more: Sequence[str], arranged: Callable[[Any], Any]) -> None:
         """Write rows that stay as they are, into a folder for each number of their part.
@@ -104,7 +113,8 @@ class Folders:
             return
         for folder in (self.rows, self.changes):
             if folder is not None:
-                # What cannot be deleted is what vacuum is for; the caller is to hear of the first error.
-                with contextlib.suppress(DeltaError):
-                    _core.abandon_folders(self._rows.version.snapshot, [folder])
+                if not self._is_handed_over:
+                    # What cannot be deleted is what vacuum is for; the caller is to hear of the first error.
+                    with contextlib.suppress(DeltaError):
+                        _core.abandon_folders(self._rows.version.snapshot, [folder])
                 remove(self._rows.place, folder)

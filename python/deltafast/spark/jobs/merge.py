@@ -114,7 +114,7 @@ class _Merge:
                 written = new if written is None else written.unionByName(new)
             if written is not None:
                 folders.write(self._spread(written))
-            moved, report = self._core.run_folders(folders.rows, folders.changes)
+            moved, report = self._core.run_folders(*folders.hand_over())
         every = self._table._snapshot.num_files()
         self._table._move(moved)
         return merge_figures(report, len(self._outlook["files"]), every)

@@ -78,7 +78,7 @@ class JobOptimizer(TableOptimizer):
         with self._session.set(ANSI), folders:
             if outlook["bins"]:
                 _Copy(copied, outlook, job).write(folders)
-            moved, report = job.run(folders.rows)
+            moved, report = job.run(folders.hand_over()[0])
         figures = json.loads(report)
         if figures["version"] is not None:
             self.table._move(moved)
