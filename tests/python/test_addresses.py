@@ -1,0 +1,202 @@
+"""Addresses of tables: a scheme is that scheme or an error, `~` is the home folder."""
+
+import socket
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deltafast
+from deltafast import DeltaTable, InvalidArgumentError, Schema, StorageError, write_deltalake
+from deltafast.cli import main
+from deltafast.doctor import examine
+from deltafast.filesystem import DeltaStorageHandler
+from deltafast.transaction import create_table_with_add_actions
+from tablekit import log
+
+ROWS = pa.table({"id": [1, 2, 3]})
+SCHEMA = Schema.from_arrow(ROWS.schema)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory, and a home folder next to it."""
+    folder, home = tmp_path / "here", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(home))
+    return folder
+
+
+def left(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def clone(place):
+    write_deltalake(Path.home() / "source", ROWS, mode="overwrite")
+    return DeltaTable(Path.home() / "source").clone(place)
+
+
+def convert(place):
+    deltafast.convert_to_deltalake(place)
+
+
+WRITES = {
+    "write": lambda place: write_deltalake(place, ROWS),
+    "create": lambda place: DeltaTable.create(place, SCHEMA),
+    "add actions": lambda place: create_table_with_add_actions(place, SCHEMA, [], "error", []),
+    "clone": clone,
+    "convert": convert,
+    "sql": lambda place: deltafast.sql(f"CREATE TABLE delta.`{place}` (id INT) USING delta"),
+    "check": lambda place: deltafast.check_store(place, rounds=1, writers=2, objects=2),
+}
+READS = {
+    "open": DeltaTable,
+    "is_deltatable": DeltaTable.is_deltatable,
+    "doctor": examine,
+    "files": DeltaStorageHandler,
+    "read by sql": lambda place: deltafast.sql(f"SELECT * FROM delta.`{place}`"),
+}
+NO_URLS = [
+    "s3://my bucket/t",
+    "gs://<bucket>/t",
+    "s3://bucket:99999/t",
+    "s3://bucket:9000/t",
+    "abfss://c@acct:port/t",
+    "abfss://c@acct:443/t",
+    "s3:/bucket/t",
+    "s3:bucket/t",
+    " s3://bucket/t",
+    "s3://bucket/t\n",
+    '"s3://bucket/t',
+    "://bucket/t",
+    "s3://bucket/a#b",
+    "file:t",
+    "hdfs://host/t",
+    "gcs://bucket/t",
+    "dbfs:/t",
+]
+
+
+@pytest.mark.parametrize("operation", [*WRITES, *READS])
+def test_a_scheme_is_that_scheme_or_an_error(here, operation):
+    for place in NO_URLS:
+        with pytest.raises(InvalidArgumentError) as caught:
+            (WRITES | READS)[operation](place)
+        assert "URL" in str(caught.value) or "scheme" in str(caught.value), (place, caught.value)
+        assert left(here) == [], place
+
+
+def test_a_url_in_a_path_object_has_lost_a_slash(here):
+    with pytest.raises(InvalidArgumentError, match=r"pathlib\.Path drops one slash"):
+        write_deltalake(Path("s3://bucket/t"), ROWS)
+    assert left(here) == []
+
+
+@pytest.mark.parametrize("place", ["ftp://user:hush@host/t?sig=hush", "hdfs://user:hush/er@host/t", "foo://x/t"])
+def test_an_unknown_scheme_names_the_known_ones_and_store(place):
+    with pytest.raises(InvalidArgumentError, match=r"known schemes are s3, .*memory; .*`store=`") as caught:
+        DeltaTable(place)
+    assert "hush" not in repr(caught.value)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "http://user:hush@host:99999/t",
+        "s3://KEY:hush/hush@bucket/t",
+        "s3://KEY:hush/t",
+        "abfss://c:hush@acct.dfs.core.windows.net/t",
+        "s3://KEY:hush@bucket/t",
+        "file://user:hush@host/t",
+    ],
+)
+def test_a_malformed_url_shows_no_password(here, place):
+    for operation in (DeltaTable, DeltaTable.is_deltatable, lambda place: write_deltalake(place, ROWS)):
+        with pytest.raises(InvalidArgumentError) as caught:
+            operation(place)
+        assert "hush" not in repr(caught.value) + repr(caught.value.__dict__)
+    assert left(here) == []
+
+
+def test_an_address_must_be_a_string_or_a_path():
+    for place in (None, b"/t", 5):
+        with pytest.raises((InvalidArgumentError, TypeError), match="string or a path"):
+            DeltaTable(place)
+
+
+@pytest.mark.parametrize("operation", list(WRITES))
+def test_a_tilde_is_the_home_folder(here, operation):
+    home = here.parent / "home"
+    (home / "a").mkdir()
+    if operation == "convert":
+        (home / "a/t").mkdir()
+        pq.write_table(ROWS, home / "a/t/part.parquet")
+    WRITES[operation]("~/a/t")
+    assert left(here) == []
+    if operation == "check":
+        return
+    table = DeltaTable("~/a/t")
+    assert table.table_uri == (home / "a/t").as_uri() + "/"
+    assert table.version() == DeltaTable(home / "a/t").version() == DeltaTable(Path("~/a/t")).version()
+    for read in READS.values():
+        read("~/a/t")
+    assert main(["info", "~/a/t"]) == 0
+    assert all(Path(file).is_file() for file in table.file_uris())
+
+
+def test_a_tilde_of_somebody_else_is_refused(here):
+    with pytest.raises(InvalidArgumentError, match=r"home folder of another user.*`\./~nobody/t`"):
+        write_deltalake("~nobody/t", ROWS)
+    write_deltalake("./~nobody/t", ROWS)
+    assert left(here) == ["~nobody"]
+
+
+def test_another_spelling_of_a_file_url_is_the_same_place(tmp_path):
+    write_deltalake(f"file:{tmp_path}/t", ROWS)
+    urls = {DeltaTable(place).table_uri for place in (f"file:{tmp_path}/t", f"file://{tmp_path}/t", tmp_path / "t")}
+    assert urls == {(tmp_path / "t").as_uri() + "/"}
+
+
+class TestFilesInOtherStores:
+    @pytest.fixture
+    def table(self, tmp_path):
+        """A table whose second commit adds a file of another place; gives what makes that commit."""
+        table = log.basic(tmp_path / "data/table", 1)
+
+        def with_file(path):
+            add = log.Table(tmp_path / "data/elsewhere").ids("x.parquet", 10, 20)
+            add["add"]["path"] = path
+            table.commit(1, add)
+            return table.folder
+
+        return with_file
+
+    @pytest.mark.parametrize("folder", ["shared", "shared-private", "private"])
+    @pytest.mark.parametrize("spelling", ["../{0}/x.parquet", "../shared/../{0}/x.parquet"])
+    def test_paths_are_compared_by_whole_segments(self, table, tmp_path, folder, spelling):
+        log.Table(tmp_path / f"data/{folder}").ids("x.parquet", 10, 20)
+        (tmp_path / "data/shared").mkdir(exist_ok=True)
+        path = table(spelling.format(folder))
+        for prefix in ("../shared", "../shared/", f"{tmp_path}/data/shared", f"file://{tmp_path}/data/shared"):
+            opened = DeltaTable(path, allow_foreign_paths=[prefix])
+            if folder == "shared":
+                assert opened.to_pyarrow_table().num_rows == 20
+            else:
+                with pytest.raises(StorageError, match="allow_foreign_paths"):
+                    opened.to_pyarrow_table()
+        assert DeltaTable(path, allow_foreign_paths=True).to_pyarrow_table().num_rows == 20
+
+    @pytest.mark.parametrize("spelling", ["http://{0}@{1}/x.parquet", "http://{0}\\@{1}/x.parquet", "http://u@{0}/x"])
+    def test_origins_are_compared_as_they_are_parsed(self, table, spelling):
+        with socket.create_server(("127.0.0.1", 0)) as good, socket.create_server(("127.0.0.1", 0)) as evil:
+            hosts = [f"127.0.0.1:{server.getsockname()[1]}" for server in (good, evil)]
+            opened = DeltaTable(table(spelling.format(*hosts)), allow_foreign_paths=[f"http://{hosts[0]}"])
+            with pytest.raises(StorageError, match="allow_foreign_paths"):
+                opened.to_pyarrow_table()
+            for server in (good, evil):
+                server.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    server.accept()
