@@ -3,15 +3,20 @@
 import socket
 from pathlib import Path
 
+import fsspec
+import obstore.store
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.dirfs import DirFileSystem
 
 import deltafast
 from deltafast import DeltaTable, InvalidArgumentError, Schema, StorageError, write_deltalake
 from deltafast.cli import main
 from deltafast.doctor import examine
 from deltafast.filesystem import DeltaStorageHandler
+from deltafast.stores import adapt_store
 from deltafast.transaction import create_table_with_add_actions
 from tablekit import log
 
@@ -154,10 +159,87 @@ def test_a_tilde_of_somebody_else_is_refused(here):
     assert left(here) == ["~nobody"]
 
 
+def test_a_tilde_in_stores_of_python(here):
+    home = here.parent / "home"
+    for n, store in enumerate([fsspec.filesystem("file"), pafs.LocalFileSystem(), obstore.store.LocalStore()]):
+        write_deltalake(f"~/{n}/t", ROWS, store=store)
+        assert DeltaTable(f"~/{n}/t", store=store).count() == DeltaTable(home / f"{n}/t").count() == 3
+    assert left(here) == []
+
+
 def test_another_spelling_of_a_file_url_is_the_same_place(tmp_path):
     write_deltalake(f"file:{tmp_path}/t", ROWS)
     urls = {DeltaTable(place).table_uri for place in (f"file:{tmp_path}/t", f"file://{tmp_path}/t", tmp_path / "t")}
     assert urls == {(tmp_path / "t").as_uri() + "/"}
+
+
+class TestStoresWithAPrefix:
+    def s3(self, **more):
+        return obstore.store.S3Store("bucket", config={"region": "eu-west-1"}, **more)
+
+    def test_a_full_url_is_resolved_against_the_prefix(self):
+        store = self.s3(prefix="a/b")
+        for uri, path in [
+            ("s3://bucket/a/b", "x"),
+            ("s3a://bucket/a/b/t/", "t/x"),
+            ("t", "t/x"),
+            ("", "x"),
+            ("/", "x"),
+        ]:
+            assert adapt_store(store, uri)._full("x") == path, uri
+
+    def test_a_url_that_is_not_in_the_store_is_refused(self):
+        store = self.s3(prefix="a/b")
+        for uri in ["s3://bucket/t", "s3://bucket/a/bb/t", "s3://other/a/b/t", "gs://bucket/a/b/t", "file:///a/b/t"]:
+            with pytest.raises(InvalidArgumentError, match=r"is not in store=S3Store"):
+                adapt_store(store, uri)
+        azure = obstore.store.AzureStore("c", config={"account_name": "a", "account_key": "a2V5"})
+        assert adapt_store(azure, "abfss://c@a.dfs.core.windows.net/t")._full("x") == "t/x"
+        with pytest.raises(InvalidArgumentError, match=r"is not in store=AzureStore"):
+            adapt_store(azure, "abfss://d@a.dfs.core.windows.net/t")
+
+    def test_the_bucket_behind_https_is_in_the_host_or_the_path(self):
+        for uri in ["https://bucket.s3.eu-west-1.amazonaws.com/t", "https://s3.eu-west-1.amazonaws.com/bucket/t"]:
+            assert adapt_store(self.s3(), uri)._full("x") == "t/x"
+        with pytest.raises(InvalidArgumentError, match="is not in store"):
+            adapt_store(self.s3(), "https://s3.eu-west-1.amazonaws.com/other/t")
+
+    def test_http_has_its_prefix_in_its_url(self):
+        store = obstore.store.HTTPStore.from_url("http://host/a")
+        assert adapt_store(store, "http://host/a/t")._full("x") == "t/x"
+        for uri in ["http://host/t", "http://other/a/t"]:
+            with pytest.raises(InvalidArgumentError, match="is not in store"):
+                adapt_store(store, uri)
+
+    def test_one_table_and_no_second_one_below_it(self, tmp_path):
+        (tmp_path / "t").mkdir()
+        given = [
+            (obstore.store.LocalStore(tmp_path / "t"), f"file://{tmp_path}/t"),
+            (obstore.store.LocalStore(tmp_path / "t"), str(tmp_path / "t")),
+            (obstore.store.LocalStore(tmp_path / "t"), ""),
+            (pafs.SubTreeFileSystem(str(tmp_path / "t"), pafs.LocalFileSystem()), f"file://{tmp_path}/t"),
+            (pafs.SubTreeFileSystem(str(tmp_path / "t"), pafs.LocalFileSystem()), str(tmp_path / "t")),
+            (pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem()), "t"),
+        ]
+        for version, (store, uri) in enumerate(given):
+            write_deltalake(uri, ROWS, mode="append", store=store)
+            assert DeltaTable(tmp_path / "t").version() == version
+        assert sorted(path.name for path in tmp_path.rglob("_delta_log")) == ["_delta_log"]
+        assert [path.parent.name for path in tmp_path.rglob("_delta_log")] == ["t"]
+        for store, _ in given[:1] + given[3:4]:
+            with pytest.raises(InvalidArgumentError, match="is not in store"):
+                write_deltalake(f"file://{tmp_path}/other", ROWS, store=store)
+
+    def test_fsspec_with_a_root_of_its_own(self, tmp_path):
+        write_deltalake(tmp_path / "a/t", ROWS)
+        memory = fsspec.filesystem("memory")
+        store = DirFileSystem(path=f"/{tmp_path.name}/a", fs=memory)
+        assert adapt_store(store, f"memory://{tmp_path.name}/a/t")._full("x") == "t/x"
+        for uri in [f"memory://{tmp_path.name}/b/t", "s3://bucket/a/t"]:
+            with pytest.raises(InvalidArgumentError, match="is not in store"):
+                adapt_store(store, uri)
+        with pytest.raises(InvalidArgumentError, match="is not in store"):
+            adapt_store(memory, "s3://bucket/t")
 
 
 class TestFilesInOtherStores:
