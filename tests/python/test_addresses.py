@@ -1,4 +1,4 @@
-"""Addresses of tables: a scheme is that scheme or an error, `~` is the home folder."""
+"""Addresses of tables: a scheme is that scheme or an error, `~` is the home folder, and what is there instead."""
 
 import socket
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 from fsspec.implementations.dirfs import DirFileSystem
 
 import deltafast
-from deltafast import DeltaTable, InvalidArgumentError, Schema, StorageError, write_deltalake
+from deltafast import DeltaTable, InvalidArgumentError, Schema, StorageError, TableNotFoundError, write_deltalake
 from deltafast.cli import main
 from deltafast.doctor import examine
 from deltafast.filesystem import DeltaStorageHandler
@@ -240,6 +240,40 @@ class TestStoresWithAPrefix:
                 adapt_store(store, uri)
         with pytest.raises(InvalidArgumentError, match="is not in store"):
             adapt_store(memory, "s3://bucket/t")
+
+
+class TestInsteadOfATable:
+    def test_the_folder_of_the_log(self, tmp_path):
+        write_deltalake(tmp_path / "t", ROWS)
+        for below in ["_delta_log", "_delta_log/", "_delta_log/_sidecars", "_delta_log/00000000000000000000.json"]:
+            place = f"{tmp_path}/t/{below}"
+            with pytest.raises(TableNotFoundError, match=rf"give the folder of the table, .*{tmp_path.name}/t/$"):
+                DeltaTable(place)
+            assert not DeltaTable.is_deltatable(place)
+            for operation in (WRITES["write"], WRITES["create"], DeltaTable(tmp_path / "t").clone):
+                with pytest.raises(InvalidArgumentError, match=r"inside of a log: give the folder of the table"):
+                    operation(place)
+            with pytest.raises(deltafast.DeltaError, match=r"_delta_log"):
+                convert(place)
+        assert [path.parent for path in tmp_path.rglob("_delta_log")] == [tmp_path / "t"]
+
+    def test_one_file(self, tmp_path):
+        write_deltalake(tmp_path / "a t", ROWS)
+        file = next((tmp_path / "a t").glob("*.parquet"))
+        with pytest.raises(TableNotFoundError, match=r"this is a file; give the folder of the table, .*/a t/"):
+            DeltaTable(file)
+        with pytest.raises(deltafast.DeltaError):
+            write_deltalake(file, ROWS)
+
+    def test_parquet_files_without_a_log(self, tmp_path):
+        for n, folder in enumerate(["plain", "hive/day=1"]):
+            (tmp_path / folder).mkdir(parents=True)
+            pq.write_table(ROWS, tmp_path / folder / f"part-{n}.parquet")
+        for folder in ("plain", "hive"):
+            with pytest.raises(TableNotFoundError, match="convert_to_deltalake"):
+                DeltaTable(tmp_path / folder)
+        with pytest.raises(TableNotFoundError, match=r"there is no `_delta_log`"):
+            DeltaTable(tmp_path)
 
 
 class TestFilesInOtherStores:
