@@ -97,9 +97,20 @@ fn redact(text: &str) -> String {
         out.push_str("://");
         let end = after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | '>' | ',')).unwrap_or(after.len());
         let (url, tail) = after.split_at(end);
-        let authority_end = url.find('/').unwrap_or(url.len());
-        let (authority, path) = url.split_at(authority_end);
-        out.push_str(authority.rsplit_once('@').map_or(authority, |(_, host)| host));
+        let (mut authority, mut path) = url.split_at(url.find('/').unwrap_or(url.len()));
+        let mut host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let has_no_port = |host: &str| host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']') && !port.bytes().all(|b| b.is_ascii_digit()));
+        if has_no_port(host) {
+            // A password with a slash in it, or one without a host behind it.
+            match url.rsplit_once('@') {
+                Some((_, rest)) => {
+                    (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                    host = authority;
+                }
+                None => host = host.split_once(':').map_or(host, |(name, _)| name),
+            }
+        }
+        out.push_str(host);
         out.push_str(path.split_once('?').map_or(path, |(path, _)| path));
         rest = tail;
     }
@@ -540,5 +551,7 @@ mod tests {
     fn no_credential_of_a_url_is_shown() {
         let error = Error::storage("cannot reach http://key:secret@host:9000/b/k?X-Amz-Signature=abc, gave up", true).at_file("s3://u:p@bucket/x?sig=1");
         assert_eq!(error.to_string(), "cannot reach http://host:9000/b/k, gave up (in s3://bucket/x)");
+        let error = Error::invalid("s3://KEY:SEC/RET@bucket/t and s3://KEY:SECRET/t and http://[::1]:9000/t and http://[::1]/t");
+        assert_eq!(error.to_string(), "s3://bucket/t and s3://KEY/t and http://[::1]:9000/t and http://[::1]/t");
     }
 }

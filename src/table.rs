@@ -83,7 +83,10 @@ impl Place {
     pub fn open(log: Log, options: ReadOptions) -> Result<Self> {
         match Snapshot::open(log.clone(), None, options) {
             Ok(snapshot) => Ok(Self::Table(snapshot)),
-            Err(Error::NotFound { kind: Missing::Table, .. }) => Ok(Self::Nothing(log, options)),
+            Err(Error::NotFound { kind: Missing::Table, .. }) => {
+                log.check_location()?;
+                Ok(Self::Nothing(log, options))
+            }
             Err(error) => Err(error),
         }
     }

@@ -39,9 +39,12 @@ __all__ = [
     "demands_of",
     "drop_feature",
     "evaluate",
+    "expand_address",
     "generate",
     "is_deltatable",
+    "is_url",
     "optimize",
+    "option_warnings",
     "repair",
     "restore",
     "update",
@@ -419,6 +422,15 @@ def check_store(
     store: object | None = None,
 ) -> str:
     """Try whether a store is safe to commit to: JSON of `url`, `safe` and `findings`; options are `CheckOptions`'s."""
+
+def expand_address(address: str) -> str:
+    """An address with `~` expanded where it is a local path."""
+
+def is_url(address: str) -> bool:
+    """Whether an address is meant as a URL."""
+
+def option_warnings(options: dict[str, str]) -> list[str]:
+    """What to warn of in storage options: names that are not known, and options without effect."""
 
 def is_deltatable(uri: str, storage_options: dict[str, str] | None = None) -> bool: ...
 def version() -> str: ...

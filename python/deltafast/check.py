@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import text_options
+from deltafast.convert import address, text_options
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
 __all__ = ["Finding", "StoreCheck", "check_store"]
@@ -94,7 +94,7 @@ def check_store(
         StorageError: The store cannot be reached or written, so nothing was found out.
         InvalidArgumentError: The location or an option cannot be used.
     """
-    uri = os.fspath(url)
+    uri = address(url)
     if store is not None:
         from deltafast.stores import adapt_store
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import choices, property_strings, text_options
+from deltafast.convert import address, choices, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.progress import Progress, counted
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
     from deltafast.schema import ArrowSchemaExportable
@@ -84,4 +84,4 @@ def convert_to_deltalake(
         "choices": choices(commit_properties, post_commithook_properties),
     }
     with counted(progress):
-        _core.convert_to_delta(os.fspath(uri), json.dumps(options), text_options(storage_options))
+        _core.convert_to_delta(address(uri), json.dumps(options), text_options(storage_options))

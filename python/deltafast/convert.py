@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
-from deltafast.exceptions import InvalidArgumentError
+from deltafast import _core
+from deltafast.exceptions import InvalidArgumentError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
 
 __all__ = [
+    "address",
     "also_by_position",
     "choices",
     "instant",
@@ -48,11 +50,44 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
+def address(given: str | os.PathLike[str]) -> str:
+    """A table's path or URL as the core takes it; `~` is expanded in paths.
+
+    Raises:
+        InvalidArgumentError: It is neither a string nor a path, or there is no such home folder.
+    """
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"the location of a table must be a string or a path, not a {type(given).__name__}"
+        raise InvalidArgumentError(message)
+    return _core.expand_address(text)
+
+
 def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Storage options as the core takes them; booleans and numbers are allowed."""
+    """Storage options as the core takes them; booleans and numbers are allowed. Warns of names that are not known.
+
+    Raises:
+        InvalidArgumentError: They are no mapping of strings. Values, which may be secret, are not shown.
+    """
     if options is None:
         return None
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+    if not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"storage_options must be a dict of strings, not a {type(options).__name__}"
+        raise InvalidArgumentError(message)
+    given: dict[str, str] = {}
+    for key, value in options.items():
+        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"the names of storage options must be strings, not {type(key).__name__}"
+            raise InvalidArgumentError(message)
+        if not isinstance(value, (str, bool, int, float)):
+            message = (
+                f"the storage option `{key}` must be a string, not {type(value).__name__}; leave out what is not set"
+            )
+            raise InvalidArgumentError(message)
+        given[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    for warning in _core.option_warnings(given):
+        warn(warning)
+    return given
 
 
 def property_strings(properties: Mapping[str, Any] | None) -> dict[str, str | None]:
@@ -176,7 +211,13 @@ def without_secrets(uri: str) -> str:
 
 def location(uri: str) -> str:
     """A table's place as a URL without credentials that ends in a slash."""
-    url = without_secrets(uri) if "://" in uri else Path(os.path.abspath(uri)).as_uri()  # noqa: PTH100  (takes .. away)
+    if _core.is_url(uri):
+        url = without_secrets(uri)
+        # `file:/path` is another spelling.
+        if url[:6].lower() == "file:/" and "://" not in url:
+            url = f"file://{url[5:]}"
+    else:
+        url = Path(os.path.abspath(uri)).as_uri()  # noqa: PTH100  (takes .. away)
     return url if url.endswith("/") else f"{url}/"
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from deltafast import _core
-from deltafast.convert import local_path, location, text_options
+from deltafast.convert import address, local_path, location, text_options
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
         options: Mapping[str, str] | None = None,
         known_sizes: Mapping[str, int] | None = None,
     ) -> None:
-        self._uri = str(table_uri)
+        self._uri = address(table_uri)
         self._options = text_options(options)
         self._sizes = dict(known_sizes or {})
         self._files = _core.Files.open(self._uri, self._options)

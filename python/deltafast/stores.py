@@ -36,9 +36,11 @@ import secrets
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
+from deltafast import _core
+from deltafast.convert import without_secrets
 from deltafast.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -114,10 +116,11 @@ def adapt_store(store: object, uri: str) -> Store:
         store: An fsspec file system, an obstore store, a pyarrow file system, or a ready `Store`
             (which must itself be rooted at the table).
         uri: The table's location. Its path is the root inside fsspec and pyarrow file systems. An
-            obstore store that was made with the table's prefix takes "" or "/".
+            obstore store that was made with the table's prefix takes "" or "/". A full URL is resolved
+            against the store's own bucket and prefix.
 
     Raises:
-        InvalidArgumentError: The object is none of these.
+        InvalidArgumentError: The object is not one of these, or the URL is not in it.
     """
     if isinstance(store, Store):
         return store
@@ -143,6 +146,20 @@ def _path_of(uri: str) -> str:
     parts = urlsplit(uri)
     host = "" if parts.scheme == "file" else parts.netloc
     return f"{host}{unquote(parts.path)}"
+
+
+def _below(prefix: str, full: str) -> str | None:
+    """The rest of a path behind a prefix of whole segments; None where it does not begin so."""
+    begins = [part for part in prefix.split("/") if part]
+    parts = [part for part in full.split("/") if part]
+    return "/".join(parts[len(begins) :]) if parts[: len(begins)] == begins else None
+
+
+def _not_in_store(uri: str, store: object, has: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{without_secrets(uri)} is not in store={type(store).__name__}, which has {has}; give a URL below it, or the "
+        "path relative to it"
+    )
 
 
 def _milliseconds(moment: object) -> int:
@@ -329,7 +346,7 @@ class FsspecStore(_Rooted):
     _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
     def __init__(self, fs: Any, uri: str) -> None:
-        super().__init__(str(fs._strip_protocol(uri)) if "://" in uri else uri)
+        super().__init__(self._root_of(fs, uri))
         self._fs = fs
         self._disk: _LocalDisk | None = None
         #: How a file is made only if there is none.
@@ -342,7 +359,7 @@ class FsspecStore(_Rooted):
         #: How `ls` is told to ask the store.
         self._fresh = {"invalidate_cache" if "adlfs" in modules else "refresh": True}
         if "LocalFileSystem" in names:
-            self._disk = _LocalDisk(str(fs._strip_protocol(uri)))
+            self._disk = _LocalDisk(self._root or "/")
         elif "adlfs" in modules:
             self._condition = {"overwrite": False}
         elif self._memory or (modules & {"s3fs", "gcsfs"} and _takes_mode(fs._pipe_file)):
@@ -352,6 +369,26 @@ class FsspecStore(_Rooted):
                 f"fsspec's {type(fs).__name__} cannot make a file only if there is none, in one step, so two writers "
                 "could both believe that they have committed"
             )
+
+    @staticmethod
+    def _root_of(fs: Any, uri: str) -> str:
+        names = {cls.__name__ for cls in type(fs).__mro__}
+        if "LocalFileSystem" in names:
+            return str(fs._strip_protocol(uri))  # makes it absolute, and expands `~`
+        if "://" not in uri:
+            return uri
+        inner = fs
+        while "DirFileSystem" in {cls.__name__ for cls in type(inner).__mro__}:
+            inner = inner.fs
+        full = str(inner._strip_protocol(uri))
+        if "://" in full and inner.protocol != "abstract":
+            raise _not_in_store(uri, fs, f"the protocol {inner.protocol!r}")
+        if inner is fs:
+            return full
+        inside = _below(str(fs.path), full)
+        if inside is None:
+            raise _not_in_store(uri, fs, f"the root {fs.path!r}")
+        return inside
 
     def _writable(self) -> None:
         if self.read_only is not None:
@@ -442,15 +479,24 @@ class PyarrowStore(_Rooted):
     """A pyarrow file system, such as HDFS."""
 
     def __init__(self, fs: Any, uri: str) -> None:
-        super().__init__(_path_of(uri))
+        base, above = fs, ""
+        while base.type_name == "subtree":
+            above = f"{base.base_path.rstrip('/')}/{above}".rstrip("/")
+            base = base.base_fs
+        root = _path_of(uri)
+        if base.type_name == "local" and root.startswith("~"):
+            root = _core.expand_address(root)
+        if above:
+            inside = _below(above, root)
+            if inside is None and "://" in uri:
+                raise _not_in_store(uri, fs, f"the root {above!r}")
+            root = root if inside is None else inside
+        super().__init__(root)
         self._fs = fs
         self._disk: _LocalDisk | None = None
         #: Why it must not be written.
         self.read_only: str | None = None
-        base, root = fs, self._root
-        while base.type_name == "subtree":
-            root = f"{base.base_path.rstrip('/')}/{root.lstrip('/')}"
-            base = base.base_fs
+        root = f"{above}/{self._root.lstrip('/')}" if above else self._root
         if base.type_name == "local":
             self._disk = _LocalDisk(root)
         else:
@@ -517,12 +563,67 @@ class ObstoreStore(_Rooted):
     """An obstore store."""
 
     def __init__(self, store: Any, uri: str) -> None:
-        # The bucket or container of a URL is the store's own; only the path below it is left.
-        super().__init__(unquote(urlsplit(uri).path).strip("/") if "://" in uri else uri.strip("/"))
+        names = {cls.__name__ for cls in type(store).__mro__}
+        super().__init__(self._root_of(store, uri, names))
         self._store = store
-        plain = any(cls.__name__ == "HTTPStore" for cls in type(store).__mro__)
+        plain = "HTTPStore" in names
         #: Why it must not be written.
         self.read_only: str | None = "a plain HTTP server takes no commits" if plain else None
+
+    #: Schemes of URLs that can be in a store.
+    _SCHEMES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "S3Store": ("s3", "s3a", "https"),
+        "GCSStore": ("gs",),
+        "AzureStore": ("az", "azure", "adl", "abfs", "abfss", "https"),
+        "LocalStore": ("file",),
+        "HTTPStore": ("http", "https"),
+    }
+
+    @classmethod
+    def _root_of(cls, store: Any, uri: str, names: set[str]) -> str:
+        """The path that the store takes for a URL or path."""
+        own = getattr(store, "prefix", None)
+        prefix = "" if own is None else str(own).strip("/")
+        if _core.is_url(uri):
+            if "HTTPStore" in names:
+                own = str(store.url)
+                prefix = unquote(urlsplit(own).path)
+            inside = _below(prefix, cls._key_of(store, uri, names))
+            if inside is None:
+                raise _not_in_store(uri, store, f"the prefix {without_secrets(str(own))!r}")
+            return inside
+        if "LocalStore" not in names or not uri.startswith(("/", "~")):
+            return uri.strip("/")
+        # A path of the disk, or one relative to the prefix.
+        path = _core.expand_address(uri)
+        inside = _below(prefix, path)
+        if inside is None and uri.startswith("~"):
+            raise _not_in_store(uri, store, f"the prefix {own!r}")
+        return path.strip("/") if inside is None else inside
+
+    @classmethod
+    def _key_of(cls, store: Any, uri: str, names: set[str]) -> str:
+        """The path that a URL has in its bucket or container, which must be the store's own."""
+        parts = urlsplit(uri)
+        path = unquote(parts.path)
+        for name in names & cls._SCHEMES.keys():
+            if parts.scheme not in cls._SCHEMES[name]:
+                raise _not_in_store(uri, store, f"URLs of {', '.join(cls._SCHEMES[name])}")
+        if "HTTPStore" in names:
+            host = urlsplit(str(store.url)).netloc.rpartition("@")[2]
+            if parts.netloc.rpartition("@")[2] != host:
+                raise _not_in_store(uri, store, f"the host {host!r}")
+            return path
+        config: Any = getattr(store, "config", None) or {}
+        bucket = config.get("bucket") or config.get("container_name")
+        if bucket is None or (parts.scheme == "https" and parts.netloc.startswith(f"{bucket}.")):
+            return path
+        # Behind HTTPS the name of the bucket is in the host or begins the path.
+        if parts.scheme == "https" and (inside := _below(bucket, path)) is not None:
+            return inside
+        if parts.netloc.partition("@")[0] != bucket:
+            raise _not_in_store(uri, store, f"the bucket {bucket!r}")
+        return path
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `WritableStore`."""

@@ -9,7 +9,6 @@ started before are never disturbed and a table may be shared between threads.
 from __future__ import annotations
 
 import json
-import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from deltafast import _core
 from deltafast.convert import (
     COMMIT_ARGUMENTS,
     HOOKS_FIRST,
+    address,
     also_by_position,
     choices,
     instant,
@@ -38,6 +38,7 @@ from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema, as_schema, for_the_log
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
@@ -123,7 +124,7 @@ class DeltaTable:
         committer: Speaks for the catalog of a catalog-managed table, to read and to commit (see `deltafast.catalog`).
         store: A Python store: fsspec, obstore or pyarrow file system (see `deltafast.stores`).
         time_zone: Zone of timestamps without one, in partition values and predicates.
-        allow_foreign_paths: Let the log name files outside the table's own store: True, or URL prefixes.
+        allow_foreign_paths: Let the log name files outside the table's own store: True, or folders.
 
     Raises:
         TableNotFoundError: There is no table.
@@ -156,7 +157,8 @@ class DeltaTable:
     ) -> None:
         self._lock = threading.Lock()
         self._facts: _Facts | None = None
-        self._given_uri = os.fspath(table_uri)
+        self._given_uri = address(table_uri)
+        core_storage_options = text_options(storage_options)
         self._storage_options = None if storage_options is None else dict(storage_options)
         self._config = DeltaTableConfig(without_files, log_buffer_size or 8, skip_stats)
         self._log_tail = None if log_tail is None else list(log_tail)
@@ -180,7 +182,7 @@ class DeltaTable:
             self._given_uri,
             version=version,
             timestamp_ms=None if timestamp is None else instant(timestamp),
-            storage_options=text_options(self._storage_options),
+            storage_options=core_storage_options,
             log_tail=self._log_tail,
             store=None if store is None else _adapted(store, self._given_uri),
             options=_core_options(time_zone, max_table_version, allow_foreign_paths),
@@ -200,7 +202,7 @@ class DeltaTable:
             table_uri: Path or URL.
             storage_options: As for `DeltaTable`.
         """
-        return _core.is_deltatable(os.fspath(table_uri), text_options(storage_options))
+        return _core.is_deltatable(address(table_uri), text_options(storage_options))
 
     @classmethod
     @also_by_position(*COMMIT_ARGUMENTS, "raise_if_key_not_exists")
@@ -259,7 +261,7 @@ class DeltaTable:
         from deltafast.expr.demands import bind_demands
 
         text = for_the_log(as_schema(schema)).to_json()
-        uri, properties = os.fspath(table_uri), property_strings(configuration)
+        uri, properties = address(table_uri), property_strings(configuration)
         given = {key: value for key, value in properties.items() if value is not None}
         # A table whose expressions nobody can evaluate would take no rows.
         bound = bind_demands(_core.demands(text, json.dumps(given)), text, zone=time_zone)
@@ -1415,7 +1417,7 @@ class DeltaTable:
         chosen = self._storage_options if storage_options is None else storage_options
         options = {"properties": dict(properties or {}), "replace": replace, "choices": choices(commit_properties)}
         with counted(progress):
-            _core.clone_table(self._snapshot, os.fspath(target), json.dumps(options), text_options(chosen))
+            _core.clone_table(self._snapshot, address(target), json.dumps(options), text_options(chosen))
         with _made_before():
             return type(self)(target, storage_options=chosen)
 

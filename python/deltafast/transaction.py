@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltafast import _core
-from deltafast.convert import choices, names, property_strings, text_options
+from deltafast.convert import address, choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError
 from deltafast.schema import Schema
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from deltafast.filters import FilterType
@@ -165,7 +165,7 @@ def create_table_with_add_actions(
         "configuration": property_strings(configuration),
         "choices": choices(commit_properties, post_commithook_properties),
     }
-    _commit(os.fspath(table_uri), schema, add_actions, options, storage_options=text_options(storage_options))
+    _commit(address(table_uri), schema, add_actions, options, storage_options=text_options(storage_options))
 
 
 def commit_actions(

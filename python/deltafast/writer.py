@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from deltafast import _core
-from deltafast.convert import choices, names, property_strings, text_options
+from deltafast.convert import address, choices, names, property_strings, text_options
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.progress import Progress, counted
 
@@ -351,7 +351,7 @@ def _run(
     if isinstance(table_or_uri, DeltaTable):
         uri, snapshot = table_or_uri._given_uri, table_or_uri._snapshot
     else:
-        uri, snapshot = os.fspath(table_or_uri), None
+        uri, snapshot = address(table_or_uri), None
     write = _core.TableWrite.plan(
         uri,
         json.dumps(options),
@@ -418,7 +418,7 @@ def try_get_table_and_table_uri(
     if not isinstance(table_or_uri, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = "table_or_uri must be a str, Path or DeltaTable"
         raise InvalidArgumentError(message)
-    return try_get_deltatable(table_or_uri, storage_options), os.fspath(table_or_uri)
+    return try_get_deltatable(table_or_uri, storage_options), address(table_or_uri)
 
 
 def try_get_deltatable(

@@ -100,6 +100,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::Invalid`] when there is one; what the store says.
     pub fn create(log: Log, options: ReadOptions) -> Result<Self> {
+        log.check_location()?;
         if log.list(0)?.newest().is_some() {
             return Err(Error::invalid(format!("there is a table at {} already", log.stores().root().url())));
         }

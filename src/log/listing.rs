@@ -226,6 +226,58 @@ impl Log {
     }
 }
 
+/// What a location has instead of a table.
+impl Log {
+    /// Refuses locations inside of a log, where no table can be.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], naming the folder that was meant.
+    pub fn check_location(&self) -> Result<()> {
+        match self.folder_of_log() {
+            Some(folder) => Err(Error::invalid(format!("{} is inside of a log: give the folder of the table, {folder}", self.store().url()))),
+            None => Ok(()),
+        }
+    }
+
+    /// The folder whose log the location is in.
+    fn folder_of_log(&self) -> Option<&str> {
+        let url = self.store().url();
+        url.match_indices(LOG_DIR)
+            .find(|(at, _)| {
+                url.get(..*at).is_some_and(|before| before.ends_with('/')) && url.get(at + LOG_DIR.len()..).is_some_and(|after| after.starts_with('/'))
+            })
+            .and_then(|(at, _)| url.get(..at))
+    }
+
+    /// An error that says that there is no table, with what there is.
+    #[must_use]
+    pub fn explained(&self, error: Error) -> Error {
+        let Error::NotFound { kind: Missing::Table, what, place } = error else { return error };
+        let what = match self.instead_of_table() {
+            Some(found) => format!("no Delta table at {}: {found}", self.store().url()),
+            None => what,
+        };
+        Error::NotFound { kind: Missing::Table, what, place }
+    }
+
+    fn instead_of_table(&self) -> Option<String> {
+        if let Some(folder) = self.folder_of_log() {
+            return Some(format!("this is inside of a log; give the folder of the table, {folder}"));
+        }
+        let file = percent_encoding::percent_decode_str(self.store().url().trim_end_matches('/')).decode_utf8_lossy();
+        let folder = file.rsplit_once('/').map_or(file.as_ref(), |(folder, _)| folder);
+        if self.stores.file(&file, None).is_ok_and(|file| file.store.head(&file.path).is_ok()) {
+            return Some(format!("this is a file; give the folder of the table, such as {folder}/"));
+        }
+        let found = self.store().list_folder("", &|name| name.ends_with(".parquet")).ok()?;
+        let is_hive = |path: &String| !path.starts_with(['_', '.']) && path.contains('=');
+        if found.objects.is_empty() && !found.folders.iter().any(is_hive) {
+            return None;
+        }
+        Some(format!("the folder has Parquet files and no `{LOG_DIR}`; `convert_to_deltalake` makes a table of them"))
+    }
+}
+
 /// The files that a checkpoint of `version` consists of, by the hint where it is about this one.
 fn checkpoint_names(version: i64, hint: Option<&Hint>) -> Vec<String> {
     match hint.filter(|hint| hint.version == version) {

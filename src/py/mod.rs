@@ -67,6 +67,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(maintain::clone_table, module)?)?;
     module.add_function(wrap_pyfunction!(maintain::convert_to_delta, module)?)?;
     module.add_function(wrap_pyfunction!(store::check_store, module)?)?;
+    module.add_function(wrap_pyfunction!(store::expand_address, module)?)?;
+    module.add_function(wrap_pyfunction!(store::is_url, module)?)?;
+    module.add_function(wrap_pyfunction!(store::option_warnings, module)?)?;
     module.add_function(wrap_pyfunction!(write::write_files, module)?)?;
     module.add_class::<table::TableWrite>()?;
     module.add_class::<table::TableMerge>()?;

@@ -154,7 +154,7 @@ impl Snapshot {
                 .map(|v| v.parse::<i64>().map_err(|_| Error::invalid(format!("`max_table_version` must be a number, not `{v}`"))))
                 .transpose()?;
             let log = open_log(&name, store, storage_options.unwrap_or_default(), &options, catalog.map_or(Newest::Tail(tail), Newest::Catalog))?;
-            let snapshot = Core::open(log, version.or(newest), read)?;
+            let snapshot = Core::open(log.clone(), version.or(newest), read).map_err(|error| log.explained(error))?;
             match timestamp_ms {
                 Some(time) => snapshot.at(Some(history::version_at(&snapshot, time, Search::AtOrBefore)?)),
                 None => Ok(snapshot),

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyNotImplementedError, PyPermissionE
 use pyo3::prelude::*;
 
 use super::checkpoint::{answer, options};
+use super::error::to_python;
 use super::runtime::wait;
 use crate::error::{Error, Missing, Result};
 use crate::store::{self, Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, check_length};
@@ -31,6 +32,24 @@ pub(super) fn check_store(
         };
         answer(&store::check(&store, &options(&options_json)?, cancel)?)
     })
+}
+
+/// An address with `~` expanded where it is a local path.
+#[pyfunction]
+pub(super) fn expand_address(py: Python<'_>, address: &str) -> PyResult<String> {
+    store::expand(address).map_err(|error| to_python(py, &error))
+}
+
+/// Whether an address is meant as a URL.
+#[pyfunction]
+pub(super) fn is_url(address: &str) -> bool {
+    store::is_url(address)
+}
+
+/// What to warn of in storage options.
+#[pyfunction]
+pub(super) fn option_warnings(options: HashMap<String, String>) -> Vec<String> {
+    store::option_warnings(&options)
 }
 
 /// A Python object with `list_from`, `get_range` and `size`, and for writing those of `WritableStore`.

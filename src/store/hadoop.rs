@@ -75,7 +75,7 @@ pub(super) struct Hadoop {
 impl Hadoop {
     /// The folder at `uri`, spelt as Hadoop does: nothing in it is encoded. The other arguments are the values of [`OPTIONS`].
     pub(super) fn new(uri: &str, [address, secret, configuration]: [&str; 3], risk: bool) -> Result<Self> {
-        let bad = || Error::invalid(format!("not a URL of Hadoop, which is scheme://authority/path: {uri}"));
+        let bad = || Error::invalid(format!("not a URL of Hadoop, which is scheme://authority/path: {}", super::address::safe(uri)));
         let (scheme, rest) = uri.split_once("://").ok_or_else(bad)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();

@@ -6,11 +6,16 @@
 //!
 //! Paths are relative to the store's root, decoded, with `/` between parts.
 
+mod address;
 mod check;
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
+mod client;
 #[doc(hidden)]
 pub mod fault;
+mod foreign;
 mod hadoop;
 mod local;
+mod options;
 mod remote;
 mod resolve;
 mod single_attempt;
@@ -27,9 +32,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+pub use address::{TableAddress, expand, is_url};
 pub use check::{CheckOptions, Checked, Finding, Verdict, check};
+pub use foreign::Foreign;
 pub use local::{Local, Step};
-pub use resolve::{Foreign, Options, Stores, open};
+pub use options::{Options, option_warnings};
+pub use resolve::{Stores, open};
 pub use table_path::TablePath;
 pub use turn::Turn;
 pub use upload::Upload;

@@ -98,6 +98,16 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
         E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => source.to_string(),
         other => other.to_string(),
     };
+    #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
+    if super::client::is_about_metadata(&text) {
+        return no_credentials(path);
+    }
+    if text.contains("status code: 30") {
+        return Error::storage(
+            format!("cannot {to} {path}: {}; a redirect to another origin is not followed with credentials: check the endpoint and the region", brief(&text)),
+            false,
+        );
+    }
     // A listing that is refused comes as a general error, so its status is looked for in the text.
     let refused = matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. })
         || ["401 ", "403 "].iter().any(|status| text.contains(&format!("status code: {status}")));
@@ -120,6 +130,23 @@ fn exhausted(path: &str, error: &object_store::Error) -> Option<Error> {
         reason = error.source();
     }
     None
+}
+
+/// Nobody gave credentials, and the machine has none either.
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
+fn no_credentials(path: &str) -> Error {
+    let give = match path.split(':').next() {
+        Some("gs") => {
+            "`google_service_account` or `google_application_credentials` in `storage_options` or the environment, or `google_skip_signature=true` for a public bucket"
+        }
+        Some("az" | "azure" | "adl" | "abfs" | "abfss") => {
+            "`azure_storage_account_key`, `azure_storage_sas_token`, a service principal or `azure_use_azure_cli=true` in `storage_options` or the environment, or `azure_skip_signature=true` for a public container"
+        }
+        _ => {
+            "`aws_access_key_id` and `aws_secret_access_key` in `storage_options` or the environment (profiles of `~/.aws` are not read), or `aws_skip_signature=true` for a public bucket"
+        }
+    };
+    Error::storage(format!("no credentials for {path}: none are given, and this machine has no role of its own; give {give}"), false)
 }
 
 /// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code that a service gives there.

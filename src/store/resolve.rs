@@ -9,15 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
+use super::address::{TableAddress, safe};
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
+use super::client::ClientFactory;
+use super::foreign::{FileLocation, Foreign, StoreOrigin};
 use super::hadoop::{self, Hadoop};
+use super::options::{Options, flag, option};
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
+use super::options::{Settings, number, time};
 use super::remote::{Commits, Remote, Service};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 use super::single_attempt::SingleAttemptConnector;
 use super::{File, Local, Store};
 use crate::error::{Error, Result};
-
-/// `storage_options` of the caller: keys as `object_store` and `deltalake` take them.
-pub type Options = HashMap<String, String>;
 
 /// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`, `http(s):`, `memory:` URL; any
 /// URL of Hadoop where the options say how its file systems are reached.
@@ -25,28 +29,18 @@ pub type Options = HashMap<String, String>;
 /// # Errors
 /// [`Error::Invalid`] for a URL or option that cannot be used.
 pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
-    if uri.is_empty() {
-        return Err(Error::invalid("the table's location is empty"));
-    }
     // Whoever gives the address of a driver's Java wants all files by way of it.
     if let ([Some(address), Some(secret), Some(configuration)], Some(_)) = (hadoop::OPTIONS.map(|name| option(options, &[name])), scheme_of(uri)) {
         return Ok(Arc::new(Hadoop::new(uri, [address, secret, configuration], unsafe_rename(options))?));
     }
-    match Url::parse(uri) {
-        // One letter before the colon is a drive, not a scheme.
-        Ok(url) if url.scheme().len() > 1 && uri.contains(":/") => open_url(&url, options),
-        _ => open_local(PathBuf::from(uri), options),
+    match TableAddress::parse(uri)? {
+        TableAddress::Url(url) => open_url(&url, options),
+        TableAddress::Path(path) => open_local(path, options),
     }
 }
 
-/// An option, by any of its names, without case.
-fn option<'a>(options: &'a Options, names: &[&str]) -> Option<&'a str> {
-    options.iter().find(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name))).map(|(_, value)| value.trim())
-}
-
 fn unsafe_rename(options: &Options) -> bool {
-    let names = ["allow_unsafe_rename", "aws_s3_allow_unsafe_rename", "mount_allow_unsafe_rename"];
-    option(options, &names).is_some_and(|text| text.eq_ignore_ascii_case("true") || text == "1")
+    flag(options, &["allow_unsafe_rename", "aws_s3_allow_unsafe_rename", "mount_allow_unsafe_rename"])
 }
 
 /// How commits are made in an object store.
@@ -79,13 +73,13 @@ fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
     if url.scheme() == "file" {
         return match url.to_file_path() {
             Ok(path) => open_local(path, options),
-            Err(()) => Err(Error::invalid(format!("not a local path: {url}"))),
+            Err(()) => Err(Error::invalid(format!("not a local path: {}", safe(url.as_str())))),
         };
     }
     let (inner, prefix) = build(url, options)?;
     let mut shown = url.clone();
     // Neither can fail for a URL with an authority; without one there is nothing to hide.
-    let _ = shown.set_username(if matches!(url.scheme(), "abfs" | "abfss") { url.username() } else { "" });
+    let _ = shown.set_username(if matches!(url.scheme(), "az" | "abfs" | "abfss") { url.username() } else { "" });
     let _ = shown.set_password(None);
     shown.set_query(None);
     let can_list = !is_plain_http(url);
@@ -99,63 +93,78 @@ fn is_plain_http(url: &Url) -> bool {
 
 type Built = (Service, object_store::path::Path);
 
-/// Keys are matched without case; the environment fills what the caller does not give.
+/// A client of a service: settings of the environment first, then those of the options.
 #[allow(unused_macros)]
 macro_rules! configured {
-    ($builder:expr, $url:expr, $options:expr) => {{
-        let mut builder = $builder.with_url($url.to_string()).with_retry(retries($options)).with_http_connector(SingleAttemptConnector);
-        for (key, value) in $options {
-            // Keys of other layers (locking, unsafe rename) are not for the store.
-            if let Ok(key) = key.to_ascii_lowercase().parse() {
-                builder = builder.with_config(key, value);
-            }
+    ($builder:ty, $url:expr, $options:expr, $prefix:literal, $metadata:expr) => {{
+        let settings = Settings::new($options, $prefix, environment())?;
+        let clients = clients(&settings, $options, $metadata);
+        let mut builder = <$builder>::new().with_url($url.to_string()).with_retry(retries($options)?).with_http_connector(SingleAttemptConnector(clients));
+        for (key, value) in &settings.values {
+            builder = builder.with_config(*key, value);
         }
-        Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {}: {e}", $url)))?)
+        let failed = |error: object_store::Error| Error::invalid(format!("cannot use {}: {}", safe($url.as_str()), settings.redacted(&error.to_string())));
+        Arc::new(builder.build().map_err(failed)?)
     }};
+}
+
+/// Variables of the environment that are UTF-8.
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// What makes the HTTP clients of a store; `metadata` is the setting that names its metadata service.
+#[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
+fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(settings: &Settings<K>, options: &Options, metadata: &str) -> ClientFactory {
+    const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";
+    let endpoint = settings.get(metadata).and_then(|text| Url::parse(text).ok());
+    let given = option(options, &[DISABLED]).map(str::to_owned).or_else(|| std::env::var(DISABLED).ok());
+    let is_disabled = metadata.starts_with("aws_") && given.is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+    ClientFactory { is_anonymous: false, metadata_endpoints: endpoint.into_iter().collect(), without_metadata: is_disabled }
 }
 
 fn build(url: &Url, options: &Options) -> Result<Built> {
     use object_store::ObjectStoreScheme as Scheme;
+    let bad = |error: &dyn std::fmt::Display| Error::invalid(format!("not a usable URL: {}: {error}", safe(url.as_str())));
     if url.scheme() == "memory" {
-        return Ok((
-            plain(memory(url)),
-            object_store::path::Path::from_url_path(url.path()).map_err(|e| Error::invalid(format!("not a usable URL: {url}: {e}")))?,
-        ));
+        return Ok((plain(memory(url)), object_store::path::Path::from_url_path(url.path()).map_err(|error| bad(&error))?));
     }
-    check_endpoints(options)?;
-    let (scheme, prefix) = Scheme::parse(url).map_err(|e| Error::invalid(format!("no store for `{url}`: {e}")))?;
+    let (scheme, prefix) = Scheme::parse(url).map_err(|error| bad(&error))?;
     let service = match scheme {
         #[cfg(feature = "s3")]
         Scheme::AmazonS3 => {
-            let store = configured!(object_store::aws::AmazonS3Builder::from_env(), url, options);
+            let store = configured!(object_store::aws::AmazonS3Builder, url, options, "AWS_", "aws_metadata_endpoint");
             // Directory buckets, which have this suffix, cannot list from a name on.
             let express = url.host_str().is_some_and(|bucket| bucket.ends_with("--x-s3"));
             Service { pages: (!express).then(|| Arc::clone(&store) as _), store, batch: 1_000 }
         }
         #[cfg(feature = "azure")]
         Scheme::MicrosoftAzure => {
-            let store = configured!(object_store::azure::MicrosoftAzureBuilder::from_env(), url, options);
+            let store = configured!(object_store::azure::MicrosoftAzureBuilder, url, options, "AZURE_", "azure_msi_endpoint");
             Service { pages: Some(Arc::clone(&store) as _), store, batch: 256 }
         }
         #[cfg(feature = "gcs")]
         Scheme::GoogleCloudStorage => {
-            let store = configured!(object_store::gcp::GoogleCloudStorageBuilder::from_env(), url, options);
+            let store = configured!(object_store::gcp::GoogleCloudStorageBuilder, url, options, "GOOGLE_", "");
             Service { pages: Some(Arc::clone(&store) as _), store, batch: 1_000 }
         }
         #[cfg(feature = "http")]
         Scheme::Http => {
+            let settings = Settings::<object_store::ClientConfigKey>::new(options, "", std::iter::empty())?;
             let mut client = object_store::ClientOptions::new();
-            for (key, value) in options {
-                if let Ok(key) = key.to_ascii_lowercase().parse() {
-                    client = client.with_config(key, value);
-                }
+            for (key, value) in &settings.values {
+                client = client.with_config(*key, value);
             }
             if url.scheme() == "http" {
                 client = client.with_allow_http(true);
             }
             let root = &url[..url::Position::BeforePath];
-            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client).with_retry(retries(options));
-            plain(Arc::new(builder.build().map_err(|e| Error::invalid(format!("cannot use {url}: {e}")))?))
+            let is_anonymous = url.username().is_empty() && url.password().is_none();
+            let clients = ClientFactory { is_anonymous, ..ClientFactory::default() };
+            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client).with_retry(retries(options)?);
+            let failed = |error: object_store::Error| Error::invalid(format!("cannot use {}: {}", safe(url.as_str()), settings.redacted(&error.to_string())));
+            plain(Arc::new(builder.with_http_connector(clients).build().map_err(failed)?))
         }
         _ => {
             let _ = options;
@@ -171,42 +180,21 @@ fn plain(store: Arc<dyn object_store::ObjectStore>) -> Service {
 
 /// Enough for a throttled service, not so much that a wrong address seems to hang.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
-fn retries(options: &Options) -> object_store::RetryConfig {
-    let time = |name: &str| option(options, &[name]).and_then(duration);
+fn retries(options: &Options) -> Result<object_store::RetryConfig> {
     let usual = object_store::BackoffConfig::default();
-    object_store::RetryConfig {
-        max_retries: option(options, &["max_retries"]).and_then(|text| text.parse().ok()).unwrap_or(6),
-        retry_timeout: time("retry_timeout").unwrap_or(std::time::Duration::from_secs(60)),
+    let base = number(options, "backoff_config.base")?.unwrap_or(usual.base);
+    if !(1.0..=1_000.0).contains(&base) {
+        return Err(Error::invalid("the storage option `backoff_config.base` must be at least 1"));
+    }
+    Ok(object_store::RetryConfig {
+        max_retries: number(options, "max_retries")?.unwrap_or(6),
+        retry_timeout: time(options, "retry_timeout")?.unwrap_or(std::time::Duration::from_secs(60)),
         backoff: object_store::BackoffConfig {
-            init_backoff: time("backoff_config.init_backoff").unwrap_or(usual.init_backoff),
-            max_backoff: time("backoff_config.max_backoff").unwrap_or(usual.max_backoff),
-            base: option(options, &["backoff_config.base"]).and_then(|text| text.parse().ok()).filter(|base| *base >= 1.0).unwrap_or(usual.base),
+            init_backoff: time(options, "backoff_config.init_backoff")?.unwrap_or(usual.init_backoff),
+            max_backoff: time(options, "backoff_config.max_backoff")?.unwrap_or(usual.max_backoff),
+            base,
         },
-    }
-}
-
-/// `15s`, `100ms`, `2m`; seconds without a unit.
-#[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
-fn duration(text: &str) -> Option<std::time::Duration> {
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let millis = match unit.trim() {
-        "ms" => 1,
-        "" | "s" | "sec" => 1_000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    Some(std::time::Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?))
-}
-
-/// Refuses endpoints that are no URLs: the client would stumble over them much later.
-fn check_endpoints(options: &Options) -> Result<()> {
-    for (key, value) in options {
-        if key.to_ascii_lowercase().contains("endpoint") && !Url::parse(value).is_ok_and(|url| url.has_host()) {
-            return Err(Error::invalid(format!("the storage option `{key}` is no URL; give one like `http://host:9000`")));
-        }
-    }
-    Ok(())
+    })
 }
 
 /// `memory://name/…`: one store for each name, alive as long as the process. For tests and examples.
@@ -217,42 +205,11 @@ fn memory(url: &Url) -> Arc<dyn object_store::ObjectStore> {
     Arc::<object_store::memory::InMemory>::clone(store)
 }
 
-/// Which files outside of the table's own store a caller allows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Foreign {
-    /// None.
-    #[default]
-    Refused,
-    /// All.
-    Allowed,
-    /// Those whose URL or absolute path begins so.
-    Prefixes(Vec<String>),
-}
-
-impl Foreign {
-    /// `"true"`, `"false"`, or prefixes separated by commas.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        match text.trim() {
-            "" | "false" => Self::Refused,
-            "true" => Self::Allowed,
-            list => Self::Prefixes(list.split(',').map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect()),
-        }
-    }
-
-    fn allows(&self, path: &str) -> bool {
-        match self {
-            Self::Refused => false,
-            Self::Allowed => true,
-            Self::Prefixes(prefixes) => prefixes.iter().any(|p| path.starts_with(p.as_str())),
-        }
-    }
-}
-
 /// The stores of one table: its own, and those that its log leads to.
 #[derive(Debug)]
 pub struct Stores {
     root: Arc<dyn Store>,
+    origin: Option<StoreOrigin>,
     options: Options,
     foreign: Foreign,
     opened: Mutex<HashMap<String, Arc<dyn Store>>>,
@@ -262,7 +219,7 @@ impl Stores {
     /// A table at the root of `root`.
     #[must_use]
     pub fn new(root: Arc<dyn Store>, options: Options, foreign: Foreign) -> Self {
-        Self { root, options, foreign, opened: Mutex::default() }
+        Self { origin: StoreOrigin::of_url(root.url()), root, options, foreign, opened: Mutex::default() }
     }
 
     /// The store whose root is the table.
@@ -285,29 +242,35 @@ impl Stores {
     }
 
     fn locate(&self, path: &str) -> Result<(Arc<dyn Store>, String)> {
+        let allowed = |file: &FileLocation| self.foreign.allows(file, self.root.url());
         if let Some((scheme, rest)) = scheme_of(path) {
             let (authority, inside) = rest.split_once('/').unwrap_or((rest, ""));
-            if same_authority(self.root.url(), scheme, authority) {
+            let Some(origin) = StoreOrigin::parse(scheme, authority) else { return Err(Self::refuse(path, "its URL is malformed")) };
+            if self.origin.as_ref() == Some(&origin) {
                 return self.in_own_store(path, inside);
             }
-            if !self.foreign.allows(path) {
+            let Some(file) = FileLocation::new(origin, inside) else { return Err(Self::refuse(path, "it climbs out of its store by `..`")) };
+            if !allowed(&file) {
                 return Err(Self::refuse(path, "it lies in another store than the table"));
             }
-            return self.other(&format!("{scheme}://{authority}/"), inside);
+            return self.other(&format!("{scheme}://{authority}/"), &file.segments.join("/"));
         }
         if let Some(absolute) = path.strip_prefix('/') {
             let local = self.root.url().starts_with("file:");
-            return if local || self.root.authority_root().is_some() {
-                self.in_own_store(path, absolute)
-            } else if self.foreign.allows(path) {
-                self.other("file:///", absolute)
-            } else {
-                Err(Self::refuse(path, "it is an absolute path and the table's store has none"))
+            if local || self.root.authority_root().is_some() {
+                return self.in_own_store(path, absolute);
+            }
+            let file = StoreOrigin::parse("file", "").and_then(|origin| FileLocation::new(origin, absolute));
+            return match file.filter(allowed) {
+                Some(file) => self.other("file:///", &file.segments.join("/")),
+                None => Err(Self::refuse(path, "it is an absolute path and the table's store has none")),
             };
         }
-        match normalised(path) {
-            Some(inside) => Ok((Arc::clone(&self.root), inside)),
-            None if self.foreign.allows(path) => Ok((Arc::clone(&self.root), path.to_owned())),
+        if let Some(inside) = normalised(path) {
+            return Ok((Arc::clone(&self.root), inside));
+        }
+        match FileLocation::below(self.root.url(), path).filter(allowed) {
+            Some(file) => self.in_own_store(path, &file.segments.join("/")),
             None => Err(Self::refuse(path, "it climbs out of the table by `..`")),
         }
     }
@@ -333,7 +296,7 @@ impl Stores {
 }
 
 /// `scheme://rest` of a URL.
-fn scheme_of(path: &str) -> Option<(&str, &str)> {
+pub(super) fn scheme_of(path: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = path.split_once("://")?;
     let is_scheme = scheme.len() > 1
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
@@ -341,20 +304,8 @@ fn scheme_of(path: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-fn same_authority(root: &str, scheme: &str, authority: &str) -> bool {
-    let same_scheme = |a: &str, b: &str| {
-        let family = |s: &str| match s {
-            "s3a" | "s3n" => "s3".to_owned(),
-            "abfs" | "wasb" | "wasbs" => "abfss".to_owned(),
-            other => other.to_ascii_lowercase(),
-        };
-        family(a) == family(b)
-    };
-    scheme_of(root).is_some_and(|(own, rest)| same_scheme(own, scheme) && rest.split('/').next() == Some(authority))
-}
-
 /// `path` without `.`, `..` and empty parts; `None` when it climbs out.
-fn normalised(path: &str) -> Option<String> {
+pub(super) fn normalised(path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
@@ -375,7 +326,8 @@ mod tests {
     #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
     #[test]
     fn retries_are_as_often_and_as_late_as_the_options_say() {
-        let of = |pairs: &[(&str, &str)]| retries(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        let parsed = |pairs: &[(&str, &str)]| retries(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        let of = |pairs: &[(&str, &str)]| parsed(pairs).unwrap();
         let millis = std::time::Duration::from_millis;
         let config = of(&[
             ("max_retries", "2"),
@@ -387,9 +339,12 @@ mod tests {
         assert_eq!((config.max_retries, config.retry_timeout), (2, millis(15_000)));
         assert_eq!((config.backoff.init_backoff, config.backoff.max_backoff), (millis(5), millis(120_000)));
         assert!((config.backoff.base - 1.5).abs() < 1e-9);
-        let usual = of(&[("retry_timeout", "soon"), ("backoff_config.base", "0")]);
+        let usual = of(&[]);
         assert_eq!((usual.max_retries, usual.retry_timeout), (6, millis(60_000)));
-        assert!(usual.backoff.base >= 1.0);
+        for (name, value) in [("retry_timeout", "soon"), ("backoff_config.base", "0"), ("backoff_config.base", "NaN"), ("max_retries", "-1")] {
+            let error = parsed(&[(name, value)]).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{name}`")), "{error}");
+        }
         assert_eq!(of(&[("retry_timeout", "7")]).retry_timeout, millis(7_000));
     }
 

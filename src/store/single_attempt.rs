@@ -52,17 +52,17 @@ mod http {
     use std::pin::Pin;
 
     use object_store::ClientOptions;
-    use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector};
+    use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
 
     use super::{RejectedRequest, SingleAttempt};
 
-    /// Makes the usual clients, which send marked requests once.
+    /// Makes the clients of another connector, which send marked requests once.
     #[derive(Debug)]
-    pub(in crate::store) struct SingleAttemptConnector;
+    pub(in crate::store) struct SingleAttemptConnector<C>(pub(in crate::store) C);
 
-    impl HttpConnector for SingleAttemptConnector {
+    impl<C: HttpConnector> HttpConnector for SingleAttemptConnector<C> {
         fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-            ReqwestConnector::default().connect(options).map(|client| HttpClient::new(SingleAttemptService(client)))
+            self.0.connect(options).map(|client| HttpClient::new(SingleAttemptService(client)))
         }
     }
 

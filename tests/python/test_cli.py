@@ -157,7 +157,7 @@ class TestCommands:
         assert run("info", place, "-o", "allow_unsafe_rename=false")[0] == 0
         code, _, err = run("info", place, "-o", "nothing")
         assert code == 2
-        assert "'nothing' is no KEY=VALUE" in err
+        assert "must be KEY=VALUE" in err
 
 
 class TestWrongUse:

@@ -61,7 +61,7 @@ def _options(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
     for item in given:
         key, equals, value = item.partition("=")
         if not equals or not key:
-            message = f"{item!r} is no KEY=VALUE"
+            message = "must be KEY=VALUE"
             raise click.BadParameter(message)
         out[key] = value
     return out or None

@@ -6,17 +6,18 @@ Everything goes through what the package offers to everybody, and nothing is cha
 
 from __future__ import annotations
 
-import os
 import shlex
 import warnings
 from typing import TYPE_CHECKING
 
+from deltafast.convert import address
 from deltafast.doctor.files import change_findings, file_findings
 from deltafast.doctor.finding import Finding
 from deltafast.doctor.log import log_findings, look, opened
 from deltafast.exceptions import DeltaWarning
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
 __all__ = ["Finding", "examine"]
@@ -43,7 +44,7 @@ def examine(
         TableNotFoundError: There is no table.
         StorageError: The store cannot be asked.
     """
-    uri = os.fspath(table_uri)
+    uri = address(table_uri)
     shown = shlex.quote(uri)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
+from deltafast.convert import address
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.expr.literals import time_zone
 from deltafast.table import DeltaTable
@@ -77,7 +78,7 @@ class Tables:
         if isinstance(given, DeltaTable):
             return given._given_uri
         if isinstance(given, (str, os.PathLike)):
-            return os.fspath(cast("str", given))
+            return address(cast("str", given))
         if location is not None:
             return location
         if given is not None:

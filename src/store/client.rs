@@ -1,0 +1,210 @@
+//! HTTP clients of object stores: where a redirect may lead, and how long the metadata service of a machine is waited for.
+//!
+//! The default client follows redirects to any host and sends along what identifies the caller beyond the header
+//! `Authorization`: session tokens, keys of customers, signed queries as a referer, the bodies of commits.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::Future;
+use std::net::ToSocketAddrs;
+use std::pin::Pin;
+use std::time::Duration;
+
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
+use object_store::{ClientConfigKey, ClientOptions};
+use reqwest::redirect::{Attempt, Policy};
+use url::Url;
+
+use super::options::{parse_duration, parse_flag};
+
+/// Redirects of one request.
+const MOST_REDIRECTS: usize = 10;
+/// A metadata service is next door, or not there.
+const METADATA_WAIT: Duration = Duration::from_secs(2);
+/// Where clouds have their metadata services, and the paths of their credentials.
+const METADATA_HOSTS: [&str; 4] = ["169.254.169.254", "[fd00:ec2::254]", "metadata.google.internal", "metadata"];
+const METADATA_PATHS: [&str; 4] = ["/latest/api/token", "/latest/meta-data/iam/", "/metadata/identity/oauth2/", "/computeMetadata/v1/"];
+
+/// Whether a client's message is about a request for the credentials of the machine.
+pub(super) fn is_about_metadata(text: &str) -> bool {
+    text.contains(NO_CREDENTIALS) || METADATA_PATHS.iter().any(|path| text.contains(path))
+}
+
+const NO_CREDENTIALS: &str = "the metadata service of this machine gives no credentials";
+
+/// Makes the clients of one store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ClientFactory {
+    /// Whether requests hold nothing that identifies the caller, so that redirects may lead to other origins.
+    pub(super) is_anonymous: bool,
+    /// Metadata services that the options name.
+    pub(super) metadata_endpoints: Vec<Url>,
+    /// Whether the metadata service must not be asked.
+    pub(super) without_metadata: bool,
+}
+
+impl HttpConnector for ClientFactory {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = build(options, self.is_anonymous).map_err(|error| object_store::Error::Generic { store: "HTTP client", source: error })?;
+        Ok(HttpClient::new(GuardedClient { inner: HttpClient::new(client), factory: self.clone() }))
+    }
+}
+
+type BoxedError = Box<dyn StdError + Send + Sync>;
+
+/// The library's client but for its redirects: its settings can be read and not changed.
+fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client, BoxedError> {
+    use ClientConfigKey as Key;
+    let text = |key: Key| options.get_config_value(&key);
+    let flag = |key: Key| text(key).is_some_and(|value| parse_flag(&value) == Some(true));
+    let time = |key: Key| text(key).and_then(|value| parse_duration(&value));
+    let mut builder = reqwest::ClientBuilder::new()
+        .redirect(redirects(is_anonymous))
+        .referer(false)
+        .https_only(!flag(Key::AllowHttp))
+        .user_agent(text(Key::UserAgent).unwrap_or_else(|| concat!("deltafast/", env!("CARGO_PKG_VERSION")).to_owned()));
+    if let Some(headers) = options.get_default_headers() {
+        builder = builder.default_headers(headers.clone());
+    }
+    if let Some(url) = text(Key::ProxyUrl) {
+        let mut proxy = reqwest::Proxy::all(url)?;
+        if let Some(excludes) = text(Key::ProxyExcludes) {
+            proxy = proxy.no_proxy(reqwest::NoProxy::from_string(&excludes));
+        }
+        if let Some(certificate) = text(Key::ProxyCaCertificate) {
+            builder = builder.tls_certs_merge([reqwest::tls::Certificate::from_pem(certificate.as_bytes())?]);
+        }
+        builder = builder.proxy(proxy);
+    }
+    if flag(Key::NoSystemCertificates) {
+        builder = builder.tls_certs_only([]);
+    }
+    if let Some(time) = time(Key::Timeout) {
+        builder = builder.timeout(time);
+    }
+    if let Some(time) = time(Key::ConnectTimeout) {
+        builder = builder.connect_timeout(time);
+    }
+    if let Some(time) = time(Key::ReadTimeout) {
+        builder = builder.read_timeout(time);
+    }
+    if let Some(time) = time(Key::PoolIdleTimeout) {
+        builder = builder.pool_idle_timeout(time);
+    }
+    if let Some(most) = text(Key::PoolMaxIdlePerHost).and_then(|value| value.parse().ok()) {
+        builder = builder.pool_max_idle_per_host(most);
+    }
+    if let Some(time) = time(Key::Http2KeepAliveInterval) {
+        builder = builder.http2_keep_alive_interval(time);
+    }
+    if let Some(time) = time(Key::Http2KeepAliveTimeout) {
+        builder = builder.http2_keep_alive_timeout(time);
+    }
+    if flag(Key::Http2KeepAliveWhileIdle) {
+        builder = builder.http2_keep_alive_while_idle(true);
+    }
+    if let Some(size) = text(Key::Http2MaxFrameSize).and_then(|value| value.parse().ok()) {
+        builder = builder.http2_max_frame_size(Some(size));
+    }
+    if flag(Key::Http1Only) {
+        builder = builder.http1_only();
+    }
+    if flag(Key::Http2Only) {
+        builder = builder.http2_prior_knowledge();
+    }
+    if flag(Key::AllowInvalidCertificates) {
+        builder = builder.tls_danger_accept_invalid_certs(true);
+    }
+    if flag(Key::RandomizeAddresses) {
+        builder = builder.dns_resolver(ShuffledAddresses);
+    }
+    // Sizes are those of what is stored.
+    Ok(builder.no_gzip().no_brotli().no_zstd().no_deflate().build()?)
+}
+
+fn redirects(is_anonymous: bool) -> Policy {
+    Policy::custom(move |attempt: Attempt| {
+        let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+        if attempt.previous().len() > MOST_REDIRECTS {
+            attempt.error("too many redirects")
+        } else if stays || is_anonymous {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    })
+}
+
+/// Gives the addresses of a host in any order, so that requests spread over the machines of a service.
+struct ShuffledAddresses;
+
+impl reqwest::dns::Resolve for ShuffledAddresses {
+    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        Box::pin(async move {
+            let found = tokio::task::spawn_blocking(move || (name.as_str(), 0).to_socket_addrs().map(Vec::from_iter)).await;
+            let mut addresses = found??;
+            addresses.sort_by_cached_key(|_| crate::exec::uuid());
+            Ok(Box::new(addresses.into_iter()) as reqwest::dns::Addrs)
+        })
+    }
+}
+
+/// A client that answers for what the library takes for granted.
+#[derive(Debug)]
+struct GuardedClient {
+    inner: HttpClient,
+    factory: ClientFactory,
+}
+
+impl GuardedClient {
+    /// Whether a request is for the credentials of the machine.
+    fn is_for_metadata(&self, url: &Url) -> bool {
+        let known = || METADATA_HOSTS.iter().any(|host| url.host_str() == Some(host)) && METADATA_PATHS.iter().any(|path| url.path().starts_with(path));
+        let named = |service: &Url| {
+            let path = service.path().trim_end_matches('/');
+            let within = if path.is_empty() { METADATA_PATHS.iter().any(|path| url.path().starts_with(path)) } else { url.path().starts_with(path) };
+            service.origin() == url.origin() && within
+        };
+        known() || self.factory.metadata_endpoints.iter().any(named)
+    }
+
+    async fn guarded(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let failed = |what: String| HttpError::new(HttpErrorKind::Unknown, RefusedRequest(what));
+        // The library takes for granted that its address is a URL, too.
+        let url = Url::parse(&request.uri().to_string()).map_err(|error| failed(format!("not a URL: {error}")))?;
+        if !self.is_for_metadata(&url) {
+            return self.inner.execute(request).await;
+        }
+        // Neither repeated nor waited for: on most machines there is no such service.
+        if self.factory.without_metadata {
+            return Err(failed(format!("{NO_CREDENTIALS}: it is switched off")));
+        }
+        match tokio::time::timeout(METADATA_WAIT, self.inner.execute(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(failed(format!("{NO_CREDENTIALS}: {error}"))),
+            Err(_) => Err(failed(format!("{NO_CREDENTIALS}: it does not answer"))),
+        }
+    }
+}
+
+impl HttpService for GuardedClient {
+    fn call<'client, 'request>(&'client self, request: HttpRequest) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'request>>
+    where
+        'client: 'request,
+        Self: 'request,
+    {
+        Box::pin(self.guarded(request))
+    }
+}
+
+/// A request that was not sent, or not answered.
+#[derive(Debug)]
+struct RefusedRequest(String);
+
+impl fmt::Display for RefusedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for RefusedRequest {}
