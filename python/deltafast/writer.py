@@ -19,8 +19,6 @@ from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
-    import pyarrow.dataset as pads
-
     from deltafast.catalog import Committer
     from deltafast.filters import Predicate
     from deltafast.table import DeltaTable
@@ -55,9 +53,21 @@ class ArrowArrayExportable(Protocol):
         ...
 
 
+class ArrowDataset(Protocol):
+    """A dataset of pyarrow."""
+
+    def scanner(self, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
+        """What reads it."""
+        ...
+
+
 Data: TypeAlias = (
-    "ArrowStreamExportable | ArrowArrayExportable | Iterable[ArrowArrayExportable] | pads.Dataset "
-    "| Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]"
+    ArrowStreamExportable
+    | ArrowArrayExportable
+    | Iterable[ArrowArrayExportable]
+    | ArrowDataset
+    | Mapping[str, Sequence[Any]]
+    | Iterable[Mapping[str, Any]]
 )
 
 
@@ -486,8 +496,9 @@ def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
         if not isinstance(name, str):
             message = f"data has a column name that is not a string: {name!r:.50}"
             raise InvalidArgumentError(message)
-        if isinstance(values, (str, bytes, Mapping)) or not hasattr(cast("Any", values), "__len__"):
-            message = f"column `{name}` of the data must be a list of values, not a {type(values).__name__}"
+        kind = type(values).__name__
+        if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+            message = f"column `{name}` of the data must be a list of values, not a {kind}"
             raise InvalidArgumentError(message, column=name)
         try:
             arrays[name] = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
@@ -522,7 +533,7 @@ def _batches(batches: Iterator[object]) -> ArrowStreamExportable:
         message = "data holds no record batches or rows, so its schema is unknown; give an empty table instead"
         raise InvalidArgumentError(message)
     if isinstance(first, Mapping):
-        return _of_rows(chain([first], batches))
+        return _of_rows(chain([cast("object", first)], batches))
     if hasattr(first, "__arrow_c_stream__"):
         tables = (cast("Any", pa.table(cast("Any", item))) for item in chain([first], batches))
         head = next(tables)
