@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
+from deltafast.convert import local_path
 from deltafast.exceptions import DeltaProtocolError, InvalidArgumentError
 from deltafast.reader import RecordBatchReader
 from deltafast.schema import ArrayType, DataType, MapType, StructType, VariantType
@@ -116,6 +117,8 @@ class ScanDataset(pads.FileSystemDataset):
         schema: Cast the columns to these types; the table's own if None.
         files: Only these files.
         filters: Filters that always apply.
+        parquet: The same rows as a dataset of Parquet files, for libraries that hand the dataset to Arrow's C++ without
+            calling its methods. None where pyarrow's reader would give wrong rows: these libraries then get an error.
     """
 
     def __init__(
@@ -125,24 +128,39 @@ class ScanDataset(pads.FileSystemDataset):
         schema: pa.Schema | None = None,
         files: list[str] | None = None,
         filters: tuple[pc.Expression, ...] = (),
+        parquet: pads.FileSystemDataset | None = None,
     ) -> None:
         self._table = table._pinned()
         self._cast = schema
         self._files = files
         self._filters = filters
-        full = table._arrow_schema() if schema is None else schema
-        fmt, below = pads.ParquetFileFormat(), _handler()
-        super().__init__([fmt.make_fragment("deltafast", filesystem=below)], full, fmt, below)
+        self._parquet = parquet
+        own = table._arrow_schema()
+        full = own if schema is None else schema
+        #: Predicates on columns of other types than the table's may mean other rows.
+        self._pushes = schema is None or all(_same_values(field, own) for field in schema)
+        if parquet is None:
+            fmt, below = pads.ParquetFileFormat(), cast("pafs.FileSystem", _handler())
+            fragments: list[Any] = [fmt.make_fragment("deltafast", filesystem=below)]
+        else:
+            fmt, below = parquet.format, parquet.filesystem
+            fragments = list(cast("Any", parquet).get_fragments())
+        super().__init__(fragments, full, fmt, below)
+        if filters:
+            # What `pyarrow.dataset.Dataset.filter` does.
+            self._scan_options = {"filter": reduce(and_, filters)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (self._table, self._cast, self._files, self._filters)
+        return _remake, (self._table, self._cast, self._files, self._filters, self._parquet is not None)
 
     def __repr__(self) -> str:
         return f"<deltafast dataset of {self._table!r}>"
 
     @property
     def files(self) -> list[str]:
-        """The files that are read, as `DeltaTable.file_uris` gives them."""
+        """The files that are read: below `filesystem` where it has them, else as `DeltaTable.file_uris` gives them."""
+        if self._parquet is not None:
+            return self._parquet.files
         uris = self._table.file_uris()
         if self._files is None:
             return uris
@@ -172,8 +190,9 @@ class ScanDataset(pads.FileSystemDataset):
         asked = (*self._filters, *(() if filter is None else (filter,)))
         bound, left = self._split(asked)
         names = self._names(columns) if left is None else None
+        own = self._table.schema()
         stream = self._table._snapshot.scan(
-            columns=names,
+            columns=names if self._cast is None else _known_of(names or self._cast.names, own),
             predicate=bound,
             limit=limit if left is None else None,
             batch_size=batch_size,
@@ -186,13 +205,18 @@ class ScanDataset(pads.FileSystemDataset):
         reader = pa.RecordBatchReader.from_stream(stream)
         if self._cast is None:
             return reader
-        target = pa.schema([self._cast.field(name) for name in (names or self._cast.names)])
-        return reader.cast(target)
+        target = pa.schema([self._cast.field(name) for name in (self._cast.names if names is None else names)])
+        if target.names == reader.schema.names:
+            return reader.cast(target)
+        return pa.RecordBatchReader.from_batches(target, _fitted(reader, target))
 
     def _split(self, asked: Sequence[pc.Expression]) -> tuple[str | None, pc.Expression | None]:
         trees: list[str] = []
         left: pc.Expression | None = None
         for expression in asked:
+            if not self._pushes:
+                left = expression if left is None else left & expression
+                continue
             try:
                 tree = self._table._bound(expression)
             except InvalidArgumentError:
@@ -234,11 +258,25 @@ class ScanDataset(pads.FileSystemDataset):
 
     def filter(self, expression: pc.Expression) -> ScanDataset:
         """This dataset with one more filter."""
-        return ScanDataset(self._table, schema=self._cast, files=self._files, filters=(*self._filters, expression))
+        filters = (*self._filters, expression)
+        return ScanDataset(self._table, schema=self._cast, files=self._files, filters=filters, parquet=self._parquet)
 
     def replace_schema(self, schema: pa.Schema) -> ScanDataset:
-        """This dataset with its columns cast to other types."""
-        return ScanDataset(self._table, schema=schema, files=self._files, filters=self._filters)
+        """This dataset with these columns: cast to other types, null where the table has none."""
+        parquet = self._parquet
+        if parquet is not None and not schema.equals(self.schema):
+            parquet = _parquet_of(self._table, schema, self._files)
+        return ScanDataset(self._table, schema=schema, files=self._files, filters=self._filters, parquet=parquet)
+
+    def with_parquet(self) -> ScanDataset:
+        """This dataset for libraries that use Arrow's C++ directly, where pyarrow's reader is right; else itself.
+
+        The files and their statistics are listed at once.
+        """
+        parquet = _parquet_of(self._table, self._cast, self._files)
+        if parquet is None:
+            return self
+        return ScanDataset(self._table, schema=self._cast, files=self._files, filters=self._filters, parquet=parquet)
 
     def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002
         """The Parquet files as pyarrow fragments, for tables where pyarrow's reader is right.
@@ -250,6 +288,9 @@ class ScanDataset(pads.FileSystemDataset):
         for expression in (*self._filters, *(() if filter is None else (filter,))):
             if self._split([expression])[1] is None:
                 pruning = expression if pruning is None else pruning & expression
+        if self._parquet is not None:
+            every = [*self._filters, *([] if filter is None else [filter])]
+            return cast("Any", self._parquet).get_fragments(reduce(and_, every) if every else None)
         plain = parquet_dataset(self._table, None, None, self._cast, False, pruning, self._files)
         return cast("Any", plain).get_fragments(filter)
 
@@ -282,8 +323,43 @@ def _remake(
     schema: pa.Schema | None,
     files: list[str] | None,
     filters: tuple[pc.Expression, ...],
+    is_parquet: bool,
 ) -> ScanDataset:
-    return ScanDataset(table, schema=schema, files=files, filters=filters)
+    made = ScanDataset(table, schema=schema, files=files, filters=filters)
+    return made.with_parquet() if is_parquet else made
+
+
+def _same_values(field: pa.Field[Any], own: pa.Schema) -> bool:
+    """Whether a column of the table has these very values; large types have."""
+    place = own.get_field_index(field.name)
+    return place >= 0 and str(field.type).replace("large_", "") == str(own.field(place).type).replace("large_", "")
+
+
+def _known_of(names: Iterable[str], schema: StructType) -> list[str]:
+    """Those that the table has."""
+    known = {field.name for field in schema.fields}
+    return [name for name in names if name in known]
+
+
+def _fitted(reader: pa.RecordBatchReader, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches with these columns; nulls for those that the reader lacks."""
+    for batch in reader:
+        places = [batch.schema.get_field_index(field.name) for field in target]
+        columns: list[Any] = [
+            batch.column(place).cast(field.type) if place >= 0 else pa.nulls(batch.num_rows, field.type)
+            for place, field in zip(places, target, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def _parquet_of(table: DeltaTable, schema: pa.Schema | None, files: list[str] | None) -> pads.FileSystemDataset | None:
+    """The table's Parquet files as a dataset; None where pyarrow's reader would be wrong or cannot reach them."""
+    if table._store is not None:
+        return None
+    try:
+        return parquet_dataset(table, None, None, schema, False, None, files)
+    except DeltaProtocolError:
+        return None
 
 
 def _all_of(trees: list[str]) -> str | None:
@@ -388,8 +464,15 @@ def _has_variant(kind: DataType) -> bool:
 def _filesystem(table: DeltaTable, filesystem: Any) -> pafs.FileSystem:
     if isinstance(filesystem, pafs.FileSystem):
         return filesystem
-    if filesystem is None or isinstance(filesystem, str):
-        found, path = pafs.FileSystem.from_uri(filesystem or table.table_uri)
+    if filesystem is None and not table.table_uri.startswith("file://"):
+        # With the table's storage options, which pyarrow's own file systems do not take.
+        from deltafast.filesystem import DeltaStorageHandler
+
+        return pafs.PyFileSystem(DeltaStorageHandler(table._given_uri, table._storage_options))
+    if filesystem is None:
+        return pafs.SubTreeFileSystem(local_path(table.table_uri), pafs.LocalFileSystem())
+    if isinstance(filesystem, str):
+        found, path = pafs.FileSystem.from_uri(filesystem)
         return pafs.SubTreeFileSystem(path, found)
     return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem))  # pyright: ignore[reportAbstractUsage]
 
@@ -405,7 +488,9 @@ def _guarantee(row: dict[str, Any], schema: pa.Schema, terms: list[pc.Expression
     """What the log says of all rows of a file: its partition values, and what else is known."""
     for name, value in (row.get("partition") or {}).items():
         field = pc.field(name)
-        terms.append(field.is_null() if value is None else field == pa.scalar(value, schema.field(name).type))
+        place = schema.get_field_index(name)
+        known = pa.scalar(value) if place < 0 else pa.scalar(value, schema.field(place).type)
+        terms.append(field.is_null() if value is None else field == known)
     return reduce(and_, terms) if terms else None
 
 

@@ -6,6 +6,7 @@ yet is refused by name here, until a class or method of that name exists.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from datetime import date
@@ -16,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deltafast.convert import COMMIT_ARGUMENTS, late_arguments, partition_text
+from deltafast.exceptions import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -26,16 +28,22 @@ __all__ = [
     "absent_method",
     "convert_arrow_schema",
     "deprecate_positional_commit_args",
+    "disable_nanosecond_timestamps",
     "enable_nanosecond_timestamps",
     "encode_partition_value",
     "init_tracing",
     "install_as_deltalake",
     "missing",
+    "nanosecond_timestamps_enabled",
+    "shutdown_tracing",
     "with_leaves",
+    "without_lock_table",
 ]
 
 _NAME = "deltalake"
 _FILES = Path(__file__).with_name("_deltalake")
+#: Keys of storage options that name the locking provider.
+_LOCKING = {"aws_s3_locking_provider", "s3_locking_provider"}
 
 #: What the release of `deltalake` has beyond what is bound to ours, by module, and where it may come to be here.
 _LATER = frozenset({"PyMergeBuilder"})
@@ -233,21 +241,52 @@ def with_leaves(kind: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(kind)
 
 
-def enable_nanosecond_timestamps() -> None:
-    """Refused: Delta's timestamps are microseconds, and the proposal for nanoseconds is not in this release.
+#: Whether a program asked for nanoseconds; see `enable_nanosecond_timestamps`.
+_NANOSECONDS = {"asked for": False}
 
-    Raises:
-        NotImplementedError: Always.
-    """
-    message = "nanosecond timestamps are not there yet: cast the column to microseconds"
-    raise NotImplementedError(message)
+
+def enable_nanosecond_timestamps() -> None:
+    """Timestamps stay microseconds, which are Delta's; from here on nanoseconds are refused instead of cut."""
+    if not _NANOSECONDS["asked for"]:
+        warn("deltafast writes timestamps of microseconds: values with nanoseconds are refused from here on, not cut")
+    _NANOSECONDS["asked for"] = True
+
+
+def disable_nanosecond_timestamps() -> None:
+    """Undo `enable_nanosecond_timestamps`: nanoseconds are cut again."""
+    _NANOSECONDS["asked for"] = False
+
+
+def nanosecond_timestamps_enabled() -> bool:
+    """Whether nanoseconds are refused instead of cut."""
+    return _NANOSECONDS["asked for"]
 
 
 def init_tracing(endpoint: str | None = None) -> None:
-    """Refused: deltafast sends no traces.
+    """Nothing but a warning: deltafast sends no OpenTelemetry traces."""
+    warn(f"deltafast sends no OpenTelemetry traces (to {endpoint or 'the default endpoint'})")
 
-    Raises:
-        NotImplementedError: Always.
+
+def shutdown_tracing() -> None:
+    """Nothing: no traces are sent."""
+
+
+def without_lock_table(uri: object, options: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Storage options for a table in S3 without a DynamoDB lock table, which deltafast does not use.
+
+    A warning says which writers must not be used at the same time.
     """
-    message = f"deltafast sends no OpenTelemetry traces (to {endpoint or 'the default endpoint'})"
-    raise NotImplementedError(message)
+    given = None if options is None else dict(options)
+    if not str(uri).lower().startswith(("s3://", "s3a://")):
+        return given
+    named = {key: value for key, value in (given or {}).items() if key.lower() in _LOCKING}
+    provider = str(next(iter(named.values()), os.environ.get("AWS_S3_LOCKING_PROVIDER") or "none")).strip()
+    if provider.lower() != "dynamodb":
+        return given
+    warn(
+        "AWS_S3_LOCKING_PROVIDER=dynamodb: deltafast commits with conditional puts and uses no lock table; writers "
+        "that use the lock table must not write to this table at the same time"
+    )
+    return {key: value for key, value in (given or {}).items() if key not in named} | {
+        "AWS_S3_LOCKING_PROVIDER": "none"
+    }

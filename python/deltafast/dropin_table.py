@@ -10,23 +10,37 @@ from __future__ import annotations
 import json
 import re
 from abc import ABCMeta
+from contextlib import contextmanager
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from deltafast.alter import TableAlterer as PlainAlterer
-from deltafast.dropin import with_leaves
-from deltafast.exceptions import InvalidArgumentError, VersionNotFoundError
+from deltafast.conversion import convert_to_deltalake as plain_convert
+from deltafast.dropin import nanosecond_timestamps_enabled, with_leaves, without_lock_table
+from deltafast.exceptions import (
+    _PLACE,
+    CommitFailedError,
+    DeltaError,
+    InvalidArgumentError,
+    VersionNotFoundError,
+    warn,
+)
 from deltafast.reader import RecordBatchReader
 from deltafast.schema import StructType
 from deltafast.table import DeltaTable as PlainTable
+from deltafast.table import DeltaTableConfig
+from deltafast.transaction import create_table_with_add_actions as plain_create
 from deltafast.writer import as_stream
 from deltafast.writer import write_deltalake as plain_write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    import os
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pyarrow as pa
+    import pyarrow.dataset as pads
 
     from deltafast._core import ArrowStream
     from deltafast.commands.merge import TableMerger
@@ -36,7 +50,13 @@ if TYPE_CHECKING:
     from deltafast.transaction import CommitProperties, PostCommitHookProperties
     from deltafast.writer import Data
 
-__all__ = ["DeltaTable", "TableAlterer", "write_deltalake"]
+__all__ = [
+    "DeltaTable",
+    "TableAlterer",
+    "convert_to_deltalake",
+    "create_table_with_add_actions",
+    "write_deltalake",
+]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -45,6 +65,8 @@ _LONGEST_NAME = 255
 _LONGEST_DESCRIPTION = 4000
 #: Columns that have statistics where no property says otherwise.
 _INDEXED = 32
+#: Places of arguments behind the first one.
+_STORAGE_PLACE, _PRUNING_PLACE = 6, 4
 _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
 #: A moment as RFC 3339 writes it, with its zone.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
@@ -67,6 +89,68 @@ class _Both(ABCMeta):
 
 class DeltaTable(PlainTable, metaclass=_Both):
     """`deltafast.DeltaTable` with the answers of `deltalake`'s."""
+
+    @_called_as(PlainTable.__init__)
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        version: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        without_files: bool = False,
+        log_buffer_size: int | None = None,
+        skip_stats: bool = False,
+        **options: Any,
+    ) -> None:
+        """`DeltaTable`; options on loading are ignored with a warning, as are the locks of DynamoDB."""
+        usual = DeltaTableConfig(without_files=False, log_buffer_size=8, skip_stats=False)
+        given = DeltaTableConfig(without_files, log_buffer_size or usual.log_buffer_size, skip_stats)
+        for name, value in given._asdict().items():
+            if value != getattr(usual, name):
+                warn(
+                    f"The '{name}' parameter is deprecated and ignored: files are read when needed", DeprecationWarning
+                )
+        super().__init__(table_uri, version, without_lock_table(table_uri, storage_options), **options)
+
+    if not TYPE_CHECKING:
+
+        @classmethod
+        @_called_as(PlainTable.create)
+        def create(cls, table_uri: str | os.PathLike[str], *arguments: Any, **options: Any) -> DeltaTable:
+            """`DeltaTable.create`, also where a locking provider is named."""
+            if len(arguments) > _STORAGE_PLACE:
+                arguments = (
+                    *arguments[:_STORAGE_PLACE],
+                    without_lock_table(table_uri, arguments[_STORAGE_PLACE]),
+                    *arguments[_STORAGE_PLACE + 1 :],
+                )
+            else:
+                options["storage_options"] = without_lock_table(table_uri, options.get("storage_options"))
+            return cast("DeltaTable", cast("Any", super()).create(table_uri, *arguments, **options))
+
+    @property
+    def table_config(self) -> DeltaTableConfig:
+        """The loading options, which are deprecated."""
+        warn("The 'table_config' property is deprecated: its options are ignored", DeprecationWarning)
+        return super().table_config
+
+    def __datafusion_table_provider__(self, session: Any = None) -> Any:
+        """Refused: DataFusion's `register_table` takes the dataset instead.
+
+        Raises:
+            RuntimeError: Always, with the line that registers the table.
+        """
+        from importlib import metadata
+
+        try:
+            version = metadata.version("datafusion")
+        except metadata.PackageNotFoundError:
+            message = "datafusion is not installed: pip install datafusion, or use QueryBuilder"
+            raise RuntimeError(message) from None
+        message = (
+            "deltafast has no provider of tables for DataFusion (deltalake's is for datafusion==55 alone; installed is "
+            f"{version}): use session.register_table(name, table.to_pyarrow_dataset()), or QueryBuilder"
+        )
+        raise RuntimeError(message)
 
     @property
     def alter(self) -> TableAlterer:
@@ -148,6 +232,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         file_pruning_predicate: Predicate | None = None,
     ) -> list[str]:
         """`DeltaTable.file_uris`; wrong tuples are refused in the words of `deltalake`."""
+        _check_old(partition_filters, file_pruning_predicate, "partition_filters")
         try:
             return super().file_uris(partition_filters, file_pruning_predicate=file_pruning_predicate)
         except InvalidArgumentError as error:
@@ -155,6 +240,35 @@ class DeltaTable(PlainTable, metaclass=_Both):
             if message is None:
                 raise
             raise InvalidArgumentError(message) from error
+
+    def partitions(
+        self,
+        partition_filters: FilterType | None = None,
+        *,
+        file_pruning_predicate: Predicate | None = None,
+    ) -> list[dict[str, str | None]]:
+        """`DeltaTable.partitions`."""
+        _check_old(partition_filters, file_pruning_predicate, "partition_filters")
+        return super().partitions(partition_filters, file_pruning_predicate=file_pruning_predicate)
+
+    @_called_as(PlainTable.to_pyarrow_dataset)
+    def to_pyarrow_dataset(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pads.Dataset:
+        """`DeltaTable.to_pyarrow_dataset`, with Parquet files in it for Arrow's C++ where pyarrow's reader is right."""
+        from deltafast.dataset import ScanDataset
+
+        pruning = options.get(
+            "file_pruning_predicate", arguments[_PRUNING_PLACE] if len(arguments) > _PRUNING_PLACE else None
+        )
+        _check_old(partitions, pruning, "partitions")
+        found = super().to_pyarrow_dataset(partitions, *arguments, **options)
+        return found.with_parquet() if isinstance(found, ScanDataset) else found
+
+    @_called_as(PlainTable.to_pyarrow_table)
+    def to_pyarrow_table(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pa.Table:
+        """`DeltaTable.to_pyarrow_table`."""
+        if partitions is not None:
+            warn("`partitions` is deprecated; use `filters` instead", DeprecationWarning)
+        return super().to_pyarrow_table(partitions, *arguments, **options)
 
     def get_add_actions(
         self,
@@ -214,6 +328,18 @@ class DeltaTable(PlainTable, metaclass=_Both):
         """`DeltaTable.merge`; timestamps of the source are cut to microseconds."""
         return super().merge(_in_microseconds(source), *arguments, **options)
 
+    @_called_as(PlainTable.create_write_transaction)
+    def create_write_transaction(self, *arguments: Any, **options: Any) -> None:
+        """`DeltaTable.create_write_transaction`."""
+        with _in_their_words():
+            super().create_write_transaction(*arguments, **options)
+
+    @_called_as(PlainTable.vacuum)
+    def vacuum(self, *arguments: Any, **options: Any) -> list[str]:
+        """`DeltaTable.vacuum`."""
+        with _in_their_words():
+            return super().vacuum(*arguments, **options)
+
 
 class TableAlterer(PlainAlterer):
     """`deltafast.TableAlterer` with the limits that `deltalake` sets."""
@@ -240,11 +366,102 @@ class TableAlterer(PlainAlterer):
             raise InvalidArgumentError(message)
         super().set_table_description(description, *arguments, **options)
 
+    @_called_as(PlainAlterer.drop_column_not_null)
+    def drop_column_not_null(self, column_name: str, *arguments: Any, **options: Any) -> None:
+        """`TableAlterer.drop_column_not_null`; refused for a column that is nullable already."""
+        known = {field.name.lower(): field for field in self.table.schema().fields}
+        field = known.get(column_name.lower())
+        if field is not None and field.nullable:
+            message = f"Generic DeltaTable error: column `{field.name}` is nullable already"
+            raise InvalidArgumentError(message, column=field.name)
+        super().drop_column_not_null(column_name, *arguments, **options)
+
 
 @wraps(plain_write, assigned=("__doc__",))
 def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
     """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds."""
-    plain_write(table_or_uri, _in_microseconds(data), **options)
+    if not isinstance(table_or_uri, PlainTable):
+        options["storage_options"] = without_lock_table(table_or_uri, options.get("storage_options"))
+    with _in_their_words():
+        plain_write(table_or_uri, _in_microseconds(data), **options)
+
+
+@wraps(plain_convert, assigned=("__doc__",))
+def convert_to_deltalake(uri: Any, *arguments: Any, **options: Any) -> None:
+    """`deltafast.convert_to_deltalake`."""
+    given = signature(plain_convert).bind(uri, *arguments, **options).arguments
+    if given.get("partition_by") is not None and given.get("partition_strategy") is None:
+        message = "Partition strategy has to be provided with partition_by"
+        raise InvalidArgumentError(message)
+    with _in_their_words():
+        plain_convert(uri, *arguments, **_unlocked(plain_convert, uri, arguments, options))
+
+
+@wraps(plain_create, assigned=("__doc__",))
+def create_table_with_add_actions(table_uri: Any, *arguments: Any, **options: Any) -> None:
+    """`deltafast.create_table_with_add_actions`."""
+    with _in_their_words():
+        plain_create(table_uri, *arguments, **_unlocked(plain_create, table_uri, arguments, options))
+
+
+def _unlocked(
+    called: Callable[..., Any], uri: object, arguments: Sequence[Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """The options of a call without a locking provider, unless storage options are given by position."""
+    if "storage_options" in list(signature(called).parameters)[: 1 + len(arguments)]:
+        return options
+    return options | {"storage_options": without_lock_table(uri, options.get("storage_options"))}
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+#: How errors are said by the library, how by `deltalake`, and of which class they are there if it is another one.
+_WORDS: list[tuple[str, str, type[DeltaError] | None]] = [
+    (r"^(Specified table partitioning does not match .*)", r"Generic error: \1", None),
+    (r"^the retention of a vacuum cannot be negative.*", "The retention periods should be positive.", None),
+    (
+        r"^(a retention of (\S+) hours is shorter than the table's (\d+).*)",
+        (
+            r"Generic error: Invalid retention period, minimum retention for vacuum is configured to be greater than "
+            r"\3 hours, got \2 hours"
+        ),
+        None,
+    ),
+    (r"^(a commit cannot both add and remove a file .*)", r"an add and a remove have the same file path: \1", None),
+    (r"^(the table is append-only .*)", r"\1", CommitFailedError),
+    (r"^(no column '([^']+)' .*)", r"Schema error: No field named \2. \1", None),
+    (
+        r"^(the folder .* is one of a partition column that is not named.*)",
+        (
+            "Generic error: The schema of partition columns must be provided to convert a Parquet table to a Delta "
+            r"table. \1"
+        ),
+        None,
+    ),
+    (
+        r"^(.*expected decimal\((\d+),(\d+)\), found (Decimal\w+\(\d+, \d+\)) \(column `(.+)`\))$",
+        r"Cannot cast field \5 from \4 to Decimal128(\2, \3): \1",
+        None,
+    ),
+    (
+        r"^.*(Can't cast value \S+ to type (\w+)): expected .*, found (\w+) \(column `(.+)`\)$",
+        r"Cast error: Failed to convert into Arrow schema: Cast error: Failed to cast \4 from \2 to \3: \1",
+        None,
+    ),
+]
+
+
+@contextmanager
+def _in_their_words() -> Generator[None]:
+    """Raise errors that programs look for by message or class as `deltalake` raises them."""
+    try:
+        yield
+    except DeltaError as error:
+        for pattern, words, kind in _WORDS:
+            if (found := re.match(pattern, str(error), re.DOTALL)) is not None:
+                place = {name: getattr(error, name) for name in _PLACE}
+                raise (kind or type(error))(found.expand(words), **place) from error
+        raise
 
 
 # --- arguments -----------------------------------------------------------------------------------
@@ -254,6 +471,20 @@ def _check_moment(when: object) -> None:
     if isinstance(when, str) and not _MOMENT.fullmatch(when):
         message = f"Failed to parse datetime string: {when!r:.60} is no RFC 3339 moment, such as 2026-01-31T12:00:00Z"
         raise InvalidArgumentError(message)
+
+
+def _check_old(filters: FilterType | None, predicate: Predicate | None, name: str) -> None:
+    """Warn of filters under their old name.
+
+    Raises:
+        InvalidArgumentError: They are given under both names.
+    """
+    if filters is None:
+        return
+    if predicate is not None:
+        message = f"`{name}` is deprecated; pass only `file_pruning_predicate`"
+        raise InvalidArgumentError(message)
+    warn(f"`{name}` is deprecated; pass the filters to `file_pruning_predicate` instead", DeprecationWarning)
 
 
 def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
@@ -280,8 +511,8 @@ def _number(figure: object) -> object:
 
 
 def _in_microseconds(data: Data) -> Data:
-    """The data with timestamps of nanoseconds cut to microseconds."""
-    if isinstance(data, PlainTable):
+    """The data with timestamps of nanoseconds cut to microseconds, unless these are to be refused."""
+    if isinstance(data, PlainTable) or nanosecond_timestamps_enabled():
         return data
     import pyarrow as pa
 

@@ -219,9 +219,9 @@ class DeltaWarning(UserWarning):
     """A file of the log is wrong, but the table could be read without it."""
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = DeltaWarning) -> None:
     """Warn in the name of the first caller outside of this package."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, DeltaWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -75,6 +75,10 @@ class DeltaStorageHandler(pafs.FileSystemHandler):
     def __hash__(self) -> int:
         return hash(self._uri)
 
+    def equals(self, other: object) -> bool:
+        """Whether the other one is a handler of the same table with the same options."""
+        return self == other
+
     def get_type_name(self) -> str:
         """What pyarrow calls this kind of file system."""
         return "object-store"

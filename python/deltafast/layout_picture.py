@@ -38,7 +38,7 @@ def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
         path: The file; `.svg`, `.png`, `.pdf` or `.html` says what it becomes.
 
     Raises:
-        InvalidArgumentError: It ends otherwise.
+        InvalidArgumentError: It ends otherwise, or its folder does not exist or cannot be written to.
         ModuleNotFoundError: matplotlib is not installed (`pip install 'deltafast[layout]'`).
     """
     target = Path(path)
@@ -47,6 +47,14 @@ def draw(layout: Layout, path: str | os.PathLike[str]) -> None:
         message = f"a picture ends in {', '.join(_FORMATS)}, not in {kind or 'nothing'!r}"
         raise InvalidArgumentError(message)
     figure = _figure(layout)
+    try:
+        _write(layout, figure, target, kind)
+    except OSError as error:
+        message = f"the picture {target} cannot be written: {error.strerror or error}"
+        raise InvalidArgumentError(message, path=str(target)) from error
+
+
+def _write(layout: Layout, figure: Any, target: Path, kind: str) -> None:
     if kind != ".html":
         _save(figure, target, kind)
         return

@@ -1,11 +1,13 @@
 """SQL over Delta tables with DuckDB.
 
 Tables are registered as datasets, so DuckDB asks each scan for the columns and rows that a query needs.
-Connections of our own are private and pinned: UTC, and no extension is fetched from anywhere.
+Connections of our own are private and restricted: UTC, no extension is downloaded, and, unless external access is
+asked for, statements reach no file, no network and no setting.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -21,7 +23,16 @@ if TYPE_CHECKING:
 
     from deltafast.table import DeltaTable
 
-__all__ = ["QueryBuilder", "ViewQueryBuilder", "connect", "interruptible", "relation", "streamed"]
+__all__ = [
+    "QueryBuilder",
+    "ViewQueryBuilder",
+    "connect",
+    "interruptible",
+    "refused_access",
+    "relation",
+    "streamed",
+    "unknown_table",
+]
 
 _T = TypeVar("_T")
 
@@ -30,28 +41,87 @@ _TICK = 0.05
 #: Seconds within which DuckDB ends a query, if it does.
 _PATIENCE = 5
 
-_UTC = "SET TimeZone = 'UTC'"
+#: For every cursor of a connection.
+_UTC = "SET GLOBAL TimeZone = 'UTC'"
 _PINNED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+#: No files, no network, no extensions, no secrets. Spilling into `temp_directory` remains possible.
+_NO_ACCESS = {"enable_external_access": "false"}
+#: Else a statement could still send profiles and logs to a file, or lift limits.
+_LOCKED = "SET GLOBAL lock_configuration = true"
+_UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
 
 
-def relation(table: DeltaTable, connection: duckdb.DuckDBPyConnection | None) -> duckdb.DuckDBPyRelation:
+def relation(
+    table: DeltaTable, connection: duckdb.DuckDBPyConnection | None, *, external_access: bool = False
+) -> duckdb.DuckDBPyRelation:
     """The table as a DuckDB relation on the connection, or on a private one."""
-    return (connection or connect()).from_arrow(_source(table))
+    if connection is None:
+        connection = connect(external_access=external_access)
+    return connection.from_arrow(_source(table))
 
 
-def connect(**settings: str) -> duckdb.DuckDBPyConnection:
-    """A private connection with pinned settings.
+def connect(
+    settings: Mapping[str, str] | None = None,
+    *,
+    external_access: bool = False,
+    session: Mapping[str, object] | None = None,
+) -> duckdb.DuckDBPyConnection:
+    """A private connection.
 
     Args:
-        settings: More of DuckDB's settings by name.
+        settings: DuckDB's settings to connect with, by name.
+        external_access: Whether statements may use files, the network, extensions, secrets and `SET`.
+        session: DuckDB's settings by name that are set after connecting.
+
+    Raises:
+        InvalidArgumentError: DuckDB refuses a setting of `session`.
     """
-    connection = duckdb.connect(":memory:", config=_PINNED | settings)
-    # No setting to connect with: it belongs to an extension.
-    interruptible(connection, lambda: connection.execute(_UTC))
+    access = {} if external_access else _NO_ACCESS
+    connection = duckdb.connect(":memory:", config=_PINNED | access | dict(settings or {}))
+
+    def prepare() -> None:
+        for name, value in (session or {}).items():
+            _set(connection, name, value)
+        # No setting to connect with: it belongs to an extension.
+        connection.execute(_UTC)
+        if not external_access:
+            connection.execute(_LOCKED)
+
+    interruptible(connection, prepare)
     return connection
+
+
+def _set(connection: duckdb.DuckDBPyConnection, name: str, value: object) -> None:
+    quoted = name.replace('"', '""')
+    literal = str(value).replace("'", "''")
+    try:
+        connection.execute(f"SET GLOBAL \"{quoted}\" = '{literal}'")
+    except duckdb.Error as error:
+        message = f"session_config: DuckDB does not take {name}: {error}"
+        raise InvalidArgumentError(message) from None
+
+
+def refused_access(error: duckdb.Error, remedy: str) -> str | None:
+    """A message for a statement that a connection without external access refused; None for other errors.
+
+    Args:
+        error: DuckDB's error.
+        remedy: What allows it.
+    """
+    what = str(error).partition("\n")[0]
+    is_locked = "the configuration has been locked" in what
+    if not is_locked and not isinstance(error, duckdb.PermissionException):
+        return None
+    return f"{what}: queries have no access to files, the network, extensions and settings unless {remedy}"
+
+
+def unknown_table(error: duckdb.Error) -> str | None:
+    """The name for which a query found no table; None for other errors."""
+    found = _UNKNOWN_TABLE.search(str(error)) if isinstance(error, duckdb.CatalogException) else None
+    return None if found is None else found[1].strip('"')
 
 
 def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
@@ -128,7 +198,9 @@ class QueryBuilder:
 
     Args:
         session_config: DuckDB settings by name. DataFusion's (`datafusion.*`), which `deltalake` takes, have
-            no meaning here and are passed over.
+            no meaning here and are ignored.
+        external_access: Let queries read and write files (`read_csv`, `COPY`, `ATTACH`), use the network, load
+            extensions and change settings. Without it they reach the registered tables only.
 
     Example:
         >>> events = DeltaTable("/data/events")                                         # doctest: +SKIP
@@ -137,21 +209,11 @@ class QueryBuilder:
         >>> reader.read_all()                                                           # doctest: +SKIP
     """
 
-    def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
-        self._connection = connect()
+    def __init__(self, session_config: Mapping[str, str] | None = None, *, external_access: bool = False) -> None:
+        given = (session_config or {}).items()
+        session = {name: value for name, value in given if not name.startswith("datafusion.")}
+        self._connection = connect(external_access=external_access, session=session)
         self._tables: dict[str, Any] = {}
-        for name, value in (session_config or {}).items():
-            if not name.startswith("datafusion."):
-                self._set(name, value)
-
-    def _set(self, name: str, value: object) -> None:
-        quoted = name.replace('"', '""')
-        literal = str(value).replace("'", "''")
-        try:
-            interruptible(self._connection, lambda: self._connection.execute(f"SET GLOBAL \"{quoted}\" = '{literal}'"))
-        except duckdb.Error as error:
-            message = f"session_config: DuckDB does not take {name}: {error}"
-            raise InvalidArgumentError(message) from None
 
     def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
         """Make a table known to SQL by a name, at the version it points at now.
@@ -174,25 +236,40 @@ class QueryBuilder:
 
         Returns:
             The rows, as they are computed. Several results may be open at once.
+
+        Raises:
+            duckdb.Error: The query is wrong, or needs external access.
         """
         # A connection holds one running result, so each query has its own.
         cursor = self._connection.cursor()
 
         def run() -> pa.RecordBatchReader:
-            cursor.execute(_UTC)
             for name, source in self._tables.items():
                 cursor.register(name, source)
             return streamed(cursor, sql)
 
-        return interruptible(cursor, run)
+        try:
+            return interruptible(cursor, run)
+        except duckdb.Error as error:
+            message = self._explained(error)
+            if message is None:
+                raise
+            raise type(error)(message) from None
+
+    def _explained(self, error: duckdb.Error) -> str | None:
+        """What to do about an error, where DuckDB cannot know it."""
+        if (name := unknown_table(error)) is not None:
+            known = ", ".join(self._tables) or "none"
+            return f"there is no table `{name}` (registered: {known}); use QueryBuilder.register({name!r}, table)"
+        return refused_access(error, "QueryBuilder(external_access=True) allows it")
 
 
 class ViewQueryBuilder(QueryBuilder):
     """`deltalake`'s builder, whose strings and binaries come as Arrow views; `QueryBuilder` spares pyarrow these."""
 
-    def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
+    def __init__(self, session_config: Mapping[str, str] | None = None, *, external_access: bool = False) -> None:
         views = {"arrow_output_version": "1.4", "produce_arrow_string_view": "true"}
-        super().__init__(views | dict(session_config or {}))
+        super().__init__(views | dict(session_config or {}), external_access=external_access)
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
         """Run one query."""

@@ -907,15 +907,19 @@ class DeltaTable:
 
         return polars.scan(self)
 
-    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, *, external_access: bool = False
+    ) -> duckdb.DuckDBPyRelation:
         """The table as a DuckDB relation: column choice and filters are pushed into the scan.
 
         Args:
             connection: Make the relation on this connection; on a new one if None.
+            external_access: Let a new connection use files (`write_parquet` of the relation, for example), the
+                network and extensions.
         """
         from deltafast import query
 
-        return query.relation(self, connection)
+        return query.relation(self, connection, external_access=external_access)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface: all rows, as a new stream at each call."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
@@ -19,8 +19,6 @@ from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.progress import Progress, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from deltafast.catalog import Committer
     from deltafast.filters import Predicate
     from deltafast.table import DeltaTable
@@ -34,7 +32,7 @@ Encoding: TypeAlias = Literal[
 Compression: TypeAlias = Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"]
 
 #: Codecs that take a level: the lowest, the highest, the usual one.
-_LEVELS = {"GZIP": (0, 10, 6), "BROTLI": (0, 11, 1), "ZSTD": (1, 22, 1)}
+LEVELS = {"GZIP": (0, 10, 6), "BROTLI": (0, 11, 1), "ZSTD": (1, 22, 1)}
 _LARGEST = 2**63 - 1
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
@@ -55,7 +53,22 @@ class ArrowArrayExportable(Protocol):
         ...
 
 
-Data: TypeAlias = ArrowStreamExportable | ArrowArrayExportable | Iterable[ArrowArrayExportable]
+class ArrowDataset(Protocol):
+    """A dataset of pyarrow."""
+
+    def scanner(self, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
+        """What reads it."""
+        ...
+
+
+Data: TypeAlias = (
+    ArrowStreamExportable
+    | ArrowArrayExportable
+    | Iterable[ArrowArrayExportable]
+    | ArrowDataset
+    | Mapping[str, Sequence[Any]]
+    | Iterable[Mapping[str, Any]]
+)
 
 
 @dataclass
@@ -182,9 +195,9 @@ def _codec(compression: str | None, level: int | None) -> str | None:
     if name not in _CODECS:
         message = f"{compression} is not a valid Compression. Valid values are: {', '.join(_CODECS)}"
         raise InvalidArgumentError(message)
-    if name not in _LEVELS:
+    if name not in LEVELS:
         return name
-    lowest, highest, usual = _LEVELS[name]
+    lowest, highest, usual = LEVELS[name]
     if level is not None and not lowest <= level <= highest:
         message = f"Compression level for {name} should fall between {lowest}-{highest}"
         raise InvalidArgumentError(message)
@@ -225,7 +238,8 @@ def write_deltalake(
     Args:
         table_or_uri: The table, by path or URL, or a handle, which then points at the new version.
         data: Anything with an Arrow C stream (pyarrow, Polars, DuckDB relations, pandas), a Polars lazy frame, a record
-            batch, or a list or iterator of record batches.
+            batch, a list or iterator of record batches, a pyarrow dataset, a dict of columns, or a list of dicts, one a
+            row (what a row lacks is null).
         partition_by: Partition columns of a new table.
         mode: What to do where there is a table: `error`, `append`, `overwrite` its rows, or `ignore` the write.
         name: Name of a new table.
@@ -443,7 +457,7 @@ def as_stream(data: object) -> ArrowStreamExportable:
     if hasattr(data, "__arrow_c_stream__"):
         return cast("ArrowStreamExportable", data)
     module = type(data).__module__
-    if module == "pyarrow._dataset":
+    if is_dataset(data):
         scanner = cast("Any", data).scanner() if hasattr(data, "scanner") else data
         return cast("ArrowStreamExportable", cast("Any", scanner).to_reader())
     if module.partition(".")[0] == "polars" and hasattr(data, "collect"):
@@ -453,13 +467,62 @@ def as_stream(data: object) -> ArrowStreamExportable:
         return batches if hasattr(batches, "__arrow_c_stream__") else frame.collect(engine="streaming")
     if hasattr(data, "__arrow_c_array__"):
         return _batches(iter([data]))
+    if isinstance(data, Mapping):
+        return _of_columns(cast("Mapping[Any, Any]", data))
     if isinstance(data, (Sequence, Iterator)) and not isinstance(data, (str, bytes)):
         return _batches(iter(cast("Iterable[object]", data)))
     message = (
         f"data cannot be a {type(data).__name__}: give something with an Arrow C stream (pyarrow, Polars, DuckDB, "
-        "pandas), or record batches"
+        "pandas), a pyarrow dataset, record batches, a dict of columns or a list of dicts"
     )
     raise InvalidArgumentError(message)
+
+
+def is_dataset(data: object) -> bool:
+    """Whether it is a dataset or scanner of pyarrow, without importing that."""
+    return any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__)
+
+
+def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
+    """A dict of columns as a table.
+
+    Raises:
+        InvalidArgumentError: A name is no string, values of a column have no common type, or lengths differ.
+    """
+    import pyarrow as pa
+
+    arrays: dict[str, Any] = {}
+    for name, values in columns.items():
+        if not isinstance(name, str):
+            message = f"data has a column name that is not a string: {name!r:.50}"
+            raise InvalidArgumentError(message)
+        kind = type(values).__name__
+        if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+            message = f"column `{name}` of the data must be a list of values, not a {kind}"
+            raise InvalidArgumentError(message, column=name)
+        try:
+            arrays[name] = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            message = f"column `{name}` of the data cannot be converted to Arrow: {error}"
+            raise InvalidArgumentError(message, column=name) from None
+    lengths = {name: len(values) for name, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"`{name}` has {length:,}" for name, length in lengths.items())
+        message = f"columns of the data differ in their number of values: {said}"
+        raise InvalidArgumentError(message)
+    return cast("ArrowStreamExportable", pa.table(arrays))
+
+
+def _of_rows(rows: Iterable[object]) -> ArrowStreamExportable:
+    """Dicts as a table with all columns that one of them has; what a row lacks is null."""
+    collected = list(rows)
+    for row in collected:
+        if not isinstance(row, Mapping):
+            message = f"data mixes dicts with a {type(row).__name__}"
+            raise InvalidArgumentError(message)
+    given = cast("list[Mapping[Any, Any]]", collected)
+    names = dict.fromkeys(name for row in given for name in row)
+    return _of_columns({name: [row.get(name) for row in given] for name in names})
 
 
 def _batches(batches: Iterator[object]) -> ArrowStreamExportable:
@@ -467,15 +530,17 @@ def _batches(batches: Iterator[object]) -> ArrowStreamExportable:
 
     first = next(batches, None)
     if first is None:
-        message = "data holds no record batches, so its schema is unknown; give an empty table instead"
+        message = "data holds no record batches or rows, so its schema is unknown; give an empty table instead"
         raise InvalidArgumentError(message)
+    if isinstance(first, Mapping):
+        return _of_rows(chain([cast("object", first)], batches))
     if hasattr(first, "__arrow_c_stream__"):
         tables = (cast("Any", pa.table(cast("Any", item))) for item in chain([first], batches))
         head = next(tables)
         source = chain.from_iterable(table.cast(head.schema).to_batches() for table in chain([head], tables))
         return cast("ArrowStreamExportable", pa.RecordBatchReader.from_batches(head.schema, source))
     if not hasattr(first, "__arrow_c_array__"):
-        message = f"data must hold record batches, not {type(first).__name__}"
+        message = f"data must hold record batches or dicts, not {type(first).__name__}"
         raise InvalidArgumentError(message)
     rest = (pa.record_batch(cast("Any", item)) for item in chain([first], batches))
     one = next(rest)

@@ -94,6 +94,10 @@ class TestCommands:
         assert run("sql", "ALTER TABLE t SET TBLPROPERTIES (a = 'b')", "-t", f"t={place}")[1] == "done\n"
         assert DeltaTable(place).metadata().configuration["a"] == "b"
         assert "more" in run("sql", "SELECT * FROM range(500)", "-n", 10)[1]
+        (place / "f.csv").write_text("a\n1\n")
+        read = f"SELECT * FROM read_csv('{place}/f.csv')"
+        assert run("sql", read)[0] == 2
+        assert answer(run, "sql", read, "--external-access") == [{"a": 1}]
         assert len(answer(run, "sql", "SELECT * FROM range(500)")) == 500
 
     def test_optimize(self, run, place):
@@ -152,6 +156,18 @@ class TestCommands:
             target = tmp_path / f"picture{suffix}"
             assert run("layout", place, "-O", target)[:2] == (0, f"{target} written\n")
             assert target.read_bytes().startswith(begins)
+
+    def test_a_picture_that_cannot_be_written_is_one_line(self, run, place, tmp_path, monkeypatch):
+        code, out, err = run("layout", place, "-O", tmp_path / "nope" / "x.png")
+        assert (code, out) == (2, "")
+        assert f"x.png cannot be written: there is no folder {tmp_path}/nope" in err
+        assert "Traceback" not in err
+        (tmp_path / "full.png").symlink_to("/dev/full")
+        (tmp_path / "full.html").symlink_to("/dev/full")
+        for name in ("full.png", "full.html"):
+            code, out, err = run("layout", place, "-O", tmp_path / name)
+            assert (code, out) == (2, "")
+            assert f"{name} cannot be written: No space left on device" in " ".join(err.split())
 
     def test_storage_options(self, run, place):
         assert run("info", place, "-o", "allow_unsafe_rename=false")[0] == 0

@@ -5,6 +5,7 @@ import datetime as dt
 import importlib
 import importlib.metadata
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -14,10 +15,15 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.acero as pac
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
 import pytest
+from deltalake.writer import properties as deltalake_properties
 
 import deltafast
-from deltafast import dropin_files, dropin_table
+from deltafast import dropin, dropin_files, dropin_properties, dropin_table
 from deltafast.transaction import RemoveAction
 from tablekit import dv, log
 
@@ -40,12 +46,9 @@ OWN = {
         "create_deltalake",
         "create_table_with_add_actions",
         "get_num_idx_cols_and_stats_columns",
-        "init_tracing",
-        "shutdown_tracing",
         "write_to_deltalake",
     },
     "deltalake.fs.fs_handler": {"PYARROW_AVAILABLE"},
-    "deltalake.writer.properties": {"Compression", "Encoding"},
 }
 #: Modules that nobody but deltalake itself imports.
 INNER = {"deltalake.fs._base_handler"}
@@ -187,11 +190,11 @@ def test_what_is_missing_says_so_in_one_line(tmp_path):
     code = """
 import deltalake
 table = deltalake.DeltaTable.create("t", deltalake.Schema([deltalake.Field("id", "long")]))
+import warnings
 for call in (lambda: deltalake.enable_nanosecond_timestamps(), lambda: deltalake.init_tracing("http://x")):
-    try:
+    with warnings.catch_warnings(record=True, action="always") as caught:
         call()
-    except NotImplementedError as error:
-        print(error)
+    print(*[each.message for each in caught])
 for call in (lambda: deltalake.nothing, lambda: table.nothing, lambda: table._table.nothing):
     try:
         call()
@@ -204,7 +207,7 @@ for name in ("delete", "update", "merge", "optimize"):
         print(error)
 """
     lines = served(code, cwd=tmp_path).splitlines()
-    assert lines[0].startswith("nanosecond timestamps are not there yet")
+    assert lines[0].startswith("deltafast writes timestamps of microseconds: values with nanoseconds are refused")
     assert lines[1].startswith("deltafast sends no OpenTelemetry traces")
     assert lines[2] == "module 'deltalake' has no attribute 'nothing'"
     assert lines[3] == "'DeltaTable' object has no attribute 'nothing'"
@@ -665,3 +668,194 @@ def test_a_small_buffer_of_a_file_system_is_told_of(tmp_path):
         large.open_output_stream("g").close()
     assert (tmp_path / "f").exists()
     assert (tmp_path / "g").exists()
+
+
+# --- pyarrow's C++ and other engines -------------------------------------------------------------
+
+
+def plain_and_other(folder):
+    """A table that pyarrow reads right, and one with deleted rows, which it does not."""
+    rows = pa.table({"id": [1, 2, 3, 4], "p": ["x", "x", "y", None], "s": ["a", "b", "c", "d"]})
+    dropin_table.write_deltalake(folder / "plain", rows, partition_by="p")
+    vectors = {"delta.enableDeletionVectors": "true"}
+    dropin_table.write_deltalake(folder / "other", rows, configuration=vectors)
+    dropin_table.DeltaTable(folder / "other").delete("id = 1")
+    return dropin_table.DeltaTable(folder / "plain"), dropin_table.DeltaTable(folder / "other")
+
+
+def acero(dataset):
+    node = pac.Declaration("scan", pac.ScanNodeOptions(dataset, columns={"id": pc.field("id")}))
+    return node.to_table()["id"].to_pylist()
+
+
+CPLUSPLUS = {
+    "scanner": lambda ds: pads.Scanner.from_dataset(ds, columns=["id"]).to_table()["id"].to_pylist(),
+    "acero": acero,
+    "fragments": lambda ds: [i for f in ds.get_fragments() for i in f.to_table(ds.schema)["id"].to_pylist()],
+    "union": lambda ds: sorted(pads.dataset([ds, ds]).to_table()["id"].to_pylist())[::2],
+    "files": lambda ds: pads.dataset(ds.files, filesystem=ds.filesystem).to_table()["id"].to_pylist(),
+}
+
+
+@pytest.mark.parametrize("way", CPLUSPLUS)
+def test_a_dataset_of_a_plain_table_is_one_of_parquet_files_too(way, tmp_path):
+    plain, other = plain_and_other(tmp_path)
+    dataset = plain.to_pyarrow_dataset()
+    assert sorted(CPLUSPLUS[way](dataset)) == [1, 2, 3, 4]
+    assert sorted(CPLUSPLUS[way](pickle.loads(pickle.dumps(dataset)))) == [1, 2, 3, 4]
+    # Never rows that are deleted.
+    with pytest.raises((OSError, deltafast.DeltaProtocolError)):
+        CPLUSPLUS[way](other.to_pyarrow_dataset())
+
+
+def test_filters_and_schemas_of_a_dataset_reach_the_cplusplus(tmp_path):
+    plain, other = plain_and_other(tmp_path)
+    for table, ids in ((plain, [1, 2, 3, 4]), (other, [2, 3, 4])):
+        dataset = table.to_pyarrow_dataset()
+        wider = pa.schema([("s", pa.large_string()), ("new", pa.int32()), ("id", pa.float64())])
+        found = dataset.replace_schema(wider)
+        assert found.schema == wider
+        rows = found.to_table().sort_by("id")
+        assert rows.schema == wider
+        assert rows["id"].to_pylist() == ids
+        assert rows["new"].to_pylist() == [None] * len(ids)
+        assert found.to_table(filter=pc.field("new").is_null() & (pc.field("id") > 3.0))["s"].to_pylist() == ["d"]
+        assert found.count_rows() == len(ids)
+        assert dataset.replace_schema(dataset.schema).to_table(columns=["id"]).sort_by("id")["id"].to_pylist() == ids
+    filtered = plain.to_pyarrow_dataset().filter(pc.field("p") == "x")
+    assert sorted(pads.Scanner.from_dataset(filtered).to_table()["id"].to_pylist()) == [1, 2]
+    assert sorted(acero(filtered)) == [1, 2]
+    assert len(list(filtered.get_fragments())) == 1
+    narrow = plain.to_pyarrow_dataset().replace_schema(pa.schema([("s", pa.string())]))
+    assert sorted(pads.Scanner.from_dataset(narrow).to_table()["s"].to_pylist()) == ["a", "b", "c", "d"]
+
+
+def test_the_file_system_of_a_dataset_is_a_plain_one(tmp_path):
+    plain, _ = plain_and_other(tmp_path)
+    dataset = plain.to_pyarrow_dataset()
+    assert isinstance(dataset.filesystem, pafs.SubTreeFileSystem)
+    infos = dataset.filesystem.get_file_info(dataset.files)
+    assert len(infos) == 3
+    assert all(info.size > 0 for info in infos)
+    # Without asking for the name `deltalake`, no files are listed before they are needed.
+    assert deltafast.DeltaTable(tmp_path / "plain").to_pyarrow_dataset().filesystem.type_name == "py::deltafast"
+
+
+def test_filters_under_their_old_names_warn(tmp_path):
+    plain, _ = plain_and_other(tmp_path)
+    old = [("p", "=", "x")]
+    for call in (plain.file_uris, plain.partitions, plain.to_pyarrow_dataset):
+        with pytest.warns(DeprecationWarning, match="is deprecated; pass the filters to `file_pruning_predicate`"):
+            call(old)
+        with pytest.raises(ValueError, match="is deprecated; pass only `file_pruning_predicate`"):
+            call(old, file_pruning_predicate="p = 'x'")
+        call(file_pruning_predicate="p = 'x'")
+    for call in (plain.to_pyarrow_table, plain.to_pandas):
+        with pytest.warns(DeprecationWarning, match="`partitions` is deprecated; use `filters` instead"):
+            assert len(call(old)) == 2
+
+
+def test_options_on_loading_are_ignored_with_a_warning(tmp_path):
+    plain, _ = plain_and_other(tmp_path)
+    for option in ({"without_files": True}, {"skip_stats": True}, {"log_buffer_size": 1}):
+        with pytest.warns(DeprecationWarning, match="deprecated and ignored"):
+            table = dropin_table.DeltaTable(tmp_path / "plain", **option)
+        assert table.file_uris() == plain.file_uris()
+        assert table.get_add_actions(flatten=True) == plain.get_add_actions(flatten=True)
+        with pytest.warns(DeprecationWarning, match="table_config"):
+            assert table.table_config == deltafast.DeltaTable(tmp_path / "plain").table_config
+    assert pickle.loads(pickle.dumps(plain)) == plain
+
+
+def test_a_lock_table_is_named_in_a_warning_and_not_refused(monkeypatch):
+    named = {"AWS_REGION": "us-east-1", "s3_locking_provider": "DynamoDB"}
+    with pytest.warns(deltafast.DeltaWarning, match="writers that use the lock table must not write to this table"):
+        found = dropin.without_lock_table("s3://bucket/t", named)
+    assert found == {"AWS_REGION": "us-east-1", "AWS_S3_LOCKING_PROVIDER": "none"}
+    monkeypatch.setenv("AWS_S3_LOCKING_PROVIDER", "dynamodb")
+    with pytest.warns(deltafast.DeltaWarning, match="dynamodb"):
+        assert dropin.without_lock_table("s3a://bucket/t", None) == {"AWS_S3_LOCKING_PROVIDER": "none"}
+    for uri, options in (("/data/t", None), ("gs://b/t", {}), ("s3://b/t", {"aws_s3_locking_provider": "none"})):
+        assert dropin.without_lock_table(uri, options) == options
+    # Another provider is refused as before.
+    assert dropin.without_lock_table("s3://b/t", {"AWS_S3_LOCKING_PROVIDER": "other"}) == {
+        "AWS_S3_LOCKING_PROVIDER": "other"
+    }
+
+
+def test_nanoseconds_are_refused_where_they_are_asked_for(tmp_path):
+    data = nanoseconds([1_999]).select(["at"])
+    with pytest.warns(deltafast.DeltaWarning, match="values with nanoseconds are refused from here on, not cut"):
+        dropin.enable_nanosecond_timestamps()
+    try:
+        assert dropin.nanosecond_timestamps_enabled()
+        with pytest.raises(deltafast.SchemaMismatchError, match="nanoseconds"):
+            dropin_table.write_deltalake(tmp_path, data)
+    finally:
+        dropin.disable_nanosecond_timestamps()
+    dropin_table.write_deltalake(tmp_path, data)
+
+
+@pytest.mark.parametrize("name", ["Compression", "Encoding"])
+def test_codecs_and_encodings_are_those_of_deltalake(name):
+    theirs, ours = getattr(deltalake_properties, name), getattr(dropin_properties, name)
+    assert [member.value for member in ours] == [member.value for member in theirs]
+    assert ours.from_str("plain" if name == "Encoding" else "zstd").value in {"PLAIN", "ZSTD"}
+    with pytest.raises(ValueError, match="nothing is not a valid"):
+        ours.from_str("nothing")
+    if name == "Compression":
+        for codec in ("GZIP", "BROTLI", "ZSTD"):
+            assert ours(codec).get_level_range() == theirs(codec).get_level_range()
+            assert ours(codec).get_default_level() == theirs(codec).get_default_level()
+            assert ours(codec).check_valid_level(theirs(codec).get_default_level())
+        with pytest.raises(ValueError, match="should fall between 1-22"):
+            ours.ZSTD.check_valid_level(23)
+        with pytest.raises(KeyError, match="SNAPPY"):
+            ours.SNAPPY.get_level_range()
+
+
+def test_handlers_are_compared(tmp_path):
+    one, same = (dropin_files.DeltaStorageHandler(str(tmp_path)) for _ in range(2))
+    assert one.equals(same)
+    assert not one.equals(dropin_files.DeltaStorageHandler(str(tmp_path / "other")))
+
+
+def test_datafusion_is_told_how_to_read_a_table(tmp_path, monkeypatch):
+    plain, _ = plain_and_other(tmp_path)
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "55.0.0")
+    with pytest.raises(RuntimeError, match=r"session.register_table\(name, table.to_pyarrow_dataset\(\)\)"):
+        plain.__datafusion_table_provider__(object())
+    monkeypatch.undo()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda package, place: package.write_deltalake(
+                place, pa.table({"id": [1]}), mode="append", partition_by="id"
+            ),
+            "Generic error: Specified table partitioning does not match table partitioning",
+        ),
+        (lambda package, place: package.DeltaTable(place).vacuum(-1), "The retention periods should be positive."),
+        (
+            lambda package, place: package.write_deltalake(
+                place, pa.table({"id": [1]}), mode="overwrite", predicate="nope = 1"
+            ),
+            "No field named nope",
+        ),
+        (lambda package, place: package.DeltaTable(place).alter.drop_column_not_null("id"), "Generic DeltaTable error"),
+    ],
+    ids=["partitioning", "retention", "column", "nullable"],
+)
+def test_messages_that_programs_look_for_are_the_same(package, call, message, tmp_path):
+    package.write_deltalake(str(tmp_path), pa.table({"id": [1]}))
+    with pytest.raises(Exception, match=re.escape(message)):
+        call(package, str(tmp_path))
+
+
+def test_an_append_only_table_refuses_as_deltalakes_does(tmp_path):
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
+    with pytest.raises(deltafast.CommitFailedError, match="append-only"):
+        dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}), mode="overwrite")

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gc
+from pathlib import Path
 
 import deltalake
 import duckdb
@@ -9,8 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import deltafast
 from deltafast import DeltaTable, QueryBuilder, exceptions, write_deltalake
-from deltafast.query import ViewQueryBuilder
+from deltafast.query import ViewQueryBuilder, connect
 from support import same_rows
 
 
@@ -139,3 +141,79 @@ class TestRelation:
 
     def test_a_variable_can_be_queried(self, events):  # DuckDB finds it by name
         assert duckdb.sql("SELECT count(*) FROM events").fetchall() == [(90,)]
+
+
+#: Ways out of a query, each with the file that it would read or make in the folder.
+WAYS_OUT = [
+    "SELECT * FROM '{0}/f.csv'",
+    "SELECT * FROM read_csv('{0}/f.csv')",
+    "SELECT * FROM read_text('{0}/f.csv')",
+    "SELECT * FROM glob('{0}/*')",
+    "SELECT * FROM parquet_metadata('{0}/f.parquet')",
+    "COPY (SELECT 1 AS a) TO '{0}/out.csv'",
+    "EXPORT DATABASE '{0}/export'",
+    "ATTACH '{0}/out.duckdb' AS other",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "CREATE PERSISTENT SECRET s (TYPE http, BEARER_TOKEN 'x')",
+    "SET profiling_output = '{0}/profile.json'",
+    "SET log_query_path = '{0}/log.txt'",
+    "CALL enable_logging(storage = 'file', storage_config = {{'path': '{0}/log'}})",
+    "SET enable_external_access = true",
+    "SET lock_configuration = false",
+    "SET memory_limit = '1TB'",
+]
+
+
+class TestExternalAccess:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "f.csv").write_text("a\n1\n")
+        return tmp_path
+
+    @pytest.mark.parametrize("way", WAYS_OUT)
+    @pytest.mark.parametrize("kind", [QueryBuilder, ViewQueryBuilder])
+    def test_queries_have_none_unless_asked_for(self, kind, way, folder):
+        with pytest.raises(duckdb.Error, match=r"QueryBuilder\(external_access=True\) allows it"):
+            kind().execute(way.format(folder)).read_all()
+        assert [path.name for path in folder.iterdir()] == ["f.csv"]
+
+    def test_is_given_when_asked_for(self, folder, events):
+        builder = QueryBuilder(external_access=True).register("events", events)
+        assert builder.execute(f"SELECT a FROM '{folder}/f.csv'").read_all().to_pylist() == [{"a": 1}]
+        builder.execute(f"COPY (SELECT count(*) AS n FROM events) TO '{folder}/out.csv'").read_all()
+        assert (folder / "out.csv").read_text() == "n\n90\n"
+        assert builder.execute("SELECT current_setting('TimeZone') AS z").read_all().to_pylist() == [{"z": "UTC"}]
+
+    def test_a_setting_does_not_open_it(self):
+        with pytest.raises(exceptions.InvalidArgumentError, match="enable_external_access"):
+            QueryBuilder({"enable_external_access": "true"})
+
+    def test_a_relation_has_none_unless_asked_for(self, events, folder):
+        relation = events.to_duckdb()
+        with pytest.raises(duckdb.PermissionException):
+            relation.write_csv(str(folder / "out.csv"))
+        with pytest.raises(duckdb.Error):
+            relation.query("t", f"SELECT * FROM read_csv('{folder}/f.csv')").fetchall()
+        events.to_duckdb(external_access=True).aggregate("count(*) AS n").write_csv(str(folder / "out.csv"))
+        assert (folder / "out.csv").read_text() == "n\n90\n"
+
+    def test_every_connection_of_ours_is_closed_and_spills(self, tmp_path):
+        settings = {"memory_limit": "100MB", "threads": "1", "temp_directory": str(tmp_path / "spill")}
+        with connect(settings) as connection:
+            for way in WAYS_OUT:
+                with pytest.raises(duckdb.Error):
+                    connection.execute(way.format(tmp_path)).fetchall()
+            rows = "SELECT i, row_number() OVER (ORDER BY hash(i)) AS r, repeat('x', 50) FROM range(2000000) t(i)"
+            assert connection.execute(f"SELECT count(*) FROM ({rows}) WHERE r > 0").fetchall() == [(2_000_000,)]
+            assert (tmp_path / "spill").exists()
+
+    def test_all_connections_are_made_in_one_place(self):
+        package = Path(deltafast.__file__).parent
+        found = [path.name for path in package.rglob("*.py") if "duckdb.connect(" in path.read_text("utf-8")]
+        assert found == ["query.py"]
+
+
+def test_an_unknown_table_is_named_with_what_is_registered(builder):
+    with pytest.raises(duckdb.CatalogException, match=r"there is no table `nothing` \(registered: events\); use Query"):
+        builder.execute("SELECT * FROM nothing")

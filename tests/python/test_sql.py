@@ -8,6 +8,7 @@ from decimal import Decimal
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
@@ -165,7 +166,7 @@ class TestQueries:
     def test_variables_of_the_caller_are_no_tables(self):
         secret = pa.table({"a": [1]})
         assert secret.num_rows == 1
-        with pytest.raises(InvalidArgumentError, match=r"secret does not exist"):
+        with pytest.raises(InvalidArgumentError, match=r"there is no table `secret`"):
             sql("SELECT * FROM secret")
 
 
@@ -1021,6 +1022,55 @@ class TestUpkeep:
         assert sql("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", t=table).num_rows == 0
 
 
+class TestExternalAccess:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "SELECT * FROM '{0}/f.csv'",
+            "SELECT * FROM read_text('{0}/f.csv')",
+            "INSERT INTO t (id) SELECT * FROM read_csv('{0}/f.csv')",
+            "CREATE TABLE delta.`{0}/new` AS SELECT * FROM read_csv('{0}/f.csv')",
+            "MERGE INTO t USING (SELECT * FROM read_csv('{0}/f.csv')) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        ],
+    )
+    def test_queries_have_none_unless_asked_for(self, table, tmp_path, text):
+        (tmp_path / "f.csv").write_text("id\n1\n")
+        with pytest.raises(InvalidArgumentError, match=r"sql\(.., external_access=True\) allows it"):
+            sql(text.format(tmp_path), t=table)
+        assert table.version() == 2
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["f.csv", "t"]
+        sql(text.format(tmp_path), t=table, external_access=True)
+
+    def test_sources_of_a_merge_have_none(self, table, tmp_path):
+        (tmp_path / "f.csv").write_text("id\n1\n")
+        with pytest.raises(InvalidArgumentError, match="external_access=True"):
+            table.merge(f"SELECT * FROM read_csv('{tmp_path}/f.csv')", "target.id = source.id")
+
+
+class TestPlainData:
+    """Rows as Python has them, and pyarrow's datasets, where a query or a statement reads data."""
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            {"id": [7, 8]},
+            [{"id": 7}, {"id": 8}],
+            pads.dataset(pa.table({"id": [7, 8]})),
+            pa.record_batch({"id": [7, 8]}),
+        ],
+        ids=["dict", "rows", "dataset", "batch"],
+    )
+    def test_is_read_by_queries_and_statements(self, table, tmp_path, data):
+        assert sql("SELECT sum(id) AS s FROM src", src=data).to_pylist() == [{"s": 15}]
+        sql("INSERT INTO t (id) SELECT id FROM src", t=table, src=data)
+        assert table.count("id > 5") == 2
+        sql(f"CREATE TABLE delta.`{tmp_path}/new` AS SELECT * FROM src", src=data)
+        assert DeltaTable(tmp_path / "new").to_pyarrow_table()["id"].to_pylist() == [7, 8]
+        both = "MERGE INTO t USING src ON t.id = src.id WHEN MATCHED THEN UPDATE SET name = 'm'"
+        sql(both, t=table, src=data)
+        assert table.count("name = 'm'") == 2
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -1056,7 +1106,10 @@ class TestErrors:
             ("SELECT * FROM table_changes(t, 1)", "table_changes takes texts and versions"),
             ("SELECT * FROM delta_files(t)", "delta_files takes a table"),
             ("SELECT * FROM delta_detail('t', 1)", "delta_detail takes a table"),
-            ("SELECT * FROM nowhere", "nowhere does not exist"),
+            (
+                "SELECT * FROM nowhere",
+                r"there is no table `nowhere` .*give it as an argument, sql\(text, nowhere=table\)",
+            ),
             ("SELEC 1", "'SELEC' begins no statement"),
             ("MERGE INTO t USING s ON t.id = s.id", "expected WHEN"),
             ("MERGE INTO t USING s ON true WHEN NOT MATCHED THEN DELETE", "expected INSERT"),

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
@@ -198,12 +199,50 @@ def test_a_table_is_data_too(tmp_path):
     assert rows(tmp_path / "b") == sorted([*ROWS.to_pylist(), {"id": 1, "p": "x"}], key=repr)
 
 
+PLAIN = {
+    "dict": lambda: {"id": [1, 2], "name": ["a", None]},
+    "dict of arrays": lambda: {"id": pa.array([1, 2]), "name": pa.chunked_array([["a"], [None]])},
+    "rows": lambda: [{"id": 1, "name": "a"}, {"id": 2}],
+    "rows in any order": lambda: [{"id": 2}, {"name": "a", "id": 1}],
+    "iterator of rows": lambda: iter([{"name": "a", "id": 1}, {"id": 2}]),
+    "dataset": lambda: pads.dataset(pa.table({"id": [1, 2], "name": ["a", None]})),
+    "scanner": lambda: pads.dataset(pa.table({"id": [1, 2, 3], "name": ["a", None, "c"]})).scanner(
+        filter=pc.field("id") < 3
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_dicts_rows_and_datasets_are_data(tmp_path, name):
+    rows = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+    write_deltalake(tmp_path / "t", PLAIN[name]())
+    table = DeltaTable(tmp_path / "t")
+    assert table.to_pyarrow_table().sort_by("id").to_pylist() == rows
+    merger = table.merge(PLAIN[name](), "target.id = source.id - 1", "source", "target")
+    merger.when_not_matched_insert_all().execute()
+    assert sorted(row["id"] for row in table.to_pyarrow_table().to_pylist()) == [1, 1, 2]
+
+
+def test_a_dataset_of_ours_is_data(tmp_path):
+    write_deltalake(tmp_path / "t", {"id": [1, 2, 3]})
+    source = DeltaTable(tmp_path / "t").to_pyarrow_dataset()
+    write_deltalake(tmp_path / "u", source.filter(pc.field("id") > 1))
+    assert DeltaTable(tmp_path / "u").to_pyarrow_table()["id"].to_pylist() == [2, 3]
+    # Reading and overwriting the same table.
+    write_deltalake(tmp_path / "t", source, mode="overwrite")
+    assert DeltaTable(tmp_path / "t").count() == 3
+
+
 def test_what_is_no_data_is_refused(tmp_path):
     for data, text in [
-        ({"id": [1]}, "data cannot be a dict: give something with an Arrow C stream"),
+        ({"id": 1}, "column `id` of the data must be a list of values, not a int"),
+        ({1: [1]}, "data has a column name that is not a string: 1"),
+        ({"id": [1], "n": [1, 2]}, "columns of the data differ in their number of values: `id` has 1, `n` has 2"),
+        ({"id": [1, "x"]}, "column `id` of the data cannot be converted to Arrow"),
         ("id", "data cannot be a str"),
         ([], "data holds no record batches"),
-        ([{"id": 1}], "data must hold record batches, not dict"),
+        ([{"id": 1}, 5], "data mixes dicts with a int"),
+        ([5], "data must hold record batches or dicts, not int"),
         (None, "data cannot be a NoneType"),
     ]:
         with pytest.raises(InvalidArgumentError, match=re.escape(text)):

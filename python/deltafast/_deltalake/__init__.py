@@ -7,16 +7,17 @@ them in the place of `deltalake`. So they import nothing but deltafast, and noth
 from typing import TYPE_CHECKING, Any
 
 from deltafast.alter import TableFeatures
-from deltafast.conversion import convert_to_deltalake
+from deltafast.dropin import disable_nanosecond_timestamps as _disable_nanosecond_timestamps
 from deltafast.dropin import enable_nanosecond_timestamps, init_tracing, missing
-from deltafast.dropin_table import DeltaTable, write_deltalake
+from deltafast.dropin import nanosecond_timestamps_enabled as _nanosecond_timestamps_enabled
+from deltafast.dropin_table import DeltaTable, convert_to_deltalake, write_deltalake
 from deltafast.schema import DataType, Field, Schema, VariantType
 from deltafast.table import Metadata
 from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
 from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties
 
 if TYPE_CHECKING:
-    from deltafast.query import ViewQueryBuilder as QueryBuilder
+    from deltafast.dropin_query import QueryBuilder
 
 __version__ = "1.6.6"
 __served_by__ = "deltafast"
@@ -37,6 +38,8 @@ __all__ = [
     "VariantType",
     "WriterProperties",
     "__version__",
+    "_disable_nanosecond_timestamps",
+    "_nanosecond_timestamps_enabled",
     "convert_to_deltalake",
     "enable_nanosecond_timestamps",
     "init_tracing",
@@ -44,16 +47,8 @@ __all__ = [
     "write_deltalake",
 ]
 
-# Asked for and called by whoever wants nanoseconds where they can be had.
+# Asked for by libraries that want nanoseconds where they can be had.
 _NANOSECOND_TIMESTAMPS = False
-
-
-def _disable_nanosecond_timestamps() -> None:  # pyright: ignore[reportUnusedFunction]
-    """Nothing: they are never enabled."""
-
-
-def _nanosecond_timestamps_enabled() -> bool:  # pyright: ignore[reportUnusedFunction]
-    return False
 
 
 def rust_core_version() -> str:
@@ -65,7 +60,7 @@ def rust_core_version() -> str:
 
 def __getattr__(name: str) -> Any:
     if name == "QueryBuilder":  # it brings DuckDB along
-        from deltafast.query import ViewQueryBuilder
+        from deltafast.dropin_query import QueryBuilder
 
-        return ViewQueryBuilder
+        return QueryBuilder
     return missing(__name__, name)

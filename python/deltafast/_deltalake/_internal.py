@@ -5,7 +5,7 @@ from typing import Any
 from deltalake import __version__, rust_core_version
 
 from deltafast.alter import TableFeatures
-from deltafast.dropin import missing
+from deltafast.dropin import init_tracing, missing, shutdown_tracing
 from deltafast.exceptions import (
     CommitFailedError,
     DeltaError,
@@ -36,7 +36,9 @@ __all__ = [
     "Transaction",
     "VariantType",
     "__version__",
+    "init_tracing",
     "rust_core_version",
+    "shutdown_tracing",
 ]
 
 _NANOSECOND_TIMESTAMPS = False

@@ -1,5 +1,5 @@
 """`deltalake.query`."""
 
-from deltafast.query import ViewQueryBuilder as QueryBuilder
+from deltafast.dropin_query import QueryBuilder
 
 __all__ = ["QueryBuilder"]

@@ -1,12 +1,12 @@
 """`deltalake.transaction`."""
 
+from deltafast.dropin_table import create_table_with_add_actions
 from deltafast.transaction import (
     AddAction,
     CommitProperties,
     PostCommitHookProperties,
     RemoveAction,
     Transaction,
-    create_table_with_add_actions,
 )
 
 __all__ = [

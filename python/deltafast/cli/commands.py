@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _INTERRUPTED = 130
+#: Arguments of `sql` that are no tables.
+_OF_SQL = {"storage_options", "commit_properties", "time_zone", "progress", "external_access"}
 
 
 def run(arguments: Sequence[str] | None) -> int:
@@ -41,7 +44,7 @@ def run(arguments: Sequence[str] | None) -> int:
         return _fail("interrupted", _INTERRUPTED)
     except (InvalidArgumentError, TableNotFoundError, VersionNotFoundError) as error:
         return _fail(str(error), 2)
-    except DeltaError as error:
+    except (DeltaError, OSError) as error:
         return _fail(str(error), 1)
     return code if isinstance(code, int) else 0
 
@@ -226,9 +229,17 @@ def _names(columns: str | None) -> list[str] | None:
 @click.option(
     "--limit", "-n", type=click.IntRange(1), default=100, show_default=True, help="Show at most so many rows."
 )
+@click.option("--external-access", is_flag=True, help="Let queries use files, the network and extensions.")
 @_STORAGE
 @_JSON
-def sql(text: str, named: dict[str, str] | None, limit: int, storage: dict[str, str] | None, as_json: bool) -> None:
+def sql(
+    text: str,
+    named: dict[str, str] | None,
+    limit: int,
+    external_access: bool,
+    storage: dict[str, str] | None,
+    as_json: bool,
+) -> None:
     """Run one statement: Delta's SQL, or a query of DuckDB's.
 
     Tables are named as delta.`PLACE`, or by a NAME that --table gives a place.
@@ -236,10 +247,11 @@ def sql(text: str, named: dict[str, str] | None, limit: int, storage: dict[str, 
     from deltafast.statements.run import sql as run_sql
 
     tables: dict[str, Any] = {**(named or {})}
-    if taken := tables.keys() & {"storage_options", "commit_properties", "time_zone", "progress"}:
+    if taken := tables.keys() & _OF_SQL:
         message = f"a table cannot be called {min(taken)}"
         raise click.UsageError(message)
-    reader = run_sql(text, storage_options=storage, progress=_is_watched(as_json), **tables)
+    watched = _is_watched(as_json)
+    reader = run_sql(text, storage_options=storage, progress=watched, external_access=external_access, **tables)
     if as_json:
         show.machine([row for batch in reader for row in batch.to_pylist()])
         return
@@ -387,6 +399,7 @@ def layout(
 
     if output is not None:
         _need_plots()
+        _need_folder(output)
     found = measure(_open(table, storage, version), versions=versions)
     if output is not None:
         from deltafast.layout_picture import draw
@@ -398,6 +411,14 @@ def layout(
         show.layout(found)
     else:
         click.echo(f"{output} written")
+
+
+def _need_folder(output: str) -> None:
+    """Refuse a picture in a folder that does not exist before anything is measured."""
+    folder = Path(output).absolute().parent
+    if not folder.is_dir():
+        message = f"the picture {output} cannot be written: there is no folder {folder}"
+        raise click.UsageError(message)
 
 
 def _need_plots() -> None:

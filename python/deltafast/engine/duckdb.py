@@ -50,7 +50,7 @@ class DuckDBEngine:
         if self._temporary is not None:
             settings["max_temp_directory_size"] = f"{self._temporary}B"
         try:
-            with connect(**settings) as connection:
+            with connect(settings) as connection:
                 yield interruptible(connection, lambda: _joined(connection, source, target))
         finally:
             shutil.rmtree(folder, ignore_errors=True)

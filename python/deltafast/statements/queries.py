@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as pads
 
 from deltafast.convert import instant, moment
 from deltafast.exceptions import InvalidArgumentError
-from deltafast.query import _source, connect, interruptible, streamed
+from deltafast.query import _source, connect, interruptible, refused_access, streamed, unknown_table
 from deltafast.statements.tree import Changes, Facts, Query, TableName
 from deltafast.table import DeltaTable
 
@@ -33,7 +34,7 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
         InvalidArgumentError: The engine does not take it.
     """
     # Else a name that stands for nothing would be looked up among the variables of whoever called.
-    connection = connect(python_enable_replacements="false")
+    connection = connect({"python_enable_replacements": "false"}, external_access=tables.external_access)
     for name in tables.given:
         if name.lower() in query.names:
             once = query.text.lower().count(name.lower()) == 1
@@ -54,6 +55,10 @@ def run_query(query: Query, tables: Tables) -> pa.RecordBatchReader:
         what, _, where = str(error).partition("\n\n")
         said = " ".join(f"{what} {where}".split())
         message = f"the query cannot be run (queries are DuckDB's SQL): {said[:400]}"
+        if (name := unknown_table(error)) is not None:
+            message = tables.unknown(name)
+        elif (refused := refused_access(error, "sql(.., external_access=True) allows it")) is not None:
+            message = refused
         raise InvalidArgumentError(message) from error
 
 
@@ -88,7 +93,7 @@ def _scanned(source: object, *, once: bool) -> Any:
     """What DuckDB scans."""
     if isinstance(source, DeltaTable):
         return _source(source)
-    if isinstance(source, pa.Table):
+    if isinstance(source, (pa.Table, pads.Dataset)):
         return source
     if isinstance(source, pa.RecordBatchReader) and once:
         return source

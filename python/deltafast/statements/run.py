@@ -41,6 +41,7 @@ def sql(
     commit_properties: CommitProperties | None = None,
     time_zone: str = "UTC",
     progress: Progress = False,
+    external_access: bool = False,
     **tables: object,
 ) -> pa.RecordBatchReader:
     """Run one statement of Delta's SQL, or a query.
@@ -59,6 +60,8 @@ def sql(
         commit_properties: How changes are committed.
         time_zone: The session's zone: where timestamps without one are read.
         progress: Of a command, as for the method of `DeltaTable` that does the same.
+        external_access: Let queries read and write files (`read_csv`, `COPY`, `ATTACH`), use the network, load
+            extensions and change settings. Without it they reach the tables and data of the call only.
         **tables: What names in the text stand for: a `DeltaTable` (which then points at the version that a change
             made), the place of one, or, to be read, data with an Arrow C stream.
 
@@ -79,7 +82,8 @@ def sql(
     try:
         statement = read_statement(text, zone=time_zone)
         with counted(progress):
-            return run(statement, Tables(tables, storage_options, commit_properties, time_zone))
+            known = Tables(tables, storage_options, commit_properties, time_zone, external_access=external_access)
+            return run(statement, known)
     except RecursionError:
         message = "the statement nests too deep; split it, or write long lists with IN"
         raise InvalidArgumentError(message) from None

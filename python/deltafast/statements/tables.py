@@ -11,6 +11,7 @@ from deltafast.convert import address
 from deltafast.exceptions import InvalidArgumentError, TableNotFoundError
 from deltafast.expr.literals import time_zone
 from deltafast.table import DeltaTable
+from deltafast.writer import as_stream, is_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,8 @@ class Tables:
     force_vacuum: str | None = (
         "use `DeltaTable.vacuum` with `enforce_retention_duration=False`, or `deltafast vacuum --force`,"
     )
+    #: Whether queries may use files, the network and extensions.
+    external_access: bool = False
     #: Tables that were opened by their place or for a name.
     _opened: dict[tuple[str, bool], DeltaTable] = field(default_factory=dict[tuple[str, bool], DeltaTable])
 
@@ -84,12 +87,16 @@ class Tables:
         if given is not None:
             message = f"`{ref.name}` is a {type(given).__name__}: to be changed it must be a DeltaTable or a place"
             raise InvalidArgumentError(message)
+        raise InvalidArgumentError(self.unknown(ref.name))
+
+    def unknown(self, name: str) -> str:
+        """What to do about a name that stands for no table."""
         known = ", ".join(self.given) or "none"
-        message = (
-            f"there is no table `{ref.name}` (given: {known}); give it as an argument, sql(text, {ref.name}=table), or "
+        argument = name if name.isidentifier() else "name"
+        return (
+            f"there is no table `{name}` (given: {known}); give it as an argument, sql(text, {argument}=table), or "
             "write delta.`place`"
         )
-        raise InvalidArgumentError(message)
 
     def catalog_name(self, ref: TableName) -> str | None:  # noqa: ARG002 - for those who have a catalog
         """The whole name of a table that a catalog keeps; None of any other."""
@@ -128,13 +135,13 @@ class Tables:
         if ref.at is not None:
             message = f"`{ref.name}` is a {type(given).__name__}: only Delta tables have versions"
             raise InvalidArgumentError(message)
-        if not hasattr(given, "__arrow_c_stream__"):
-            message = (
-                f"`{ref.name}` is a {type(given).__name__}: give a DeltaTable, a place, or data with an Arrow C stream "
-                "(pyarrow, Polars, pandas, DuckDB)"
-            )
-            raise InvalidArgumentError(message)
-        return given
+        if hasattr(given, "__arrow_c_stream__") or is_dataset(given):
+            return given
+        try:
+            return as_stream(given)
+        except InvalidArgumentError as error:
+            message = f"`{ref.name}` is a {type(given).__name__}, neither a DeltaTable nor a place: {error}"
+            raise InvalidArgumentError(message) from None
 
     def check_moment(self, table: DeltaTable, at: int | datetime) -> None:
         """Refuse a moment that the engine does not take; a version is no matter of it."""

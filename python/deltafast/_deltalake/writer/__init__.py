@@ -1,7 +1,6 @@
 """`deltalake.writer`."""
 
-from deltafast.conversion import convert_to_deltalake
-from deltafast.dropin_table import write_deltalake
+from deltafast.dropin_table import convert_to_deltalake, write_deltalake
 from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties
 
 __all__ = [

@@ -1,5 +1,5 @@
 """`deltalake.writer.convert_to`."""
 
-from deltafast.conversion import convert_to_deltalake
+from deltafast.dropin_table import convert_to_deltalake
 
 __all__ = ["convert_to_deltalake"]
