@@ -81,7 +81,7 @@ fn parse_url(address: &str) -> Result<Url> {
         return Err(bad("it has white space around it or control characters, such as a line end, in it"));
     }
     let scheme = scheme_of(address).ok_or_else(|| bad("it must begin with a scheme, as in `s3://bucket/table`"))?;
-    let rest = &address[scheme.len() + 1..];
+    let rest = address.split_once(':').map_or("", |(_, rest)| rest);
     let scheme = scheme.to_ascii_lowercase();
     if !SCHEMES.contains(&scheme.as_str()) {
         return Err(Error::invalid(format!(
@@ -124,7 +124,7 @@ pub fn safe(address: &str) -> String {
     let address = address.trim();
     let Some((scheme, rest)) = address.split_once(':').filter(|_| is_url(address)) else { return address.to_owned() };
     let bare = rest.trim_start_matches('/');
-    let slashes = &rest[..rest.len() - bare.len()];
+    let slashes = rest.strip_suffix(bare).unwrap_or_default();
     let bare = bare.rsplit_once('@').map_or(bare, |(_, after)| after);
     let bare = bare.split(['?', '#']).next().unwrap_or_default();
     let (authority, path) = bare.split_at(bare.find('/').unwrap_or(bare.len()));

@@ -75,7 +75,7 @@ impl StoreOrigin {
 
     /// That of a URL.
     pub(super) fn of_url(url: &str) -> Option<Self> {
-        let (scheme, rest) = super::resolve::scheme_of(url)?;
+        let (scheme, rest) = scheme_of(url)?;
         Self::parse(scheme, rest.split('/').next().unwrap_or_default())
     }
 }
@@ -90,14 +90,14 @@ pub(super) struct FileLocation {
 impl FileLocation {
     /// `None` for paths that climb out of their store and URLs that are malformed.
     pub(super) fn new(origin: StoreOrigin, path: &str) -> Option<Self> {
-        let inside = super::resolve::normalised(path)?;
+        let inside = normalised(path)?;
         let segments = inside.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         Some(Self { origin, segments })
     }
 
     /// A URL, an absolute path of a local disk, or a path relative to the table at `root`.
     fn parse(text: &str, root: &str) -> Option<Self> {
-        if let Some((scheme, rest)) = super::resolve::scheme_of(text) {
+        if let Some((scheme, rest)) = scheme_of(text) {
             let (authority, inside) = rest.split_once('/').unwrap_or((rest, ""));
             return Self::new(StoreOrigin::parse(scheme, authority)?, inside);
         }
@@ -109,11 +109,35 @@ impl FileLocation {
 
     /// A path relative to the table at `root`.
     pub(super) fn below(root: &str, path: &str) -> Option<Self> {
-        let (_, rest) = super::resolve::scheme_of(root)?;
+        let (_, rest) = scheme_of(root)?;
         let base = rest.split_once('/').map_or("", |(_, base)| base);
         let base = percent_decode_str(base).decode_utf8().ok()?;
         Self::new(StoreOrigin::of_url(root)?, &format!("{base}/{path}"))
     }
+}
+
+/// `scheme://rest` of a URL.
+pub(super) fn scheme_of(path: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = path.split_once("://")?;
+    let is_scheme = scheme.len() > 1
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_scheme.then_some((scheme, rest))
+}
+
+/// `path` without `.`, `..` and empty parts; `None` when it climbs out.
+pub(super) fn normalised(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 #[cfg(test)]

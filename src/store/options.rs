@@ -3,6 +3,8 @@
 //! The client libraries check values late or not at all: a line end behind a key panics where a header is made of it, and
 //! a message about a wrong value repeats the value. So every value is checked here, and a message names the option alone.
 
+#![cfg_attr(not(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http")), allow(dead_code))]
+
 use std::collections::HashMap;
 use std::time::Duration;
 

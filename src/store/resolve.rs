@@ -12,7 +12,7 @@ use url::Url;
 use super::address::{TableAddress, safe};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::client::ClientFactory;
-use super::foreign::{FileLocation, Foreign, StoreOrigin};
+use super::foreign::{FileLocation, Foreign, StoreOrigin, normalised, scheme_of};
 use super::hadoop::{self, Hadoop};
 use super::options::{Options, flag, option};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
@@ -293,30 +293,6 @@ impl Stores {
         };
         Ok((store, inside.to_owned()))
     }
-}
-
-/// `scheme://rest` of a URL.
-pub(super) fn scheme_of(path: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = path.split_once("://")?;
-    let is_scheme = scheme.len() > 1
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-        && scheme.starts_with(|c: char| c.is_ascii_alphabetic());
-    is_scheme.then_some((scheme, rest))
-}
-
-/// `path` without `.`, `..` and empty parts; `None` when it climbs out.
-pub(super) fn normalised(path: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 #[cfg(test)]
