@@ -541,8 +541,10 @@ def _field_of(name: str, kind: object) -> Field:
     except InvalidArgumentError:
         import pyarrow as pa
 
+        # The stubs know no alias by a string that is not a literal.
+        by_alias = cast("Callable[[str], pa.DataType]", pa.type_for_alias)
         try:
-            arrow = pa.type_for_alias(kind)
+            arrow = by_alias(kind)
         except ValueError:
             arrow = None
         if arrow is None:
