@@ -33,7 +33,7 @@ def listed(root: pathlib.Path) -> dict[str, list[str]]:
 def live(table: DeltaTable) -> dict[str, list[str]]:
     """The live files by the folder that their manifest is in."""
     out: dict[str, list[str]] = {} if table.metadata().partition_columns else {".": []}
-    actions = pa.record_batch(table.get_add_actions(flatten=True)).to_pylist()
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     for action in actions:
         folder = "/".join(
             f"{name}={'__HIVE_DEFAULT_PARTITION__' if value is None else value}"
@@ -56,7 +56,7 @@ def test_every_command_leaves_manifests_of_the_live_files(
     commands: list[Callable[[], object]] = [
         lambda: write_deltalake(table, data, mode="append"),
         lambda: table.delete("p = 'b'"),
-        lambda: table.update({"id": "id + 10"}, "p = 'a'"),
+        lambda: table.update({"id": "id + 10"}, predicate="p = 'a'"),
         lambda: table.merge(data.slice(0, 2), "t.id = s.id", "s", "t").when_not_matched_insert_all().execute(),
         table.optimize.compact,
         lambda: write_deltalake(table, data.slice(3), mode="overwrite", predicate="p IS NULL OR p <> 'a'"),
