@@ -159,7 +159,7 @@ impl Snapshot {
                 warnings.add(read_without(&contradicted(checkpoint, &format!("the commits that it stands for in `{fields}`"))));
                 wrong = against(&replayed);
                 table = CheckedTable::new(replayed, &log, weaker.version)?;
-                segment = weaker;
+                segment = *weaker;
             }
         }
         if !wrong.is_empty() {
@@ -813,12 +813,16 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
         } else {
             skip.compactions = true;
         }
-        let Ok(weaker) = listing.segment(Some(segment.version), skip) else {
+        let Ok(mut weaker) = listing.segment(Some(segment.version), skip) else {
             if skip.checkpoints > listing.checkpoints.len() {
                 return Err(as_log_damage(first));
             }
             continue;
         };
+        let of = |segment: &Segment| segment.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
+        if of(&weaker) == of(&segment) {
+            weaker.counts = segment.counts;
+        }
         match work(&weaker) {
             Ok(done) => return Ok(Used { done, segment: weaker, damage: Some(as_log_damage(first)) }),
             Err(error) if is_damage(&error) && weaker.checkpoint.is_some() => {}

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
-from deltafast import _core
 from deltafast.exceptions import InvalidArgumentError, warn
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def address(given: str | os.PathLike[str]) -> str:
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = f"the location of a table must be a string or a path, not a {type(given).__name__}"
         raise InvalidArgumentError(message)
+    from deltafast import _core
+
     return _core.expand_address(text)
 
 
@@ -85,6 +86,8 @@ def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
             )
             raise InvalidArgumentError(message)
         given[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    from deltafast import _core
+
     for warning in _core.option_warnings(given):
         warn(warning)
     return given
@@ -211,6 +214,8 @@ def without_secrets(uri: str) -> str:
 
 def location(uri: str) -> str:
     """A table's place as a URL without credentials that ends in a slash."""
+    from deltafast import _core
+
     if _core.is_url(uri):
         url = without_secrets(uri)
         # `file:/path` is another spelling.

@@ -19,5 +19,7 @@ pub use cancel::{Cancel, Progress};
 pub use env::{Env, SystemEnv};
 pub use pool::{IN_FLIGHT, blocking, parallelism, runtime, spawn};
 pub use random::{random, uuid};
-pub(crate) use stream::{AFTER_FORK, panic_error, panic_text};
+#[cfg(feature = "python")]
+pub(crate) use stream::AFTER_FORK;
 pub use stream::{Lanes, Source, lanes, map_all};
+pub(crate) use stream::{panic_error, panic_text};

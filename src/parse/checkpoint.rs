@@ -564,11 +564,13 @@ fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
     }
     for batch in as_log(raw.read(&groups, |path| path.first() == Some(&column), TextLayout::View, BATCH_ROWS, BATCH_BYTES))? {
         let batch = as_log(batch)?;
-        let actions = batch.column(0).as_struct_opt().ok_or_else(|| wrong_type(column))?;
+        // A file may lack the column.
+        let Some(values) = batch.columns().first() else { continue };
+        let actions = values.as_struct_opt().ok_or_else(|| wrong_type(column))?;
         let Some(keys) = actions.column_by_name(key) else { continue };
         for row in 0..actions.len() {
             if actions.is_valid(row) && keys.is_valid(row) {
-                out.push(json_value(batch.column(0), row));
+                out.push(json_value(values, row));
             }
         }
     }

@@ -17,6 +17,7 @@ pub const LONGEST: u64 = u32::MAX as u64;
 pub const PIECE: u64 = 64 << 20;
 
 /// Begins to read a file.
+#[must_use]
 pub fn begin(file: &File) -> Pending<Bytes> {
     let file = file.clone();
     match file.size {
@@ -39,7 +40,7 @@ pub fn read(file: &File) -> Result<Bytes> {
 /// # Errors
 /// As [`read`].
 pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
-    let ranges = file.store.get_ranges(&file.path, vec![start..end]).wait();
+    let ranges = file.store.get_ranges(&file.path, std::iter::once(start..end).collect()).wait();
     let bytes = ranges.map_err(of_the_log).at_file(&file.path)?.into_iter().next().unwrap_or_default();
     if bytes.len() as u64 == end - start { Ok(bytes) } else { Err(shorter(file, start + bytes.len() as u64)) }
 }

@@ -299,7 +299,9 @@ mod tests {
                 writer.write(&compute_leaves(field, column).unwrap()[0]).unwrap();
             }
             let mut group = writer.next_row_group().unwrap();
-            writers.into_iter().for_each(|writer| writer.close().unwrap().append(&mut group).unwrap());
+            for writer in writers {
+                writer.close().unwrap().append(&mut group).unwrap();
+            }
             group.close().unwrap();
         }
         writer.into_inner().unwrap().into()
@@ -337,7 +339,8 @@ mod tests {
                         assert_eq!(at, end);
                         assert_eq!(column.data_page_offset(), data[0].0);
                         assert_eq!(column.dictionary_page_offset().is_some(), leaf > 0);
-                        let index = &metadata.metadata().offset_index().unwrap()[n][leaf].page_locations;
+                        let pages = metadata.metadata().page_index_for_row_group(n);
+                        let index = pages.offset_index(leaf).unwrap().page_locations();
                         assert_eq!(index.iter().map(|page| (page.offset, page.compressed_page_size)).collect::<Vec<_>>(), data);
                         assert!(data.len() > 1);
                     }

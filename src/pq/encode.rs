@@ -1010,7 +1010,7 @@ mod tests {
             file.push(std::slice::from_ref(&arrays)).unwrap();
             file.close().unwrap();
             let size = encoders.finish().unwrap()[0].meta.size;
-            let bytes = store.get_ranges("x.parquet", vec![0..size]).wait().unwrap().remove(0);
+            let bytes = store.get_ranges("x.parquet", std::iter::once(0..size).collect()).wait().unwrap().remove(0);
             flipped_bits(&bytes, |bytes| read(FileSpec::new(file_of(bytes), columns.clone()), &Arc::default()).collect());
         }
     }

@@ -125,6 +125,7 @@ pub(crate) mod tests {
 
     use arrow_array::{ArrayRef, Int64Array, RecordBatch};
     use parquet::arrow::ArrowWriter;
+    use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData};
     use parquet::file::properties::WriterProperties;
 
     pub(crate) use crate::dv::tests::{file_in, file_of};
@@ -144,12 +145,12 @@ pub(crate) mod tests {
         let whole = rows(bytes).unwrap();
         assert!(whole.iter().any(|batch| batch.num_rows() > 0));
         let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
-        let options = parquet::file::metadata::ParquetMetaDataOptions::new();
+        let options = ParquetMetaDataOptions::new();
         let metadata = &bytes[bytes.len() - 8 - footer..bytes.len() - 8];
-        let metadata = parquet::file::metadata::ParquetMetaDataReader::decode_metadata_with_options(metadata, Some(&options)).unwrap();
+        let metadata = ParquetMetaDataReader::decode_metadata_with_options(metadata, Some(&options)).unwrap();
         let mut bad = bytes.to_vec();
         let (mut bits, mut found) = (0, 0);
-        for (start, length) in metadata.row_groups().iter().flat_map(|group| group.columns()).map(|column| column.byte_range()) {
+        for (start, length) in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).map(ColumnChunkMetaData::byte_range) {
             for at in start as usize..(start + length) as usize {
                 for bit in 0..8 {
                     bad[at] ^= 1 << bit;

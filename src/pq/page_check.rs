@@ -67,7 +67,8 @@ impl PageCheck {
     pub fn check(&self, page: &Page) -> Result<()> {
         let encoding = page.encoding();
         let special = matches!(encoding, Encoding::BYTE_STREAM_SPLIT | Encoding::DELTA_BYTE_ARRAY | Encoding::DELTA_LENGTH_BYTE_ARRAY);
-        if !special && !(self.checks_levels && self.max_definition + self.max_repetition > 0) {
+        let checks_levels = self.checks_levels && self.max_definition + self.max_repetition > 0;
+        if !special && !checks_levels {
             return Ok(());
         }
         let count = page.num_values() as usize;

@@ -293,7 +293,7 @@ mod tests {
         use arrow_schema::{DataType, Field};
 
         // Actions as a checkpoint has them: one of a few kinds in each row.
-        let is_add = |n: &usize| n % 5 != 0;
+        let is_add = |n: &usize| !n.is_multiple_of(5);
         let paths: StringArray = (0..40).map(|n| is_add(&n).then(|| format!("part-{n}.parquet"))).collect();
         let sizes: Int64Array = (0..40).map(|n| is_add(&(n as usize)).then_some(n * 100)).collect();
         let stats: StringArray = (0..40).map(|n| (is_add(&n) && n % 3 == 0).then(|| format!(r#"{{"numRecords":{n}}}"#))).collect();

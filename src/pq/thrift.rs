@@ -142,7 +142,8 @@ impl<'a> Skim<'a> {
         i32::try_from(self.integer()?).ok()
     }
 
-    /// The first leaf that a `RowGroup` has under another name.
+    /// The first leaf that a `RowGroup` has under another name. The outer `None` is for bytes that cannot be read.
+    #[allow(clippy::option_option)]
     fn renamed_in_group(&mut self, leaves: &[&[String]]) -> Option<Option<usize>> {
         let (mut renamed, mut last) = (None, 0);
         loop {

@@ -197,7 +197,7 @@ fn leaves_of(data_type: &DataType, path: Vec<String>, out: &mut Vec<Vec<String>>
     match data_type {
         DataType::Struct(inner) => {
             for field in &inner.fields {
-                leaves_of(&field.data_type, [path.as_slice(), &[field.name.clone()]].concat(), out);
+                leaves_of(&field.data_type, [path.as_slice(), std::slice::from_ref(&field.name)].concat(), out);
             }
         }
         _ => out.push(path),

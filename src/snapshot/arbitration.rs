@@ -22,7 +22,7 @@ pub(super) enum ArbitrationResult<T> {
     /// The same.
     Confirmed,
     /// Something else, which this segment gave.
-    Refuted(T, Segment),
+    Refuted(T, Box<Segment>),
     /// No result: the commits were cleaned up.
     Undecided,
 }
@@ -46,7 +46,7 @@ pub(super) fn arbitrate<T>(
             Ok(second) if same(&second) => return Ok(ArbitrationResult::Confirmed),
             Ok(second) => {
                 let decides = believable(&second);
-                ruling = ArbitrationResult::Refuted(second, weaker);
+                ruling = ArbitrationResult::Refuted(second, Box::new(weaker));
                 if decides {
                     break;
                 }

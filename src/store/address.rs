@@ -90,7 +90,8 @@ fn parse_url(address: &str) -> Result<Url> {
             SCHEMES.join(", ")
         )));
     }
-    if !rest.starts_with("//") && !(rest.starts_with('/') && matches!(scheme.as_str(), "file" | "memory")) {
+    let may_lack_authority = matches!(scheme.as_str(), "file" | "memory");
+    if !(rest.starts_with("//") || may_lack_authority && rest.starts_with('/')) {
         return Err(bad(&format!("it must begin with `{scheme}://`; a pathlib.Path drops one slash, so give URLs as strings")));
     }
     let url = Url::parse(address).map_err(|error| bad(&error.to_string()))?;

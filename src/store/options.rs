@@ -171,6 +171,7 @@ const GCS: &[&str] = &[
 
 /// Options that other parts of deltafast read, and options of `deltalake` that change nothing here.
 const OTHER: &[&str] = &[
+    "max_buffer_size",
     "allow_unsafe_rename",
     "aws_access_key_id_dynamodb",
     "aws_ec2_metadata_disabled",

@@ -135,6 +135,7 @@ fn of_type(data_type: &DataType) -> Result<Vec<LengthLimit>> {
 
 /// Reads a type from the front of a text. The outer `None` is for text that is not a type, the inner one for a type without
 /// limits.
+#[allow(clippy::option_option)]
 fn declared_type(rest: &mut &str, depth: usize) -> Option<Option<LengthLimit>> {
     if depth > MOST_DEPTH {
         return None;

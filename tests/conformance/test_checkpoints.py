@@ -294,7 +294,7 @@ def test_a_schema_of_a_checkpoint_is_compared_with_the_checksum(tmp_path: Any) -
     other = log.metadata([("ie", "long"), ("name", "string")])
     table.checkpoint(4, [other if "metaData" in a else a for a in table.actions(0, 4)])
     table.crc(5)
-    with pytest.warns(deltafast.DeltaWarning, match=r"00000000000000000004\.checkpoint.*`metadata.schemaString`"):
+    with pytest.warns(deltafast.DeltaWarning, match=r"`metadata.schemaString` .*00000000000000000004\.checkpoint"):
         opened = helpers.open_table(table)
     assert [f.name for f in opened.schema().fields] == ["id", "name"]
 
@@ -315,18 +315,20 @@ def _large(tmp_path: Any, change: Any) -> log.Table:
 
 def test_a_stream_gives_the_files_that_a_large_checkpoint_lacks(tmp_path: Any) -> None:
     table = _large(tmp_path, lambda actions, adds: [a for a in actions if a not in (adds[7], adds[50_000])])
+    opened = helpers.open_table(table)
+    found = pa.table(opened.get_add_actions()).column("path").to_pylist()
+    # Behind a stream nothing calls Python, so the next call warns.
     with pytest.warns(deltafast.DeltaWarning, match=r"59997 live files.*59999 live files"):
-        found = pa.table(helpers.open_table(table).get_add_actions()).column("path").to_pylist()
+        opened.file_uris()
     assert len(found) == len(set(found)) == 59_999
 
 
 def test_a_stream_of_a_large_checkpoint_with_a_file_too_many_ends_in_an_error(tmp_path: Any) -> None:
     table = _large(tmp_path, lambda actions, adds: [a for a in actions if "remove" not in a] + [adds[30_000]])
     opened = helpers.open_table(table)
-    with (
-        pytest.warns(deltafast.DeltaWarning, match="60000 live files"),
-        pytest.raises(deltafast.CorruptLogError, match="1 files that a damaged checkpoint named"),
-    ):
+    with pytest.raises(deltafast.CorruptLogError, match="1 files that a damaged checkpoint named"):
         pa.table(opened.get_add_actions())
+    with pytest.warns(deltafast.DeltaWarning, match="60000 live files"):
+        opened.file_uris()
     assert pa.table(opened.get_add_actions()).num_rows == 59_999
     assert pa.table(helpers.open_table(table, version=0).get_add_actions()).num_rows == 60_000

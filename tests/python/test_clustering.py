@@ -416,7 +416,7 @@ def test_the_clustering_goes_with_the_columns(tmp_path, columns):
     (domain,) = (action["domainMetadata"] for action in last(table) if "domainMetadata" in action)
     assert json.loads(domain["configuration"])["clusteringColumns"] == []
     assert not domain["removed"]
-    assert table.detail()["clustering_columns"] == []
+    assert table.detail()["clusteringColumns"] == []
     assert table.optimize()["numFilesRemoved"] == 0
     write_deltalake(table, data, mode="overwrite", schema_mode="overwrite")
     assert not [action for action in last(table) if "domainMetadata" in action], "nothing changes the second time"
@@ -427,12 +427,12 @@ def test_the_columns_of_an_overwrite_can_be_clustered_and_partitioned(tmp_path):
     write_deltalake(
         table, pa.table({"a": [1], "b": ["p"]}), mode="overwrite", schema_mode="overwrite", cluster_by=["a"]
     )
-    assert table.detail()["clustering_columns"] == ["a"]
+    assert table.detail()["clusteringColumns"] == ["a"]
     write_deltalake(table, pa.table({"a": [2], "b": ["q"]}), mode="overwrite")
-    assert table.detail()["clustering_columns"] == ["a"], "rows alone do not change it"
+    assert table.detail()["clusteringColumns"] == ["a"], "rows alone do not change it"
     options = {"mode": "overwrite", "schema_mode": "overwrite", "partition_by": ["b"]}
     write_deltalake(table, pa.table({"a": [1], "b": ["p"]}), **options)
-    assert table.detail()["clustering_columns"] == []
+    assert table.detail()["clusteringColumns"] == []
     assert table.metadata().partition_columns == ["b"]
     with pytest.raises(InvalidArgumentError, match="a partitioned table cannot be clustered"):
         write_deltalake(table, pa.table({"a": [1], "b": ["p"]}), cluster_by=["a"], **options)

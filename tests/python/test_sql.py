@@ -962,7 +962,10 @@ class TestUpkeep:
         assert (row["num_removed_files"], row["num_restored_files"]) == (2, 0)
         assert row["num_of_files_after_restore"] == 1
         assert len(rows(table)) == 2
-        sql("RESTORE t TO TIMESTAMP AS OF '9999-01-01'", t=table)
+        with pytest.raises(InvalidArgumentError, match="cannot be restored to 9999-01-01"):
+            sql("RESTORE t TO TIMESTAMP AS OF '9999-01-01'", t=table)
+        newest = dt.datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1000, dt.UTC)
+        sql(f"RESTORE t TO TIMESTAMP AS OF '{newest:%Y-%m-%d %H:%M:%S.%f}'", t=table)
         assert operation(table) == "RESTORE"
 
     def test_describe_detail_and_history(self, table, tmp_path):

@@ -348,7 +348,7 @@ fn an_answer_that_cannot_be_had_is_said_to_be_unknown() {
 fn append_with(puts: &[Fault], read: Option<Fault>) -> (Result<Committed>, usize, Vec<deltafast::store::fault::Call>) {
     let inner = memory();
     create_table(&inner, &[], &[]).unwrap();
-    let mut left = puts.to_vec().into_iter();
+    let mut left = Vec::from(puts).into_iter();
     let mut is_put = false;
     let store = Arc::new(FaultStore::new(Arc::clone(&inner), move |call| match call.operation {
         Call::PutIfAbsent => {
