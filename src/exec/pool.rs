@@ -181,8 +181,14 @@ fn check_threads(count: usize) -> Result<()> {
     thread::scope(|scope| {
         let closed = gate.write();
         let wait = || drop(gate.read());
-        let started = (0..count).try_for_each(|_| thread::Builder::new().spawn_scoped(scope, wait).map(drop));
+        let mut threads = Vec::with_capacity(count);
+        let start = |_| thread::Builder::new().spawn_scoped(scope, wait).map(|thread| threads.push(thread));
+        let started = (0..count).try_for_each(start);
         drop(closed);
+        // The scope waits for their work alone; a stack is kept once its thread has ended.
+        for thread in threads {
+            _ = thread.join();
+        }
         started.map_err(|error| Error::no_thread(&error))
     })
 }
