@@ -350,7 +350,7 @@ fn what_must_not_be_written_is_refused() {
     let table = Table::of("refused-unpublished", 1, &[], json!({}));
     let snapshot = table.newest();
     std::fs::remove_file(table.path("00000000000000000001.json")).unwrap();
-    assert!(write(&snapshot, &default, &Cancel::default()).unwrap_err().to_string().contains("not published"));
+    assert!(write(&snapshot, &default, &Cancel::default()).unwrap_err().to_string().contains("went back from 1 to 0"));
 }
 
 #[test]

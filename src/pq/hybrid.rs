@@ -46,6 +46,11 @@ impl Hybrid {
         Ok(Self { bytes, at: 0, width, value: 0, same: 0, begins: 0, next: 0, packed: 0 })
     }
 
+    /// Whether the last run has been begun and nothing follows it.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
     /// At most `most` values of one run.
     pub fn run(&mut self, most: usize) -> Result<Run, Damaged> {
         while self.same == 0 && self.packed == 0 {

@@ -67,7 +67,9 @@ impl PageCheck {
     pub fn check(&self, page: &Page) -> Result<()> {
         let encoding = page.encoding();
         let special = matches!(encoding, Encoding::BYTE_STREAM_SPLIT | Encoding::DELTA_BYTE_ARRAY | Encoding::DELTA_LENGTH_BYTE_ARRAY);
-        let checks_levels = self.checks_levels && self.max_definition + self.max_repetition > 0;
+        // The header of a page of version 2 says where its levels end and how many values are null, and no checksum covers it.
+        let is_second = matches!(page, Page::DataPageV2 { .. });
+        let checks_levels = (self.checks_levels || is_second) && self.max_definition + self.max_repetition > 0;
         if !special && !checks_levels {
             return Ok(());
         }
@@ -91,12 +93,17 @@ impl PageCheck {
             }
         };
         if let Some(levels) = repetition {
-            count_highest(levels, self.max_repetition, count, false)?;
+            count_highest(levels, self.max_repetition, count, false, is_second)?;
         }
         let present = match definition {
-            Some(levels) => count_highest(levels, self.max_definition, count, special)?,
+            Some(levels) => count_highest(levels, self.max_definition, count, special || is_second, is_second)?,
             None => count,
         };
+        if let Page::DataPageV2 { num_nulls, .. } = page
+            && count.checked_sub(present) != usize::try_from(*num_nulls).ok()
+        {
+            return Err(Error::corrupt_data(format!("a Parquet page says that it has {num_nulls} nulls, but it has {}", count.saturating_sub(present))));
+        }
         match encoding {
             Encoding::BYTE_STREAM_SPLIT => self.check_streams(&values, present),
             Encoding::DELTA_BYTE_ARRAY => self.check_prefixes(&values, count),
@@ -172,8 +179,9 @@ fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<
     Ok((Some(if begin == 0 { Levels::Packed(levels) } else { Levels::Runs(levels) }), bytes.slice(end..)))
 }
 
-/// Looks whether any of `count` levels is above `max`; how many are `max`, if that is asked for.
-fn count_highest(levels: Levels, max: u32, count: usize, counts: bool) -> Result<usize> {
+/// Looks whether any of `count` levels is above `max`, and with `is_exact`, whether nothing follows them; how many are `max`,
+/// if that is asked for.
+fn count_highest(levels: Levels, max: u32, count: usize, counts: bool, is_exact: bool) -> Result<usize> {
     let damaged = |_| Error::corrupt_data("the levels of a Parquet page are damaged");
     let width = width(max);
     // Nothing above it fits into its bits.
@@ -202,6 +210,9 @@ fn count_highest(levels: Levels, max: u32, count: usize, counts: bool) -> Result
                         unpacked.len()
                     }
                 };
+            }
+            if is_exact && !runs.is_at_end() {
+                return Err(Error::corrupt_data("bytes follow the levels of a Parquet page"));
             }
         }
         Levels::Packed(bytes) if !is_full || counts => {

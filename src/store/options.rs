@@ -524,9 +524,9 @@ mod tests {
             ("alow_http", "allow_http"),
             ("max_retry", "max_retries"),
         ] {
-            let warnings = option_warnings(&options(&[(wrong, "SECRET")]));
+            let warnings = option_warnings(&options(&[(wrong, "PASSWORD")]));
             assert!(
-                matches!(warnings.as_slice(), [one] if one.contains(wrong) && one.contains(&format!("`{right}`")) && !one.contains("SECRET")),
+                matches!(warnings.as_slice(), [one] if one.contains(wrong) && one.contains(&format!("`{right}`")) && !one.contains("PASSWORD")),
                 "{warnings:?}"
             );
         }

@@ -184,7 +184,7 @@ impl Conversion<'_> {
     /// Casts the parts of nested values. What stands under a null is no value: it is taken out first, lest it raise.
     fn list(&self, from: &DataType, to: &DataType) -> Outcome {
         let list = self.array.as_list_opt::<i32>().ok_or_else(|| unexpected(self.array.data_type()))?;
-        let list = if list.null_count() > 0 { compacted(self.array)? } else { self.array.clone() };
+        let list = if list.null_count() > 0 || !is_whole(list.offsets(), list.values()) { compacted(self.array)? } else { self.array.clone() };
         let list = list.as_list_opt::<i32>().ok_or_else(|| unexpected(self.array.data_type()))?;
         let values = plain(&cast(list.values(), from, to, self.mode, self.zone)?, to)?;
         let Arrow::List(field) = self.to.to_arrow(TextLayout::Plain) else { return Err(unexpected(list.data_type())) };
@@ -194,7 +194,8 @@ impl Conversion<'_> {
     }
 
     fn map(&self, keys: (&DataType, &DataType), values: (&DataType, &DataType)) -> Outcome {
-        let map = if self.array.null_count() > 0 { compacted(self.array)? } else { self.array.clone() };
+        let map = self.array.as_map_opt().ok_or_else(|| unexpected(self.array.data_type()))?;
+        let map = if map.null_count() > 0 || !is_whole(map.offsets(), map.keys()) { compacted(self.array)? } else { self.array.clone() };
         let map = map.as_map_opt().ok_or_else(|| unexpected(self.array.data_type()))?;
         let key_array = plain(&cast(map.keys(), keys.0, keys.1, self.mode, self.zone)?, keys.1)?;
         let value_array = plain(&cast(map.values(), values.0, values.1, self.mode, self.zone)?, values.1)?;
@@ -607,7 +608,12 @@ fn nullable(field: &FieldRef, needed: bool) -> FieldRef {
     Arc::new(field.as_ref().clone().with_nullable(field.is_nullable() || needed))
 }
 
-/// A list or map array in which nulls have no elements.
+/// Whether a list or map array has all of these elements: a slice has those of other rows, too.
+fn is_whole(offsets: &[i32], elements: &ArrayRef) -> bool {
+    offsets.first() == Some(&0) && offsets.last().is_some_and(|last| usize::try_from(*last) == Ok(elements.len()))
+}
+
+/// A list or map array in which nulls have no elements, and that has no elements of other rows.
 fn compacted(array: &ArrayRef) -> Outcome {
     let indices: UInt64Array = (0..array.len()).map(|row| array.is_valid(row).then_some(row as u64)).collect();
     Ok(arrow_select::take::take(array, &indices, None)?)
