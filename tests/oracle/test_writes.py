@@ -12,7 +12,7 @@ import pytest
 
 from conformance import compare, corpus
 from deltafast import DeltaTable, Field, Schema, write_deltalake
-from deltafast.exceptions import ConstraintViolatedError
+from deltafast.exceptions import ConstraintViolatedError, InvalidArgumentError
 
 from .test_spark import check_changes, check_history, check_row_ids, check_version
 
@@ -112,7 +112,16 @@ def test_the_reference_reads_what_is_written_in_every_mode(name: str, spark: Ref
     spark.sql(f"update delta.`{tmp_path}` set s = 'new' where id = 1")
     spark.sql(f"delete from delta.`{tmp_path}` where id = 2")
     agreed(spark, tmp_path)
-    write_deltalake(tmp_path, EVERYTHING, mode="overwrite", schema_mode="overwrite", partition_by=["i"])
+    other = ["i"]
+    if "delta.enableIcebergCompatV2" in configuration:
+        with pytest.raises(InvalidArgumentError, match=r"partition columns from p, day to i"):
+            write_deltalake(tmp_path, EVERYTHING, mode="overwrite", schema_mode="overwrite", partition_by=other)
+        name = f"delta.`{tmp_path}`"
+        with pytest.raises(Exception, match="REPLACE_TABLE_CHANGE_PARTITION_NAMES"):
+            properties = "tblproperties ('delta.enableIcebergCompatV2' = 'true', 'delta.columnMapping.mode' = 'name')"
+            spark.sql(f"replace table {name} using delta partitioned by (i) {properties} as select * from {name}")
+        other = ["p", "day"]
+    write_deltalake(tmp_path, EVERYTHING, mode="overwrite", schema_mode="overwrite", partition_by=other)
     agreed(spark, tmp_path, EVERYTHING.to_pylist())
     if configuration.get("delta.enableRowTracking"):
         check_row_ids(spark, tmp_path, spark.newest(tmp_path))

@@ -1,6 +1,6 @@
 //! Fuzzing: every reader of foreign bytes, on mutations of a kept corpus (`fuzz/corpus/<target>/`).
 //!
-//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a target (2; 20 for data
+//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a target (2; 60 for data
 //! files and checkpoints), from `FUZZ_SEED` (1). An input that panics or takes longer than a second is written to
 //! `fuzz/corpus/<target>/` under its hash, where every later run begins with it, and fails the test. What the readers answer
 //! does not matter here; that they answer does. Only of checkpoints and of data files whose pages have checksums the answer
@@ -444,7 +444,7 @@ fn checkpoints_with_flipped_bits() {
         (0..witnesses.len()).for_each(|witness| flip(target, *at, *bit, witness));
     }
     let mut random = seeded();
-    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 20));
+    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 60));
     while Instant::now() < until {
         let target = &targets[random.below(targets.len())];
         let length = target.2.len();
@@ -506,7 +506,7 @@ impl Drop for DataFiles {
 #[test]
 fn data_files() {
     let files = DataFiles::new("data");
-    fuzz_for("data_file", setting("FUZZ_SECONDS", 20), |input| {
+    fuzz_for("data_file", setting("FUZZ_SECONDS", 60), |input| {
         let file = files.file(input);
         for filtered in [false, true] {
             for batch in files.rows(file.clone(), filtered).into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! Fuzzing of the evaluator: random typed trees over random batches, within small limits of bytes.
 //!
 //! Whatever the tree, the evaluation does not panic, holds no more memory than its limits say, and gives every row the value
-//! that it has alone. `FUZZ_SECONDS` (20) seconds, from `FUZZ_SEED` (1); a failure names the number that `FUZZ_CASE` runs
+//! that it has alone. `FUZZ_SECONDS` (60) seconds, from `FUZZ_SEED` (1); a failure names the number that `FUZZ_CASE` runs
 //! alone.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -327,7 +327,7 @@ fn trees_give_a_row_the_same_value_alone_and_hold_bounded_memory() {
     let language = Language::new();
     let seed = setting("FUZZ_SEED", 1);
     let only = setting("FUZZ_CASE", 0);
-    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 20));
+    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 60));
     let mut case = seed << 32;
     let (mut evaluated, mut failed) = (0_u64, 0_u64);
     while Instant::now() < until {

@@ -392,7 +392,7 @@ def test_what_is_no_session_or_table_is_refused(spark, tmp_path):
         deltafast.spark.read(spark, str(tmp_path / "nothing"))
     with pytest.raises(InvalidArgumentError, match="way must be"):
         deltafast.spark.read(spark, str(tmp_path), way="fast")
-    with pytest.raises(StorageError, match=r"cannot read hdfs://host\.invalid/t/.*UnknownHostException"):
+    with pytest.raises(StorageError, match=r"cannot list hdfs://host\.invalid/t/_delta_log.*UnknownHostException"):
         deltafast.spark.read(spark, "hdfs://host.invalid/t")
 
 
