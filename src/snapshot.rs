@@ -805,6 +805,11 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
             &full
         }
     };
+    let paths = |segment: &Segment| -> Vec<String> {
+        let of_checkpoint = segment.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files);
+        of_checkpoint.chain(segment.replay.iter().map(|commit| &commit.file)).map(|file| file.path.clone()).collect()
+    };
+    let tried = paths(&segment);
     let mut skip = segment.skip;
     loop {
         // Without compactions first, then without one checkpoint more.
@@ -819,6 +824,10 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
             }
             continue;
         };
+        // Without compactions in it the segment stays the same, and so does its damage.
+        if paths(&weaker) == tried {
+            continue;
+        }
         let of = |segment: &Segment| segment.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
         if of(&weaker) == of(&segment) {
             weaker.counts = segment.counts;
