@@ -14,6 +14,7 @@
 mod arbitration;
 mod files;
 mod identity;
+mod segment_cell;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
 pub use files::Files;
 use identity::CommitFingerprint;
+use segment_cell::SegmentCell;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
@@ -60,7 +62,7 @@ pub struct Snapshot(Arc<Inner>);
 struct Inner {
     log: Log,
     options: ReadOptions,
-    segment: Mutex<Arc<Segment>>,
+    segment: SegmentCell,
     texts: Arc<Texts>,
     protocol: Protocol,
     metadata: Metadata,
@@ -190,7 +192,7 @@ impl Snapshot {
         let snapshot = Self(Arc::new(Inner {
             log,
             options,
-            segment: Mutex::new(Arc::new(segment)),
+            segment: SegmentCell::new(segment),
             texts,
             protocol,
             metadata,
@@ -220,7 +222,7 @@ impl Snapshot {
     /// Its files in the log.
     #[must_use]
     pub fn segment(&self) -> Arc<Segment> {
-        Arc::clone(&self.0.segment.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.segment.get()
     }
 
     /// The log that it belongs to.
@@ -327,7 +329,7 @@ impl Snapshot {
 
     /// Reads `segment` from now on.
     fn settle(&self, segment: &Segment) {
-        *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(segment.clone());
+        self.0.segment.replace(segment.clone());
     }
 
     /// Streams live files or tombstones with the wanted columns. For what is given out at once; what is made of all files is
