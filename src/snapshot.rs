@@ -155,7 +155,7 @@ impl Snapshot {
             let same = |other: &TableActions| table.actions.differences(other).is_empty();
             let replay = |segment: &Segment| read(segment).map(|(table, _)| table);
             if let ArbitrationResult::Refuted(replayed, weaker) =
-                arbitrate(&log, segment.version, segment.skip, replay, same, |table| against(table).is_empty())?
+                arbitrate(&log, segment.version, (checkpoint, segment.skip), replay, same, |table| against(table).is_empty())?
             {
                 let fields = table.actions.differences(&replayed).join("`, `");
                 warnings.add(read_without(&contradicted(checkpoint, &format!("the commits that it stands for in `{fields}`"))));
@@ -409,7 +409,7 @@ impl Snapshot {
         if !against(&sets).is_empty()
             && let Some(checkpoint) = &segment.checkpoint
             && let ArbitrationResult::Refuted(replayed, weaker) =
-                arbitrate(self.log(), segment.version, segment.skip, read, |other| *other == sets, |sets| against(sets).is_empty())?
+                arbitrate(self.log(), segment.version, (checkpoint, segment.skip), read, |other| *other == sets, |sets| against(sets).is_empty())?
         {
             self.warn_of_checkpoint(&contradicted(checkpoint, "the commits that it stands for in transactions or domains"));
             self.settle(&weaker);

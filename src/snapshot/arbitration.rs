@@ -27,12 +27,12 @@ pub(super) enum ArbitrationResult<T> {
     Undecided,
 }
 
-/// Reads `version` without the checkpoint that `skip` leads to, then without older ones too, until the result is `same` as
-/// the doubted one or is `believable`.
+/// Reads `version` without the doubted checkpoint, to which `skip` leads, then without older ones too, until the result is
+/// `same` as the doubted one or is `believable`. Checkpoints that were written since are no witnesses: they may be made of it.
 pub(super) fn arbitrate<T>(
     log: &Log,
     version: i64,
-    skip: Skip,
+    (doubted, skip): (&Checkpoint, Skip),
     read: impl Fn(&Segment) -> Result<T>,
     same: impl Fn(&T) -> bool,
     believable: impl Fn(&T) -> bool,
@@ -41,6 +41,9 @@ pub(super) fn arbitrate<T>(
     let mut ruling = ArbitrationResult::Undecided;
     for checkpoints in skip.checkpoints + 1..=listing.checkpoints.len() {
         let Ok(weaker) = listing.segment(Some(version), Skip { checkpoints, compactions: true }) else { continue };
+        if weaker.checkpoint.as_ref().is_some_and(|other| other.version > doubted.version || path(other) == path(doubted)) {
+            continue;
+        }
         let from_commits = weaker.checkpoint.is_none();
         match read(&weaker) {
             Ok(second) if same(&second) => return Ok(ArbitrationResult::Confirmed),
@@ -121,7 +124,7 @@ impl Snapshot {
         }
         let believable = |totals: &Totals| self.0.checksum.as_ref().is_none_or(|checksum| checksum.against_files(totals).is_empty());
         let read = |segment: &Segment| self.totals(segment, cancel);
-        match arbitrate(self.log(), self.version(), basis.skip, read, |totals| *totals == counts.live, believable)? {
+        match arbitrate(self.log(), self.version(), (checkpoint, basis.skip), read, |totals| *totals == counts.live, believable)? {
             ArbitrationResult::Refuted(totals, _) => {
                 self.rulings().refuted.insert(path(checkpoint).to_owned());
                 let what = format!("the commits that it stands for: it leads to {}, they to {}", shown(&counts.live), shown(&totals));
