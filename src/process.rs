@@ -47,9 +47,9 @@ impl<T: Send + Sync> Default for RaceOnce<T> {
 
 /// A value that each process makes for itself. A forked child never touches that of its parent, whose threads it does not
 /// have and whose locks may be held for ever; the memory of it is given up.
-pub struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
+pub struct PerProcess<T: 'static>(AtomicPtr<ProcessValue<T>>);
 
-struct Owned<T> {
+struct ProcessValue<T> {
     process: u32,
     value: T,
 }
@@ -69,12 +69,12 @@ impl<T: Send + Sync> PerProcess<T> {
     pub fn get<E>(&'static self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let process = std::process::id();
         // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never freed.
-        let own = |known: *mut Owned<T>| unsafe { known.as_ref() }.filter(|known| known.process == process).map(|known| &known.value);
+        let own = |known: *mut ProcessValue<T>| unsafe { known.as_ref() }.filter(|known| known.process == process).map(|known| &known.value);
         let mut known = self.0.load(Ordering::Acquire);
         if let Some(value) = own(known) {
             return Ok(value);
         }
-        let made = Box::into_raw(Box::new(Owned { process, value: make()? }));
+        let made = Box::into_raw(Box::new(ProcessValue { process, value: make()? }));
         while let Err(other) = self.0.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
             if let Some(value) = own(other) {
                 // SAFETY: nobody else has seen `made`.
@@ -161,18 +161,18 @@ mod tests {
 
     #[test]
     fn the_value_of_another_process_is_neither_used_nor_dropped() {
-        struct Ends<'a>(&'a AtomicUsize);
-        impl Drop for Ends<'_> {
+        struct DropCounter<'a>(&'a AtomicUsize);
+        impl Drop for DropCounter<'_> {
             fn drop(&mut self) {
                 self.0.fetch_add(1, Ordering::SeqCst);
             }
         }
         let ended = AtomicUsize::new(0);
-        let mut own = ProcessBound::new(Ends(&ended));
+        let mut own = ProcessBound::new(DropCounter(&ended));
         assert!(own.get_mut().is_some());
         drop(own);
         assert_eq!(ended.load(Ordering::SeqCst), 1);
-        let mut other = ProcessBound { process: std::process::id() ^ 1, value: Some(Ends(&ended)) };
+        let mut other = ProcessBound { process: std::process::id() ^ 1, value: Some(DropCounter(&ended)) };
         assert!(other.get_mut().is_none());
         drop(other);
         assert_eq!(ended.load(Ordering::SeqCst), 1);

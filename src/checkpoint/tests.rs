@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::parse::Wanted;
 use crate::parse::checkpoint::FileKind;
 use crate::snapshot::ReadOptions;
-use crate::store::{Foreign, Options, Stores, open};
+use crate::store::{ExternalPaths, Options, Stores, open};
 
 /// A table without data files.
 struct Table(PathBuf);
@@ -97,7 +97,7 @@ impl Table {
 
     fn snapshot_of(root: &Path, version: Option<i64>) -> Snapshot {
         let store = open(root.to_str().unwrap(), &Options::new()).unwrap();
-        let log = Log::new(Arc::new(Stores::new(store, Options::new(), Foreign::Refused)), Vec::new()).unwrap();
+        let log = Log::new(Arc::new(Stores::new(store, Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap();
         Snapshot::open(log, version, ReadOptions::default()).unwrap()
     }
 
@@ -793,7 +793,7 @@ fn a_hint_that_cannot_be_read_is_no_obstacle() {
     let store = open(table.0.to_str().unwrap(), &Options::new()).unwrap();
     for retryable in [true, false] {
         let failing = Arc::new(NoHint { inner: Arc::clone(&store), retryable });
-        let log = Log::new(Arc::new(Stores::new(failing, Options::new(), Foreign::Refused)), Vec::new()).unwrap();
+        let log = Log::new(Arc::new(Stores::new(failing, Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap();
         let snapshot = Snapshot::open(log, None, ReadOptions::default()).unwrap();
         assert_eq!((snapshot.version(), snapshot.segment().checkpoint.as_ref().map(|c| c.version)), (12, Some(10)));
         assert!(due(&table.at(10)).is_ok());

@@ -245,7 +245,7 @@ mod tests {
     fn a_buffer_that_cannot_be_had_is_an_error() {
         for size in [1 << 60, usize::MAX - 7, usize::MAX] {
             let error = filled(size, |_| Ok(())).unwrap_err();
-            assert!(matches!(error, Error::Resource { resource: crate::error::Exhausted::Memory, .. }), "{error}");
+            assert!(matches!(error, Error::Resource { resource: crate::error::ExhaustedResource::Memory, .. }), "{error}");
         }
         let panic = std::panic::catch_unwind(|| Filling::<i128>::new(1 << 60)).err().unwrap();
         assert!(panic.downcast_ref::<Error>().is_some_and(|error| error.to_string().contains("DELTAFAST_MEMORY_LIMIT")));

@@ -41,7 +41,7 @@ fn ends_early() -> Error {
 }
 
 /// The levels of a page.
-enum Levels {
+enum PageLevels {
     Runs(Bytes),
     /// Every level in as many bits, the highest bit first.
     Packed(Bytes),
@@ -87,7 +87,7 @@ impl PageCheck {
                 if end > buf.len() {
                     return Err(ends_early());
                 }
-                let runs = |max: u32, bytes: Bytes| (max > 0).then_some(Levels::Runs(bytes));
+                let runs = |max: u32, bytes: Bytes| (max > 0).then_some(PageLevels::Runs(bytes));
                 let (repetition, definition) = (runs(self.max_repetition, buf.slice(..begin)), runs(self.max_definition, buf.slice(begin..end)));
                 (repetition, definition, buf.slice(end..))
             }
@@ -163,7 +163,7 @@ fn width(max: u32) -> usize {
 }
 
 /// The levels at the begin of a page V1, and what follows them.
-fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<(Option<Levels>, Bytes)> {
+fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<(Option<PageLevels>, Bytes)> {
     if max == 0 {
         return Ok((None, bytes.clone()));
     }
@@ -176,19 +176,19 @@ fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<
     };
     let end = length.checked_add(begin).filter(|end| *end <= bytes.len()).ok_or_else(ends_early)?;
     let levels = bytes.slice(begin..end);
-    Ok((Some(if begin == 0 { Levels::Packed(levels) } else { Levels::Runs(levels) }), bytes.slice(end..)))
+    Ok((Some(if begin == 0 { PageLevels::Packed(levels) } else { PageLevels::Runs(levels) }), bytes.slice(end..)))
 }
 
 /// Looks whether any of `count` levels is above `max`, and with `is_exact`, whether nothing follows them; how many are `max`,
 /// if that is asked for.
-fn count_highest(levels: Levels, max: u32, count: usize, counts: bool, is_exact: bool) -> Result<usize> {
+fn count_highest(levels: PageLevels, max: u32, count: usize, counts: bool, is_exact: bool) -> Result<usize> {
     let damaged = |_| Error::corrupt_data("the levels of a Parquet page are damaged");
     let width = width(max);
     // Nothing above it fits into its bits.
     let is_full = max == u32::MAX >> (u32::BITS as usize - width);
     let mut highest = 0;
     match levels {
-        Levels::Runs(bytes) => {
+        PageLevels::Runs(bytes) => {
             let mut runs = Hybrid::new(bytes, u8::try_from(width).unwrap_or(u8::MAX)).map_err(damaged)?;
             let mut unpacked = [0; LEVELS];
             let mut left = count;
@@ -215,14 +215,14 @@ fn count_highest(levels: Levels, max: u32, count: usize, counts: bool, is_exact:
                 return Err(Error::corrupt_data("bytes follow the levels of a Parquet page"));
             }
         }
-        Levels::Packed(bytes) if !is_full || counts => {
+        PageLevels::Packed(bytes) if !is_full || counts => {
             let bit = |n: usize| bytes.get(n / 8).map_or(0, |byte| u32::from(byte >> (7 - n % 8) & 1));
             for n in 0..count {
                 let level = (0..width).fold(0, |level, b| level << 1 | bit(n * width + b));
                 highest += looked_at(&[level], max)?;
             }
         }
-        Levels::Packed(_) => {}
+        PageLevels::Packed(_) => {}
     }
     Ok(highest)
 }

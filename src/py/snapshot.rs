@@ -21,7 +21,7 @@ use crate::protocol::calendar::Zone;
 use crate::protocol::schema::TextLayout;
 use crate::scan::{self, ActionColumns, Batches, ChangeRequest, MetadataColumn, ScanRequest};
 use crate::snapshot::{ReadOptions, Snapshot as Core};
-use crate::store::{self, Foreign, Options, Store, Stores};
+use crate::store::{self, ExternalPaths, Options, Store, Stores};
 
 /// One version of a table.
 #[pyclass(frozen, module = "deltafast._core")]
@@ -63,7 +63,7 @@ pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Option
         Some(store) => store,
         None => store::open(uri, &storage)?,
     };
-    let foreign = options.get("allow_foreign_paths").map(|text| Foreign::parse(text)).unwrap_or_default();
+    let foreign = options.get("allow_foreign_paths").map(|text| ExternalPaths::parse(text)).unwrap_or_default();
     let stores = Arc::new(Stores::new(root, storage, foreign));
     match newest {
         Newest::Tail(tail) => Log::new(stores, tail),

@@ -5,7 +5,7 @@ use url::Url;
 
 /// Which files outside of the table's own store a caller allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Foreign {
+pub enum ExternalPaths {
     /// None.
     #[default]
     Refused,
@@ -15,7 +15,7 @@ pub enum Foreign {
     Prefixes(Vec<String>),
 }
 
-impl Foreign {
+impl ExternalPaths {
     /// `"true"`, `"false"`, or prefixes separated by commas.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -147,7 +147,7 @@ mod tests {
     const ROOT: &str = "file:///data/my%20table/";
 
     fn allowed(prefixes: &str, file: &str) -> bool {
-        FileLocation::parse(file, ROOT).is_some_and(|file| Foreign::parse(prefixes).allows(&file, ROOT))
+        FileLocation::parse(file, ROOT).is_some_and(|file| ExternalPaths::parse(prefixes).allows(&file, ROOT))
     }
 
     #[test]

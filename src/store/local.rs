@@ -113,23 +113,23 @@ impl Local {
     }
 
     /// Gives the hidden file its name.
-    fn name(&self, staged: &Path, target: &Path, own: Option<FileIdentity>) -> Naming {
+    fn name(&self, staged: &Path, target: &Path, own: Option<FileIdentity>) -> NamingResult {
         let named = |result: io::Result<()>| match result.and_then(|()| self.step(Step::Linked)) {
-            Ok(()) => Naming::Named,
-            Err(_) if own.is_some_and(|own| own.is_at(target)) => Naming::Named,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Naming::Taken,
-            Err(error) if has_no_links(&error) => Naming::NoSuchOperation(error),
-            Err(error) => Naming::Unconfirmed(error),
+            Ok(()) => NamingResult::Named,
+            Err(_) if own.is_some_and(|own| own.is_at(target)) => NamingResult::Named,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => NamingResult::Taken,
+            Err(error) if has_no_links(&error) => NamingResult::NoSuchOperation(error),
+            Err(error) => NamingResult::Unconfirmed(error),
         };
         match named(fs::hard_link(staged, target)) {
-            Naming::NoSuchOperation(_) => {}
+            NamingResult::NoSuchOperation(_) => {}
             settled => return settled,
         }
         match named(rename_no_replace(staged, target)) {
-            Naming::NoSuchOperation(_) if self.unsafe_rename => match target.try_exists() {
-                Ok(true) => Naming::Taken,
+            NamingResult::NoSuchOperation(_) if self.unsafe_rename => match target.try_exists() {
+                Ok(true) => NamingResult::Taken,
                 Ok(false) => named(fs::rename(staged, target)),
-                Err(error) => Naming::Unconfirmed(error),
+                Err(error) => NamingResult::Unconfirmed(error),
             },
             settled => settled,
         }
@@ -141,7 +141,7 @@ impl Local {
 }
 
 /// What came of giving a file its name.
-enum Naming {
+enum NamingResult {
     Named,
     /// There is another file of that name.
     Taken,
@@ -476,14 +476,16 @@ impl Store for Local {
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
         let outcome = match self.stage(&staged, &bytes, role).and_then(|own| self.step(Step::Link).map(|()| own)) {
             Ok(own) => match self.name(&staged, &target, own) {
-                Naming::Named => Ok(self.settled(directory, role)),
-                Naming::Taken => Ok(Put::Exists),
-                Naming::NoSuchOperation(error) if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() => Err(Error::unsupported(format!(
+                NamingResult::Named => Ok(self.settled(directory, role)),
+                NamingResult::Taken => Ok(Put::Exists),
+                NamingResult::NoSuchOperation(error) if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() => Err(Error::unsupported(format!(
                     "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
                     target.display()
                 ))),
-                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) if is_refusal(&error) => Ok(Put::Refused(write_failure(&target, &error))),
-                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
+                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) if is_refusal(&error) => {
+                    Ok(Put::Refused(write_failure(&target, &error)))
+                }
+                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
             },
             // Its name was never asked for.
             Err(error) => Err(write_failure(&target, &error)),

@@ -34,7 +34,7 @@ use bytes::Bytes;
 
 pub use address::{TableAddress, expand, is_url};
 pub use check::{CheckOptions, Checked, Finding, Verdict, check};
-pub use foreign::Foreign;
+pub use foreign::ExternalPaths;
 pub use local::{Local, Step};
 pub use options::{Options, option_warnings};
 pub use resolve::{Stores, open};

@@ -403,7 +403,7 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
-pub(super) use cloud::{Settings, number, time};
+pub(super) use cloud::{ServiceSettings, number, time};
 
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 mod cloud {
@@ -425,11 +425,11 @@ mod cloud {
     }
 
     /// The checked settings of one store, those of the environment first.
-    pub(in super::super) struct Settings<K> {
+    pub(in super::super) struct ServiceSettings<K> {
         pub(in super::super) values: Vec<(K, String)>,
     }
 
-    impl<K: FromStr + AsRef<str> + PartialEq + Copy> Settings<K> {
+    impl<K: FromStr + AsRef<str> + PartialEq + Copy> ServiceSettings<K> {
         /// Takes what is of this service from the environment and the options. Names that are not are left alone.
         pub(in super::super) fn new(options: &Options, prefix: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self> {
             let mut values = Vec::new();
@@ -550,8 +550,8 @@ mod tests {
         use super::*;
         use object_store::aws::AmazonS3ConfigKey;
 
-        fn of(pairs: &[(&str, &str)], environment: &[(&str, &str)]) -> Result<Settings<AmazonS3ConfigKey>> {
-            Settings::new(&options(pairs), "AWS_", environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
+        fn of(pairs: &[(&str, &str)], environment: &[(&str, &str)]) -> Result<ServiceSettings<AmazonS3ConfigKey>> {
+            ServiceSettings::new(&options(pairs), "AWS_", environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
         }
 
         #[test]

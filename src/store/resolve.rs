@@ -12,11 +12,11 @@ use url::Url;
 use super::address::{TableAddress, safe};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::client::ClientFactory;
-use super::foreign::{FileLocation, Foreign, StoreOrigin, normalised, scheme_of};
+use super::foreign::{ExternalPaths, FileLocation, StoreOrigin, normalised, scheme_of};
 use super::hadoop::{self, Hadoop};
 use super::options::{Options, flag, option};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
-use super::options::{Settings, number, time};
+use super::options::{ServiceSettings, number, time};
 use super::remote::{Commits, Remote, Service};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 use super::single_attempt::SingleAttemptConnector;
@@ -97,7 +97,7 @@ type Built = (Service, object_store::path::Path);
 #[allow(unused_macros)]
 macro_rules! configured {
     ($builder:ty, $url:expr, $options:expr, $prefix:literal, $metadata:expr) => {{
-        let settings = Settings::new($options, $prefix, environment())?;
+        let settings = ServiceSettings::new($options, $prefix, environment())?;
         let clients = clients(&settings, $options, $metadata);
         let mut builder = <$builder>::new().with_url($url.to_string()).with_retry(retries($options)?).with_http_connector(SingleAttemptConnector(clients));
         for (key, value) in &settings.values {
@@ -116,7 +116,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 
 /// What makes the HTTP clients of a store; `metadata` is the setting that names its metadata service.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
-fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(settings: &Settings<K>, options: &Options, metadata: &str) -> ClientFactory {
+fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(settings: &ServiceSettings<K>, options: &Options, metadata: &str) -> ClientFactory {
     const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";
     let endpoint = settings.get(metadata).and_then(|text| Url::parse(text).ok());
     let given = option(options, &[DISABLED]).map(str::to_owned).or_else(|| std::env::var(DISABLED).ok());
@@ -151,7 +151,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
         }
         #[cfg(feature = "http")]
         Scheme::Http => {
-            let settings = Settings::<object_store::ClientConfigKey>::new(options, "", std::iter::empty())?;
+            let settings = ServiceSettings::<object_store::ClientConfigKey>::new(options, "", std::iter::empty())?;
             let mut client = object_store::ClientOptions::new();
             for (key, value) in &settings.values {
                 client = client.with_config(*key, value);
@@ -211,14 +211,14 @@ pub struct Stores {
     root: Arc<dyn Store>,
     origin: Option<StoreOrigin>,
     options: Options,
-    foreign: Foreign,
+    foreign: ExternalPaths,
     opened: Mutex<HashMap<String, Arc<dyn Store>>>,
 }
 
 impl Stores {
     /// A table at the root of `root`.
     #[must_use]
-    pub fn new(root: Arc<dyn Store>, options: Options, foreign: Foreign) -> Self {
+    pub fn new(root: Arc<dyn Store>, options: Options, foreign: ExternalPaths) -> Self {
         Self { origin: StoreOrigin::of_url(root.url()), root, options, foreign, opened: Mutex::default() }
     }
 

@@ -28,22 +28,22 @@ const LEAST: u64 = 8 << 20;
 
 /// Bytes that values of rows, and values of constants, may still take.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct RemainingBytes {
     rows: u64,
     constants: u64,
     /// Whether what is made now is made of constants.
     constant: bool,
 }
 
-const UNBOUNDED: Left = Left { rows: u64::MAX, constants: u64::MAX, constant: false };
+const UNBOUNDED: RemainingBytes = RemainingBytes { rows: u64::MAX, constants: u64::MAX, constant: false };
 
 thread_local! {
-    static LEFT: Cell<Left> = const { Cell::new(UNBOUNDED) };
+    static LEFT: Cell<RemainingBytes> = const { Cell::new(UNBOUNDED) };
 }
 
 /// How many bytes a piece, a row, and the values of all rows of a batch may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct EvaluationLimits {
     /// Bytes of more than one row that are evaluated at once.
     pub piece: u64,
     /// Bytes of one row.
@@ -52,7 +52,7 @@ pub struct Limits {
     pub whole: u64,
 }
 
-impl Limits {
+impl EvaluationLimits {
     /// Those of the process, by its memory limit.
     ///
     /// # Errors
@@ -65,12 +65,12 @@ impl Limits {
 }
 
 /// Evaluates `rows` rows piece by piece: `evaluate` gets the first row and the number of rows of each.
-pub(crate) fn in_pieces<T>(rows: usize, limits: Limits, mut evaluate: impl FnMut(usize, usize) -> Outcome<T>) -> Outcome<Vec<T>> {
+pub(crate) fn in_pieces<T>(rows: usize, limits: EvaluationLimits, mut evaluate: impl FnMut(usize, usize) -> Outcome<T>) -> Outcome<Vec<T>> {
     let (mut from, mut size, mut out) = (0, rows, Vec::new());
     while from < rows {
         let length = size.min(rows - from);
         let limit = if length == 1 { limits.row } else { limits.piece };
-        match within(Left { rows: limit, constants: limits.row, constant: false }, || evaluate(from, length)) {
+        match within(RemainingBytes { rows: limit, constants: limits.row, constant: false }, || evaluate(from, length)) {
             Ok(value) => {
                 out.push(value);
                 from += length;
@@ -89,8 +89,8 @@ pub(crate) fn in_pieces<T>(rows: usize, limits: Limits, mut evaluate: impl FnMut
     Ok(out)
 }
 
-fn within<T>(left: Left, work: impl FnOnce() -> T) -> T {
-    struct Restore(Left);
+fn within<T>(left: RemainingBytes, work: impl FnOnce() -> T) -> T {
+    struct Restore(RemainingBytes);
     impl Drop for Restore {
         fn drop(&mut self) {
             LEFT.set(self.0);
@@ -115,9 +115,9 @@ pub(crate) fn node(evaluate: impl FnOnce() -> Outcome<Operand>) -> Outcome<Opera
 /// Runs the function of a node, whose arguments are constants or not.
 pub(crate) fn function(of_constants: bool, run: impl FnOnce() -> Outcome) -> Outcome {
     let outer = LEFT.get();
-    LEFT.set(Left { constant: of_constants, ..outer });
+    LEFT.set(RemainingBytes { constant: of_constants, ..outer });
     let result = run();
-    LEFT.set(Left { constant: outer.constant, ..LEFT.get() });
+    LEFT.set(RemainingBytes { constant: outer.constant, ..LEFT.get() });
     result
 }
 
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_too_large_is_divided_down_to_one_row() {
-        let limits = Limits { piece: 100, row: 1000, whole: 5000 };
+        let limits = EvaluationLimits { piece: 100, row: 1000, whole: 5000 };
         let mut asked = Vec::new();
         // Row n takes 10 n bytes.
         let pieces = in_pieces(20, limits, |from, length| {
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn arguments_are_free_again_when_a_node_has_its_value() {
         let operand = |bytes: usize| Operand::column(Arc::new(StringArray::from(vec!["x".repeat(bytes - 8)])) as ArrayRef);
-        within(Left { rows: 100, constants: 100, constant: false }, || {
+        within(RemainingBytes { rows: 100, constants: 100, constant: false }, || {
             node(|| {
                 node(|| Ok(operand(60))).unwrap();
                 assert_eq!(room(), 40);
