@@ -101,7 +101,7 @@ fn redact(text: &str) -> String {
         let mut host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let has_no_port = |host: &str| host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']') && !port.bytes().all(|b| b.is_ascii_digit()));
         if has_no_port(host) {
-            // A password with a slash in it, or one without a host behind it.
+            // A password that contains a slash, or a password without a host after it.
             match url.rsplit_once('@') {
                 Some((_, rest)) => {
                     (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -227,7 +227,7 @@ pub enum Error {
     CommitUnknown { what: String, place: Box<Place> },
     /// The store refused or failed.
     Storage { what: String, retryable: bool, place: Box<Place> },
-    /// The process ran out of something that a setting gives it more of.
+    /// The process ran out of a resource whose limit a setting raises.
     Resource { resource: ExhaustedResource, what: String, place: Box<Place> },
     /// The caller cancelled the work.
     Cancelled,
@@ -311,7 +311,7 @@ impl Error {
         Self::Resource { resource: ExhaustedResource::Threads, what, place: Box::default() }
     }
 
-    /// [`Error::Resource`] where the system says that something has run out; `what` is what could not be had.
+    /// [`Error::Resource`] for an error of the system that says that a resource has run out; `what` needed the resource.
     #[must_use]
     pub fn exhausted(what: &str, error: &io::Error) -> Option<Self> {
         /// Numbers that Unix systems share.

@@ -29,7 +29,7 @@ use crate::write::partition::directory;
 
 const FOLDER: &str = "_symlink_format_manifest";
 
-/// What was generated.
+/// The manifests that were written and deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GeneratedManifests {
     /// Manifests that were written, below the table's root.

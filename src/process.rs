@@ -1,4 +1,4 @@
-//! Values of a whole process that a fork leaves usable.
+//! Process-wide values that stay usable after a fork.
 //!
 //! A forked child has one thread, and a lock that another thread of its parent held stays locked in it for ever. So nothing
 //! here waits for another thread: a value is made by whoever needs it first, and where two make it at once, one of the two
@@ -46,7 +46,7 @@ impl<T: Send + Sync> Default for RaceOnce<T> {
 }
 
 /// A value that each process makes for itself. A forked child never touches that of its parent, whose threads it does not
-/// have and whose locks may be held for ever; the memory of it is given up.
+/// have and whose locks may be held for ever; its memory is not freed.
 pub struct PerProcess<T: 'static>(AtomicPtr<ProcessValue<T>>);
 
 struct ProcessValue<T> {

@@ -489,7 +489,7 @@ impl Snapshot {
             }
             next += 1;
         }
-        // What follows may follow from another table's version, and what does not follow may be cleaned up already.
+        // The commits that follow may belong to another table, and missing ones may have been cleaned up.
         let is_current =
             if self.0.log.is_authority() { self.is_in_log()? } else { !new.is_empty() || self.0.log.hint().is_none_or(|hint| hint.version <= segment.version) };
         match new.is_empty() {
@@ -567,7 +567,7 @@ impl Snapshot {
         ))
     }
 
-    /// Whether nothing stands in the way of work that the protocol leaves to the catalog of a catalog-managed table.
+    /// Whether work that the protocol leaves to the catalog of a catalog-managed table is permitted.
     ///
     /// # Errors
     /// What the catalog says.

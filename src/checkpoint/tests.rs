@@ -745,7 +745,7 @@ fn what_a_snapshot_holds_does_not_grow_with_its_commits() {
     }
     assert!(most <= 140, "{most} commits are held");
     assert_eq!(files(&snapshot, FileKind::Adds).len(), 601);
-    // Their texts went, too: this one would have to be read.
+    // Their contents were dropped, too: this one would have to be read.
     std::fs::remove_file(table.path(&format!("{:020}.json", 0))).unwrap();
     assert!(snapshot.commit_text(&first).is_err());
 }

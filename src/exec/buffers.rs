@@ -85,7 +85,7 @@ impl Lent {
         Ok(Self { buffer, size })
     }
 
-    /// The same where errors have no way: the panic has the error as its payload, and whoever catches it gives it back.
+    /// The same for callers that cannot return errors: it panics with the error as payload, which `panic_error` returns.
     fn or_panic(size: usize) -> Self {
         Self::new(size).unwrap_or_else(|error| resume_unwind(Box::new(error)))
     }
@@ -131,7 +131,7 @@ impl<T: ArrowNativeType> Filling<T> {
     /// None yet, with room for `room` of them.
     ///
     /// # Panics
-    /// With an [`Error::Resource`] as payload where the process cannot have so much memory; so does all that grows it.
+    /// With an [`Error::Resource`] as payload where the process cannot have so much memory, here and when it grows.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self { lent: Lent::or_panic(room.saturating_mul(size_of::<T>())), length: 0, of: PhantomData }

@@ -63,7 +63,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// The serialized metadata, where it is among these bytes.
+    /// The serialized metadata, if it is among these bytes.
     pub fn metadata(&self) -> Option<&[u8]> {
         let (rest, tail) = self.bytes.split_last_chunk::<8>()?;
         let [a, b, c, d, ..] = *tail;

@@ -1,10 +1,10 @@
-//! What a page's values must keep to before the decoder sees them.
+//! Checks of pages before the decoder reads them.
 //!
-//! arrow-rs' decoders believe some numbers that a page says of itself, and give values that nobody wrote where they are wrong:
+//! arrow-rs' decoders trust some numbers in a page, and return wrong values where these are wrong:
 //! levels above the column's, byte streams of another length than the values', prefixes longer than the value they are of.
-//! These are errors here, as in other readers. [`super::flat`] looks at levels on its way, all other pages are looked at here.
+//! These are errors here, as in other readers. [`super::flat`] checks levels while it decodes; all other pages are checked here.
 //!
-//! Cost: nothing for required columns in common encodings; a look at each run of levels for others, and at each level only
+//! Cost: nothing for required columns in common encodings; a comparison for each run of levels for others, and for each level only
 //! where the bits of one can hold more than the column's highest. Lengths in delta encodings are decoded twice.
 
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// Levels unpacked at once.
 const LEVELS: usize = 1024;
 
-/// What the pages of a column must keep to.
+/// The checks for the pages of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageCheck {
     physical: Physical,
@@ -60,7 +60,7 @@ impl PageCheck {
         }
     }
 
-    /// Whether the values of `page` can be what it says.
+    /// Checks that the levels and values of `page` are consistent.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if not.
@@ -162,7 +162,7 @@ fn width(max: u32) -> usize {
     (u32::BITS - max.leading_zeros()) as usize
 }
 
-/// The levels at the begin of a page V1, and what follows them.
+/// The levels at the beginning of a page V1, and the bytes after them.
 fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<(Option<PageLevels>, Bytes)> {
     if max == 0 {
         return Ok((None, bytes.clone()));
@@ -179,7 +179,7 @@ fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<
     Ok((Some(if begin == 0 { PageLevels::Packed(levels) } else { PageLevels::Runs(levels) }), bytes.slice(end..)))
 }
 
-/// Looks whether any of `count` levels is above `max`, and with `is_exact`, whether nothing follows them; how many are `max`,
+/// Checks that none of `count` levels is above `max`, and with `is_exact`, that nothing follows them; counts those that are `max`,
 /// if that is asked for.
 fn count_highest(levels: PageLevels, max: u32, count: usize, counts: bool, is_exact: bool) -> Result<usize> {
     let damaged = |_| Error::corrupt_data("the levels of a Parquet page are damaged");
@@ -239,7 +239,7 @@ fn delta_lengths(bytes: &[u8], most: usize) -> Result<(Vec<u64>, &[u8])> {
     let damaged = || Error::corrupt_data("the lengths in a Parquet page are damaged");
     let mut from = Skim::new(bytes);
     let lengths = deltas(&mut from, most).ok_or_else(damaged)?;
-    // A negative one is no length.
+    // A negative number is not a length.
     let lengths = lengths.iter().map(|length| u64::try_from(*length).map_err(|_| damaged())).collect::<Result<Vec<u64>>>()?;
     Ok((lengths, from.rest()))
 }

@@ -17,7 +17,7 @@ use crate::store::{Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 4 << 20;
-/// A larger commit than this is a lie of the store's: it is refused, not divided into pieces without end.
+/// No commit is larger than this: such a size is an error of the store's and is refused, not divided into pieces without end.
 const IMPLAUSIBLE: u64 = 1 << 40;
 /// The longest line that is read. Lines hold one action each; the largest are schemas of very many columns.
 const LONGEST_LINE: u64 = 256 << 20;
@@ -53,7 +53,7 @@ impl Texts {
         self.lock().0.get(&version).cloned()
     }
 
-    /// Forgets the texts of the commits before `version`.
+    /// Drops the contents of the commits before `version`.
     pub fn forget_before(&self, version: i64) {
         let mut kept = self.lock();
         let (texts, bytes) = &mut *kept;

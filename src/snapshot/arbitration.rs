@@ -21,14 +21,14 @@ use crate::reconcile::{self, FileCounts, Request};
 pub(super) enum ArbitrationResult<T> {
     /// The same.
     Confirmed,
-    /// Something else, which this segment gave.
+    /// A different result, which this segment gave.
     Refuted(T, Box<Segment>),
     /// No result: the commits were cleaned up.
     Undecided,
 }
 
 /// Reads `version` without the doubted checkpoint, to which `skip` leads, then without older ones too, until the result is
-/// `same` as the doubted one or is `believable`. Checkpoints that were written since are no witnesses: they may be made of it.
+/// `same` as the doubted one or is `believable`. Newer checkpoints are not used: they may have been written from the doubted one.
 pub(super) fn arbitrate<T>(
     log: &Log,
     version: i64,
@@ -64,7 +64,7 @@ pub(super) fn arbitrate<T>(
     Ok(ruling)
 }
 
-/// The results that a snapshot has of its checkpoints.
+/// What a snapshot knows of its checkpoints.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointRulings {
     /// The live files by the checkpoint, once nothing better was found.
@@ -84,7 +84,7 @@ fn path(checkpoint: &Checkpoint) -> &str {
     checkpoint.files.first().map_or("", |file| file.path.as_str())
 }
 
-/// The error of a checkpoint that says something else than its commits.
+/// The error of a checkpoint that contradicts its commits.
 pub(super) fn contradicted(checkpoint: &Checkpoint, what: &str) -> Error {
     Error::corrupt(format!("the checkpoint contradicts {what}")).at_file(path(checkpoint)).at_version(checkpoint.version)
 }

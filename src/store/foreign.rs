@@ -40,7 +40,7 @@ impl ExternalPaths {
     }
 }
 
-/// What a store is reached by: scheme, host and port, and the user or container before the host.
+/// The origin of a store: scheme, host and port, and the user or container before the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoreOrigin {
     scheme: String,
@@ -50,7 +50,7 @@ pub(super) struct StoreOrigin {
 }
 
 impl StoreOrigin {
-    /// `None` for an authority that programs read in different ways.
+    /// `None` for an authority that parsers read in different ways.
     pub(super) fn parse(scheme: &str, authority: &str) -> Option<Self> {
         if authority.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '?' | '#' | '/')) {
             return None;
@@ -80,7 +80,7 @@ impl StoreOrigin {
     }
 }
 
-/// A file or folder of a store.
+/// A file or folder in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileLocation {
     pub(super) origin: StoreOrigin,

@@ -468,7 +468,7 @@ impl Store for Hadoop {
             Ok(false) => Ok(Put::Exists),
             Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => Ok(Put::Unknown(request.failed(fault))),
             Err(fault @ Fault::Told(status::REFUSED, _)) => Ok(Put::Refused(request.failed(fault))),
-            // Java said so before it asked for the name, or was not asked itself.
+            // The name was not requested yet, or Java was not reached.
             Err(fault) => Err(request.failed(fault)),
         }
     }

@@ -5,7 +5,7 @@
 //! Where a file system has no links, a rename that refuses to replace does the same.
 //!
 //! A network file system may give a file its name and answer with an error all the same. So after an error the file under
-//! the name is compared with the one that was written; where that does not show that it is the same, nobody knows yet.
+//! the name is compared with the one that was written; where they are not surely the same, the result is unknown.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -140,7 +140,7 @@ impl Local {
     }
 }
 
-/// What came of giving a file its name.
+/// The result of giving a file its name.
 enum NamingResult {
     Named,
     /// There is another file of that name.
@@ -185,7 +185,7 @@ pub(super) fn has_no_links(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks | io::ErrorKind::InvalidInput)
 }
 
-/// Whether an error of giving a file its name says why that will not be done, as opposed to that something broke.
+/// Whether an error of giving a file its name is a refusal, and not a failure on the way.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
@@ -274,7 +274,7 @@ pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// The error of ours that an error of input carries.
+/// The [`Error`] inside of an I/O error.
 fn own(error: &io::Error) -> Option<Error> {
     error.get_ref()?.downcast_ref::<Error>().cloned()
 }
@@ -487,7 +487,7 @@ impl Store for Local {
                 }
                 NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
             },
-            // Its name was never asked for.
+            // The name was never requested.
             Err(error) => Err(write_failure(&target, &error)),
         };
         // Whatever happens to the hidden file now, it means nothing to anybody.

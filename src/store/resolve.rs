@@ -114,7 +114,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// What makes the HTTP clients of a store; `metadata` is the setting that names its metadata service.
+/// The factory of a store's HTTP clients; `metadata` is the setting that names its metadata service.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(settings: &ServiceSettings<K>, options: &Options, metadata: &str) -> ClientFactory {
     const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";

@@ -123,7 +123,7 @@ fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
     for (code, is_refused) in [(libc::EIO, false), (libc::ETIMEDOUT, false), (libc::ESTALE, false), (libc::EROFS, true), (libc::ENOSPC, true)] {
         let folder = Folder::new("unseen");
         let (seen, hidden) = (folder.0.join("d/x"), folder.0.join("elsewhere"));
-        // As a network's cache: the name is there for others, and not to be seen from here.
+        // As with a network file system's cache: the name exists, but is not visible from here.
         let fail = move |step| {
             if step == Step::Linked {
                 std::fs::rename(&seen, &hidden)?;

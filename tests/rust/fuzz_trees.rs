@@ -39,7 +39,7 @@ fn count(bytes: i64) {
     });
 }
 
-// SAFETY: everything is the system's allocator's; only numbers are kept beside it, without allocating.
+// SAFETY: everything is the system's allocator's; it only counts, without allocating.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
@@ -99,15 +99,15 @@ const TYPES: &[&str] = &[
     r#"{"type":"struct","fields":[{"name":"x","type":"integer","nullable":true,"metadata":{}},{"name":"y","type":"string","nullable":true,"metadata":{}}]}"#,
 ];
 
-/// Texts that some argument somewhere must be.
+/// Strings that some functions expect as arguments.
 const TEXTS: &[&str] =
     &["", "a", "x", "y", "a b", "ß日𝄞", "12", "-1.5", "2024-03-10 02:30:00", "true", "%_", "a|[0-9]$", "yyyy-MM-dd HH:mm", "month", "MONDAY"];
 
-/// Limits so small that they are met all the time.
+/// Limits so small that evaluations reach them often.
 const LIMITS: EvaluationLimits = EvaluationLimits { piece: 64 << 10, row: 512 << 10, whole: 4 << 20 };
 /// What a tree may hold beyond the values that the limits count: nulls, offsets, rows selected, both halves of a growing
 /// buffer, and the values of the batch in another layout.
-const HELD_BESIDE: i64 = 4 << 20;
+const HELD_ALONGSIDE: i64 = 4 << 20;
 const DEPTH: usize = 4;
 const ROWS: usize = 12;
 
@@ -293,7 +293,7 @@ fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
 
 fn check(bound: &Bound, batch: &RecordBatch) -> Result<(), String> {
     let (whole, held) = most_held(|| bound.evaluate_within(batch, LIMITS));
-    let most = (LIMITS.piece + 2 * LIMITS.row + 2 * LIMITS.whole) as i64 + HELD_BESIDE;
+    let most = (LIMITS.piece + 2 * LIMITS.row + 2 * LIMITS.whole) as i64 + HELD_ALONGSIDE;
     if held > most {
         return Err(format!("holds {held} bytes, more than {most}"));
     }

@@ -1,12 +1,12 @@
-//! The bytes that an evaluation may hold: expressions of a table's constraints are not its reader's own, and a few rows of
+//! The bytes that an evaluation may hold: a table's constraints come from its authors, who may be hostile, and a few rows of
 //! `repeat(s, 200000)` are larger than any memory.
 //!
-//! Rows are evaluated piece by piece (`in_pieces`). A piece whose values come to more than its limit is divided, down to
+//! Rows are evaluated piece by piece (`in_pieces`). A piece whose values exceed its limit is divided, down to
 //! one row, which has a larger limit of its own; beyond that the row has no value, and the error names the expression. What
-//! is made of constants alone stands for all rows and counts against the limit of a row.
+//! is computed from constants alone stands for all rows and counts against the limit of a row.
 //!
 //! The count is of the values that are alive: a node's arguments are given back when it has its value (`node`). Functions
-//! whose value can be larger than their arguments ask first (`reserve`, `room`). The count is kept for each thread, as
+//! whose value can be larger than their arguments reserve its bytes first (`reserve`, `room`). The count is kept for each thread, as
 //! an evaluation does not change threads.
 
 use std::cell::Cell;
@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::exec;
 use crate::expr::eval::{Fault, Operand, Outcome};
 
-/// What a piece of more than one row may hold, unless the process's budget is small.
+/// Bytes that a piece of more than one row may hold, unless the process's budget is small.
 const PIECE: u64 = 128 << 20;
-/// What one row may hold, unless the process's budget is small.
+/// Bytes that one row may hold, unless the process's budget is small.
 const ROW: u64 = 1 << 30;
 /// Neither is less than this, however small the budget.
 const LEAST: u64 = 8 << 20;
@@ -31,7 +31,7 @@ const LEAST: u64 = 8 << 20;
 struct RemainingBytes {
     rows: u64,
     constants: u64,
-    /// Whether what is made now is made of constants.
+    /// Whether the function that runs now has constants as its only arguments.
     constant: bool,
 }
 
@@ -56,7 +56,7 @@ impl EvaluationLimits {
     /// Those of the process, by its memory limit.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is no number of bytes.
+    /// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is not a number of bytes.
     pub fn of_process() -> Result<Self, Error> {
         let budget = exec::memory_limit()?;
         // Beyond 2 GiB, arrays of text have no offsets.
@@ -100,7 +100,7 @@ fn within<T>(left: RemainingBytes, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Runs a node: what its arguments took is free again when it has its value, which is counted instead.
+/// Runs a node: the bytes of its arguments are released when it has its value, which is counted instead.
 pub(crate) fn node(evaluate: impl FnOnce() -> Outcome<Operand>) -> Outcome<Operand> {
     let before = LEFT.get();
     let operand = evaluate()?;
@@ -127,7 +127,7 @@ pub(crate) fn room() -> u64 {
     if left.constant { left.constants } else { left.rows }
 }
 
-/// Asks for bytes that a value is going to take; they are counted when it is there.
+/// Checks that a value of so many bytes fits; they are counted once the value exists.
 pub(crate) fn reserve(bytes: u64) -> Outcome<()> {
     if bytes <= room() { Ok(()) } else { Err(too_large()) }
 }
@@ -137,7 +137,7 @@ pub(crate) fn too_large() -> Fault {
     Fault::TooLarge { what: None, of_constants: LEFT.get().constant }
 }
 
-/// Asks for the bytes that operands take when each has a value for every row.
+/// Checks that the operands fit when each has a value for every row.
 pub(crate) fn reserve_rows<'a>(operands: impl IntoIterator<Item = &'a Operand>, rows: usize) -> Outcome<()> {
     let bytes = |operand: &Operand| {
         let bytes = size(operand.array.as_ref());

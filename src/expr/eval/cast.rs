@@ -721,7 +721,7 @@ impl<'a> Nested<'a> {
             out.push_str("null");
             return Ok(());
         }
-        /// Less is not worth a look.
+        /// Shorter values are not checked.
         const MUCH: usize = 1 << 20;
         if out.len() > MUCH {
             budget::reserve(out.len() as u64)?;

@@ -89,7 +89,7 @@ impl Fault {
     }
 }
 
-/// An expression as a message shows it beside more that is to be seen.
+/// An expression, shortened for a message that says more.
 fn brief(expr: &Expr) -> String {
     const LENGTH: usize = 100;
     let text = expr.to_string();
@@ -288,7 +288,7 @@ pub(crate) fn plain(array: &ArrayRef, data_type: &DataType) -> Outcome {
         return Ok(array.clone());
     }
     if matches!(array.data_type(), Arrow::Utf8View | Arrow::BinaryView) {
-        // Many views may be of one text.
+        // Many views may share one string.
         budget::reserve(budget::size(array.as_ref()))?;
     }
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
@@ -586,7 +586,7 @@ impl Bound {
     }
 }
 
-/// Some rows of a batch. Nested columns are copied: what evaluates them looks at all that is inside of an array.
+/// Some rows of a batch. Nested columns are copied: their evaluation reads all elements of an array, not only a slice's.
 fn piece(batch: &RecordBatch, from: usize, length: usize) -> Outcome<RecordBatch> {
     if length == batch.num_rows() {
         return Ok(batch.clone());
