@@ -3,11 +3,12 @@
 //! A forked child has one thread, and a lock that another thread of its parent held stays locked in it for ever. So nothing
 //! here waits for another thread: a value is made by whoever needs it first, and where two make it at once, one of the two
 //! values is dropped. What a process shares lives in one of these types or in an atomic, never in a `Mutex`, a `OnceLock`
-//! or a `LazyLock` of its own.
+//! or a `LazyLock` of its own. Caches of a handle, which a child may use too, are in a [`ProcessMutex`].
 
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A value that is made once and then stays, whatever process asks for it.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
@@ -122,6 +123,34 @@ impl<T> Drop for ProcessBound<T> {
     }
 }
 
+/// A lock of a value that a forked child can do without, such as a cache: the child gets a default value of its own, since a
+/// thread of its parent may have held the lock at the fork. (Children of children share that one.)
+#[derive(Debug)]
+pub struct ProcessMutex<T> {
+    process: u32,
+    value: Mutex<T>,
+    of_child: OnceLock<Mutex<T>>,
+}
+
+impl<T: Default> ProcessMutex<T> {
+    /// A lock of this process.
+    pub fn new(value: T) -> Self {
+        Self { process: std::process::id(), value: Mutex::new(value), of_child: OnceLock::new() }
+    }
+
+    /// Locks this process's value, also after a panic of another thread that held it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        let mutex = if self.process == std::process::id() { &self.value } else { self.of_child.get_or_init(Mutex::default) };
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Default> Default for ProcessMutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -157,6 +186,16 @@ mod tests {
         static OWN: PerProcess<u8> = PerProcess::new();
         assert_eq!(OWN.get(|| Err("no")), Err("no"));
         assert_eq!(OWN.get(|| Ok::<_, &str>(7)), Ok(&7));
+    }
+
+    #[test]
+    fn a_lock_that_another_process_held_is_not_waited_for() {
+        let own = ProcessMutex::new(7);
+        assert_eq!(*own.lock(), 7);
+        let other = ProcessMutex { process: std::process::id() ^ 1, ..ProcessMutex::new(7) };
+        let _held = other.value.lock().unwrap();
+        *other.lock() += 1;
+        assert_eq!(*other.lock(), 1);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod segment_cell;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
 pub use files::Files;
@@ -31,6 +31,7 @@ use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Upkeep
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
+use crate::process::ProcessMutex;
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
 use crate::protocol::calendar::Zone;
 use crate::protocol::features::{self, ColumnMapping};
@@ -71,13 +72,13 @@ struct Inner {
     checksum: Option<Checksum>,
     /// Whether protocol and metadata are the checksum's word, not the log's.
     believed: bool,
-    warnings: Mutex<Warnings>,
-    rulings: Mutex<CheckpointRulings>,
+    warnings: ProcessMutex<Warnings>,
+    rulings: ProcessMutex<CheckpointRulings>,
     sets: OnceLock<Sets>,
     timestamp_ms: OnceLock<i64>,
     /// Of the version's own commit, where that was read.
     fingerprint: OnceLock<CommitFingerprint>,
-    plan_cache: Mutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
+    plan_cache: ProcessMutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
 }
 
 /// What users should hear of a table that could be read all the same; each text once.
@@ -200,12 +201,12 @@ impl Snapshot {
             mapping,
             checksum,
             believed,
-            warnings: Mutex::new(warnings),
-            rulings: Mutex::default(),
+            warnings: ProcessMutex::new(warnings),
+            rulings: ProcessMutex::default(),
             sets: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
             fingerprint: OnceLock::new(),
-            plan_cache: Mutex::new(None),
+            plan_cache: ProcessMutex::default(),
         }));
         if let Some(text) = known {
             snapshot.remember_commit(&text);
@@ -277,7 +278,7 @@ impl Snapshot {
     }
 
     fn warnings(&self) -> std::sync::MutexGuard<'_, Warnings> {
-        self.0.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.warnings.lock()
     }
 
     /// Compares the version checksum with what else turned out of the version.
@@ -302,7 +303,7 @@ impl Snapshot {
 
     /// What a plan leaves for the next one; see `scan::plan`.
     pub fn plan_cache(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn std::any::Any + Send + Sync>>> {
-        self.0.plan_cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.plan_cache.lock()
     }
 
     /// Runs `work` on the segment, and again on weaker ones while checkpoints or compactions turn out damaged.

@@ -1,7 +1,7 @@
 //! A segment's file actions as a stream: commits newest first, one after the other, then the checkpoint in parallel.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -13,6 +13,7 @@ use crate::log::{CommitFile, Segment};
 use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
 use crate::parse::commit::{self, Parsed, Single, Take};
 use crate::parse::{FileBatch, Wanted, json_lines, mask};
+use crate::process::ProcessMutex;
 use crate::store::{Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.
@@ -32,7 +33,7 @@ const AHEAD: usize = 16;
 /// Texts of small commits, kept so that opening and listing read each of them once.
 #[derive(Debug, Default)]
 pub struct Texts {
-    kept: Mutex<(HashMap<i64, Bytes>, u64)>,
+    kept: ProcessMutex<(HashMap<i64, Bytes>, u64)>,
 }
 
 impl Texts {
@@ -101,7 +102,7 @@ impl Texts {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<i64, Bytes>, u64)> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

@@ -97,7 +97,7 @@ impl Snapshot {
     }
 
     fn rulings(&self) -> std::sync::MutexGuard<'_, CheckpointRulings> {
-        self.0.rulings.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0.rulings.lock()
     }
 
     /// Refuses a segment whose checkpoint turned out wrong before.

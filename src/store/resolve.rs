@@ -22,6 +22,7 @@ use super::remote::{Commits, Remote, Service};
 use super::single_attempt::SingleAttemptConnector;
 use super::{File, Local, Store};
 use crate::error::{Error, Result};
+use crate::process::ProcessMutex;
 
 /// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`, `http(s):`, `memory:` URL; any
 /// URL of Hadoop where the options say how its file systems are reached.
@@ -212,14 +213,14 @@ pub struct Stores {
     origin: Option<StoreOrigin>,
     options: Options,
     foreign: ExternalPaths,
-    opened: Mutex<HashMap<String, Arc<dyn Store>>>,
+    opened: ProcessMutex<HashMap<String, Arc<dyn Store>>>,
 }
 
 impl Stores {
     /// A table at the root of `root`.
     #[must_use]
     pub fn new(root: Arc<dyn Store>, options: Options, foreign: ExternalPaths) -> Self {
-        Self { origin: StoreOrigin::of_url(root.url()), root, options, foreign, opened: Mutex::default() }
+        Self { origin: StoreOrigin::of_url(root.url()), root, options, foreign, opened: ProcessMutex::default() }
     }
 
     /// The store whose root is the table.
@@ -282,7 +283,7 @@ impl Stores {
     }
 
     fn other(&self, root: &str, inside: &str) -> Result<(Arc<dyn Store>, String)> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         let store = match opened.get(root) {
             Some(store) => Arc::clone(store),
             None => {
