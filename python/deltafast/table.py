@@ -504,7 +504,11 @@ class DeltaTable:
             commit's file, as in delta-spark. The values of `operationParameters` are strings, as in Spark's DESCRIBE
             HISTORY.
         """
-        entries = [cast("dict[str, Any]", json.loads(text)) for text in self._snapshot.history_json(limit)]
+        return self._history(limit)
+
+    def _history(self, limit: int | None, *, writers_time: bool = False) -> list[dict[str, Any]]:
+        texts = self._snapshot.history_json(limit, writers_time)
+        entries = [cast("dict[str, Any]", json.loads(text)) for text in texts]
         for entry in entries:
             parameters = entry.get("operationParameters")
             if isinstance(parameters, dict):

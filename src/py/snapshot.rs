@@ -308,8 +308,8 @@ impl Snapshot {
         self.run(py, move |core, cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
     }
 
-    #[pyo3(signature = (limit=None))]
-    fn history_json(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Vec<String>> {
+    #[pyo3(signature = (limit=None, writers_time=false))]
+    fn history_json(&self, py: Python<'_>, limit: Option<usize>, writers_time: bool) -> PyResult<Vec<String>> {
         self.run(py, move |core, _| {
             Ok(history::history(&core, limit)?
                 .into_iter()
@@ -319,7 +319,9 @@ impl Snapshot {
                         _ => serde_json::Map::new(),
                     };
                     info.insert("version".to_owned(), entry.version.into());
-                    info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
+                    if !(writers_time && info.contains_key("timestamp") && !info.contains_key("inCommitTimestamp")) {
+                        info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
+                    }
                     serde_json::Value::Object(info).to_string()
                 })
                 .collect())
