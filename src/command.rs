@@ -106,12 +106,12 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
         CommitOptions { max_retries: choices.max_commit_retries.unwrap_or(usual.max_retries), cancel: cancel.clone(), turn: choices.turn.clone(), ..usual };
     let old = transaction.snapshot().map(|snapshot| iceberg::formats(snapshot.metadata())).unwrap_or_default();
     let promised = transaction.metadata().map_or_else(|| old.clone(), iceberg::formats);
-    let is_news = transaction.metadata().is_some() && promised != old;
+    let is_changed = transaction.metadata().is_some() && promised != old;
     let log = transaction.log().clone();
     let changed = transaction.changed_partitions();
     let committed = transaction.commit(&options)?;
     let mut done = upkeep(committed, changed.as_ref(), metrics, choices, cancel);
-    if !promised.is_empty() && (log.warns_first() || is_news) {
+    if !promised.is_empty() && (log.warns_first() || is_changed) {
         done.warnings.push(format!(
             "`{}` is set, but deltafast makes no metadata for {}: an engine that has a converter makes them with its next commit",
             iceberg::FORMATS,
@@ -134,7 +134,7 @@ fn upkeep(committed: Committed, changed: Option<&BTreeSet<PartitionValues>>, met
     if let Some(snapshot) = committed.snapshot.as_ref().filter(|s| manifest::is_enabled(s.metadata()))
         && let Err(error) = manifest::update(snapshot, changed, cancel)
     {
-        // Reported for an interrupt, too: readers of manifests would go on reading removed files.
+        // Reported for an interrupt, too: readers of manifests would keep reading removed files.
         warnings.push(format!(
             "version {version} is committed, but its symlink manifests are out of date; write them by \
              `generate()`: {error}"

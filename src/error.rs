@@ -101,7 +101,7 @@ fn redact(text: &str) -> String {
         let mut host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let has_no_port = |host: &str| host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']') && !port.bytes().all(|b| b.is_ascii_digit()));
         if has_no_port(host) {
-            // A password with a slash in it, or one without a host behind it.
+            // A password that contains a slash, or a password without a host after it.
             match url.rsplit_once('@') {
                 Some((_, rest)) => {
                     (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -145,7 +145,7 @@ pub enum Damaged {
 /// What a process can run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Exhausted {
+pub enum ExhaustedResource {
     /// Memory.
     Memory,
     /// Threads.
@@ -154,7 +154,7 @@ pub enum Exhausted {
     FileDescriptors,
 }
 
-impl Exhausted {
+impl ExhaustedResource {
     /// The name, which is also that of the exception's attribute.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -227,8 +227,8 @@ pub enum Error {
     CommitUnknown { what: String, place: Box<Place> },
     /// The store refused or failed.
     Storage { what: String, retryable: bool, place: Box<Place> },
-    /// The process ran out of something that a setting gives it more of.
-    Resource { resource: Exhausted, what: String, place: Box<Place> },
+    /// The process ran out of a resource whose limit a setting raises.
+    Resource { resource: ExhaustedResource, what: String, place: Box<Place> },
     /// The caller cancelled the work.
     Cancelled,
     /// A defect of deltafast.
@@ -292,14 +292,14 @@ impl Error {
         let what = format!(
             "no memory left: {what} takes {bytes} bytes that the process cannot have; raise its limit (`ulimit -v`, the control group's), or have less decoded ahead (DELTAFAST_MEMORY_LIMIT)"
         );
-        Self::Resource { resource: Exhausted::Memory, what, place: Box::default() }
+        Self::Resource { resource: ExhaustedResource::Memory, what, place: Box::default() }
     }
 
     /// [`Error::Resource`]: `what` takes so many bytes, which is more than the process's memory limit leaves for it.
     #[must_use]
     pub fn over_budget(what: &str, bytes: u64) -> Self {
         let what = format!("{what} takes {bytes} bytes, more than may be held at once; work on fewer rows at once, or raise DELTAFAST_MEMORY_LIMIT");
-        Self::Resource { resource: Exhausted::Memory, what, place: Box::default() }
+        Self::Resource { resource: ExhaustedResource::Memory, what, place: Box::default() }
     }
 
     /// [`Error::Resource`]: the system refuses another thread.
@@ -308,10 +308,10 @@ impl Error {
         let what = format!(
             "no thread can be started: {error}; raise the limit of processes (`ulimit -u`, the control group's `pids.max`) or of memory for their stacks (`ulimit -v`), or use fewer (DELTAFAST_THREADS)"
         );
-        Self::Resource { resource: Exhausted::Threads, what, place: Box::default() }
+        Self::Resource { resource: ExhaustedResource::Threads, what, place: Box::default() }
     }
 
-    /// [`Error::Resource`] where the system says that something has run out; `what` is what could not be had.
+    /// [`Error::Resource`] for an error of the system that says that a resource has run out; `what` needed the resource.
     #[must_use]
     pub fn exhausted(what: &str, error: &io::Error) -> Option<Self> {
         /// Numbers that Unix systems share.
@@ -320,14 +320,16 @@ impl Error {
         const EMFILE: i32 = 24;
         let (resource, left, advice) = match error.raw_os_error() {
             Some(EMFILE) if cfg!(unix) => {
-                (Exhausted::FileDescriptors, "no file descriptors left", "raise the process's limit (`ulimit -n`), or close files and connections")
+                (ExhaustedResource::FileDescriptors, "no file descriptors left", "raise the process's limit (`ulimit -n`), or close files and connections")
             }
-            Some(ENFILE) if cfg!(unix) => {
-                (Exhausted::FileDescriptors, "no file descriptors left in the system", "raise its limit (`fs.file-max`), or close files and connections")
-            }
-            Some(ENOMEM) if cfg!(unix) => (Exhausted::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)"),
+            Some(ENFILE) if cfg!(unix) => (
+                ExhaustedResource::FileDescriptors,
+                "no file descriptors left in the system",
+                "raise its limit (`fs.file-max`), or close files and connections",
+            ),
+            Some(ENOMEM) if cfg!(unix) => (ExhaustedResource::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)"),
             _ if error.kind() == io::ErrorKind::OutOfMemory => {
-                (Exhausted::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)")
+                (ExhaustedResource::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)")
             }
             _ => return None,
         };

@@ -20,8 +20,8 @@ use crate::snapshot::{Snapshot, in_commit_timestamp};
 pub struct Entry {
     /// The version.
     pub version: i64,
-    /// When it was made, milliseconds since the epoch: its in-commit timestamp where enabled, else what `commitInfo` says,
-    /// else the time of its file.
+    /// The time by which time travel finds it, milliseconds since the epoch: its in-commit timestamp where enabled, else the
+    /// time of its commit file. As in delta-spark it takes the place of the writer's clock in `commitInfo`.
     pub timestamp_ms: i64,
     /// `commitInfo`; an empty object where the commit has none.
     pub info: Value,
@@ -47,8 +47,7 @@ pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> 
         });
         let info: Value = info.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         let in_commit = info.get("inCommitTimestamp").and_then(Value::as_i64).filter(|_| commit.version >= since);
-        let written = info.get("timestamp").and_then(Value::as_i64);
-        Ok(Entry { version: commit.version, timestamp_ms: in_commit.or(written).unwrap_or(time), info })
+        Ok(Entry { version: commit.version, timestamp_ms: in_commit.unwrap_or(time), info })
     })
 }
 

@@ -29,9 +29,9 @@ use crate::write::partition::directory;
 
 const FOLDER: &str = "_symlink_format_manifest";
 
-/// What was generated.
+/// The manifests that were written and deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Generated {
+pub struct GeneratedManifests {
     /// Manifests that were written, below the table's root.
     pub manifests: Vec<String>,
     /// Manifests that were deleted.
@@ -48,13 +48,13 @@ pub fn is_enabled(metadata: &Metadata) -> bool {
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a table that readers of manifests would misread, [`Error::Storage`].
-pub fn generate(snapshot: &Snapshot, cancel: &Cancel) -> Result<Generated> {
+pub fn generate(snapshot: &Snapshot, cancel: &Cancel) -> Result<GeneratedManifests> {
     let manifests = manifests(snapshot, None, cancel)?;
     let written: Vec<String> = manifests.keys().cloned().collect();
     let deleted: Vec<String> = present(snapshot)?.into_iter().filter(|path| written.binary_search(path).is_err()).collect();
     write(snapshot, manifests, cancel)?;
     delete(snapshot, &deleted, cancel)?;
-    Ok(Generated { manifests: written, deleted })
+    Ok(GeneratedManifests { manifests: written, deleted })
 }
 
 /// Brings the manifests of the partitions that a commit changed (`None`: of all) up to the newest version.

@@ -1,13 +1,14 @@
-//! Values of a whole process that a fork leaves usable.
+//! Process-wide values that stay usable after a fork.
 //!
 //! A forked child has one thread, and a lock that another thread of its parent held stays locked in it for ever. So nothing
 //! here waits for another thread: a value is made by whoever needs it first, and where two make it at once, one of the two
 //! values is dropped. What a process shares lives in one of these types or in an atomic, never in a `Mutex`, a `OnceLock`
-//! or a `LazyLock` of its own.
+//! or a `LazyLock` of its own. Caches of a handle, which a child may use too, are in a [`ProcessMutex`].
 
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A value that is made once and then stays, whatever process asks for it.
 pub struct RaceOnce<T: 'static>(AtomicPtr<T>);
@@ -46,10 +47,10 @@ impl<T: Send + Sync> Default for RaceOnce<T> {
 }
 
 /// A value that each process makes for itself. A forked child never touches that of its parent, whose threads it does not
-/// have and whose locks may be held for ever; the memory of it is given up.
-pub struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
+/// have and whose locks may be held for ever; its memory is not freed.
+pub struct PerProcess<T: 'static>(AtomicPtr<ProcessValue<T>>);
 
-struct Owned<T> {
+struct ProcessValue<T> {
     process: u32,
     value: T,
 }
@@ -69,12 +70,12 @@ impl<T: Send + Sync> PerProcess<T> {
     pub fn get<E>(&'static self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let process = std::process::id();
         // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never freed.
-        let own = |known: *mut Owned<T>| unsafe { known.as_ref() }.filter(|known| known.process == process).map(|known| &known.value);
+        let own = |known: *mut ProcessValue<T>| unsafe { known.as_ref() }.filter(|known| known.process == process).map(|known| &known.value);
         let mut known = self.0.load(Ordering::Acquire);
         if let Some(value) = own(known) {
             return Ok(value);
         }
-        let made = Box::into_raw(Box::new(Owned { process, value: make()? }));
+        let made = Box::into_raw(Box::new(ProcessValue { process, value: make()? }));
         while let Err(other) = self.0.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
             if let Some(value) = own(other) {
                 // SAFETY: nobody else has seen `made`.
@@ -122,6 +123,34 @@ impl<T> Drop for ProcessBound<T> {
     }
 }
 
+/// A lock of a value that a forked child can do without, such as a cache: the child gets a default value of its own, since a
+/// thread of its parent may have held the lock at the fork. (Children of children share that one.)
+#[derive(Debug)]
+pub struct ProcessMutex<T> {
+    process: u32,
+    value: Mutex<T>,
+    of_child: OnceLock<Mutex<T>>,
+}
+
+impl<T: Default> ProcessMutex<T> {
+    /// A lock of this process.
+    pub fn new(value: T) -> Self {
+        Self { process: std::process::id(), value: Mutex::new(value), of_child: OnceLock::new() }
+    }
+
+    /// Locks this process's value, also after a panic of another thread that held it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        let mutex = if self.process == std::process::id() { &self.value } else { self.of_child.get_or_init(Mutex::default) };
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Default> Default for ProcessMutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -160,19 +189,29 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_another_process_held_is_not_waited_for() {
+        let own = ProcessMutex::new(7);
+        assert_eq!(*own.lock(), 7);
+        let other = ProcessMutex { process: std::process::id() ^ 1, ..ProcessMutex::new(7) };
+        let _held = other.value.lock().unwrap();
+        *other.lock() += 1;
+        assert_eq!(*other.lock(), 1);
+    }
+
+    #[test]
     fn the_value_of_another_process_is_neither_used_nor_dropped() {
-        struct Ends<'a>(&'a AtomicUsize);
-        impl Drop for Ends<'_> {
+        struct DropCounter<'a>(&'a AtomicUsize);
+        impl Drop for DropCounter<'_> {
             fn drop(&mut self) {
                 self.0.fetch_add(1, Ordering::SeqCst);
             }
         }
         let ended = AtomicUsize::new(0);
-        let mut own = ProcessBound::new(Ends(&ended));
+        let mut own = ProcessBound::new(DropCounter(&ended));
         assert!(own.get_mut().is_some());
         drop(own);
         assert_eq!(ended.load(Ordering::SeqCst), 1);
-        let mut other = ProcessBound { process: std::process::id() ^ 1, value: Some(Ends(&ended)) };
+        let mut other = ProcessBound { process: std::process::id() ^ 1, value: Some(DropCounter(&ended)) };
         assert!(other.get_mut().is_none());
         drop(other);
         assert_eq!(ended.load(Ordering::SeqCst), 1);

@@ -14,14 +14,16 @@
 mod arbitration;
 mod files;
 mod identity;
+mod segment_cell;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arbitration::{ArbitrationResult, CheckpointRulings, arbitrate, contradicted};
 pub use files::Files;
 use identity::CommitFingerprint;
+use segment_cell::SegmentCell;
 
 use crate::error::{Error, Missing, Result, ResultExt};
 use crate::exec::{self, Cancel};
@@ -29,6 +31,7 @@ use crate::log::{Checkpoint, Checksum, CommitFile, Listing, Log, Segment, Upkeep
 use crate::parse::checkpoint::FileKind;
 use crate::parse::commit::{self, Single, Take};
 use crate::parse::{FileBatch, Wanted};
+use crate::process::ProcessMutex;
 use crate::protocol::action::{self, CommitTimes, Metadata, Protocol};
 use crate::protocol::calendar::Zone;
 use crate::protocol::features::{self, ColumnMapping};
@@ -60,7 +63,7 @@ pub struct Snapshot(Arc<Inner>);
 struct Inner {
     log: Log,
     options: ReadOptions,
-    segment: Mutex<Arc<Segment>>,
+    segment: SegmentCell,
     texts: Arc<Texts>,
     protocol: Protocol,
     metadata: Metadata,
@@ -69,13 +72,13 @@ struct Inner {
     checksum: Option<Checksum>,
     /// Whether protocol and metadata are the checksum's word, not the log's.
     believed: bool,
-    warnings: Mutex<Warnings>,
-    rulings: Mutex<CheckpointRulings>,
+    warnings: ProcessMutex<Warnings>,
+    rulings: ProcessMutex<CheckpointRulings>,
     sets: OnceLock<Sets>,
     timestamp_ms: OnceLock<i64>,
     /// Of the version's own commit, where that was read.
     fingerprint: OnceLock<CommitFingerprint>,
-    plan_cache: Mutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
+    plan_cache: ProcessMutex<Option<Arc<dyn std::any::Any + Send + Sync>>>,
 }
 
 /// What users should hear of a table that could be read all the same; each text once.
@@ -153,7 +156,7 @@ impl Snapshot {
             let same = |other: &TableActions| table.actions.differences(other).is_empty();
             let replay = |segment: &Segment| read(segment).map(|(table, _)| table);
             if let ArbitrationResult::Refuted(replayed, weaker) =
-                arbitrate(&log, segment.version, segment.skip, replay, same, |table| against(table).is_empty())?
+                arbitrate(&log, segment.version, (checkpoint, segment.skip), replay, same, |table| against(table).is_empty())?
             {
                 let fields = table.actions.differences(&replayed).join("`, `");
                 warnings.add(read_without(&contradicted(checkpoint, &format!("the commits that it stands for in `{fields}`"))));
@@ -190,7 +193,7 @@ impl Snapshot {
         let snapshot = Self(Arc::new(Inner {
             log,
             options,
-            segment: Mutex::new(Arc::new(segment)),
+            segment: SegmentCell::new(segment),
             texts,
             protocol,
             metadata,
@@ -198,12 +201,12 @@ impl Snapshot {
             mapping,
             checksum,
             believed,
-            warnings: Mutex::new(warnings),
-            rulings: Mutex::default(),
+            warnings: ProcessMutex::new(warnings),
+            rulings: ProcessMutex::default(),
             sets: OnceLock::new(),
             timestamp_ms: OnceLock::new(),
             fingerprint: OnceLock::new(),
-            plan_cache: Mutex::new(None),
+            plan_cache: ProcessMutex::default(),
         }));
         if let Some(text) = known {
             snapshot.remember_commit(&text);
@@ -220,7 +223,7 @@ impl Snapshot {
     /// Its files in the log.
     #[must_use]
     pub fn segment(&self) -> Arc<Segment> {
-        Arc::clone(&self.0.segment.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.segment.get()
     }
 
     /// The log that it belongs to.
@@ -275,7 +278,7 @@ impl Snapshot {
     }
 
     fn warnings(&self) -> std::sync::MutexGuard<'_, Warnings> {
-        self.0.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.warnings.lock()
     }
 
     /// Compares the version checksum with what else turned out of the version.
@@ -300,7 +303,7 @@ impl Snapshot {
 
     /// What a plan leaves for the next one; see `scan::plan`.
     pub fn plan_cache(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn std::any::Any + Send + Sync>>> {
-        self.0.plan_cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.plan_cache.lock()
     }
 
     /// Runs `work` on the segment, and again on weaker ones while checkpoints or compactions turn out damaged.
@@ -327,7 +330,7 @@ impl Snapshot {
 
     /// Reads `segment` from now on.
     fn settle(&self, segment: &Segment) {
-        *self.0.segment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(segment.clone());
+        self.0.segment.replace(segment.clone());
     }
 
     /// Streams live files or tombstones with the wanted columns. For what is given out at once; what is made of all files is
@@ -407,7 +410,7 @@ impl Snapshot {
         if !against(&sets).is_empty()
             && let Some(checkpoint) = &segment.checkpoint
             && let ArbitrationResult::Refuted(replayed, weaker) =
-                arbitrate(self.log(), segment.version, segment.skip, read, |other| *other == sets, |sets| against(sets).is_empty())?
+                arbitrate(self.log(), segment.version, (checkpoint, segment.skip), read, |other| *other == sets, |sets| against(sets).is_empty())?
         {
             self.warn_of_checkpoint(&contradicted(checkpoint, "the commits that it stands for in transactions or domains"));
             self.settle(&weaker);
@@ -487,7 +490,7 @@ impl Snapshot {
             }
             next += 1;
         }
-        // What follows may follow from another table's version, and what does not follow may be cleaned up already.
+        // The commits that follow may belong to another table, and missing ones may have been cleaned up.
         let is_current =
             if self.0.log.is_authority() { self.is_in_log()? } else { !new.is_empty() || self.0.log.hint().is_none_or(|hint| hint.version <= segment.version) };
         match new.is_empty() {
@@ -565,7 +568,7 @@ impl Snapshot {
         ))
     }
 
-    /// Whether nothing stands in the way of work that the protocol leaves to the catalog of a catalog-managed table.
+    /// Whether work that the protocol leaves to the catalog of a catalog-managed table is permitted.
     ///
     /// # Errors
     /// What the catalog says.
@@ -805,6 +808,11 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
             &full
         }
     };
+    let paths = |segment: &Segment| -> Vec<String> {
+        let of_checkpoint = segment.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files);
+        of_checkpoint.chain(segment.replay.iter().map(|commit| &commit.file)).map(|file| file.path.clone()).collect()
+    };
+    let tried = paths(&segment);
     let mut skip = segment.skip;
     loop {
         // Without compactions first, then without one checkpoint more.
@@ -819,6 +827,10 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
             }
             continue;
         };
+        // Without compactions in it the segment stays the same, and so does its damage.
+        if paths(&weaker) == tried {
+            continue;
+        }
         let of = |segment: &Segment| segment.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
         if of(&weaker) == of(&segment) {
             weaker.counts = segment.counts;

@@ -19,7 +19,7 @@ use deltafast::parse::commit::{self, Take};
 use deltafast::parse::{FileBatch, Wanted, stats};
 use deltafast::scan::{self, Leaves, ScanRequest};
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::{self, Foreign, Options, Stores};
+use deltafast::store::{self, ExternalPaths, Options, Stores};
 
 struct Table {
     uri: String,
@@ -29,7 +29,7 @@ struct Table {
 impl Table {
     fn log(&self) -> Result<Log> {
         let root = store::open(&self.uri, &Options::new())?;
-        Log::new(Arc::new(Stores::new(root, Options::new(), Foreign::Refused)), Vec::new())
+        Log::new(Arc::new(Stores::new(root, Options::new(), ExternalPaths::Refused)), Vec::new())
     }
 
     fn snapshot(&self) -> Result<Snapshot> {

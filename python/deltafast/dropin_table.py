@@ -216,8 +216,11 @@ class DeltaTable(PlainTable, metaclass=_Both):
     # --- what the log says -----------------------------------------------------------------------
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """`DeltaTable.history`; the metrics of commits by deltafast are numbers, as `deltalake` writes its own."""
-        entries = super().history(limit)
+        """`DeltaTable.history` with the writer's timestamps.
+
+        The metrics of commits by deltafast are numbers, as `deltalake` writes its own.
+        """
+        entries = self._history(limit, writers_time=True)
         for entry in entries:
             metrics = entry.get("operationMetrics")
             if isinstance(metrics, dict) and str(entry.get("engineInfo")).startswith("deltafast"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from deltafast.exceptions import InvalidArgumentError
 
@@ -208,9 +208,16 @@ class PrimitiveType(_Type):
         return _checked(PrimitiveType, _from_arrow_type(data_type))
 
 
+def integer_of_spark(name: str) -> Literal["integer", "long"] | None:
+    """The type of the integers that files hold for a type of Spark that Delta does not have; None for other types."""
+    if _SPARK_INT.fullmatch(name):
+        return "integer"
+    return "long" if _SPARK_LONG.fullmatch(name) else None
+
+
 def _primitive(name: object) -> str:
     if isinstance(name, str):
-        if name in _PRIMITIVES or name == _SPARK_NONE or _SPARK_INT.fullmatch(name) or _SPARK_LONG.fullmatch(name):
+        if name in _PRIMITIVES or name == _SPARK_NONE or integer_of_spark(name) is not None:
             return name
         if match := _DECIMAL.fullmatch(name):
             precision, scale = int(match[1]), int(match[2])
@@ -627,10 +634,8 @@ def _arrow_primitive(name: str, *, large: bool) -> pa.DataType:
 
     if match := _DECIMAL.fullmatch(name):
         return pa.decimal128(int(match[1]), int(match[2]))
-    if _SPARK_INT.fullmatch(name):
-        return pa.int32()
-    if _SPARK_LONG.fullmatch(name):
-        return pa.int64()
+    if (stored := integer_of_spark(name)) is not None:
+        return pa.int32() if stored == "integer" else pa.int64()
     if name == _SPARK_NONE:
         return pa.null()
     makers: dict[str, Callable[[], pa.DataType]] = {

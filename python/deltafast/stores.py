@@ -279,8 +279,9 @@ class _LocalDisk:
         (self._root / path).unlink()
 
     def remove_folder(self, path: str) -> None:
-        with contextlib.suppress(OSError):  # not empty
-            (self._root / path).rmdir()
+        if self.owns(path):
+            with contextlib.suppress(OSError):  # not empty
+                (self._root / path).rmdir()
 
     def list_folder(self, prefix: str) -> tuple[list[Entry], list[str]]:
         entries: list[Entry] = []

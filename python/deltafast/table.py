@@ -499,11 +499,16 @@ class DeltaTable:
             limit: At most this many commits.
 
         Returns:
-            The `commitInfo` of each commit with its `version` and `timestamp` (ms): the in-commit timestamp
-            where the table has them, else the writer's clock, else the time of the commit's file. The values of
-            `operationParameters` are texts, as in Spark's DESCRIBE HISTORY.
+            The `commitInfo` of each commit with its `version` and `timestamp` (ms): the time by which time travel
+            finds the version, which is the in-commit timestamp where the table has them, else the time of the
+            commit's file, as in delta-spark. The values of `operationParameters` are strings, as in Spark's DESCRIBE
+            HISTORY.
         """
-        entries = [cast("dict[str, Any]", json.loads(text)) for text in self._snapshot.history_json(limit)]
+        return self._history(limit)
+
+    def _history(self, limit: int | None, *, writers_time: bool = False) -> list[dict[str, Any]]:
+        texts = self._snapshot.history_json(limit, writers_time)
+        entries = [cast("dict[str, Any]", json.loads(text)) for text in texts]
         for entry in entries:
             parameters = entry.get("operationParameters")
             if isinstance(parameters, dict):

@@ -25,7 +25,7 @@ use crate::store::make;
 
 /// Transactions are listed up to this number, as delta-spark does.
 const MOST_TRANSACTIONS: usize = 100;
-/// A checksum is no longer than this.
+/// The longest version checksum that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// Where the bins of the file size histogram begin, in bytes: delta-spark's.
@@ -457,7 +457,7 @@ pub fn write_after_commit(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> 
     };
     let is_new = make(store.as_ref(), &path, &Bytes::from(checksum.to_json()?))?;
     if !is_new {
-        // A file was somebody else's; anything else of that name is worth an error.
+        // Another writer may have made the file; a directory of that name is an error.
         store.head(&path)?;
     }
     Ok(is_new)

@@ -99,7 +99,7 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     }
     let root = snapshot.stores().root();
     if !root.owns(LOG_DIR) {
-        // The log is where a link leads, and not the table's to delete.
+        // The log folder is a link: its target does not belong to the table.
         return Ok(Plan::default());
     }
     let mut files: [Vec<String>; 5] = Default::default();

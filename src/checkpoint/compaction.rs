@@ -120,7 +120,7 @@ fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
 /// Writes the compaction of versions `first` to `last`; gives its path below the table's root.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a range that is none or whose commits are not all there, and for another table in the place of the
+/// [`Error::Invalid`] for an empty range or one with missing commits, and for another table in the place of the
 /// snapshot's; [`Error::Unsupported`] for a table that
 /// this release cannot write; [`Error::Storage`].
 pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> Result<String> {

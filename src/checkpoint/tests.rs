@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::parse::Wanted;
 use crate::parse::checkpoint::FileKind;
 use crate::snapshot::ReadOptions;
-use crate::store::{Foreign, Options, Stores, open};
+use crate::store::{ExternalPaths, Options, Stores, open};
 
 /// A table without data files.
 struct Table(PathBuf);
@@ -97,7 +97,7 @@ impl Table {
 
     fn snapshot_of(root: &Path, version: Option<i64>) -> Snapshot {
         let store = open(root.to_str().unwrap(), &Options::new()).unwrap();
-        let log = Log::new(Arc::new(Stores::new(store, Options::new(), Foreign::Refused)), Vec::new()).unwrap();
+        let log = Log::new(Arc::new(Stores::new(store, Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap();
         Snapshot::open(log, version, ReadOptions::default()).unwrap()
     }
 
@@ -745,7 +745,7 @@ fn what_a_snapshot_holds_does_not_grow_with_its_commits() {
     }
     assert!(most <= 140, "{most} commits are held");
     assert_eq!(files(&snapshot, FileKind::Adds).len(), 601);
-    // Their texts went, too: this one would have to be read.
+    // Their contents were dropped, too: this one would have to be read.
     std::fs::remove_file(table.path(&format!("{:020}.json", 0))).unwrap();
     assert!(snapshot.commit_text(&first).is_err());
 }
@@ -793,7 +793,7 @@ fn a_hint_that_cannot_be_read_is_no_obstacle() {
     let store = open(table.0.to_str().unwrap(), &Options::new()).unwrap();
     for retryable in [true, false] {
         let failing = Arc::new(NoHint { inner: Arc::clone(&store), retryable });
-        let log = Log::new(Arc::new(Stores::new(failing, Options::new(), Foreign::Refused)), Vec::new()).unwrap();
+        let log = Log::new(Arc::new(Stores::new(failing, Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap();
         let snapshot = Snapshot::open(log, None, ReadOptions::default()).unwrap();
         assert_eq!((snapshot.version(), snapshot.segment().checkpoint.as_ref().map(|c| c.version)), (12, Some(10)));
         assert!(due(&table.at(10)).is_ok());

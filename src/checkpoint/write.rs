@@ -140,7 +140,7 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
     Ok(is_v2)
 }
 
-/// A checkpoint follows its commit, which must be where everybody finds it, and still the one that was read.
+/// Checks that the snapshot's commit is published and is still the one that was read, as a checkpoint of it requires.
 fn published(snapshot: &Snapshot) -> Result<()> {
     let version = snapshot.version();
     if snapshot.log().is_authority() {

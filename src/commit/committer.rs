@@ -30,7 +30,7 @@ impl Backoff {
         Duration::from_micros(random % micros)
     }
 
-    /// The same for a store in trouble (429, 503, broken connections), which needs more time than a lost race.
+    /// The same for a failing store (429, 503, broken connections), which needs longer waits than a lost race.
     #[must_use]
     pub fn in_trouble(self) -> Self {
         Self { base: self.base.saturating_mul(5), cap: self.cap.saturating_mul(8) }
@@ -173,7 +173,7 @@ impl Committer for CatalogCommitter {
     fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
         let commit = TailCommit { version, path: log_path::staged(version, &self.env.uuid()), size: Some(text.len() as u64) };
         let file = commit.file(&self.stores)?;
-        // Nobody knows the file's name but us, and before it is there the catalog is not asked: after an error nothing was committed.
+        // The file's name is unique, and the catalog is asked only once the file exists: after an error nothing was committed.
         make_unique(file.store.as_ref(), &file.path, text)?;
         self.catalog.ratify(&commit, text)
     }

@@ -8,8 +8,8 @@
 //! same version again, which is safe because only one of the two can come to be. While an attempt is pending, whatever goes
 //! wrong ends as [`Error::CommitUnknown`].
 //!
-//! A refusal (no permission) is no proof either: something below may have sent the request twice. The version is read, and
-//! only when it is not ours, and nothing of ours is pending, the refusal is the end, with the reason that the store gave.
+//! A refusal (no permission) is not a proof either: a client or gateway may have sent the request twice. The version is read, and
+//! the commit ends with the store's reason only when the version is not ours and no earlier attempt is pending.
 
 use std::time::Duration;
 
@@ -252,7 +252,7 @@ impl Machine {
                     (Some(refusal), None) => return Err(refusal.clone()),
                     (Some(reason), Some(_)) | (None, Some(reason)) if attempt.vanished >= AGAIN => return Err(unknown(&attempt, reason)),
                     (_, Some(_)) => {}
-                    // That it exists may have been said of our own, which a later read finds.
+                    // The existing object may be our own, which a later read finds.
                     (None, None) => attempt.pending = Some(Error::storage("the store says that the version exists, and does not find it", true)),
                 }
                 Ok(self.wait(attempt, true, env))

@@ -251,7 +251,7 @@ impl Transaction {
         let mut machine = Machine::new(intent, view, lens, options.max_retries, committer.backoff());
         let mut seen: Vec<Found> = Vec::new();
         let look = |seen: &[Found]| match (&base, &revalidate) {
-            // A caller's own committer says where commits are; the log has no say there.
+            // With a committer of the caller the log does not decide which versions exist.
             (Some(base), _) if seen.is_empty() && options.committer.is_none() => base.check_in_log(),
             (Some(base), Some(Revalidate(look))) if !seen.is_empty() => look(&extended(base, seen)?),
             _ => Ok(()),

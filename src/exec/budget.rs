@@ -18,7 +18,7 @@ static WAITING: PerProcess<AtomicU64> = PerProcess::new();
 /// Bytes that may be decoded ahead.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is no number of bytes.
+/// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is not a number of bytes.
 pub fn memory_limit() -> Result<u64> {
     static LIMIT: RaceOnce<Result<u64>> = RaceOnce::new();
     let limit = LIMIT.get_or_make(|| match std::env::var("DELTAFAST_MEMORY_LIMIT") {

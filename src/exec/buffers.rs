@@ -85,7 +85,7 @@ impl Lent {
         Ok(Self { buffer, size })
     }
 
-    /// The same where errors have no way: the panic has the error as its payload, and whoever catches it gives it back.
+    /// The same for callers that cannot return errors: it panics with the error as payload, which `panic_error` returns.
     fn or_panic(size: usize) -> Self {
         Self::new(size).unwrap_or_else(|error| resume_unwind(Box::new(error)))
     }
@@ -131,7 +131,7 @@ impl<T: ArrowNativeType> Filling<T> {
     /// None yet, with room for `room` of them.
     ///
     /// # Panics
-    /// With an [`Error::Resource`] as payload where the process cannot have so much memory; so does all that grows it.
+    /// With an [`Error::Resource`] as payload where the process cannot have so much memory, here and when it grows.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self { lent: Lent::or_panic(room.saturating_mul(size_of::<T>())), length: 0, of: PhantomData }
@@ -245,7 +245,7 @@ mod tests {
     fn a_buffer_that_cannot_be_had_is_an_error() {
         for size in [1 << 60, usize::MAX - 7, usize::MAX] {
             let error = filled(size, |_| Ok(())).unwrap_err();
-            assert!(matches!(error, Error::Resource { resource: crate::error::Exhausted::Memory, .. }), "{error}");
+            assert!(matches!(error, Error::Resource { resource: crate::error::ExhaustedResource::Memory, .. }), "{error}");
         }
         let panic = std::panic::catch_unwind(|| Filling::<i128>::new(1 << 60)).err().unwrap();
         assert!(panic.downcast_ref::<Error>().is_some_and(|error| error.to_string().contains("DELTAFAST_MEMORY_LIMIT")));

@@ -70,7 +70,7 @@ impl Crew {
 }
 
 thread_local! {
-    /// The pool that this thread works for, and the process whose it is.
+    /// The pool that this thread works for, and the pool's process.
     static EMPLOYER: Cell<Option<(u32, &'static Pool)>> = const { Cell::new(None) };
 }
 
@@ -165,7 +165,7 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
             self.0.enter();
         }
     }
-    // A thread that was forked on its own works for nobody.
+    // The only thread of a forked child works for no pool.
     let Some((_, pool)) = EMPLOYER.get().filter(|(process, _)| *process == std::process::id()) else { return wait() };
     pool.leave();
     let _away = Away(pool);

@@ -12,7 +12,7 @@ use super::budget::Held;
 use super::{Cancel, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
-/// What is wrong with a stream of the parent's in a forked child.
+/// The error of a stream that a forked child has from its parent.
 pub(crate) const AFTER_FORK: &str = "the stream was opened before the process was forked; open one in the child";
 
 /// Items of one lane.
@@ -106,14 +106,14 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The error of a panic in `who`: the one that was raised through code that has no way for errors, or what ran out, or a
+/// The error of a panic in `who`: its payload if that is an error, an exhausted resource, or else a
 /// defect.
 pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Error {
     if let Some(error) = panic.downcast_ref::<Error>() {
         return error.clone();
     }
     let text = panic_text(panic);
-    // What libraries say where the system refuses a thread; they have no error for it.
+    // Panics of libraries where the system refuses a thread; they return no error for it.
     let no_thread = ["failed to spawn thread", "can't spawn worker thread"].iter().any(|what| text.contains(what));
     if no_thread {
         return Error::no_thread(&text);
@@ -121,7 +121,7 @@ pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Erro
     allocation(&text).map_or_else(|| Error::internal(format!("{who} panicked: {text}")), |bytes| Error::no_memory("an array", bytes))
 }
 
-/// The bytes that Arrow could not have for a buffer, of which it says so in a panic.
+/// The size of the buffer that Arrow could not allocate, from the text of its panic.
 fn allocation(text: &str) -> Option<u64> {
     let (_, layout) = text.split_once("failed to allocate memory for layout")?;
     let (_, size) = layout.split_once("size: ")?;

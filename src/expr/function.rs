@@ -222,7 +222,7 @@ impl Function {
             | F::TimestampAddMonths
             | F::TimestampAddMicros
             | F::SplitPart => true,
-            // A few bytes become more than a row may have.
+            // The value may be longer than a row may have.
             F::Repeat | F::LeftPad | F::RightPad | F::Replace => true,
             // A pattern that is a literal is checked while the tree is read.
             F::Like => true,

@@ -16,7 +16,7 @@ use crate::store::{File, ObjectMeta, Store, Stores};
 pub struct Log {
     stores: Arc<Stores>,
     authority: Authority,
-    /// Whether a commit through this log, or a clone of it, was warned of already.
+    /// Whether a warning about a commit through this log, or a clone of it, was given already.
     is_warned: Arc<AtomicBool>,
 }
 
@@ -46,7 +46,7 @@ impl Log {
         }
     }
 
-    /// Whether nothing was warned of yet; true once for a log and its clones, which are those of one handle.
+    /// Whether no such warning was given yet; true once for a log and its clones, which belong to one handle.
     #[must_use]
     pub fn warns_first(&self) -> bool {
         !self.is_warned.swap(true, Ordering::Relaxed)
@@ -86,15 +86,15 @@ impl Log {
         self.needed_hint().ok().flatten()
     }
 
-    /// The hint where it must not be overlooked.
+    /// The hint, for callers that cannot do without it.
     ///
     /// # Errors
-    /// [`Error::Storage`], where the store may give it the next time.
+    /// [`Error::Storage`] for an error that may be temporary.
     pub fn needed_hint(&self) -> Result<Option<Hint>> {
         match self.store().get_within(LAST_CHECKPOINT, last_checkpoint::LONGEST) {
             Ok((bytes, _)) => Ok(Hint::parse(&bytes)),
             Err(error @ Error::Storage { retryable: true, .. }) => Err(error),
-            // A directory of that name, say, is just no hint.
+            // Anything else of that name, such as a directory, is not a hint.
             Err(_) => Ok(None),
         }
     }
@@ -226,7 +226,7 @@ impl Log {
     }
 }
 
-/// What a location has instead of a table.
+/// Explanations for locations without a table.
 impl Log {
     /// Refuses locations inside of a log, where no table can be.
     ///
@@ -249,7 +249,7 @@ impl Log {
             .and_then(|(at, _)| url.get(..at))
     }
 
-    /// An error that says that there is no table, with what there is.
+    /// The error for a missing table, with what the location has instead.
     #[must_use]
     pub fn explained(&self, error: Error) -> Error {
         let Error::NotFound { kind: Missing::Table, what, place } = error else { return error };

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::store::{Foreign, Options, Stores, open};
+use crate::store::{ExternalPaths, Options, Stores, open};
 
 /// A log of empty files with these names.
 struct Folder(std::path::PathBuf);
@@ -19,7 +19,7 @@ impl Folder {
 
     fn log(&self) -> Log {
         let store = open(self.0.to_str().unwrap(), &Options::new()).unwrap();
-        Log::new(Arc::new(Stores::new(store, Options::new(), Foreign::Refused)), Vec::new()).unwrap()
+        Log::new(Arc::new(Stores::new(store, Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap()
     }
 
     fn hint(self, json: &str) -> Self {

@@ -83,7 +83,7 @@ fn decoded(url: &str) -> String {
     percent_decode_str(url).decode_utf8_lossy().into_owned()
 }
 
-/// Whether a canonical path is its own place: relative, and without parts that mean something. (`//` is that of a URL, too.)
+/// Whether a canonical path is relative and has no parts such as `..` to resolve. (`//` is that of a URL, too.)
 fn is_plain(path: &str) -> bool {
     !path.starts_with(['/', '.']) && !path.contains("/.") && !path.contains("//") && TablePath::is_inside(path)
 }

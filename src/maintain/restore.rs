@@ -85,7 +85,9 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
     let version = match (options.version, options.timestamp_ms) {
         (Some(version), None) => version,
         (None, Some(time)) => {
-            let newest = snapshot.timestamp_ms()?;
+            // The time by which time travel finds it, which grows with versions also where times of files do not.
+            let found = history::times(snapshot, &snapshot.log().list(0)?, snapshot.version(), snapshot.version())?;
+            let newest = found.first().map_or_else(|| snapshot.timestamp_ms(), |(_, time)| Ok(*time))?;
             if time > newest {
                 return Err(Error::invalid(format!(
                     "the table cannot be restored to {}: its newest version {} is of {}; give a timestamp that is not after it, or a version",

@@ -6,7 +6,7 @@
 //!
 //! Candidates come from all folders (`full`), from what the log says was removed (the default, which never touches a file
 //! that the log does not name), or from an inventory. Hidden files and folders, other tables below the root, whatever links
-//! lead to, and whatever the log names outside of the root are left alone. The table is looked at once more between the first commit (`VACUUM START`) and the first
+//! lead to, and whatever the log names outside of the root are left alone. The table is read again between the first commit (`VACUUM START`) and the first
 //! deletion: what came back to life meanwhile stays.
 //!
 //! Protocol: "Vacuum Protocol Check", "Deletion Vectors". Cost: the keys of all files, one listing of each folder; a file that

@@ -108,7 +108,7 @@ impl OpenCheckpoint {
         of_json + self.own.iter().chain(&self.sidecars).flat_map(|raw| raw.row_groups().map(live)).sum::<u64>()
     }
 
-    /// The number of actions in it, where each of its rows is one of them that every writer counts: not in a V2 checkpoint.
+    /// The number of actions in it, where it is the number of rows: not in a V2 checkpoint, whose actions writers count differently.
     #[must_use]
     pub fn num_actions(&self) -> Option<u64> {
         let is_v1 = |raw: &Arc<RawFile>| raw.leaves().all(|leaf| leaf.first() != Some(&"checkpointMetadata"));

@@ -271,7 +271,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The length of the number at the front, by the grammar of JSON; `None` where there is none, or where more digits follow it.
+/// The length of the JSON number at the front; `None` if there is no number, or one with leading zeros.
 pub(super) fn number_length(text: &[u8]) -> Option<usize> {
     let digits = |from: usize| text.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
     let at_least_one = |from: usize| Some(digits(from)).filter(|count| *count > 0);

@@ -561,7 +561,7 @@ fn number(text: &[u8]) -> Option<(Number, &[u8])> {
         }
         end += 1;
     }
-    // A zero at the front stands alone.
+    // A leading zero has no digits after it.
     if digits.first() == Some(&b'0') && end > 1 && point != Some(1) {
         return None;
     }

@@ -58,7 +58,7 @@ pub(super) struct Views {
     resolved: Vec<u8>,
 }
 
-/// What stands in for a value that cannot be addressed.
+/// The error for a value that cannot be addressed.
 const TOO_LONG: Wrong = "a string lies beyond the 4 GiB that can be addressed";
 
 /// The offset and length of a value, if a view can hold them.

@@ -1,8 +1,8 @@
-//! Footer statistics that cannot be true are dropped before anybody believes them.
+//! Drops footer statistics that cannot be true before they are used.
 //!
-//! Statistics prune row groups, find the actions of a checkpoint and become the log's statistics of a file that is taken over.
+//! Statistics prune row groups, find the actions of a checkpoint and become the log's statistics of a converted file.
 //! A lower bound above the upper one, a bound of another size than the column's values or more nulls than values say that a
-//! writer or a disk erred: nothing is known of such a column. Rows are read instead of being skipped.
+//! writer or a disk erred: such a column counts as one without statistics, so its rows are read instead of being skipped.
 //!
 //! Cost: one pass over the footer's bytes and one comparison for each chunk; nothing is copied unless something is dropped.
 
@@ -30,7 +30,7 @@ pub(super) fn value_size(physical: Physical) -> Option<u64> {
 
 /// What is wrong with the statistics of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum StatisticsFault {
     Bounds,
     Counts,
 }
@@ -39,7 +39,7 @@ enum Fault {
 pub(super) fn without_impossible(metadata: ParquetMetaData, bytes: &[u8]) -> Result<ParquetMetaData> {
     let schema = metadata.file_metadata().schema_descr();
     let missized = missized_bounds(bytes, |leaf| schema.columns().get(leaf).and_then(|column| value_size(column.physical_type()))).unwrap_or_default();
-    let mut faults: Vec<(usize, usize, Fault)> = missized.into_iter().map(|(group, leaf)| (group, leaf, Fault::Bounds)).collect();
+    let mut faults: Vec<(usize, usize, StatisticsFault)> = missized.into_iter().map(|(group, leaf)| (group, leaf, StatisticsFault::Bounds)).collect();
     for (n, group) in metadata.row_groups().iter().enumerate() {
         faults.extend(group.columns().iter().enumerate().filter_map(|(leaf, column)| Some((n, leaf, fault(column)?))));
     }
@@ -53,7 +53,7 @@ pub(super) fn without_impossible(metadata: ParquetMetaData, bytes: &[u8]) -> Res
         let mut group = slot.clone().into_builder();
         let mut columns = group.take_columns();
         if let Some(column) = columns.get_mut(leaf) {
-            let nulls = column.statistics().and_then(Statistics::null_count_opt).filter(|_| fault == Fault::Bounds);
+            let nulls = column.statistics().and_then(Statistics::null_count_opt).filter(|_| fault == StatisticsFault::Bounds);
             let bare = without_bounds(column.column_type(), nulls);
             *column = column.clone().into_builder().set_statistics(bare).build().map_err(decode_error)?;
         }
@@ -75,15 +75,15 @@ fn without_bounds(physical: Physical, nulls: Option<u64>) -> Statistics {
     }
 }
 
-fn fault(column: &ColumnChunkMetaData) -> Option<Fault> {
+fn fault(column: &ColumnChunkMetaData) -> Option<StatisticsFault> {
     let statistics = column.statistics()?;
     let values = u64::try_from(column.num_values()).unwrap_or(0);
     let has_bounds = statistics.min_bytes_opt().is_some() || statistics.max_bytes_opt().is_some();
     match statistics.null_count_opt() {
-        Some(nulls) if nulls > values || (nulls == values && has_bounds && values > 0) => return Some(Fault::Counts),
+        Some(nulls) if nulls > values || (nulls == values && has_bounds && values > 0) => return Some(StatisticsFault::Counts),
         _ => {}
     }
-    is_crossed(statistics, column.column_descr()).then_some(Fault::Bounds)
+    is_crossed(statistics, column.column_descr()).then_some(StatisticsFault::Bounds)
 }
 
 /// Whether the lower bound is above the upper one, or is no bound.

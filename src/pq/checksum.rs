@@ -68,7 +68,7 @@ impl ChunkPages {
     }
 }
 
-/// What a column writer sees of its chunk's pages.
+/// The page store of a column writer.
 struct ChecksumPageStore(SharedPages);
 
 impl PageStore for ChecksumPageStore {
@@ -199,7 +199,7 @@ pub(super) struct EncodedChunk {
 }
 
 impl EncodedChunk {
-    /// What is said of it in the footer.
+    /// Its metadata for the footer.
     pub fn close(&self) -> &ColumnCloseResult {
         &self.close
     }
@@ -241,7 +241,7 @@ impl ChunkReader for PageSource {
     }
 }
 
-/// Pages are let go as they are read.
+/// Pages are freed as they are read.
 struct PageRead(VecDeque<Bytes>);
 
 impl Read for PageRead {

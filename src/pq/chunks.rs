@@ -303,7 +303,7 @@ struct CheckedPages {
     values: u64,
     /// Values of the chunk as its footer says; `None` once they were compared.
     announced: Option<u64>,
-    /// What each page must keep to.
+    /// The checks of each page.
     rules: PageCheck,
 }
 
@@ -629,7 +629,7 @@ impl Group {
         self.metadata()?.columns().get(*self.leaves.get(i)?)
     }
 
-    /// Pages of column `i` for [`super::flat`], which looks at levels itself.
+    /// Pages of column `i` for [`super::flat`], which checks levels itself.
     pub fn flat_pages(&self, i: usize) -> ParquetResult<Box<dyn PageReader>> {
         Ok(Box::new(self.checked_pages(i, false)?))
     }

@@ -787,7 +787,7 @@ struct EncodedFacts {
     facts: Vec<LeafFacts>,
 }
 
-/// An upload as the encoder wants it: what comes in crumbs is sent in pieces.
+/// The writer that the encoder uses: it collects small writes and uploads them in pieces.
 struct Sink {
     /// Present until the file is finished.
     upload: Option<Box<dyn Upload>>,
@@ -797,7 +797,7 @@ struct Sink {
 impl Sink {
     const PIECE: usize = 128 << 10;
 
-    /// Sends what is held and gives its memory back.
+    /// Uploads the collected bytes and frees their memory.
     fn send(&mut self) -> Result<()> {
         let held = std::mem::take(&mut self.held);
         let upload = self.upload.as_mut().ok_or_else(|| Error::internal("a file was written after its end"))?;

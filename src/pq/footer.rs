@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
@@ -19,6 +19,7 @@ use super::bounds_check::without_impossible;
 use super::thrift::schema_depth;
 use super::{decode_error, guarded};
 use crate::error::{Error, Result};
+use crate::process::ProcessMutex;
 use crate::store::File;
 
 /// How much of a file's end is read at first.
@@ -63,7 +64,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// The serialized metadata, where it is among these bytes.
+    /// The serialized metadata, if it is among these bytes.
     pub fn metadata(&self) -> Option<&[u8]> {
         let (rest, tail) = self.bytes.split_last_chunk::<8>()?;
         let [a, b, c, d, ..] = *tail;
@@ -168,7 +169,7 @@ fn decode(bytes: &[u8], size: u64) -> Result<Footer> {
 /// Footers that were read lately, by file and size. A data file never changes, so none is ever stale.
 #[derive(Debug)]
 pub struct FooterCache {
-    inner: Mutex<Inner>,
+    inner: ProcessMutex<Inner>,
     limit: usize,
 }
 
@@ -187,11 +188,11 @@ impl FooterCache {
     /// A cache of about `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { inner: Mutex::default(), limit }
+        Self { inner: ProcessMutex::default(), limit }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// The footer of `file`, read unless known, and the file's end if it was read.

@@ -166,7 +166,7 @@ pub(crate) mod tests {
                 }
             }
         }
-        // Of a small page the header is a good part.
+        // In small pages the header has a large share of the bytes.
         assert!(found > bits / 3, "{found} of {bits}");
     }
 

@@ -1,10 +1,10 @@
-//! What a page's values must keep to before the decoder sees them.
+//! Checks of pages before the decoder reads them.
 //!
-//! arrow-rs' decoders believe some numbers that a page says of itself, and give values that nobody wrote where they are wrong:
+//! arrow-rs' decoders trust some numbers in a page, and return wrong values where these are wrong:
 //! levels above the column's, byte streams of another length than the values', prefixes longer than the value they are of.
-//! These are errors here, as in other readers. [`super::flat`] looks at levels on its way, all other pages are looked at here.
+//! These are errors here, as in other readers. [`super::flat`] checks levels while it decodes; all other pages are checked here.
 //!
-//! Cost: nothing for required columns in common encodings; a look at each run of levels for others, and at each level only
+//! Cost: nothing for required columns in common encodings; a comparison for each run of levels for others, and for each level only
 //! where the bits of one can hold more than the column's highest. Lengths in delta encodings are decoded twice.
 
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// Levels unpacked at once.
 const LEVELS: usize = 1024;
 
-/// What the pages of a column must keep to.
+/// The checks for the pages of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageCheck {
     physical: Physical,
@@ -41,7 +41,7 @@ fn ends_early() -> Error {
 }
 
 /// The levels of a page.
-enum Levels {
+enum PageLevels {
     Runs(Bytes),
     /// Every level in as many bits, the highest bit first.
     Packed(Bytes),
@@ -60,7 +60,7 @@ impl PageCheck {
         }
     }
 
-    /// Whether the values of `page` can be what it says.
+    /// Checks that the levels and values of `page` are consistent.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if not.
@@ -87,7 +87,7 @@ impl PageCheck {
                 if end > buf.len() {
                     return Err(ends_early());
                 }
-                let runs = |max: u32, bytes: Bytes| (max > 0).then_some(Levels::Runs(bytes));
+                let runs = |max: u32, bytes: Bytes| (max > 0).then_some(PageLevels::Runs(bytes));
                 let (repetition, definition) = (runs(self.max_repetition, buf.slice(..begin)), runs(self.max_definition, buf.slice(begin..end)));
                 (repetition, definition, buf.slice(end..))
             }
@@ -162,8 +162,8 @@ fn width(max: u32) -> usize {
     (u32::BITS - max.leading_zeros()) as usize
 }
 
-/// The levels at the begin of a page V1, and what follows them.
-fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<(Option<Levels>, Bytes)> {
+/// The levels at the beginning of a page V1, and the bytes after them.
+fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<(Option<PageLevels>, Bytes)> {
     if max == 0 {
         return Ok((None, bytes.clone()));
     }
@@ -176,19 +176,19 @@ fn section(bytes: &Bytes, encoding: Encoding, max: u32, count: usize) -> Result<
     };
     let end = length.checked_add(begin).filter(|end| *end <= bytes.len()).ok_or_else(ends_early)?;
     let levels = bytes.slice(begin..end);
-    Ok((Some(if begin == 0 { Levels::Packed(levels) } else { Levels::Runs(levels) }), bytes.slice(end..)))
+    Ok((Some(if begin == 0 { PageLevels::Packed(levels) } else { PageLevels::Runs(levels) }), bytes.slice(end..)))
 }
 
-/// Looks whether any of `count` levels is above `max`, and with `is_exact`, whether nothing follows them; how many are `max`,
+/// Checks that none of `count` levels is above `max`, and with `is_exact`, that nothing follows them; counts those that are `max`,
 /// if that is asked for.
-fn count_highest(levels: Levels, max: u32, count: usize, counts: bool, is_exact: bool) -> Result<usize> {
+fn count_highest(levels: PageLevels, max: u32, count: usize, counts: bool, is_exact: bool) -> Result<usize> {
     let damaged = |_| Error::corrupt_data("the levels of a Parquet page are damaged");
     let width = width(max);
     // Nothing above it fits into its bits.
     let is_full = max == u32::MAX >> (u32::BITS as usize - width);
     let mut highest = 0;
     match levels {
-        Levels::Runs(bytes) => {
+        PageLevels::Runs(bytes) => {
             let mut runs = Hybrid::new(bytes, u8::try_from(width).unwrap_or(u8::MAX)).map_err(damaged)?;
             let mut unpacked = [0; LEVELS];
             let mut left = count;
@@ -215,14 +215,14 @@ fn count_highest(levels: Levels, max: u32, count: usize, counts: bool, is_exact:
                 return Err(Error::corrupt_data("bytes follow the levels of a Parquet page"));
             }
         }
-        Levels::Packed(bytes) if !is_full || counts => {
+        PageLevels::Packed(bytes) if !is_full || counts => {
             let bit = |n: usize| bytes.get(n / 8).map_or(0, |byte| u32::from(byte >> (7 - n % 8) & 1));
             for n in 0..count {
                 let level = (0..width).fold(0, |level, b| level << 1 | bit(n * width + b));
                 highest += looked_at(&[level], max)?;
             }
         }
-        Levels::Packed(_) => {}
+        PageLevels::Packed(_) => {}
     }
     Ok(highest)
 }
@@ -239,7 +239,7 @@ fn delta_lengths(bytes: &[u8], most: usize) -> Result<(Vec<u64>, &[u8])> {
     let damaged = || Error::corrupt_data("the lengths in a Parquet page are damaged");
     let mut from = Skim::new(bytes);
     let lengths = deltas(&mut from, most).ok_or_else(damaged)?;
-    // A negative one is no length.
+    // A negative number is not a length.
     let lengths = lengths.iter().map(|length| u64::try_from(*length).map_err(|_| damaged())).collect::<Result<Vec<u64>>>()?;
     Ok((lengths, from.rest()))
 }

@@ -368,7 +368,7 @@ pub(super) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8>, Page
         }
         skim.skip(kind, false, NESTING)?;
     };
-    // A field's first byte has the distance from the number of the field before it.
+    // A field's first byte holds the difference to the number of the field before it.
     let field = |from: i64, to: i64, kind: u8| u8::try_from(to - from).ok().filter(|delta| (1..16).contains(delta)).map(|delta| delta << 4 | kind);
     let mut out = Vec::with_capacity(header.len() + 6);
     out.extend_from_slice(header.get(..begin)?);
@@ -441,7 +441,7 @@ pub(super) fn index_fits(index: &[u8], size: u64) -> bool {
 }
 
 impl Skim<'_> {
-    /// Goes to the structs of the list that is field `wanted`, and says how many they are; 0 where there is no such field.
+    /// Moves to the structs of the list that is field `wanted` and returns their number; 0 where there is no such field.
     fn find_list(&mut self, wanted: i64) -> Option<u64> {
         let mut last = 0;
         loop {

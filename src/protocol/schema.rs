@@ -200,10 +200,10 @@ impl StructField {
         collations.values().filter_map(Value::as_str).find(|name| !is_binary(name))
     }
 
-    /// Refuses the field where its values would be compared byte by byte although its collation says otherwise.
+    /// Refuses a field whose collation is not the order of bytes.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] names the field and the collation; `what` says what was asked for.
+    /// [`Error::Unsupported`] names the field and the collation; `what` names the operation.
     pub fn check_byte_order(&self, what: &str) -> Result<()> {
         match self.collation() {
             Some(collation) => Err(Error::unsupported_feature(

@@ -65,7 +65,7 @@ impl Catalog for PyCatalog {
         match ratified {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
-            // Whether it was ratified before an exception, nobody knows; these say that asking again is of no use.
+            // An exception does not say whether it was ratified; after these a retry is useless.
             Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Ok(Put::Refused(error)),
             Err(error) => Ok(Put::Unknown(error)),
         }

@@ -26,7 +26,7 @@ static IDLE: PerProcess<Mutex<Vec<Sender<Job>>>> = PerProcess::new();
 /// More idle threads than this are let go.
 const MOST_IDLE: usize = 4;
 
-/// Does something to the threads that wait.
+/// Locks the list of waiting threads.
 fn idle<T>(act: impl FnOnce(&mut Vec<Sender<Job>>) -> T) -> T {
     let idle = IDLE.get(|| Ok::<_, Infallible>(Mutex::default())).unwrap_or_else(|never| match never {});
     act(&mut idle.lock().unwrap_or_else(PoisonError::into_inner))

@@ -21,7 +21,7 @@ use crate::protocol::calendar::Zone;
 use crate::protocol::schema::TextLayout;
 use crate::scan::{self, ActionColumns, Batches, ChangeRequest, MetadataColumn, ScanRequest};
 use crate::snapshot::{ReadOptions, Snapshot as Core};
-use crate::store::{self, Foreign, Options, Store, Stores};
+use crate::store::{self, ExternalPaths, Options, Store, Stores};
 
 /// One version of a table.
 #[pyclass(frozen, module = "deltafast._core")]
@@ -63,7 +63,7 @@ pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Option
         Some(store) => store,
         None => store::open(uri, &storage)?,
     };
-    let foreign = options.get("allow_foreign_paths").map(|text| Foreign::parse(text)).unwrap_or_default();
+    let foreign = options.get("allow_foreign_paths").map(|text| ExternalPaths::parse(text)).unwrap_or_default();
     let stores = Arc::new(Stores::new(root, storage, foreign));
     match newest {
         Newest::Tail(tail) => Log::new(stores, tail),
@@ -308,8 +308,8 @@ impl Snapshot {
         self.run(py, move |core, cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
     }
 
-    #[pyo3(signature = (limit=None))]
-    fn history_json(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Vec<String>> {
+    #[pyo3(signature = (limit=None, writers_time=false))]
+    fn history_json(&self, py: Python<'_>, limit: Option<usize>, writers_time: bool) -> PyResult<Vec<String>> {
         self.run(py, move |core, _| {
             Ok(history::history(&core, limit)?
                 .into_iter()
@@ -319,7 +319,9 @@ impl Snapshot {
                         _ => serde_json::Map::new(),
                     };
                     info.insert("version".to_owned(), entry.version.into());
-                    info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
+                    if !(writers_time && info.contains_key("timestamp") && !info.contains_key("inCommitTimestamp")) {
+                        info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
+                    }
                     serde_json::Value::Object(info).to_string()
                 })
                 .collect())

@@ -46,7 +46,7 @@ pub(super) fn is_url(address: &str) -> bool {
     store::is_url(address)
 }
 
-/// What to warn of in storage options.
+/// Warnings about storage options.
 #[pyfunction]
 pub(super) fn option_warnings(options: HashMap<String, String>) -> Vec<String> {
     store::option_warnings(&options)
@@ -194,7 +194,7 @@ impl Store for PyStore {
         match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
-            // Whether anything was made before an exception, nobody knows; these say that asking again is of no use.
+            // An exception does not say whether the object was made; after these a retry is useless.
             Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Ok(Put::Refused(error)),
             Err(error) if error.is_not_found() => Ok(Put::Refused(Error::storage(
                 format!("cannot write {}{path}: the Python store says that there is no such folder or bucket", self.url),

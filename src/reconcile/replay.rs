@@ -1,7 +1,7 @@
 //! A segment's file actions as a stream: commits newest first, one after the other, then the checkpoint in parallel.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -13,11 +13,12 @@ use crate::log::{CommitFile, Segment};
 use crate::parse::checkpoint::{FileKind, OpenCheckpoint};
 use crate::parse::commit::{self, Parsed, Single, Take};
 use crate::parse::{FileBatch, Wanted, json_lines, mask};
+use crate::process::ProcessMutex;
 use crate::store::{Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 4 << 20;
-/// A larger commit than this is a lie of the store's: it is refused, not divided into pieces without end.
+/// No commit is larger than this: such a size is an error of the store's and is refused, not divided into pieces without end.
 const IMPLAUSIBLE: u64 = 1 << 40;
 /// The longest line that is read. Lines hold one action each; the largest are schemas of very many columns.
 const LONGEST_LINE: u64 = 256 << 20;
@@ -32,7 +33,7 @@ const AHEAD: usize = 16;
 /// Texts of small commits, kept so that opening and listing read each of them once.
 #[derive(Debug, Default)]
 pub struct Texts {
-    kept: Mutex<(HashMap<i64, Bytes>, u64)>,
+    kept: ProcessMutex<(HashMap<i64, Bytes>, u64)>,
 }
 
 impl Texts {
@@ -53,7 +54,7 @@ impl Texts {
         self.lock().0.get(&version).cloned()
     }
 
-    /// Forgets the texts of the commits before `version`.
+    /// Drops the contents of the commits before `version`.
     pub fn forget_before(&self, version: i64) {
         let mut kept = self.lock();
         let (texts, bytes) = &mut *kept;
@@ -101,7 +102,7 @@ impl Texts {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (HashMap<i64, Bytes>, u64)> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

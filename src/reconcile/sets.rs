@@ -30,7 +30,7 @@ pub struct TableActions {
 }
 
 impl TableActions {
-    /// The fields in which others say something else.
+    /// The fields that differ in `other`.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         Checksum::differences((&self.protocol, &self.metadata), (&other.protocol, &other.metadata))
@@ -96,7 +96,7 @@ fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut fou
     Ok(false)
 }
 
-/// Reads protocol and metadata of a segment, and whether one of them is the checkpoint's word.
+/// Reads protocol and metadata of a segment, and whether one of them comes from the checkpoint.
 ///
 /// # Errors
 /// [`Error::Corrupt`] when there is none, or two in one commit.

@@ -827,7 +827,7 @@ fn count_from_statistics(snapshot: &Snapshot, cancel: &Cancel) -> Result<Option<
             return Ok(None);
         }
         let deleted = column("deletion_vector.cardinality");
-        // Who deletes more rows than there are contradicts itself: the files are read, which names the one.
+        // Deletion vectors with more rows than their files are damage: the scan of the files names the file.
         if deleted.as_ref().is_some_and(|deleted| deleted.iter().zip(records.values()).any(|(deleted, records)| deleted > Some(*records))) {
             return Ok(None);
         }

@@ -21,18 +21,18 @@ use crate::reconcile::{self, FileCounts, Request};
 pub(super) enum ArbitrationResult<T> {
     /// The same.
     Confirmed,
-    /// Something else, which this segment gave.
+    /// A different result, which this segment gave.
     Refuted(T, Box<Segment>),
     /// No result: the commits were cleaned up.
     Undecided,
 }
 
-/// Reads `version` without the checkpoint that `skip` leads to, then without older ones too, until the result is `same` as
-/// the doubted one or is `believable`.
+/// Reads `version` without the doubted checkpoint, to which `skip` leads, then without older ones too, until the result is
+/// `same` as the doubted one or is `believable`. Newer checkpoints are not used: they may have been written from the doubted one.
 pub(super) fn arbitrate<T>(
     log: &Log,
     version: i64,
-    skip: Skip,
+    (doubted, skip): (&Checkpoint, Skip),
     read: impl Fn(&Segment) -> Result<T>,
     same: impl Fn(&T) -> bool,
     believable: impl Fn(&T) -> bool,
@@ -41,6 +41,9 @@ pub(super) fn arbitrate<T>(
     let mut ruling = ArbitrationResult::Undecided;
     for checkpoints in skip.checkpoints + 1..=listing.checkpoints.len() {
         let Ok(weaker) = listing.segment(Some(version), Skip { checkpoints, compactions: true }) else { continue };
+        if weaker.checkpoint.as_ref().is_some_and(|other| other.version > doubted.version || path(other) == path(doubted)) {
+            continue;
+        }
         let from_commits = weaker.checkpoint.is_none();
         match read(&weaker) {
             Ok(second) if same(&second) => return Ok(ArbitrationResult::Confirmed),
@@ -61,7 +64,7 @@ pub(super) fn arbitrate<T>(
     Ok(ruling)
 }
 
-/// The results that a snapshot has of its checkpoints.
+/// What a snapshot knows of its checkpoints.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointRulings {
     /// The live files by the checkpoint, once nothing better was found.
@@ -81,7 +84,7 @@ fn path(checkpoint: &Checkpoint) -> &str {
     checkpoint.files.first().map_or("", |file| file.path.as_str())
 }
 
-/// The error of a checkpoint that says something else than its commits.
+/// The error of a checkpoint that contradicts its commits.
 pub(super) fn contradicted(checkpoint: &Checkpoint, what: &str) -> Error {
     Error::corrupt(format!("the checkpoint contradicts {what}")).at_file(path(checkpoint)).at_version(checkpoint.version)
 }
@@ -94,7 +97,7 @@ impl Snapshot {
     }
 
     fn rulings(&self) -> std::sync::MutexGuard<'_, CheckpointRulings> {
-        self.0.rulings.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0.rulings.lock()
     }
 
     /// Refuses a segment whose checkpoint turned out wrong before.
@@ -121,7 +124,7 @@ impl Snapshot {
         }
         let believable = |totals: &Totals| self.0.checksum.as_ref().is_none_or(|checksum| checksum.against_files(totals).is_empty());
         let read = |segment: &Segment| self.totals(segment, cancel);
-        match arbitrate(self.log(), self.version(), basis.skip, read, |totals| *totals == counts.live, believable)? {
+        match arbitrate(self.log(), self.version(), (checkpoint, basis.skip), read, |totals| *totals == counts.live, believable)? {
             ArbitrationResult::Refuted(totals, _) => {
                 self.rulings().refuted.insert(path(checkpoint).to_owned());
                 let what = format!("the commits that it stands for: it leads to {}, they to {}", shown(&counts.live), shown(&totals));

@@ -148,7 +148,7 @@ impl Snapshot {
         )))
     }
 
-    /// Takes over size and time of this version's commit, so that the next comparison succeeds.
+    /// Takes size and time of this version's commit from `newest`, so that the next comparison succeeds.
     fn note_time(&self, newest: &Self) {
         let mut segment = self.segment().as_ref().clone();
         let theirs = newest.segment();

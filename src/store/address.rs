@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::error::{Error, Result};
 
-/// Schemes that have a store here.
+/// Supported schemes.
 const SCHEMES: [&str; 12] = ["s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "file", "memory"];
 
 /// An address that can be used.
@@ -32,7 +32,7 @@ fn scheme_of(address: &str) -> Option<&str> {
 #[must_use]
 pub fn is_url(address: &str) -> bool {
     let address = address.trim();
-    // `s 3://…`, `"s3://…`, `://…`: no path looks like that by intention.
+    // `s 3://…`, `"s3://…`, `://…`: mistyped URLs, not paths.
     let malformed = || address.split_once("://").is_some_and(|(before, _)| !before.contains(['/', '\\']) && before.chars().count() != 1);
     scheme_of(address).is_some() || malformed()
 }
@@ -119,7 +119,7 @@ fn parse_url(address: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// An address as it may appear in a message, even if it is malformed: without what may be a password.
+/// An address for messages, even if it is malformed: without the parts that may be a password.
 #[must_use]
 pub fn safe(address: &str) -> String {
     let address = address.trim();

@@ -1,4 +1,4 @@
-//! HTTP clients of object stores: where a redirect may lead, and how long the metadata service of a machine is waited for.
+//! HTTP clients of object stores: which redirects they follow, and how long they wait for the metadata service of a machine.
 //!
 //! The default client follows redirects to any host and sends along what identifies the caller beyond the header
 //! `Authorization`: session tokens, keys of customers, signed queries as a referer, the bodies of commits.
@@ -19,7 +19,7 @@ use super::options::{parse_duration, parse_flag};
 
 /// Redirects of one request.
 const MOST_REDIRECTS: usize = 10;
-/// A metadata service is next door, or not there.
+/// A metadata service answers at once, or the machine has none.
 const METADATA_WAIT: Duration = Duration::from_secs(2);
 /// Where clouds have their metadata services, and the paths of their credentials.
 const METADATA_HOSTS: [&str; 4] = ["169.254.169.254", "[fd00:ec2::254]", "metadata.google.internal", "metadata"];
@@ -52,7 +52,7 @@ impl HttpConnector for ClientFactory {
 
 type BoxedError = Box<dyn StdError + Send + Sync>;
 
-/// The library's client but for its redirects: its settings can be read and not changed.
+/// The library's client with other redirects: the library gives its settings, but no way to change the client.
 fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client, BoxedError> {
     use ClientConfigKey as Key;
     let text = |key: Key| options.get_config_value(&key);
@@ -118,7 +118,7 @@ fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client,
     if flag(Key::RandomizeAddresses) {
         builder = builder.dns_resolver(ShuffledAddresses);
     }
-    // Sizes are those of what is stored.
+    // The sizes of objects are those of their stored bytes.
     Ok(builder.no_gzip().no_brotli().no_zstd().no_deflate().build()?)
 }
 
@@ -149,7 +149,7 @@ impl reqwest::dns::Resolve for ShuffledAddresses {
     }
 }
 
-/// A client that answers for what the library takes for granted.
+/// A client that checks what the library takes for granted, and bounds requests for metadata.
 #[derive(Debug)]
 struct GuardedClient {
     inner: HttpClient,
@@ -170,12 +170,12 @@ impl GuardedClient {
 
     async fn guarded(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let failed = |what: String| HttpError::new(HttpErrorKind::Unknown, RefusedRequest(what));
-        // The library takes for granted that its address is a URL, too.
+        // The library panics for an address that is not a URL.
         let url = Url::parse(&request.uri().to_string()).map_err(|error| failed(format!("not a URL: {error}")))?;
         if !self.is_for_metadata(&url) {
             return self.inner.execute(request).await;
         }
-        // Neither repeated nor waited for: on most machines there is no such service.
+        // Sent once and with a short timeout: most machines have no such service.
         if self.factory.without_metadata {
             return Err(failed(format!("{NO_CREDENTIALS}: it is switched off")));
         }

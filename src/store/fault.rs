@@ -148,7 +148,7 @@ fn ends_read(fault: Option<Fault>) -> Option<Fault> {
     fault.filter(|f| matches!(f, Fault::ErrorBefore | Fault::ErrorAfter | Fault::LostAnswer | Fault::Status(_) | Fault::StatusAfter(_)))
 }
 
-/// What a put is told that fails so.
+/// The result of a put with this fault.
 fn put_failure(fault: Fault, path: &str) -> Put {
     match fault {
         Fault::Status(401 | 403 | 404) | Fault::StatusAfter(401 | 403 | 404) => Put::Refused(error(fault, path)),

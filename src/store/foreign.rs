@@ -5,7 +5,7 @@ use url::Url;
 
 /// Which files outside of the table's own store a caller allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Foreign {
+pub enum ExternalPaths {
     /// None.
     #[default]
     Refused,
@@ -15,7 +15,7 @@ pub enum Foreign {
     Prefixes(Vec<String>),
 }
 
-impl Foreign {
+impl ExternalPaths {
     /// `"true"`, `"false"`, or prefixes separated by commas.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -40,7 +40,7 @@ impl Foreign {
     }
 }
 
-/// What a store is reached by: scheme, host and port, and the user or container before the host.
+/// The origin of a store: scheme, host and port, and the user or container before the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoreOrigin {
     scheme: String,
@@ -50,7 +50,7 @@ pub(super) struct StoreOrigin {
 }
 
 impl StoreOrigin {
-    /// `None` for an authority that programs read in different ways.
+    /// `None` for an authority that parsers read in different ways.
     pub(super) fn parse(scheme: &str, authority: &str) -> Option<Self> {
         if authority.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '?' | '#' | '/')) {
             return None;
@@ -80,7 +80,7 @@ impl StoreOrigin {
     }
 }
 
-/// A file or folder of a store.
+/// A file or folder in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileLocation {
     pub(super) origin: StoreOrigin,
@@ -147,7 +147,7 @@ mod tests {
     const ROOT: &str = "file:///data/my%20table/";
 
     fn allowed(prefixes: &str, file: &str) -> bool {
-        FileLocation::parse(file, ROOT).is_some_and(|file| Foreign::parse(prefixes).allows(&file, ROOT))
+        FileLocation::parse(file, ROOT).is_some_and(|file| ExternalPaths::parse(prefixes).allows(&file, ROOT))
     }
 
     #[test]

@@ -7,13 +7,14 @@
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{Folder, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
+use crate::process::ProcessMutex;
 
 /// Connections that are kept while nobody needs them.
 const IDLE: usize = 16;
@@ -44,7 +45,7 @@ struct Gateway {
     secret: Secret,
     /// Which of its configurations file systems are made with.
     configuration: String,
-    idle: Mutex<Vec<Connection>>,
+    idle: ProcessMutex<Vec<Connection>>,
 }
 
 /// A text that is never shown.
@@ -88,7 +89,7 @@ impl Hadoop {
                 address: address.to_owned(),
                 secret: Secret(secret.to_owned()),
                 configuration: configuration.to_owned(),
-                idle: Mutex::default(),
+                idle: ProcessMutex::default(),
             }),
             scheme: scheme.to_owned(),
             authority: authority.to_owned(),
@@ -278,7 +279,7 @@ impl Gateway {
 
     /// A connection that has sent `bytes`, and whose answer has begun to come or will.
     fn send(&self, bytes: &[u8]) -> Fallible<Connection> {
-        while let Some(mut connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+        while let Some(mut connection) = self.idle.lock().pop() {
             // One that was inherited by a fork is another process's; one that Java has closed has ended.
             if connection.process == std::process::id() && connection.is_alive() {
                 connection.send(bytes)?;
@@ -291,7 +292,7 @@ impl Gateway {
     }
 
     fn keep(&self, connection: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < IDLE {
             idle.push(connection);
         }
@@ -468,7 +469,7 @@ impl Store for Hadoop {
             Ok(false) => Ok(Put::Exists),
             Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => Ok(Put::Unknown(request.failed(fault))),
             Err(fault @ Fault::Told(status::REFUSED, _)) => Ok(Put::Refused(request.failed(fault))),
-            // Java said so before it asked for the name, or was not asked itself.
+            // The name was not requested yet, or Java was not reached.
             Err(fault) => Err(request.failed(fault)),
         }
     }

@@ -5,7 +5,7 @@
 //! Where a file system has no links, a rename that refuses to replace does the same.
 //!
 //! A network file system may give a file its name and answer with an error all the same. So after an error the file under
-//! the name is compared with the one that was written; where that does not show that it is the same, nobody knows yet.
+//! the name is compared with the one that was written; where they are not surely the same, the result is unknown.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -113,23 +113,23 @@ impl Local {
     }
 
     /// Gives the hidden file its name.
-    fn name(&self, staged: &Path, target: &Path, own: Option<FileIdentity>) -> Naming {
+    fn name(&self, staged: &Path, target: &Path, own: Option<FileIdentity>) -> NamingResult {
         let named = |result: io::Result<()>| match result.and_then(|()| self.step(Step::Linked)) {
-            Ok(()) => Naming::Named,
-            Err(_) if own.is_some_and(|own| own.is_at(target)) => Naming::Named,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Naming::Taken,
-            Err(error) if has_no_links(&error) => Naming::NoSuchOperation(error),
-            Err(error) => Naming::Unconfirmed(error),
+            Ok(()) => NamingResult::Named,
+            Err(_) if own.is_some_and(|own| own.is_at(target)) => NamingResult::Named,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => NamingResult::Taken,
+            Err(error) if has_no_links(&error) => NamingResult::NoSuchOperation(error),
+            Err(error) => NamingResult::Unconfirmed(error),
         };
         match named(fs::hard_link(staged, target)) {
-            Naming::NoSuchOperation(_) => {}
+            NamingResult::NoSuchOperation(_) => {}
             settled => return settled,
         }
         match named(rename_no_replace(staged, target)) {
-            Naming::NoSuchOperation(_) if self.unsafe_rename => match target.try_exists() {
-                Ok(true) => Naming::Taken,
+            NamingResult::NoSuchOperation(_) if self.unsafe_rename => match target.try_exists() {
+                Ok(true) => NamingResult::Taken,
                 Ok(false) => named(fs::rename(staged, target)),
-                Err(error) => Naming::Unconfirmed(error),
+                Err(error) => NamingResult::Unconfirmed(error),
             },
             settled => settled,
         }
@@ -140,8 +140,8 @@ impl Local {
     }
 }
 
-/// What came of giving a file its name.
-enum Naming {
+/// The result of giving a file its name.
+enum NamingResult {
     Named,
     /// There is another file of that name.
     Taken,
@@ -185,7 +185,7 @@ pub(super) fn has_no_links(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks | io::ErrorKind::InvalidInput)
 }
 
-/// Whether an error of giving a file its name says why that will not be done, as opposed to that something broke.
+/// Whether an error of giving a file its name is a refusal, and not a failure on the way.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
@@ -274,7 +274,7 @@ pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// The error of ours that an error of input carries.
+/// The [`Error`] inside of an I/O error.
 fn own(error: &io::Error) -> Option<Error> {
     error.get_ref()?.downcast_ref::<Error>().cloned()
 }
@@ -476,16 +476,18 @@ impl Store for Local {
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
         let outcome = match self.stage(&staged, &bytes, role).and_then(|own| self.step(Step::Link).map(|()| own)) {
             Ok(own) => match self.name(&staged, &target, own) {
-                Naming::Named => Ok(self.settled(directory, role)),
-                Naming::Taken => Ok(Put::Exists),
-                Naming::NoSuchOperation(error) if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() => Err(Error::unsupported(format!(
+                NamingResult::Named => Ok(self.settled(directory, role)),
+                NamingResult::Taken => Ok(Put::Exists),
+                NamingResult::NoSuchOperation(error) if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() => Err(Error::unsupported(format!(
                     "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
                     target.display()
                 ))),
-                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) if is_refusal(&error) => Ok(Put::Refused(write_failure(&target, &error))),
-                Naming::NoSuchOperation(error) | Naming::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
+                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) if is_refusal(&error) => {
+                    Ok(Put::Refused(write_failure(&target, &error)))
+                }
+                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
             },
-            // Its name was never asked for.
+            // The name was never requested.
             Err(error) => Err(write_failure(&target, &error)),
         };
         // Whatever happens to the hidden file now, it means nothing to anybody.

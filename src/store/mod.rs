@@ -34,7 +34,7 @@ use bytes::Bytes;
 
 pub use address::{TableAddress, expand, is_url};
 pub use check::{CheckOptions, Checked, Finding, Verdict, check};
-pub use foreign::Foreign;
+pub use foreign::ExternalPaths;
 pub use local::{Local, Step};
 pub use options::{Options, option_warnings};
 pub use resolve::{Stores, open};
@@ -210,7 +210,7 @@ pub trait Store: Debug + Send + Sync {
     /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers at once, one succeeds.
     ///
     /// # Errors
-    /// When the object's name was never asked for, so that certainly nothing was made: [`Error::Unsupported`] for a store that
+    /// When the object's name was never requested, so that certainly nothing was made: [`Error::Unsupported`] for a store that
     /// cannot do this, [`Error::Storage`] for a full disk and the like. Every error after the request may have been sent is
     /// [`Put::Unknown`] or [`Put::Refused`].
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
@@ -302,11 +302,11 @@ pub fn replace(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<()> {
     upload.finish().wait().map(|_| ())
 }
 
-/// Attempts at an object that is no commit, whose answers say nothing.
+/// Attempts to put an object that is not a commit while the results are unknown.
 const ATTEMPTS: u32 = 5;
 
-/// [`Store::put_if_absent`] of an object that is no commit, tried again after answers that say nothing. (Clients send such a
-/// request once; what is due after each attempt at a commit is the commit's own affair.)
+/// [`Store::put_if_absent`] of an object that is not a commit, repeated while the result is unknown. (Clients send such a
+/// request once. Commits have a state machine of their own, which reads the version between attempts.)
 ///
 /// # Errors
 /// As [`Store::put_if_absent`].
@@ -318,7 +318,7 @@ pub fn put_with_retries(store: &dyn Store, path: &str, bytes: &Bytes, role: Role
             Put::Unknown(_) => {}
             settled => return Ok(settled),
         }
-        // Half of it is random, so that writers do not come back together.
+        // Half of it is random, so that writers do not repeat their requests at the same time.
         let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX) / 2;
         SystemEnv.sleep(Duration::from_micros(micros + SystemEnv.random() % micros.max(1)));
         wait *= 2;
@@ -329,7 +329,7 @@ pub fn put_with_retries(store: &dyn Store, path: &str, bytes: &Bytes, role: Role
 /// Makes an essential object under a name that nobody else uses.
 ///
 /// # Errors
-/// As [`Store::put_if_absent`], and whatever leaves it open whether it was made.
+/// As [`Store::put_if_absent`], and the error of an unknown result.
 pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
     let (other, error) = match put_with_retries(store, path, bytes, Role::Essential)? {
         Put::Created => return Ok(()),
@@ -337,7 +337,7 @@ pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
         Put::Exists => (true, Error::internal(format!("an object named {path} was there already"))),
         Put::Unknown(error) | Put::Refused(error) => (false, error),
     };
-    // An attempt may have been done all the same.
+    // An earlier attempt may have succeeded.
     match store.get(path).wait() {
         Ok((found, _)) if found == *bytes => Ok(()),
         Err(unread) if other => Err(unread),
@@ -348,7 +348,7 @@ pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
 /// Makes a derived object where there is none; false where there is one.
 ///
 /// # Errors
-/// As [`Store::put_if_absent`], and whatever leaves it open whether it was made.
+/// As [`Store::put_if_absent`], and the error of an unknown result.
 pub fn make(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<bool> {
     match put_with_retries(store, path, bytes, Role::Derived)? {
         Put::Created | Put::Unsynced(_) => Ok(true),

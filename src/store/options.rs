@@ -1,4 +1,4 @@
-//! Storage options: their names, which values they take, and what is said of those that are wrong.
+//! Storage options: their names, the values they take, and the messages for wrong ones.
 //!
 //! The client libraries check values late or not at all: a line end behind a key panics where a header is made of it, and
 //! a message about a wrong value repeats the value. So every value is checked here, and a message names the option alone.
@@ -218,7 +218,7 @@ fn known_names() -> impl Iterator<Item = String> {
     client.chain(with("", S3)).chain(with("aws_", S3)).chain(with("", AZURE)).chain(with("", GCS)).chain(with("google_", GCS)).chain(with("", OTHER))
 }
 
-/// What a caller should be warned of: options that are not known, with the nearest name, and options without effect.
+/// Warnings for the caller: unknown options, with the nearest name, and options without effect.
 #[must_use]
 pub fn option_warnings(options: &Options) -> Vec<String> {
     let mut keys: Vec<&String> = options.keys().collect();
@@ -246,7 +246,7 @@ fn nearest(key: &str) -> Option<String> {
     distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, name)| name)
 }
 
-/// Letters to insert, delete or replace that make `a` of `b`.
+/// The edit distance: letters to insert, delete or replace.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -403,7 +403,7 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
-pub(super) use cloud::{Settings, number, time};
+pub(super) use cloud::{ServiceSettings, number, time};
 
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 mod cloud {
@@ -425,12 +425,12 @@ mod cloud {
     }
 
     /// The checked settings of one store, those of the environment first.
-    pub(in super::super) struct Settings<K> {
+    pub(in super::super) struct ServiceSettings<K> {
         pub(in super::super) values: Vec<(K, String)>,
     }
 
-    impl<K: FromStr + AsRef<str> + PartialEq + Copy> Settings<K> {
-        /// Takes what is of this service from the environment and the options. Names that are not are left alone.
+    impl<K: FromStr + AsRef<str> + PartialEq + Copy> ServiceSettings<K> {
+        /// Takes the settings of this service from the environment and the options. Other names are ignored.
         pub(in super::super) fn new(options: &Options, prefix: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self> {
             let mut values = Vec::new();
             let mut variables: Vec<(String, String)> = environment.filter(|(name, value)| !value.trim().is_empty() && is_of(name, prefix)).collect();
@@ -550,8 +550,8 @@ mod tests {
         use super::*;
         use object_store::aws::AmazonS3ConfigKey;
 
-        fn of(pairs: &[(&str, &str)], environment: &[(&str, &str)]) -> Result<Settings<AmazonS3ConfigKey>> {
-            Settings::new(&options(pairs), "AWS_", environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
+        fn of(pairs: &[(&str, &str)], environment: &[(&str, &str)]) -> Result<ServiceSettings<AmazonS3ConfigKey>> {
+            ServiceSettings::new(&options(pairs), "AWS_", environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
         }
 
         #[test]

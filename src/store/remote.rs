@@ -120,7 +120,7 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
     Error::storage(format!("cannot {to} {path}: {}", brief(&text)), true)
 }
 
-/// What ran out, where that is the reason of a failed request.
+/// The resource whose exhaustion made a request fail.
 fn exhausted(path: &str, error: &object_store::Error) -> Option<Error> {
     let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = reason {
@@ -132,7 +132,7 @@ fn exhausted(path: &str, error: &object_store::Error) -> Option<Error> {
     None
 }
 
-/// Nobody gave credentials, and the machine has none either.
+/// The error for missing credentials.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 fn no_credentials(path: &str) -> Error {
     let give = match path.split(':').next() {
@@ -342,8 +342,8 @@ impl Store for Remote {
         };
         let url = format!("{}{path}", self.url);
         let put = self.begin(path, |service, location| async move {
-            // The client must not repeat it: the answer to a repeated request says nothing of the first. Whoever wants the
-            // object looks, and tries again.
+            // The client must not repeat it: the answer to a repeated request says nothing of the first. The caller reads the
+            // object and repeats the request.
             let mut extensions = object_store::Extensions::new();
             extensions.insert(SingleAttempt);
             let options = PutOptions { mode, extensions, ..PutOptions::default() };

@@ -12,16 +12,17 @@ use url::Url;
 use super::address::{TableAddress, safe};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
 use super::client::ClientFactory;
-use super::foreign::{FileLocation, Foreign, StoreOrigin, normalised, scheme_of};
+use super::foreign::{ExternalPaths, FileLocation, StoreOrigin, normalised, scheme_of};
 use super::hadoop::{self, Hadoop};
 use super::options::{Options, flag, option};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
-use super::options::{Settings, number, time};
+use super::options::{ServiceSettings, number, time};
 use super::remote::{Commits, Remote, Service};
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 use super::single_attempt::SingleAttemptConnector;
 use super::{File, Local, Store};
 use crate::error::{Error, Result};
+use crate::process::ProcessMutex;
 
 /// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`, `http(s):`, `memory:` URL; any
 /// URL of Hadoop where the options say how its file systems are reached.
@@ -97,7 +98,7 @@ type Built = (Service, object_store::path::Path);
 #[allow(unused_macros)]
 macro_rules! configured {
     ($builder:ty, $url:expr, $options:expr, $prefix:literal, $metadata:expr) => {{
-        let settings = Settings::new($options, $prefix, environment())?;
+        let settings = ServiceSettings::new($options, $prefix, environment())?;
         let clients = clients(&settings, $options, $metadata);
         let mut builder = <$builder>::new().with_url($url.to_string()).with_retry(retries($options)?).with_http_connector(SingleAttemptConnector(clients));
         for (key, value) in &settings.values {
@@ -114,9 +115,9 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// What makes the HTTP clients of a store; `metadata` is the setting that names its metadata service.
+/// The factory of a store's HTTP clients; `metadata` is the setting that names its metadata service.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
-fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(settings: &Settings<K>, options: &Options, metadata: &str) -> ClientFactory {
+fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(settings: &ServiceSettings<K>, options: &Options, metadata: &str) -> ClientFactory {
     const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";
     let endpoint = settings.get(metadata).and_then(|text| Url::parse(text).ok());
     let given = option(options, &[DISABLED]).map(str::to_owned).or_else(|| std::env::var(DISABLED).ok());
@@ -151,7 +152,7 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
         }
         #[cfg(feature = "http")]
         Scheme::Http => {
-            let settings = Settings::<object_store::ClientConfigKey>::new(options, "", std::iter::empty())?;
+            let settings = ServiceSettings::<object_store::ClientConfigKey>::new(options, "", std::iter::empty())?;
             let mut client = object_store::ClientOptions::new();
             for (key, value) in &settings.values {
                 client = client.with_config(*key, value);
@@ -211,15 +212,15 @@ pub struct Stores {
     root: Arc<dyn Store>,
     origin: Option<StoreOrigin>,
     options: Options,
-    foreign: Foreign,
-    opened: Mutex<HashMap<String, Arc<dyn Store>>>,
+    foreign: ExternalPaths,
+    opened: ProcessMutex<HashMap<String, Arc<dyn Store>>>,
 }
 
 impl Stores {
     /// A table at the root of `root`.
     #[must_use]
-    pub fn new(root: Arc<dyn Store>, options: Options, foreign: Foreign) -> Self {
-        Self { origin: StoreOrigin::of_url(root.url()), root, options, foreign, opened: Mutex::default() }
+    pub fn new(root: Arc<dyn Store>, options: Options, foreign: ExternalPaths) -> Self {
+        Self { origin: StoreOrigin::of_url(root.url()), root, options, foreign, opened: ProcessMutex::default() }
     }
 
     /// The store whose root is the table.
@@ -282,7 +283,7 @@ impl Stores {
     }
 
     fn other(&self, root: &str, inside: &str) -> Result<(Arc<dyn Store>, String)> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         let store = match opened.get(root) {
             Some(store) => Arc::clone(store),
             None => {

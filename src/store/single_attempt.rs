@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SingleAttempt;
 
-/// An answer that is no success, of a request that was sent once.
+/// A response without success to a request that was sent once.
 #[derive(Debug)]
 pub(super) struct RejectedRequest {
     status: u16,
@@ -28,7 +28,7 @@ impl fmt::Display for RejectedRequest {
 
 impl StdError for RejectedRequest {}
 
-/// Whether the store refused a request: it will not do it, however often it is asked.
+/// Whether the store refused a request, so that repeating it is useless.
 pub(super) fn is_refusal(error: &object_store::Error) -> bool {
     use object_store::Error as E;
     if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. } | E::NotFound { .. }) {
@@ -71,15 +71,15 @@ mod http {
 
     impl SingleAttemptService {
         async fn once(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-            // Of this kind none is repeated.
+            // The client does not repeat after errors of this kind.
             let failed = |error: HttpError| HttpError::new(HttpErrorKind::Unknown, error);
             let response = self.0.execute(request).await.map_err(failed)?;
             let status = response.status();
-            // Redirects and these are errors of their own, which are not repeated either.
+            // The client makes errors of redirects and these statuses, and does not repeat the request.
             if status.is_success() || status.is_redirection() || matches!(status.as_u16(), 401 | 403 | 404 | 409 | 412) {
                 return Ok(response);
             }
-            // A body that breaks off is not needed.
+            // The status is enough where the body breaks off.
             let body = response.into_body().bytes().await.unwrap_or_default();
             let text = format!("{status}: {}", String::from_utf8_lossy(&body));
             Err(HttpError::new(HttpErrorKind::Unknown, RejectedRequest { status: status.as_u16(), text }))

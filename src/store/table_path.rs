@@ -1,4 +1,4 @@
-//! Paths of what is deleted: below a store's root by their names alone.
+//! Paths of deletions: below a store's root by their names alone.
 //!
 //! A log can name any path, and `..`, an absolute path or an empty part would lead a deletion out of the table. The type says
 //! that this was checked: stores delete nothing else.

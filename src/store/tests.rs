@@ -1,34 +1,34 @@
 use super::*;
 
-fn stores(root: &str, foreign: Foreign) -> Stores {
+fn stores(root: &str, foreign: ExternalPaths) -> Stores {
     Stores::new(open(root, &Options::new()).unwrap(), Options::new(), foreign)
 }
 
 #[test]
 fn a_relative_path_stays_in_the_table() {
-    let file = stores("/t", Foreign::Refused).file("a=1/./b/../c d.parquet", None).unwrap();
+    let file = stores("/t", ExternalPaths::Refused).file("a=1/./b/../c d.parquet", None).unwrap();
     assert_eq!((file.path.as_str(), file.url().as_str()), ("a=1/c d.parquet", "file:///t/a=1/c d.parquet"));
 }
 
 #[test]
 fn climbing_and_other_stores_are_refused_unless_allowed() {
-    let table = stores("/t", Foreign::Refused);
+    let table = stores("/t", ExternalPaths::Refused);
     for path in ["../x", "a/../../x", "s3://b/x", "http://h/x"] {
         let error = table.file(path, None).unwrap_err();
         assert!(error.to_string().contains("allow_foreign_paths"), "{error}");
     }
-    assert_eq!(stores("/a/t", Foreign::Allowed).file("../x", None).unwrap().url(), "file:///a/x");
-    assert!(stores("/t", Foreign::parse("memory://m/ok, s3://y")).file("memory://m/ok/x", None).is_ok());
-    assert!(stores("/t", Foreign::parse("memory://m/ok, s3://y")).file("memory://m/no/x", None).is_err());
+    assert_eq!(stores("/a/t", ExternalPaths::Allowed).file("../x", None).unwrap().url(), "file:///a/x");
+    assert!(stores("/t", ExternalPaths::parse("memory://m/ok, s3://y")).file("memory://m/ok/x", None).is_ok());
+    assert!(stores("/t", ExternalPaths::parse("memory://m/ok, s3://y")).file("memory://m/no/x", None).is_err());
 }
 
 #[test]
 fn absolute_paths_of_the_own_store_are_fine() {
-    let file = stores("/t", Foreign::Refused).file("/u/x", None).unwrap();
+    let file = stores("/t", ExternalPaths::Refused).file("/u/x", None).unwrap();
     assert_eq!(file.url(), "file:///u/x");
-    let file = stores("memory://m/t", Foreign::Refused).file("memory://m/u/x", None).unwrap();
+    let file = stores("memory://m/t", ExternalPaths::Refused).file("memory://m/u/x", None).unwrap();
     assert_eq!(file.url(), "memory://m/u/x");
-    assert!(stores("memory://m/t", Foreign::Refused).file("file:///etc/passwd", None).is_err());
+    assert!(stores("memory://m/t", ExternalPaths::Refused).file("file:///etc/passwd", None).is_err());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
     for (code, is_refused) in [(libc::EIO, false), (libc::ETIMEDOUT, false), (libc::ESTALE, false), (libc::EROFS, true), (libc::ENOSPC, true)] {
         let folder = Folder::new("unseen");
         let (seen, hidden) = (folder.0.join("d/x"), folder.0.join("elsewhere"));
-        // As a network's cache: the name is there for others, and not to be seen from here.
+        // As with a network file system's cache: the name exists, but is not visible from here.
         let fail = move |step| {
             if step == Step::Linked {
                 std::fs::rename(&seen, &hidden)?;

@@ -12,14 +12,14 @@ use std::path::Path;
 use super::TablePath;
 use super::local::link;
 
-/// A directory below which is deleted.
+/// The directory of deletions.
 pub(super) struct DeletionRoot {
     root: OwnedFd,
     /// The folder that was opened last: files of one folder come together.
     last: Option<(String, OwnedFd)>,
 }
 
-/// Opened only to find names in it, which needs no right to list it.
+/// Flag to open a folder for looking up names, which needs no permission to list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SEARCH: libc::c_int = libc::O_PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

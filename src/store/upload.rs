@@ -100,7 +100,7 @@ impl LocalUpload {
         let linked = fs::hard_link(staged, &self.target);
         // A network file system may have done it and answer with an error.
         if linked.is_ok() || self.has_name() {
-            // The file has its name: what cannot be removed here is only in the way of nobody.
+            // The file has its name; a hidden file that cannot be removed does no harm.
             let _ = fs::remove_file(staged);
             return Ok(());
         }

@@ -54,7 +54,7 @@ fn is_on(metadata: &Metadata) -> bool {
 
 /// Packs the small files of the partitions that have many, among those that were touched.
 fn compact(snapshot: &Snapshot, touched: &BTreeSet<PartitionValues>, choices: &Choices, cancel: &Cancel) -> Result<Option<Done>> {
-    // Nobody asked for it, so a catalog that does not permit it is no news.
+    // Auto compaction was not requested, so it is skipped without a warning where the catalog forbids it.
     if !snapshot.permits_upkeep(Upkeep::Optimize)? {
         return Ok(None);
     }

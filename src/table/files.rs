@@ -46,12 +46,12 @@ impl Orphans {
         self.paths.push(path.to_owned());
     }
 
-    /// The files of others, too.
+    /// Adds the files of another one.
     pub(super) fn join(&mut self, mut other: Self) {
         self.paths.append(&mut other.paths);
     }
 
-    /// Commits by `commit`, after which a version may name the files: they are deleted only after an error that says that none
+    /// Runs `commit`, after which a version may name the files: they are deleted only after an error that proves that none
     /// does. A commit that panics leaves them, too.
     pub(super) fn commit<T>(mut self, commit: impl FnOnce() -> Result<T>) -> Result<T> {
         let paths = std::mem::take(&mut self.paths);

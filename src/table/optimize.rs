@@ -301,7 +301,7 @@ pub(super) struct Run<'a> {
     cluster_by: Vec<String>,
     /// The newest version, but for `last`.
     now: Snapshot,
-    /// The last commit. Its version is opened when the next begins: an error of that is none of a commit that was made.
+    /// The last commit. Its version is opened when the next commit begins, so that an error of opening does not fail this one.
     last: Option<Done>,
     target: &'a Target,
     bins: Vec<Rewritten>,

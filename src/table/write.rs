@@ -846,7 +846,7 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
     }
 }
 
-/// How the table is clustered once all columns are replaced: by what the write names, else by nothing, which is how delta-spark
+/// The clustering once all columns are replaced: that of the write, else none, which is how delta-spark
 /// writes it.
 fn reclustered(snapshot: &Snapshot, metadata: &Metadata, columns: &[String]) -> Result<Vec<DomainMetadata>> {
     let last = snapshot.sets()?.domains.get(CLUSTERING);

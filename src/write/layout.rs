@@ -94,7 +94,7 @@ fn not_written(of: &DataType) -> Error {
     Error::unsupported(format!("deltafast reads columns of type {of} but does not write them; drop the column to write the table"))
 }
 
-/// Refuses columns that files of this release never hold, before any row is read.
+/// Refuses columns that deltafast does not write, before any row is read.
 ///
 /// # Errors
 /// [`Error::Unsupported`] names the column.

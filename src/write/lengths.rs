@@ -133,7 +133,7 @@ fn of_type(data_type: &DataType) -> Result<Vec<LengthLimit>> {
     Ok(out)
 }
 
-/// Reads a type from the front of a text. The outer `None` is for text that is not a type, the inner one for a type without
+/// Reads a type from the front of a string. The outer `None` is for a string that is not a type, the inner one for a type without
 /// limits.
 #[allow(clippy::option_option)]
 fn declared_type(rest: &mut &str, depth: usize) -> Option<Option<LengthLimit>> {
@@ -190,7 +190,7 @@ fn accept(rest: &mut &str, word: &str) -> bool {
     found
 }
 
-/// A field's name and the colon behind it.
+/// A field's name and the colon after it.
 fn field_name(rest: &mut &str) -> Option<String> {
     let text = rest.trim_start();
     let mut name = String::new();

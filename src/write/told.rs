@@ -43,7 +43,7 @@ pub fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
 /// Writes rows as they are, and once more as changes that insert them. Either may fail alone: what the other wrote is there.
 ///
 /// # Errors
-/// [`Error::Resource`] where there is no thread to be had.
+/// [`Error::Resource`] when no thread can be started.
 pub fn write_told(
     store: &Arc<dyn Store>,
     request: &WriteRequest,

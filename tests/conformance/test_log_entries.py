@@ -116,13 +116,28 @@ def test_the_history_is_newest_first(three: log.Table) -> None:
     assert [entry["version"] for entry in helpers.open_table(three).history(2)] == [3, 2]
 
 
-def test_a_commit_in_the_history_has_its_writers_time_or_else_its_files(three: log.Table) -> None:
+def test_the_history_has_the_times_by_which_versions_are_found(three: log.Table) -> None:
+    """The time of the commit file, whatever the writer's clock said."""
     _at(three, BASE, BASE + 100, BASE + 200)
     file = three.commit(3, {"commitInfo": {"operation": "WRITE", "timestamp": 5}})
     os.utime(file, (BASE + 300, BASE + 300))
     opened = helpers.open_table(three)
-    assert [entry["timestamp"] for entry in opened.history(2)] == [5, (BASE + 200) * 1000]
+    times = {entry["version"]: entry["timestamp"] for entry in opened.history()}
+    assert times == {version: (BASE + 100 * version) * 1000 for version in range(4)}
     assert opened.timestamp() == _moment(BASE + 300)
+    for version, time in times.items():
+        assert helpers.as_of(three, _moment(time // 1000)) == version
+
+
+def test_the_newest_time_of_the_history_can_be_restored(three: log.Table) -> None:
+    """Also where the times of files go back, and not a millisecond later."""
+    _at(three, BASE + 1000, BASE, BASE + 10)
+    opened = helpers.open_table(three)
+    newest = opened.history(1)[0]["timestamp"]
+    assert newest == (BASE + 1000) * 1000 + 2
+    with pytest.raises(deltafast.exceptions.InvalidArgumentError, match="cannot be restored"):
+        opened.restore(dt.datetime.fromtimestamp((newest + 1) / 1000, dt.UTC))
+    opened.restore(dt.datetime.fromtimestamp(newest / 1000, dt.UTC))
 
 
 def test_a_handle_stays_at_its_version_until_it_is_updated(three: log.Table) -> None:

@@ -4,6 +4,7 @@ import ast
 import datetime as dt
 import importlib
 import importlib.metadata
+import json
 import os
 import pickle
 import re
@@ -376,6 +377,15 @@ assert convert(given).field("n").type == pa.null()
         "f() got multiple values for 'commit_properties'",
         "f() takes at most 2 arguments by position, not 3",
     ]
+
+
+def test_the_history_has_the_writers_timestamps(tmp_path):
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}))
+    file = tmp_path / "_delta_log/00000000000000000000.json"
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    (said,) = [json.loads(line)["commitInfo"]["timestamp"] for line in file.read_text().splitlines() if "Info" in line]
+    assert dropin_table.DeltaTable(tmp_path).history()[0]["timestamp"] == said
+    assert deltafast.DeltaTable(tmp_path).history()[0]["timestamp"] == 1_700_000_000_000
 
 
 def test_the_history_has_texts_for_parameters(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 import servers
 from deltafast import DeltaTable, Field, write_deltalake
 from deltafast.exceptions import ConcurrentAppendError, DeltaProtocolError, StorageError
-from deltafast.stores import FsspecStore
+from deltafast.stores import FsspecStore, PyarrowStore
 from support import same_rows
 
 ROWS = pa.table({"id": range(100), "p": [["a b/ü", "x=1", None][n % 3] for n in range(100)]})
@@ -184,3 +184,18 @@ def test_an_old_file_system_that_knows_no_exclusive_creation_is_only_read():
 
     old = type("S3FileSystem", (fsspec.AbstractFileSystem,), {"__module__": "s3fs.core", "_pipe_file": pipe_file})
     assert "S3FileSystem cannot make" in (FsspecStore(old(), "s3://bucket/t").read_only or "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a right elsewhere")
+def test_folders_behind_a_link_are_not_removed(tmp_path):
+    for folder in ("t/own", "outside/empty"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "t/link").symlink_to(tmp_path / "outside")
+    root = str(tmp_path / "t")
+    for store in (FsspecStore(fsspec.filesystem("file"), root), PyarrowStore(pafs.LocalFileSystem(), root)):
+        for path in ("link/empty", "../outside/empty", "link"):
+            store.remove_folder(path)
+        assert (tmp_path / "outside/empty").is_dir()
+        (tmp_path / "t/own").mkdir(exist_ok=True)
+        store.remove_folder("own")
+        assert not (tmp_path / "t/own").exists()

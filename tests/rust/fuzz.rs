@@ -27,7 +27,7 @@ use deltafast::protocol::log_path::LogFile;
 use deltafast::protocol::schema::{DataType, StructField, StructType, TextLayout};
 use deltafast::protocol::{canonical_json, data_path, partition_value, properties, time};
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::{File, Foreign, Options, Store, Stores, open};
+use deltafast::store::{ExternalPaths, File, Options, Store, Stores, open};
 
 /// A small generator: reproducible, and good enough to choose mutations.
 pub(crate) struct Random(u64);
@@ -293,7 +293,7 @@ fn partition_values() {
 
 #[test]
 fn paths() {
-    let table = Stores::new(open("/table", &Options::new()).unwrap(), Options::new(), Foreign::Refused);
+    let table = Stores::new(open("/table", &Options::new()).unwrap(), Options::new(), ExternalPaths::Refused);
     fuzz("path", |input| {
         let text = String::from_utf8_lossy(input);
         let _ = LogFile::parse(&text);
@@ -339,7 +339,7 @@ fn checkpoints() {
 
 /// What a table says of itself: protocol, metadata, transactions, domains and live files.
 fn said(folder: &Path) -> deltafast::error::Result<Vec<String>> {
-    let stores = Stores::new(open(folder.to_str().unwrap(), &Options::new())?, Options::new(), Foreign::Refused);
+    let stores = Stores::new(open(folder.to_str().unwrap(), &Options::new())?, Options::new(), ExternalPaths::Refused);
     let snapshot = Snapshot::open(Log::new(Arc::new(stores), Vec::new())?, None, ReadOptions::default())?;
     let mut files = Vec::new();
     let wanted = Wanted { partition: vec!["day".to_owned()], ..Wanted::default() };

@@ -15,7 +15,7 @@ use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, StructArray
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType as Arrow;
 use deltafast::error::Error;
-use deltafast::expr::eval::budget::Limits;
+use deltafast::expr::eval::budget::EvaluationLimits;
 use deltafast::expr::{Bound, CastMode, Expr, Function, Scalar};
 use deltafast::protocol::calendar::Zone;
 use deltafast::protocol::schema::{DataType, TextLayout};
@@ -24,7 +24,7 @@ use crate::fuzz::{Random, setting};
 
 /// Counts what each thread holds; blocks that another thread frees stay counted.
 #[cfg_attr(feature = "python", allow(dead_code))]
-struct Counted;
+struct CountingAllocator;
 
 thread_local! {
     /// Bytes held now, and at most so far.
@@ -39,8 +39,8 @@ fn count(bytes: i64) {
     });
 }
 
-// SAFETY: everything is the system's allocator's; only numbers are kept beside it, without allocating.
-unsafe impl GlobalAlloc for Counted {
+// SAFETY: everything is the system's allocator's; it only counts, without allocating.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
         // SAFETY: as the caller promises.
@@ -69,7 +69,7 @@ unsafe impl GlobalAlloc for Counted {
 // The extension brings an allocator of its own.
 #[cfg(not(feature = "python"))]
 #[global_allocator]
-static ALLOCATOR: Counted = Counted;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// What `work` holds at most beyond what was held before it.
 fn most_held<T>(work: impl FnOnce() -> T) -> (T, i64) {
@@ -99,26 +99,26 @@ const TYPES: &[&str] = &[
     r#"{"type":"struct","fields":[{"name":"x","type":"integer","nullable":true,"metadata":{}},{"name":"y","type":"string","nullable":true,"metadata":{}}]}"#,
 ];
 
-/// Texts that some argument somewhere must be.
+/// Strings that some functions expect as arguments.
 const TEXTS: &[&str] =
     &["", "a", "x", "y", "a b", "ß日𝄞", "12", "-1.5", "2024-03-10 02:30:00", "true", "%_", "a|[0-9]$", "yyyy-MM-dd HH:mm", "month", "MONDAY"];
 
-/// Limits so small that they are met all the time.
-const LIMITS: Limits = Limits { piece: 64 << 10, row: 512 << 10, whole: 4 << 20 };
+/// Limits so small that evaluations reach them often.
+const LIMITS: EvaluationLimits = EvaluationLimits { piece: 64 << 10, row: 512 << 10, whole: 4 << 20 };
 /// What a tree may hold beyond the values that the limits count: nulls, offsets, rows selected, both halves of a growing
 /// buffer, and the values of the batch in another layout.
-const HELD_BESIDE: i64 = 4 << 20;
+const HELD_ALONGSIDE: i64 = 4 << 20;
 const DEPTH: usize = 4;
 const ROWS: usize = 12;
 
 /// The types, and the calls that give each: a function and the types of its arguments.
-struct Language {
+struct ExpressionGrammar {
     types: Vec<DataType>,
     calls: HashMap<usize, Vec<(Function, Vec<usize>)>>,
     casts: HashMap<usize, Vec<(usize, CastMode)>>,
 }
 
-impl Language {
+impl ExpressionGrammar {
     fn new() -> Self {
         let types: Vec<DataType> = TYPES.iter().map(|json| DataType::from_json(&serde_json::from_str(json).unwrap()).unwrap()).collect();
         let count = types.len();
@@ -193,11 +193,11 @@ impl Language {
 const GROWING: &[Function] =
     &[Function::Repeat, Function::LeftPad, Function::RightPad, Function::Replace, Function::Concat, Function::ConcatWs, Function::MakeArray, Function::Hex];
 
-trait Nested {
+trait NestedType {
     fn is_nested(&self) -> bool;
 }
 
-impl Nested for DataType {
+impl NestedType for DataType {
     fn is_nested(&self) -> bool {
         matches!(self, DataType::Array(_) | DataType::Map(_) | DataType::Struct(_))
     }
@@ -293,7 +293,7 @@ fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
 
 fn check(bound: &Bound, batch: &RecordBatch) -> Result<(), String> {
     let (whole, held) = most_held(|| bound.evaluate_within(batch, LIMITS));
-    let most = (LIMITS.piece + 2 * LIMITS.row + 2 * LIMITS.whole) as i64 + HELD_BESIDE;
+    let most = (LIMITS.piece + 2 * LIMITS.row + 2 * LIMITS.whole) as i64 + HELD_ALONGSIDE;
     if held > most {
         return Err(format!("holds {held} bytes, more than {most}"));
     }
@@ -324,7 +324,7 @@ fn check(bound: &Bound, batch: &RecordBatch) -> Result<(), String> {
 
 #[test]
 fn trees_give_a_row_the_same_value_alone_and_hold_bounded_memory() {
-    let language = Language::new();
+    let language = ExpressionGrammar::new();
     let seed = setting("FUZZ_SEED", 1);
     let only = setting("FUZZ_CASE", 0);
     let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 60));

@@ -12,7 +12,7 @@ use deltafast::log::Log;
 use deltafast::protocol::evolution;
 use deltafast::snapshot::ReadOptions;
 use deltafast::store::fault::{Fault, FaultStore, Operation as Call};
-use deltafast::store::{Foreign, Options, Store, Stores};
+use deltafast::store::{ExternalPaths, Options, Store, Stores};
 use deltafast::table::{Change, Mode, Place, Write, WriteOptions, alter};
 use deltafast::write::bindings::Demands;
 
@@ -25,7 +25,7 @@ fn batch(from: i64) -> RecordBatch {
 }
 
 fn place(store: &Arc<dyn Store>) -> Result<Place, Error> {
-    let stores = Stores::new(Arc::clone(store), Options::new(), Foreign::Refused);
+    let stores = Stores::new(Arc::clone(store), Options::new(), ExternalPaths::Refused);
     Place::open(Log::new(Arc::new(stores), Vec::new())?, ReadOptions::default())
 }
 

@@ -15,7 +15,7 @@ use deltafast::protocol::commit_line::{Action, Add};
 use deltafast::protocol::schema::{DataType, StructField, StructType};
 use deltafast::protocol::table::{Context, NewTable, create};
 use deltafast::snapshot::{ReadOptions, Snapshot};
-use deltafast::store::{Foreign, Options, Store, Stores, open};
+use deltafast::store::{ExternalPaths, Options, Store, Stores, open};
 use serde_json::Value;
 
 /// A clock that a test moves, sleep that takes no time, random numbers from a seed.
@@ -64,7 +64,7 @@ pub fn memory() -> Arc<dyn Store> {
 }
 
 pub fn log(store: &Arc<dyn Store>) -> Log {
-    Log::new(Arc::new(Stores::new(Arc::clone(store), Options::new(), Foreign::Refused)), Vec::new()).unwrap()
+    Log::new(Arc::new(Stores::new(Arc::clone(store), Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap()
 }
 
 pub fn snapshot(store: &Arc<dyn Store>) -> Snapshot {

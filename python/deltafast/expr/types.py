@@ -16,6 +16,7 @@ import re
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from deltafast.exceptions import InvalidArgumentError
+from deltafast.schema import integer_of_spark
 
 __all__ = [
     "BINARY",
@@ -150,9 +151,6 @@ _SQL: Final = {
 
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*\)", re.IGNORECASE)
 _CHAR: Final = re.compile(r"(?:var)?char\(\s*\d+\s*\)", re.IGNORECASE)
-#: Types of Spark that Delta does not have: expressions see the integers that files hold.
-_YEAR_MONTH: Final = re.compile(r"interval (?:year|month|year to month)")
-_OF_SPARK: Final = re.compile(r"interval(?: (?:day|hour|minute|second)(?: to (?:hour|minute|second))?)?|time\([0-9]\)")
 _COLLATED: Final = re.compile(r"string collate (\S+)", re.IGNORECASE)
 
 INTEGRAL_RANK: Final = {"byte": 0, "short": 1, "integer": 2, "long": 3}
@@ -230,8 +228,8 @@ def _named_type(name: str, collation: str | None) -> DataType:
         return STRING
     if match := _COLLATED.fullmatch(name):
         return Atomic("string", None if match[1].upper() == "UTF8_BINARY" else match[1])
-    if _YEAR_MONTH.fullmatch(name) or _OF_SPARK.fullmatch(name):
-        return INTEGER if _YEAR_MONTH.fullmatch(name) else LONG
+    if (stored := integer_of_spark(name)) is not None or name == "interval":
+        return INTEGER if stored == "integer" else LONG
     msg = f"the schema has a type that is none of Delta's: {name[:80]!r}"
     raise InvalidArgumentError(msg)
 

@@ -1,12 +1,12 @@
-//! The bytes that an evaluation may hold: expressions of a table's constraints are not its reader's own, and a few rows of
+//! The bytes that an evaluation may hold: a table's constraints come from its authors, who may be hostile, and a few rows of
 //! `repeat(s, 200000)` are larger than any memory.
 //!
-//! Rows are evaluated piece by piece (`in_pieces`). A piece whose values come to more than its limit is divided, down to
+//! Rows are evaluated piece by piece (`in_pieces`). A piece whose values exceed its limit is divided, down to
 //! one row, which has a larger limit of its own; beyond that the row has no value, and the error names the expression. What
-//! is made of constants alone stands for all rows and counts against the limit of a row.
+//! is computed from constants alone stands for all rows and counts against the limit of a row.
 //!
 //! The count is of the values that are alive: a node's arguments are given back when it has its value (`node`). Functions
-//! whose value can be larger than their arguments ask first (`reserve`, `room`). The count is kept for each thread, as
+//! whose value can be larger than their arguments reserve its bytes first (`reserve`, `room`). The count is kept for each thread, as
 //! an evaluation does not change threads.
 
 use std::cell::Cell;
@@ -19,31 +19,31 @@ use crate::error::Error;
 use crate::exec;
 use crate::expr::eval::{Fault, Operand, Outcome};
 
-/// What a piece of more than one row may hold, unless the process's budget is small.
+/// Bytes that a piece of more than one row may hold, unless the process's budget is small.
 const PIECE: u64 = 128 << 20;
-/// What one row may hold, unless the process's budget is small.
+/// Bytes that one row may hold, unless the process's budget is small.
 const ROW: u64 = 1 << 30;
 /// Neither is less than this, however small the budget.
 const LEAST: u64 = 8 << 20;
 
 /// Bytes that values of rows, and values of constants, may still take.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct RemainingBytes {
     rows: u64,
     constants: u64,
-    /// Whether what is made now is made of constants.
+    /// Whether the function that runs now has constants as its only arguments.
     constant: bool,
 }
 
-const UNBOUNDED: Left = Left { rows: u64::MAX, constants: u64::MAX, constant: false };
+const UNBOUNDED: RemainingBytes = RemainingBytes { rows: u64::MAX, constants: u64::MAX, constant: false };
 
 thread_local! {
-    static LEFT: Cell<Left> = const { Cell::new(UNBOUNDED) };
+    static LEFT: Cell<RemainingBytes> = const { Cell::new(UNBOUNDED) };
 }
 
 /// How many bytes a piece, a row, and the values of all rows of a batch may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct EvaluationLimits {
     /// Bytes of more than one row that are evaluated at once.
     pub piece: u64,
     /// Bytes of one row.
@@ -52,11 +52,11 @@ pub struct Limits {
     pub whole: u64,
 }
 
-impl Limits {
+impl EvaluationLimits {
     /// Those of the process, by its memory limit.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is no number of bytes.
+    /// [`Error::Invalid`] for a `DELTAFAST_MEMORY_LIMIT` that is not a number of bytes.
     pub fn of_process() -> Result<Self, Error> {
         let budget = exec::memory_limit()?;
         // Beyond 2 GiB, arrays of text have no offsets.
@@ -65,12 +65,12 @@ impl Limits {
 }
 
 /// Evaluates `rows` rows piece by piece: `evaluate` gets the first row and the number of rows of each.
-pub(crate) fn in_pieces<T>(rows: usize, limits: Limits, mut evaluate: impl FnMut(usize, usize) -> Outcome<T>) -> Outcome<Vec<T>> {
+pub(crate) fn in_pieces<T>(rows: usize, limits: EvaluationLimits, mut evaluate: impl FnMut(usize, usize) -> Outcome<T>) -> Outcome<Vec<T>> {
     let (mut from, mut size, mut out) = (0, rows, Vec::new());
     while from < rows {
         let length = size.min(rows - from);
         let limit = if length == 1 { limits.row } else { limits.piece };
-        match within(Left { rows: limit, constants: limits.row, constant: false }, || evaluate(from, length)) {
+        match within(RemainingBytes { rows: limit, constants: limits.row, constant: false }, || evaluate(from, length)) {
             Ok(value) => {
                 out.push(value);
                 from += length;
@@ -89,8 +89,8 @@ pub(crate) fn in_pieces<T>(rows: usize, limits: Limits, mut evaluate: impl FnMut
     Ok(out)
 }
 
-fn within<T>(left: Left, work: impl FnOnce() -> T) -> T {
-    struct Restore(Left);
+fn within<T>(left: RemainingBytes, work: impl FnOnce() -> T) -> T {
+    struct Restore(RemainingBytes);
     impl Drop for Restore {
         fn drop(&mut self) {
             LEFT.set(self.0);
@@ -100,7 +100,7 @@ fn within<T>(left: Left, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Runs a node: what its arguments took is free again when it has its value, which is counted instead.
+/// Runs a node: the bytes of its arguments are released when it has its value, which is counted instead.
 pub(crate) fn node(evaluate: impl FnOnce() -> Outcome<Operand>) -> Outcome<Operand> {
     let before = LEFT.get();
     let operand = evaluate()?;
@@ -115,9 +115,9 @@ pub(crate) fn node(evaluate: impl FnOnce() -> Outcome<Operand>) -> Outcome<Opera
 /// Runs the function of a node, whose arguments are constants or not.
 pub(crate) fn function(of_constants: bool, run: impl FnOnce() -> Outcome) -> Outcome {
     let outer = LEFT.get();
-    LEFT.set(Left { constant: of_constants, ..outer });
+    LEFT.set(RemainingBytes { constant: of_constants, ..outer });
     let result = run();
-    LEFT.set(Left { constant: outer.constant, ..LEFT.get() });
+    LEFT.set(RemainingBytes { constant: outer.constant, ..LEFT.get() });
     result
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn room() -> u64 {
     if left.constant { left.constants } else { left.rows }
 }
 
-/// Asks for bytes that a value is going to take; they are counted when it is there.
+/// Checks that a value of so many bytes fits; they are counted once the value exists.
 pub(crate) fn reserve(bytes: u64) -> Outcome<()> {
     if bytes <= room() { Ok(()) } else { Err(too_large()) }
 }
@@ -137,7 +137,7 @@ pub(crate) fn too_large() -> Fault {
     Fault::TooLarge { what: None, of_constants: LEFT.get().constant }
 }
 
-/// Asks for the bytes that operands take when each has a value for every row.
+/// Checks that the operands fit when each has a value for every row.
 pub(crate) fn reserve_rows<'a>(operands: impl IntoIterator<Item = &'a Operand>, rows: usize) -> Outcome<()> {
     let bytes = |operand: &Operand| {
         let bytes = size(operand.array.as_ref());
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_too_large_is_divided_down_to_one_row() {
-        let limits = Limits { piece: 100, row: 1000, whole: 5000 };
+        let limits = EvaluationLimits { piece: 100, row: 1000, whole: 5000 };
         let mut asked = Vec::new();
         // Row n takes 10 n bytes.
         let pieces = in_pieces(20, limits, |from, length| {
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn arguments_are_free_again_when_a_node_has_its_value() {
         let operand = |bytes: usize| Operand::column(Arc::new(StringArray::from(vec!["x".repeat(bytes - 8)])) as ArrayRef);
-        within(Left { rows: 100, constants: 100, constant: false }, || {
+        within(RemainingBytes { rows: 100, constants: 100, constant: false }, || {
             node(|| {
                 node(|| Ok(operand(60))).unwrap();
                 assert_eq!(room(), 40);

@@ -92,8 +92,8 @@ pub fn can_fail(from: &DataType, to: &DataType, mode: CastMode) -> bool {
         (_, T::String) => false,
         // A time without a date has no value here in any mode.
         (T::String, T::Timestamp) => true,
-        // Days beyond the range of microseconds raise in every mode.
-        (T::Date, T::Timestamp | T::TimestampNtz) => true,
+        // Days and local times beyond the range of microseconds raise in every mode.
+        (T::Date, T::Timestamp | T::TimestampNtz) | (T::TimestampNtz, T::Timestamp) => true,
         _ if mode != CastMode::Ansi => false,
         (T::Boolean, to) => matches!(to, T::Decimal(..)),
         (_, T::Boolean) => matches!(from, T::String),
@@ -721,7 +721,7 @@ impl<'a> Nested<'a> {
             out.push_str("null");
             return Ok(());
         }
-        /// Less is not worth a look.
+        /// Shorter values are not checked.
         const MUCH: usize = 1 << 20;
         if out.len() > MUCH {
             budget::reserve(out.len() as u64)?;

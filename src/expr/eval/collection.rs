@@ -49,7 +49,7 @@ fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> Outc
     plain(&canonical(&array, data_type)?, data_type)
 }
 
-/// Asks for the bytes of a collection's element that is taken for each row: a constant one may be taken for all.
+/// Checks that the elements taken for all rows fit: one element of a constant collection may be taken for each row.
 fn reserve_taken(collection: &Operand, values: &ArrayRef, indices: &UInt64Array) -> Outcome<()> {
     if !collection.scalar {
         return Ok(());

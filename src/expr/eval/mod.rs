@@ -18,7 +18,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{ArrowError, DataType as Arrow, Schema, TimeUnit};
 
 use crate::error::{Error, Result, shown};
-use crate::expr::eval::budget::Limits;
+use crate::expr::eval::budget::EvaluationLimits;
 use crate::expr::function::Function;
 use crate::expr::tree::{Bound, Expr};
 use crate::protocol::calendar::Zone;
@@ -89,7 +89,7 @@ impl Fault {
     }
 }
 
-/// An expression as a message shows it beside more that is to be seen.
+/// An expression, shortened for a message that says more.
 fn brief(expr: &Expr) -> String {
     const LENGTH: usize = 100;
     let text = expr.to_string();
@@ -288,7 +288,7 @@ pub(crate) fn plain(array: &ArrayRef, data_type: &DataType) -> Outcome {
         return Ok(array.clone());
     }
     if matches!(array.data_type(), Arrow::Utf8View | Arrow::BinaryView) {
-        // Many views may be of one text.
+        // Many views may share one string.
         budget::reserve(budget::size(array.as_ref()))?;
     }
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
@@ -513,14 +513,14 @@ impl Bound {
     /// [`Error::SchemaMismatch`] names a column that is missing from the batch or has another type; [`Error::Resource`] says
     /// that the values of all rows together are too large.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        self.evaluate_within(batch, Limits::of_process()?)
+        self.evaluate_within(batch, EvaluationLimits::of_process()?)
     }
 
     /// The same within other limits than those of the process.
     ///
     /// # Errors
     /// As [`Bound::evaluate`].
-    pub fn evaluate_within(&self, batch: &RecordBatch, limits: Limits) -> Result<ArrayRef> {
+    pub fn evaluate_within(&self, batch: &RecordBatch, limits: EvaluationLimits) -> Result<ArrayRef> {
         if batch.num_rows() == 0 {
             return Ok(arrow_array::new_empty_array(&self.data_type().to_arrow(TextLayout::Plain)));
         }
@@ -554,7 +554,7 @@ impl Bound {
         if batch.num_rows() == 0 {
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(0), None));
         }
-        let limits = Limits::of_process()?;
+        let limits = EvaluationLimits::of_process()?;
         let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| self.piece_mask(&piece(batch, from, length)?));
         let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
         if let [mask] = pieces.as_slice() {
@@ -586,7 +586,7 @@ impl Bound {
     }
 }
 
-/// Some rows of a batch. Nested columns are copied: what evaluates them looks at all that is inside of an array.
+/// Some rows of a batch. Nested columns are copied: their evaluation reads all elements of an array, not only a slice's.
 fn piece(batch: &RecordBatch, from: usize, length: usize) -> Outcome<RecordBatch> {
     if length == batch.num_rows() {
         return Ok(batch.clone());

@@ -30,7 +30,7 @@ fn build_text(call: &Call<'_>, mut value: impl FnMut(usize, &mut BytesBuilder) -
     Ok(Arc::new(out.finish_text()?))
 }
 
-/// Maps one text to another, in which no code point takes more than `WIDEST` times its bytes.
+/// Maps one string to another, in which no code point takes more than `WIDEST` times its bytes.
 fn map_text(call: &Call<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> Outcome {
     let texts = TextArg::new(call.arg(0)?)?;
     build_text(call, |row, out| {

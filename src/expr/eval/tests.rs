@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
-    TimestampMillisecondArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray,
 };
 use arrow_schema::{Field, Schema};
 use proptest::prelude::*;
@@ -82,6 +82,17 @@ fn a_constant_error_needs_a_row() {
     let bad = bind(&cast(&lit("\"x\"", "string"), "integer"));
     assert_eq!(bad.evaluate(&sample().slice(0, 0)).unwrap().len(), 0);
     assert!(bad.evaluate(&sample()).is_err());
+}
+
+#[test]
+fn a_local_time_beyond_the_range_of_timestamps_raises_in_every_mode() {
+    let times = batch(vec![("t", Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX])) as ArrayRef)]);
+    for mode in ["ansi", "legacy", "try"] {
+        let tree = format!(r#"{{"k":"cast","a":{{"k":"col","path":["t"],"t":"timestamp_ntz"}},"t":"timestamp","m":"{mode}"}}"#);
+        let bound = Bound::from_json(&format!(r#"{{"expr": {tree}, "ansi": true, "zone": "-08:00"}}"#)).unwrap();
+        assert!(bound.expr.can_fail(true), "{mode}");
+        assert!(bound.evaluate(&times).unwrap_err().to_string().contains("DATETIME_OVERFLOW"), "{mode}");
+    }
 }
 
 #[test]

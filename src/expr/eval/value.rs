@@ -135,7 +135,7 @@ impl BytesBuilder {
         if bytes > self.most.saturating_sub(self.data.len()) {
             return Err(budget::too_large());
         }
-        // A little more is the allocator's, which cannot fail softly; much is tried first.
+        // Small growth is left to the allocator, which aborts on failure; large growth is tried first.
         const MUCH: usize = 1 << 20;
         if self.data.capacity() - self.data.len() < bytes && self.data.len() + bytes > MUCH {
             let more = bytes.max(self.data.len().min(self.most - self.data.len()));

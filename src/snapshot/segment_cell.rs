@@ -1,0 +1,77 @@
+//! The segment that a snapshot reads, which another one of the same version may replace: one without a damaged checkpoint, or
+//! with a checkpoint that was just written.
+//!
+//! A thread of a forked child's parent may have held the lock for ever, so a child keeps to the segment that the snapshot was
+//! opened with. That one is of the same version, too; what was wrong with it is found again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::log::Segment;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct SegmentCell {
+    first: Arc<Segment>,
+    process: u32,
+    is_replaced: AtomicBool,
+    newest: Mutex<Arc<Segment>>,
+}
+
+impl SegmentCell {
+    pub(super) fn new(segment: Segment) -> Self {
+        let first = Arc::new(segment);
+        let newest = Mutex::new(Arc::clone(&first));
+        Self { first, process: std::process::id(), is_replaced: AtomicBool::new(false), newest }
+    }
+
+    pub(super) fn get(&self) -> Arc<Segment> {
+        if !self.is_replaced.load(Ordering::Acquire) || self.process != std::process::id() {
+            return Arc::clone(&self.first);
+        }
+        Arc::clone(&self.newest.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn replace(&self, segment: Segment) {
+        if self.process == std::process::id() {
+            *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(segment);
+            self.is_replaced.store(true, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Skip;
+
+    fn segment(checkpoints: usize) -> Segment {
+        Segment {
+            version: 7,
+            checkpoint: None,
+            commits: Vec::new(),
+            replay: Vec::new(),
+            earlier: Vec::new(),
+            last_commit: None,
+            checksum: None,
+            counts: None,
+            skip: Skip { checkpoints, ..Skip::default() },
+        }
+    }
+
+    #[test]
+    fn a_segment_is_replaced_in_its_own_process() {
+        let cell = SegmentCell::new(segment(0));
+        assert_eq!(cell.get().skip.checkpoints, 0);
+        cell.replace(segment(1));
+        assert_eq!(cell.get().skip.checkpoints, 1);
+    }
+
+    #[test]
+    fn a_forked_child_takes_no_lock() {
+        let cell = SegmentCell { process: std::process::id() ^ 1, is_replaced: AtomicBool::new(true), ..SegmentCell::new(segment(0)) };
+        let _held = cell.newest.lock().unwrap();
+        cell.replace(segment(1));
+        assert_eq!(cell.get().skip.checkpoints, 0);
+    }
+}
