@@ -892,11 +892,22 @@ def test_commits_tell_everything(tmp_path):
         ({"operation": "X"}, "`operation`"),
         ({"userMetadata": 1}, "`userMetadata` in the custom commit metadata must be a text"),
         ({"userName": 123}, "`userName` in the custom commit metadata must be a text"),
+        ({"operationParameters": "mine"}, "`operationParameters`"),
         ({"a": {1, 2}}, "JSON"),
         ({1: "a"}, "keys must be strings, not 1"),
     ]:
         with pytest.raises(InvalidArgumentError, match=text):
             write_deltalake(tmp_path, ROWS, mode="append", commit_properties=CommitProperties(custom_metadata=metadata))
+
+
+def test_parameters_of_the_user_follow_those_of_the_operation(tmp_path):
+    given = {"mode": "Mine", "job": {"id": 7}, "flag": True, "text": "a"}
+    properties = CommitProperties(custom_metadata={"operationParameters": given})
+    write_deltalake(tmp_path, ROWS, partition_by=["p"], commit_properties=properties)
+    expected = {"mode": "ErrorIfExists", "partitionBy": '["p"]', "job": '{"id":7}', "flag": "true", "text": "a"}
+    said = actions(tmp_path, 0)[0]["commitInfo"]["operationParameters"]
+    assert {key: said[key] for key in expected} == expected
+    assert DeltaTable(tmp_path).history(1)[0]["operationParameters"] == said
 
 
 def test_removes_repeat_what_adds_said(tmp_path):
