@@ -910,6 +910,21 @@ def test_parameters_of_the_user_follow_those_of_the_operation(tmp_path):
     assert DeltaTable(tmp_path).history(1)[0]["operationParameters"] == said
 
 
+def test_changes_always_have_a_kind(tmp_path):
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}), configuration=feed)
+    write_deltalake(tmp_path, pa.table({"id": [3]}), mode="overwrite", predicate="id = 3")
+    table = DeltaTable(tmp_path)
+    table.update({"id": "9"}, predicate="id = 1")
+    table.merge(pa.table({"id": [2, 7]}), "t.id = s.id", "s", "t").when_matched_delete().execute()
+    files = [tmp_path / cdc["path"] for version in (1, 2, 3) for cdc in of_kind(tmp_path, version, "cdc")]
+    assert len(files) >= 3
+    for file in files:
+        schema = pq.read_schema(file)
+        assert not schema.field("_change_type").nullable
+        assert pq.read_table(file)["_change_type"].null_count == 0
+
+
 def test_removes_repeat_what_adds_said(tmp_path):
     write_deltalake(tmp_path, ROWS, partition_by="p", configuration={"delta.feature.rowTracking": "supported"})
     adds = {add["path"]: add for add in of_kind(tmp_path, 0, "add")}
