@@ -1286,6 +1286,18 @@ def test_replacements_conflict_by_what_they_read(tmp_path):
     )
 
 
+def test_a_conflict_of_two_overwrites_says_that_read_files_are_gone(tmp_path):
+    write_deltalake(tmp_path, ROWS)
+    one, two, three = (DeltaTable(tmp_path) for _ in range(3))
+    write_deltalake(one, ROWS, mode="overwrite")
+    with pytest.raises(ConcurrentAppendError, match="should have read, and removed files that it read; nothing was"):
+        write_deltalake(two, ROWS, mode="overwrite")
+    three.update_incremental()
+    write_deltalake(tmp_path, ROWS, mode="append")
+    with pytest.raises(ConcurrentAppendError, match="should have read; nothing was committed"):
+        write_deltalake(three, ROWS, mode="overwrite")
+
+
 def removed(path, version):
     return [remove["path"] for remove in of_kind(path, version, "remove")]
 
