@@ -95,6 +95,13 @@ pub fn commit(mut transaction: Transaction, mut operation: Operation, choices: &
             ("userMetadata", _) | ("userId" | "userName", Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 return Err(Error::invalid(format!("`{key}` in the custom commit metadata must be a text")));
             }
+            // The operation's own parameters stay what they are; all are strings, as Spark reads them.
+            ("operationParameters", Value::Object(given)) => {
+                for (name, value) in given {
+                    let string = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    operation.parameters.entry(name.clone()).or_insert(Value::String(string));
+                }
+            }
             _ => _ = operation.extra.insert(key.clone(), value.clone()),
         }
     }

@@ -247,7 +247,8 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
     let backfills = winner.is_backfill() || winner.is_unbackfill() || mine.operation.is_backfill() || mine.operation.is_unbackfill();
     if !backfills && let Some(at) = unseen_add(mine, winner, lens) {
         let file = winner.adds().map_or("", |adds| shown_path(&adds.path, at));
-        return lost(Conflict::ConcurrentAppend, format!("{other} added the file {file}, which {own} should have read"));
+        let also = if removes_reads(mine, winner)? { ", and removed files that it read" } else { "" };
+        return lost(Conflict::ConcurrentAppend, format!("{other} added the file {file}, which {own} should have read{also}"));
     }
     if let Some(removes) = winner.removes() {
         let settled: BTreeSet<&String> = adopted.settled.iter().collect();
@@ -273,6 +274,21 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
 
 fn shown_path(paths: &StringViewArray, at: usize) -> &str {
     if at < paths.len() { paths.value(at) } else { "" }
+}
+
+/// Whether the other commit removed files that the transaction read.
+fn removes_reads(mine: &Intent, winner: &Winner) -> Result<bool> {
+    let Some(removes) = winner.removes() else { return Ok(false) };
+    if mine.reads.whole_table {
+        return Ok(!removes.is_empty());
+    }
+    for at in 0..removes.len() {
+        let path = canonical(removes.path.value(at))?;
+        if mine.reads.files.contains(&path) || mine.removed.contains(&path) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The first file that the transaction should have read and could not.

@@ -199,7 +199,9 @@ pub fn alter(snapshot: &Snapshot, change: &Change, bound: &Demands, choices: &Ch
     };
     let new_protocol = altered.protocol != *snapshot.protocol();
     let new_metadata = altered.metadata != *snapshot.metadata();
-    if !new_protocol && !new_metadata && altered.domains.is_empty() {
+    // A feature that was asked for by name is a version of its own, as in Spark, where it is a property that is set.
+    let always = matches!(change, Change::AddFeatures { .. });
+    if !always && !new_protocol && !new_metadata && altered.domains.is_empty() {
         return Ok(Done::unchanged(snapshot));
     }
     let mut transaction = Transaction::new(snapshot);

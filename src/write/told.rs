@@ -18,10 +18,10 @@ use crate::store::Store;
 const KIND: &str = "_change_type";
 
 impl WriteRequest {
-    /// The same for change files.
+    /// The same for change files. Every change has a kind, so that their files have it as a required column.
     #[must_use]
     pub fn of_feed(mut self) -> Self {
-        self.schema.fields.push(StructField::new(KIND, DataType::String, true));
+        self.schema.fields.push(StructField::new(KIND, DataType::String, false));
         self.hidden.push(KIND.to_owned());
         self.change_data = true;
         self
@@ -34,7 +34,7 @@ impl WriteRequest {
 /// Those of Arrow.
 pub fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
     let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
-    fields.push(Arc::new(Field::new(KIND, Arrow::Utf8, true)));
+    fields.push(Arc::new(Field::new(KIND, Arrow::Utf8, false)));
     let mut columns = batch.columns().to_vec();
     columns.push(Arc::new(StringArray::from(vec![kind; batch.num_rows()])));
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
@@ -101,6 +101,7 @@ mod tests {
         assert_eq!(told.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["id", KIND]);
         let texts: &StringArray = told.column(1).as_string();
         assert!(texts.iter().all(|text| text == Some("insert")));
+        assert!(!told.schema().field(1).is_nullable());
     }
 
     #[test]

@@ -289,6 +289,14 @@ def test_features_come_and_go(table):
         table.alter.drop_feature("clustering")
 
 
+def test_a_feature_that_is_there_makes_a_version(table):
+    before, version = table.protocol(), table.version()
+    table.alter.add_feature(TableFeatures.AppendOnly)
+    assert (table.version(), table.protocol()) == (version + 1, before)
+    assert info(table)["operation"] == "ADD FEATURE"
+    assert info(table)["operationParameters"] == {"name": '["appendOnly"]'}
+
+
 def test_domains_of_the_users_are_kept(table, tmp_path):
     with pytest.raises(DeltaProtocolError, match="domainMetadata"):
         table.alter.set_domain_metadata("mine", "{}")

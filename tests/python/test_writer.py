@@ -892,11 +892,37 @@ def test_commits_tell_everything(tmp_path):
         ({"operation": "X"}, "`operation`"),
         ({"userMetadata": 1}, "`userMetadata` in the custom commit metadata must be a text"),
         ({"userName": 123}, "`userName` in the custom commit metadata must be a text"),
+        ({"operationParameters": "mine"}, "`operationParameters`"),
         ({"a": {1, 2}}, "JSON"),
         ({1: "a"}, "keys must be strings, not 1"),
     ]:
         with pytest.raises(InvalidArgumentError, match=text):
             write_deltalake(tmp_path, ROWS, mode="append", commit_properties=CommitProperties(custom_metadata=metadata))
+
+
+def test_parameters_of_the_user_follow_those_of_the_operation(tmp_path):
+    given = {"mode": "Mine", "job": {"id": 7}, "flag": True, "text": "a"}
+    properties = CommitProperties(custom_metadata={"operationParameters": given})
+    write_deltalake(tmp_path, ROWS, partition_by=["p"], commit_properties=properties)
+    expected = {"mode": "ErrorIfExists", "partitionBy": '["p"]', "job": '{"id":7}', "flag": "true", "text": "a"}
+    said = actions(tmp_path, 0)[0]["commitInfo"]["operationParameters"]
+    assert {key: said[key] for key in expected} == expected
+    assert DeltaTable(tmp_path).history(1)[0]["operationParameters"] == said
+
+
+def test_changes_always_have_a_kind(tmp_path):
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}), configuration=feed)
+    write_deltalake(tmp_path, pa.table({"id": [3]}), mode="overwrite", predicate="id = 3")
+    table = DeltaTable(tmp_path)
+    table.update({"id": "9"}, predicate="id = 1")
+    table.merge(pa.table({"id": [2, 7]}), "t.id = s.id", "s", "t").when_matched_delete().execute()
+    files = [tmp_path / cdc["path"] for version in (1, 2, 3) for cdc in of_kind(tmp_path, version, "cdc")]
+    assert len(files) >= 3
+    for file in files:
+        schema = pq.read_schema(file)
+        assert not schema.field("_change_type").nullable
+        assert pq.read_table(file)["_change_type"].null_count == 0
 
 
 def test_removes_repeat_what_adds_said(tmp_path):
@@ -1258,6 +1284,18 @@ def test_replacements_conflict_by_what_they_read(tmp_path):
     assert sorted(path for path in data_files(tmp_path)) == sorted(
         {*DeltaTable(tmp_path).files(), *removed(tmp_path, 2)}
     )
+
+
+def test_a_conflict_of_two_overwrites_says_that_read_files_are_gone(tmp_path):
+    write_deltalake(tmp_path, ROWS)
+    one, two, three = (DeltaTable(tmp_path) for _ in range(3))
+    write_deltalake(one, ROWS, mode="overwrite")
+    with pytest.raises(ConcurrentAppendError, match="should have read, and removed files that it read; nothing was"):
+        write_deltalake(two, ROWS, mode="overwrite")
+    three.update_incremental()
+    write_deltalake(tmp_path, ROWS, mode="append")
+    with pytest.raises(ConcurrentAppendError, match="should have read; nothing was committed"):
+        write_deltalake(three, ROWS, mode="overwrite")
 
 
 def removed(path, version):
