@@ -9,7 +9,6 @@ started before are never disturbed and a table may be shared between threads.
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +32,7 @@ from deltafast.convert import (
 )
 from deltafast.exceptions import DeltaError, InvalidArgumentError, warn
 from deltafast.filters import either, spell_nulls, with_change_columns
+from deltafast.fork_lock import ForkLock
 from deltafast.progress import Progress, counted
 from deltafast.reader import RecordBatchReader
 from deltafast.schema import Schema, as_schema, for_the_log
@@ -155,7 +155,7 @@ class DeltaTable:
         time_zone: str = "UTC",
         allow_foreign_paths: bool | Sequence[str] = False,
     ) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._facts: _Facts | None = None
         self._given_uri = address(table_uri)
         core_storage_options = text_options(storage_options)
@@ -423,7 +423,7 @@ class DeltaTable:
         """Another handle at this version, for readers that outlive this one's moves."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._lock = threading.Lock()
+        twin._lock = ForkLock()
         return twin
 
     def _arrow_schema(self) -> pa.Schema:

@@ -88,6 +88,36 @@ class TestFork:
     def test_children_of_a_busy_process_never_wait_for_a_thread_that_they_do_not_have(self, table):
         assert run(FORKS, table, 100, ROWS) == ["[]"]
 
+    def test_a_child_finds_the_lock_of_a_handle_free(self, table):
+        """An update, a restore or a repair of another thread may hold it for long."""
+        program = """
+import os, sys, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from deltafast import DeltaTable
+opened, held = DeltaTable(sys.argv[1]), threading.Event()
+
+def hold():
+    with opened._lock:
+        held.set()
+        threading.Event().wait()
+
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if not child:
+    opened.update_incremental()
+    os._exit(0)
+until = time.monotonic() + 10
+while not (done := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < until:
+    time.sleep(0.01)
+if not done[0]:
+    os.kill(child, 9)
+print(done == (child, 0))
+sys.stdout.flush()
+os._exit(0)
+"""
+        assert run(program, table) == ["True"]
+
     def test_a_stream_of_the_parent_is_refused_in_the_child(self, table):
         program = """
 import os, sys, warnings
