@@ -290,7 +290,7 @@ impl Error {
     #[must_use]
     pub fn no_memory(what: &str, bytes: u64) -> Self {
         let what = format!(
-            "no memory left: {what} takes {bytes} bytes that the process cannot have; raise its limit (`ulimit -v`, the control group's), or have less decoded ahead (DELTAFAST_MEMORY_LIMIT)"
+            "no memory left: {what} takes {bytes} bytes that the process cannot have; raise its limit (`ulimit -v`, the control group's), or lower DELTAFAST_MEMORY_LIMIT, so that less is decoded ahead"
         );
         Self::Resource { resource: ExhaustedResource::Memory, what, place: Box::default() }
     }

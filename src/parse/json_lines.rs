@@ -9,10 +9,10 @@
 use bytes::Bytes;
 
 use crate::error::{Damaged, Error, Result, ResultExt};
-use crate::store::{File, Pending};
+use crate::store::{File, LONGEST_OBJECT, Pending};
 
 /// The longest file that is read whole: views of strings have 32 bits for an offset.
-pub const LONGEST: u64 = u32::MAX as u64;
+pub const LONGEST: u64 = LONGEST_OBJECT;
 /// Longer files are read in pieces of this size.
 pub const PIECE: u64 = 64 << 20;
 

@@ -107,7 +107,7 @@ fn parse_url(address: &str) -> Result<Url> {
         return Err(bad("it names no bucket or container"));
     }
     if url.port().is_some() {
-        return Err(bad("a port belongs into the option that names the service's endpoint"));
+        return Err(bad("the port belongs in the option that names the service's endpoint"));
     }
     let has_container = matches!(scheme.as_str(), "az" | "abfs" | "abfss");
     if url.password().is_some() || (!has_container && !url.username().is_empty()) {
