@@ -28,6 +28,8 @@ use crate::store::replace;
 use crate::write::partition::directory;
 
 const FOLDER: &str = "_symlink_format_manifest";
+/// Times that one commit writes manifests while others commit.
+const ROUNDS: u32 = 20;
 
 /// The manifests that were written and deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -63,10 +65,10 @@ pub fn generate(snapshot: &Snapshot, cancel: &Cancel) -> Result<GeneratedManifes
 /// a newer version after it has written, and writes again where there is one.
 ///
 /// # Errors
-/// As [`generate`].
+/// As [`generate`]; [`Error::Storage`] where others commit faster than manifests can be written.
 pub fn update(committed: &Snapshot, changed: Option<&BTreeSet<PartitionValues>>, cancel: &Cancel) -> Result<()> {
     let mut snapshot = committed.at(None)?;
-    loop {
+    for _ in 0..ROUNDS {
         if !is_enabled(snapshot.metadata()) {
             return Ok(());
         }
@@ -81,6 +83,7 @@ pub fn update(committed: &Snapshot, changed: Option<&BTreeSet<PartitionValues>>,
         }
         snapshot = newest;
     }
+    Err(Error::storage(format!("another version was committed each of the {ROUNDS} times that they were written"), true))
 }
 
 fn update_partitions(snapshot: &Snapshot, changed: &BTreeSet<PartitionValues>, cancel: &Cancel) -> Result<()> {
