@@ -435,7 +435,7 @@ def is_url(address: str) -> bool:
     """Whether an address is meant as a URL."""
 
 def option_warnings(options: dict[str, str]) -> list[str]:
-    """What to warn of in storage options: names that are not known, and options without effect."""
+    """Warnings about storage options: unknown names, and options without effect."""
 
 def is_deltatable(uri: str, storage_options: dict[str, str] | None = None) -> bool: ...
 def version() -> str: ...

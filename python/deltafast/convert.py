@@ -68,7 +68,7 @@ def text_options(options: Mapping[str, Any] | None) -> dict[str, str] | None:
     """Storage options as the core takes them; booleans and numbers are allowed. Warns of names that are not known.
 
     Raises:
-        InvalidArgumentError: They are no mapping of strings. Values, which may be secret, are not shown.
+        InvalidArgumentError: They are not a mapping of strings. Values, which may be secret, are not shown.
     """
     if options is None:
         return None

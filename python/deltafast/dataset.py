@@ -137,7 +137,7 @@ class ScanDataset(pads.FileSystemDataset):
         self._parquet = parquet
         own = table._arrow_schema()
         full = own if schema is None else schema
-        #: Predicates on columns of other types than the table's may mean other rows.
+        #: Predicates are pushed down only if columns have the table's types; else they may select other rows.
         self._pushes = schema is None or all(_same_values(field, own) for field in schema)
         if parquet is None:
             fmt, below = pads.ParquetFileFormat(), cast("pafs.FileSystem", _handler())
@@ -330,13 +330,13 @@ def _remake(
 
 
 def _same_values(field: pa.Field[Any], own: pa.Schema) -> bool:
-    """Whether a column of the table has these very values; large types have."""
+    """Whether a column of the table has the same values; a large type has."""
     place = own.get_field_index(field.name)
     return place >= 0 and str(field.type).replace("large_", "") == str(own.field(place).type).replace("large_", "")
 
 
 def _known_of(names: Iterable[str], schema: StructType) -> list[str]:
-    """Those that the table has."""
+    """The names that the table has."""
     known = {field.name for field in schema.fields}
     return [name for name in names if name in known]
 

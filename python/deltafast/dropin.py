@@ -263,12 +263,12 @@ def nanosecond_timestamps_enabled() -> bool:
 
 
 def init_tracing(endpoint: str | None = None) -> None:
-    """Nothing but a warning: deltafast sends no OpenTelemetry traces."""
+    """Warn that deltafast sends no OpenTelemetry traces."""
     warn(f"deltafast sends no OpenTelemetry traces (to {endpoint or 'the default endpoint'})")
 
 
 def shutdown_tracing() -> None:
-    """Nothing: no traces are sent."""
+    """Do nothing: no traces are sent."""
 
 
 def without_lock_table(uri: object, options: Mapping[str, str] | None) -> dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""What `deltalake.writer.properties` has that the library's own names do not: enumerations of codecs and encodings."""
+"""The enumerations of codecs and encodings in `deltalake.writer.properties`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["Compression", "Encoding"]
 
 
-class _Named(Enum):
+class _NamedEnum(Enum):
     @classmethod
     def from_str(cls, value: str) -> Self:
         """The member of this name, in any case.
 
         Raises:
-            ValueError: There is none.
+            ValueError: There is no such member.
         """
         try:
             return cls(value.upper())
@@ -30,7 +30,7 @@ class _Named(Enum):
             raise InvalidArgumentError(message) from None
 
 
-class Compression(_Named):
+class Compression(_NamedEnum):
     """Codecs of Parquet."""
 
     UNCOMPRESSED = "UNCOMPRESSED"
@@ -77,7 +77,7 @@ class Compression(_Named):
         return True
 
 
-class Encoding(_Named):
+class Encoding(_NamedEnum):
     """Encodings of Parquet."""
 
     PLAIN = "PLAIN"

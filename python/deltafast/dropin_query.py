@@ -1,4 +1,4 @@
-"""What the name `deltalake.QueryBuilder` stands for; see `dropin_table`."""
+"""The class behind the name `deltalake.QueryBuilder`; see `dropin_table`."""
 
 from __future__ import annotations
 

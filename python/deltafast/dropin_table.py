@@ -65,7 +65,7 @@ _LONGEST_NAME = 255
 _LONGEST_DESCRIPTION = 4000
 #: Columns that have statistics where no property says otherwise.
 _INDEXED = 32
-#: Places of arguments behind the first one.
+#: Positions of arguments after the first one.
 _STORAGE_PLACE, _PRUNING_PLACE = 6, 4
 _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
 #: A moment as RFC 3339 writes it, with its zone.
@@ -418,7 +418,7 @@ def _unlocked(
 
 # --- messages ------------------------------------------------------------------------------------
 
-#: How errors are said by the library, how by `deltalake`, and of which class they are there if it is another one.
+#: Messages of the library, those of `deltalake`, and the class of the error there if it differs.
 _WORDS: list[tuple[str, str, type[DeltaError] | None]] = [
     (r"^(Specified table partitioning does not match .*)", r"Generic error: \1", None),
     (r"^the retention of a vacuum cannot be negative.*", "The retention periods should be positive.", None),
@@ -456,7 +456,7 @@ _WORDS: list[tuple[str, str, type[DeltaError] | None]] = [
 
 @contextmanager
 def _in_their_words() -> Generator[None]:
-    """Raise errors that programs look for by message or class as `deltalake` raises them."""
+    """Raise errors with the messages and classes of `deltalake` where programs depend on them."""
     try:
         yield
     except DeltaError as error:

@@ -49,7 +49,7 @@ _PINNED: dict[str, str | bool | int | float | list[str]] = {
 }
 #: No files, no network, no extensions, no secrets. Spilling into `temp_directory` remains possible.
 _NO_ACCESS = {"enable_external_access": "false"}
-#: Else a statement could still send profiles and logs to a file, or lift limits.
+#: Without it a statement could write profiles and logs to a file, or lift limits.
 _LOCKED = "SET GLOBAL lock_configuration = true"
 _UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
 
@@ -257,7 +257,7 @@ class QueryBuilder:
             raise type(error)(message) from None
 
     def _explained(self, error: duckdb.Error) -> str | None:
-        """What to do about an error, where DuckDB cannot know it."""
+        """A message that says what to do about an error; None where DuckDB's own is enough."""
         if (name := unknown_table(error)) is not None:
             known = ", ".join(self._tables) or "none"
             return f"there is no table `{name}` (registered: {known}); use QueryBuilder.register({name!r}, table)"

@@ -229,7 +229,7 @@ def _primitive(name: object) -> str:
     raise InvalidArgumentError(message)
 
 
-#: Names of other systems, and what they are called here.
+#: Type names of other systems, and Delta's.
 _ALIASES = {
     "bigint": "long",
     "bool": "boolean",
@@ -520,10 +520,10 @@ _IDENTITY = frozenset(f"delta.identity.{key}" for key in ("start", "step", "high
 
 
 def as_schema(schema: object) -> Schema:
-    """The schema that somebody gives: one of ours or of Arrow, or names and types.
+    """The schema of an argument: a deltafast or Arrow schema, or names and types.
 
     Raises:
-        InvalidArgumentError: It is none of these, or a type is unknown.
+        InvalidArgumentError: It is not one of these, or a type is unknown.
     """
     if isinstance(schema, Schema):
         return schema

@@ -149,7 +149,7 @@ def _path_of(uri: str) -> str:
 
 
 def _below(prefix: str, full: str) -> str | None:
-    """The rest of a path behind a prefix of whole segments; None where it does not begin so."""
+    """The rest of a path after a prefix of whole segments; None where it has another prefix."""
     begins = [part for part in prefix.split("/") if part]
     parts = [part for part in full.split("/") if part]
     return "/".join(parts[len(begins) :]) if parts[: len(begins)] == begins else None
@@ -426,7 +426,7 @@ class FsspecStore(_Rooted):
             self._fs.rm_file(self._full(path))
 
     def owns(self, path: str) -> bool:
-        """Whether what is in a folder is the table's to delete, and not where a link leads."""
+        """Whether the files of a folder may be deleted: no link on the way leads out of the table."""
         return self._disk is None or self._disk.owns(path)
 
     def remove_folder(self, path: str) -> None:
@@ -524,7 +524,7 @@ class PyarrowStore(_Rooted):
         self._local().delete(path)
 
     def owns(self, path: str) -> bool:
-        """Whether what is in a folder is the table's to delete, and not where a link leads."""
+        """Whether the files of a folder may be deleted: no link on the way leads out of the table."""
         return self._disk is None or self._disk.owns(path)
 
     def remove_folder(self, path: str) -> None:

@@ -57,7 +57,7 @@ class ArrowDataset(Protocol):
     """A dataset of pyarrow."""
 
     def scanner(self, columns: Any = None, filter: Any = None) -> Any:  # noqa: A002
-        """What reads it."""
+        """A scanner of it."""
         ...
 
 
@@ -487,7 +487,7 @@ def _of_columns(columns: Mapping[Any, Any]) -> ArrowStreamExportable:
     """A dict of columns as a table.
 
     Raises:
-        InvalidArgumentError: A name is no string, values of a column have no common type, or lengths differ.
+        InvalidArgumentError: A name is not a string, values of a column have no common type, or lengths differ.
     """
     import pyarrow as pa
 

@@ -333,7 +333,7 @@ class Plan:
 
 
 class Answered(NamedTuple):
-    """What the store does with an attempt at a version, and what the client is told instead of the truth."""
+    """What the store does with an attempt at a version, and the status that it answers."""
 
     is_done: bool
     #: A status; `None` for a connection that breaks, 200 for the truth.
@@ -341,7 +341,7 @@ class Answered(NamedTuple):
 
 
 class Denials:
-    """What happens to all attempts at versions below a key: the last entry goes for all that follow."""
+    """The answers to attempts at versions below a key: the last entry holds for all that follow."""
 
     def __init__(self, *attempts: Answered, is_read: bool = True) -> None:
         self.attempts, self.is_read = attempts, is_read

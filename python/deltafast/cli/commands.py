@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _INTERRUPTED = 130
-#: Arguments of `sql` that are no tables.
+#: Arguments of `sql` that are not tables.
 _OF_SQL = {"storage_options", "commit_properties", "time_zone", "progress", "external_access"}
 
 

@@ -123,7 +123,7 @@ def gathering(session: Session, size: str | None) -> dict[str, str]:
 
 
 def remove(place: Place, folder: str) -> None:
-    """Remove what is left of a local folder whose files are deleted.
+    """Remove the empty folders that are left of a local folder whose files are deleted.
 
     A file that is still there stays: a version may name it.
     """

@@ -90,7 +90,7 @@ class Tables:
         raise InvalidArgumentError(self.unknown(ref.name))
 
     def unknown(self, name: str) -> str:
-        """What to do about a name that stands for no table."""
+        """The message for a name without a table."""
         known = ", ".join(self.given) or "none"
         argument = name if name.isidentifier() else "name"
         return (

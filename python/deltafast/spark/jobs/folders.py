@@ -114,7 +114,7 @@ class Folders:
         for folder in (self.rows, self.changes):
             if folder is not None:
                 if not self._is_handed_over:
-                    # What cannot be deleted is what vacuum is for; the caller is to hear of the first error.
+                    # VACUUM deletes what stays here; the first error is the one to raise.
                     with contextlib.suppress(DeltaError):
                         _core.abandon_folders(self._rows.version.snapshot, [folder])
                 remove(self._rows.place, folder)
