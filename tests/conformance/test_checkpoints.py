@@ -6,11 +6,13 @@ import json
 import random
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import deltafast
+from deltafast.stores import FsspecStore
 from tablekit import log
 
 from . import helpers
@@ -332,3 +334,24 @@ def test_a_stream_of_a_large_checkpoint_with_a_file_too_many_ends_in_an_error(tm
         opened.file_uris()
     assert pa.table(opened.get_add_actions()).num_rows == 59_999
     assert pa.table(helpers.open_table(table, version=0).get_add_actions()).num_rows == 60_000
+
+
+def test_a_damaged_checkpoint_is_read_once(three: log.Table) -> None:
+    """Without compactions there is nothing to leave out before the checkpoint itself."""
+
+    class CountingStore(FsspecStore):
+        """Notes the files that are read."""
+
+        def get_range(self, path: str, start: int, end: int) -> bytes:
+            """Read a range."""
+            read.append(path)
+            return super().get_range(path, start, end)
+
+    read: list[str] = []
+    helpers.open_table(three).create_checkpoint()
+    three.checkpoint_file(2).write_bytes(b"PAR1" + bytes(500) + b"PAR1")
+    store = CountingStore(fsspec.filesystem("file"), str(three))
+    with pytest.warns(deltafast.DeltaWarning, match="the table was read without this file"):
+        opened = deltafast.DeltaTable(str(three), store=store)
+    assert opened.version() == 2
+    assert [path for path in read if "checkpoint.parquet" in path] == [f"_delta_log/{three.checkpoint_file(2).name}"]
