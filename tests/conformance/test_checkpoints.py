@@ -305,9 +305,9 @@ def _large(tmp_path: Any, change: Any) -> log.Table:
     """Return a table whose checkpoint is too large to be read before the first batch is given out."""
     table = log.Table(tmp_path / "large")
     generator = random.Random(5)
-    adds = [log.add(f"{generator.randbytes(100).hex()}.parquet", n) for n in range(60_000)]
+    adds = [log.add(f"{generator.randbytes(240).hex()}.parquet", n) for n in range(20_000)]
     table.commit(0, log.protocol(), log.metadata(), *adds)
-    table.commit(1, log.remove(adds[30_000]["add"]["path"]))
+    table.commit(1, log.remove(adds[10_000]["add"]["path"]))
     table.checkpoint(1, change(table.actions(0, 1), adds))
     assert table.checkpoint_file(1).stat().st_size > 4 << 20
     table.commit(2, {"commitInfo": {}})
@@ -316,24 +316,24 @@ def _large(tmp_path: Any, change: Any) -> log.Table:
 
 
 def test_a_stream_gives_the_files_that_a_large_checkpoint_lacks(tmp_path: Any) -> None:
-    table = _large(tmp_path, lambda actions, adds: [a for a in actions if a not in (adds[7], adds[50_000])])
+    table = _large(tmp_path, lambda actions, adds: [a for a in actions if a not in (adds[7], adds[17_000])])
     opened = helpers.open_table(table)
     found = pa.table(opened.get_add_actions()).column("path").to_pylist()
     # Behind a stream nothing calls Python, so the next call warns.
-    with pytest.warns(deltafast.DeltaWarning, match=r"59997 live files.*59999 live files"):
+    with pytest.warns(deltafast.DeltaWarning, match=r"19997 live files.*19999 live files"):
         opened.file_uris()
-    assert len(found) == len(set(found)) == 59_999
+    assert len(found) == len(set(found)) == 19_999
 
 
 def test_a_stream_of_a_large_checkpoint_with_a_file_too_many_ends_in_an_error(tmp_path: Any) -> None:
-    table = _large(tmp_path, lambda actions, adds: [a for a in actions if "remove" not in a] + [adds[30_000]])
+    table = _large(tmp_path, lambda actions, adds: [a for a in actions if "remove" not in a] + [adds[10_000]])
     opened = helpers.open_table(table)
     with pytest.raises(deltafast.CorruptLogError, match="1 files that a damaged checkpoint named"):
         pa.table(opened.get_add_actions())
-    with pytest.warns(deltafast.DeltaWarning, match="60000 live files"):
+    with pytest.warns(deltafast.DeltaWarning, match="20000 live files"):
         opened.file_uris()
-    assert pa.table(opened.get_add_actions()).num_rows == 59_999
-    assert pa.table(helpers.open_table(table, version=0).get_add_actions()).num_rows == 60_000
+    assert pa.table(opened.get_add_actions()).num_rows == 19_999
+    assert pa.table(helpers.open_table(table, version=0).get_add_actions()).num_rows == 20_000
 
 
 def test_a_damaged_checkpoint_is_read_once(three: log.Table) -> None:
