@@ -11,23 +11,27 @@ import json
 import re
 from abc import ABCMeta
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from deltafast.alter import TableAlterer as PlainAlterer
 from deltafast.conversion import convert_to_deltalake as plain_convert
+from deltafast.convert import HOOKS_FIRST, address, also_by_position, local_path, location
 from deltafast.dropin import nanosecond_timestamps_enabled, with_leaves, without_lock_table
+from deltafast.dropin_fields import described_table
 from deltafast.exceptions import (
     _PLACE,
     CommitFailedError,
     DeltaError,
     InvalidArgumentError,
+    SchemaMismatchError,
     VersionNotFoundError,
     warn,
 )
 from deltafast.reader import RecordBatchReader
-from deltafast.schema import StructType
+from deltafast.schema import PrimitiveType, StructType
 from deltafast.table import DeltaTable as PlainTable
 from deltafast.table import DeltaTableConfig
 from deltafast.transaction import create_table_with_add_actions as plain_create
@@ -46,8 +50,9 @@ if TYPE_CHECKING:
     from deltafast.commands.merge import TableMerger
     from deltafast.filters import FilterType, Predicate
     from deltafast.progress import Progress
+    from deltafast.raw import RawDeltaTable
     from deltafast.schema import Field
-    from deltafast.transaction import CommitProperties, PostCommitHookProperties
+    from deltafast.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
     from deltafast.writer import Data
 
 __all__ = [
@@ -55,6 +60,7 @@ __all__ = [
     "TableAlterer",
     "convert_to_deltalake",
     "create_table_with_add_actions",
+    "in_their_words",
     "write_deltalake",
 ]
 
@@ -68,6 +74,10 @@ _INDEXED = 32
 #: Positions of arguments after the first one.
 _STORAGE_PLACE, _PRUNING_PLACE = 6, 4
 _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
+#: What is said of a column of strings for one of numbers.
+_STRING_FOR_NUMBER = re.compile(
+    r"expected (byte|short|integer|long|float|double), found (?:Large)?Utf8(?:View)? \(column `(.+)`\)"
+)
 #: A moment as RFC 3339 writes it, with its zone.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
@@ -151,6 +161,17 @@ class DeltaTable(PlainTable, metaclass=_Both):
             f"{version}): use session.register_table(name, table.to_pyarrow_dataset()), or QueryBuilder"
         )
         raise RuntimeError(message)
+
+    @property
+    def _table(self) -> RawDeltaTable:
+        """The object behind the handle; what is set here is called for the history and for a vacuum."""
+        from deltafast.raw import RawDeltaTable
+
+        return vars(self).get("_inner") or RawDeltaTable(self)
+
+    @_table.setter
+    def _table(self, inner: RawDeltaTable) -> None:
+        self._inner = inner
 
     @property
     def alter(self) -> TableAlterer:
@@ -268,10 +289,12 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @_called_as(PlainTable.to_pyarrow_table)
     def to_pyarrow_table(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pa.Table:
-        """`DeltaTable.to_pyarrow_table`."""
+        """`DeltaTable.to_pyarrow_table`, with NOT NULL and the metadata of the table's fields."""
         if partitions is not None:
             warn("`partitions` is deprecated; use `filters` instead", DeprecationWarning)
-        return super().to_pyarrow_table(partitions, *arguments, **options)
+        rows = super().to_pyarrow_table(partitions, *arguments, **options)
+        fields: Any = self.schema().to_arrow()
+        return described_table(rows, {field.name: field for field in fields})
 
     def get_add_actions(
         self,
@@ -301,11 +324,14 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @_called_as(PlainTable.load_cdf)
     def load_cdf(self, *arguments: Any, **options: Any) -> RecordBatchReader:
-        """`DeltaTable.load_cdf`; versions are unsigned, times are milliseconds (UTC) without a zone."""
+        """`DeltaTable.load_cdf`; versions are unsigned, times milliseconds (UTC) without a zone, strings are views."""
         import pyarrow as pa
 
         changes = super().load_cdf(*arguments, **options)
-        kinds = {"_commit_version": pa.uint64(), "_commit_timestamp": pa.timestamp("ms")}
+        views = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+        fields: list[Any] = list(cast("Any", changes.schema))
+        kinds: dict[str, Any] = {field.name: views[field.type] for field in fields if field.type in views}
+        kinds |= {"_commit_version": pa.uint64(), "_commit_timestamp": pa.timestamp("ms")}
         return RecordBatchReader(cast("ArrowStream", _Cast(changes._stream, kinds)))
 
     # --- changes ---------------------------------------------------------------------------------
@@ -324,24 +350,51 @@ class DeltaTable(PlainTable, metaclass=_Both):
                 "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or accepted."
             )
             raise InvalidArgumentError(message)
-        return super().update(updates, new_values, *arguments, **options)
+        with in_their_words():
+            return super().update(updates, new_values, *arguments, **options)
 
     @_called_as(PlainTable.merge)
     def merge(self, source: Data, *arguments: Any, **options: Any) -> TableMerger:
         """`DeltaTable.merge`; timestamps of the source are cut to microseconds."""
         return super().merge(_in_microseconds(source), *arguments, **options)
 
-    @_called_as(PlainTable.create_write_transaction)
-    def create_write_transaction(self, *arguments: Any, **options: Any) -> None:
-        """`DeltaTable.create_write_transaction`."""
-        with _in_their_words():
-            super().create_write_transaction(*arguments, **options)
+    @property
+    def _merger(self) -> type[TableMerger]:
+        from deltafast.dropin_merge import TableMerger
 
-    @_called_as(PlainTable.vacuum)
-    def vacuum(self, *arguments: Any, **options: Any) -> list[str]:
+        return TableMerger
+
+    @_called_as(PlainTable.create_write_transaction)
+    def create_write_transaction(
+        self, actions: Sequence[AddAction | RemoveAction], *arguments: Any, **options: Any
+    ) -> None:
+        """`DeltaTable.create_write_transaction`; a path that begins with `/` is one below the table."""
+        with in_their_words():
+            super().create_write_transaction(_below_table(actions, self.table_uri), *arguments, **options)
+
+    @also_by_position(*HOOKS_FIRST, "full", "keep_versions")
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        dry_run: bool = True,
+        enforce_retention_duration: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object | None = None,
+        progress: Progress = False,
+    ) -> list[str]:
         """`DeltaTable.vacuum`."""
-        with _in_their_words():
-            return super().vacuum(*arguments, **options)
+        order = (dry_run, retention_hours, enforce_retention_duration, commit_properties, post_commithook_properties)
+        beyond = {"inventory": inventory, "progress": progress}
+        given = {name: value for name, value in beyond.items() if value is not None and value is not False}
+        with in_their_words():
+            return self._table.vacuum(*order, full, keep_versions, **given)
+
+    def _history_lines(self, limit: int | None, writers_time: bool) -> list[str]:  # noqa: ARG002 - always the writer's
+        return self._table.history(limit)
 
 
 class TableAlterer(PlainAlterer):
@@ -379,14 +432,30 @@ class TableAlterer(PlainAlterer):
             raise InvalidArgumentError(message, column=field.name)
         super().drop_column_not_null(column_name, *arguments, **options)
 
+    @_called_as(PlainAlterer.add_feature)
+    def add_feature(self, *arguments: Any, **options: Any) -> None:
+        """`TableAlterer.add_feature`."""
+        with in_their_words():
+            super().add_feature(*arguments, **options)
+
 
 @wraps(plain_write, assigned=("__doc__",))
 def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
-    """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds."""
+    """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds, strings are cast to numbers."""
     if not isinstance(table_or_uri, PlainTable):
         options["storage_options"] = without_lock_table(table_or_uri, options.get("storage_options"))
-    with _in_their_words():
-        plain_write(table_or_uri, _in_microseconds(data), **options)
+    is_read_once = hasattr(data, "__next__") or hasattr(data, "read_next_batch")
+    kinds: dict[str, Any] = {}
+    with in_their_words():
+        while True:
+            try:
+                return plain_write(table_or_uri, _with_numbers(_in_microseconds(data), kinds), **options)
+            except SchemaMismatchError as error:
+                # Nothing was read yet: types are compared before.
+                found = _STRING_FOR_NUMBER.search(str(error))
+                if found is None or is_read_once or found[2] in kinds:
+                    raise
+                kinds[found[2]] = PrimitiveType(found[1]).to_arrow()
 
 
 @wraps(plain_convert, assigned=("__doc__",))
@@ -396,15 +465,18 @@ def convert_to_deltalake(uri: Any, *arguments: Any, **options: Any) -> None:
     if given.get("partition_by") is not None and given.get("partition_strategy") is None:
         message = "Partition strategy has to be provided with partition_by"
         raise InvalidArgumentError(message)
-    with _in_their_words():
+    with in_their_words():
         plain_convert(uri, *arguments, **_unlocked(plain_convert, uri, arguments, options))
 
 
 @wraps(plain_create, assigned=("__doc__",))
 def create_table_with_add_actions(table_uri: Any, *arguments: Any, **options: Any) -> None:
     """`deltafast.create_table_with_add_actions`."""
-    with _in_their_words():
-        plain_create(table_uri, *arguments, **_unlocked(plain_create, table_uri, arguments, options))
+    given = signature(plain_create).bind(table_uri, *arguments, **options).arguments
+    given["add_actions"] = _below_table(given["add_actions"], location(address(table_uri)))
+    given["storage_options"] = without_lock_table(table_uri, given.get("storage_options"))
+    with in_their_words():
+        plain_create(**given)
 
 
 def _unlocked(
@@ -418,8 +490,20 @@ def _unlocked(
 
 # --- messages ------------------------------------------------------------------------------------
 
+#: Arrow's names of Spark's types.
+_ARROW_NAMES = {
+    "TINYINT": "Int8",
+    "SMALLINT": "Int16",
+    "INT": "Int32",
+    "BIGINT": "Int64",
+    "FLOAT": "Float32",
+    "DOUBLE": "Float64",
+    "BOOLEAN": "Boolean",
+    "DATE": "Date32",
+}
+
 #: Messages of the library, those of `deltalake`, and the class of the error there if it differs.
-_WORDS: list[tuple[str, str, type[DeltaError] | None]] = [
+_WORDS: list[tuple[str, str | Callable[[re.Match[str]], str], type[DeltaError] | None]] = [
     (r"^(Specified table partitioning does not match .*)", r"Generic error: \1", None),
     (r"^the retention of a vacuum cannot be negative.*", "The retention periods should be positive.", None),
     (
@@ -431,7 +515,55 @@ _WORDS: list[tuple[str, str, type[DeltaError] | None]] = [
         None,
     ),
     (r"^(a commit cannot both add and remove a file .*)", r"an add and a remove have the same file path: \1", None),
-    (r"^(the table is append-only .*)", r"\1", CommitFailedError),
+    (
+        r"^(the table is append-only .*)",
+        r"The transaction includes Remove action with data change but Delta table is append-only: \1",
+        CommitFailedError,
+    ),
+    (
+        r"^(partition_strategy must be hive or directory.*)",
+        r"Partition strategy must be `hive` or `directory`: \1",
+        None,
+    ),
+    (
+        r"^(the feature needs the protocol \(1, \d+\), .*)",
+        (
+            "Generic DeltaTable error: Table feature enables writer feature, but min_writer is not v7. Set "
+            r"allow_protocol_versions_increase or increase version explicitly through set_tbl_properties: \1"
+        ),
+        None,
+    ),
+    (
+        r"^(version \d+ .* (?:removed the file .*, (?:which|and) .* read|and removed files that it read).*)",
+        r"Commit failed: a concurrent transaction deleted data this operation read: \1",
+        None,
+    ),
+    (
+        r"^(the feature needs the protocol .*)",
+        (
+            "Generic DeltaTable error: Table feature enables reader and writer feature, but reader is not v3, and "
+            "writer not v7. Set allow_protocol_versions_increase or increase versions explicitly through "
+            r"set_tbl_properties: \1"
+        ),
+        None,
+    ),
+    (
+        # A cast of a constant is made before there are rows.
+        (
+            r"^\[CAST_INVALID_INPUT\] the value ('.*') of type STRING cannot be cast to (\w+) .* in "
+            r"`CAST\('.*' AS \w+\)` .*$"
+        ),
+        lambda found: (
+            "Generic DeltaTable error: Optimizer rule 'simplify_expressions' failed\ncaused by\n"
+            f"Arrow error: {_cast_error(found[1], found[2])}"
+        ),
+        None,
+    ),
+    (
+        r"^(\[CAST_INVALID_INPUT\] the value ('.*') of type STRING cannot be cast to (\w+) .*)$",
+        lambda found: f"{_cast_error(found[2], found[3])}: {found[1]}",
+        None,
+    ),
     (r"^(no column '([^']+)' .*)", r"Schema error: No field named \2. \1", None),
     (
         r"^(the folder .* is one of a partition column that is not named.*)",
@@ -447,15 +579,22 @@ _WORDS: list[tuple[str, str, type[DeltaError] | None]] = [
         None,
     ),
     (
-        r"^.*(Can't cast value \S+ to type (\w+)): expected .*, found (\w+) \(column `(.+)`\)$",
+        r"^.*(Can't cast value \S+ to type (\w+)): expected .*, found (UInt\w+) \(column `(.+)`\)$",
         r"Cast error: Failed to convert into Arrow schema: Cast error: Failed to cast \4 from \2 to \3: \1",
         None,
     ),
+    (r"^.*(Can't cast value \S+ to type \w+: expected .*, found \w+ \(column `.+`\))$", r"Cast error: \1", None),
 ]
 
 
+def _cast_error(value: str, kind: str) -> str:
+    """What Arrow's Rust library says of a string that cannot be cast to one of Spark's types."""
+    what = "value" if kind == "BOOLEAN" else "string"
+    return f"Cast error: Cannot cast {what} {value} to value of {_ARROW_NAMES.get(kind, kind)} type"
+
+
 @contextmanager
-def _in_their_words() -> Generator[None]:
+def in_their_words() -> Generator[None]:
     """Raise errors with the messages and classes of `deltalake` where programs depend on them."""
     try:
         yield
@@ -463,7 +602,8 @@ def _in_their_words() -> Generator[None]:
         for pattern, words, kind in _WORDS:
             if (found := re.match(pattern, str(error), re.DOTALL)) is not None:
                 place = {name: getattr(error, name) for name in _PLACE}
-                raise (kind or type(error))(found.expand(words), **place) from error
+                message = words(found) if callable(words) else found.expand(words)
+                raise (kind or type(error))(message, **place) from error
         raise
 
 
@@ -488,6 +628,13 @@ def _check_old(filters: FilterType | None, predicate: Predicate | None, name: st
         message = f"`{name}` is deprecated; pass only `file_pruning_predicate`"
         raise InvalidArgumentError(message)
     warn(f"`{name}` is deprecated; pass the filters to `file_pruning_predicate` instead", DeprecationWarning)
+    groups: list[Any] = [group for group in cast("list[Any]", filters) if isinstance(group, list)]
+    if groups and len(groups) < len(filters):
+        message = f"`{name}` must be a list of tuples, or a list of lists of tuples, not a mix of both"
+        raise InvalidArgumentError(message)
+    if [] in groups:
+        message = f"`{name}` has an empty conjunction, which is true of all files; leave out the filters for all files"
+        raise InvalidArgumentError(message)
 
 
 def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
@@ -507,6 +654,22 @@ def _wrong_filter(filters: FilterType | None, columns: set[str]) -> str | None:
                 f"Field '{column}' is not a root table field."
             )
     return None
+
+
+_A = TypeVar("_A", bound="AddAction | RemoveAction")
+
+
+def _below_table(actions: Sequence[_A], table_uri: str) -> list[_A]:
+    """The actions with paths below the table, also where these begin with `/`."""
+    root = local_path(table_uri)
+
+    def relative(action: _A) -> _A:
+        path = getattr(action, "path", None)
+        if not isinstance(path, str) or not path.startswith("/") or path.startswith(root):
+            return action
+        return replace(action, path=path.lstrip("/"))
+
+    return [relative(action) for action in actions]
 
 
 def _number(figure: object) -> object:
@@ -529,6 +692,30 @@ def _in_microseconds(data: Data) -> Data:
     # Whatever else a cast could lose stays as it is.
     batches = (cast("Any", batch).cast(target, safe=False) for batch in rows)
     return pa.RecordBatchReader.from_batches(target, batches)
+
+
+def _with_numbers(data: Data, kinds: Mapping[str, Any]) -> Data:
+    """The data with columns of strings cast to numbers.
+
+    Raises:
+        SchemaMismatchError: A string is not one of a number of that type.
+    """
+    if not kinds:
+        return data
+    import pyarrow as pa
+
+    rows: Any = pa.RecordBatchReader.from_stream(cast("Any", as_stream(data))).read_all()
+    for name, kind in kinds.items():
+        place = rows.schema.get_field_index(name)
+        try:
+            column = rows.column(place).cast(pa.string()).cast(kind)
+        except pa.ArrowInvalid as error:
+            wrong = re.search(r"'(.*)' as a scalar", str(error))
+            arrow = {"float": "Float32", "double": "Float64"}.get(str(kind), str(kind).capitalize())
+            message = f"Cast error: Cannot cast string '{wrong[1] if wrong else '?'}' to value of {arrow} type"
+            raise SchemaMismatchError(message, column=name) from error
+        rows = rows.set_column(place, rows.schema.field(place).with_type(kind), column)
+    return rows
 
 
 def _coarse(schema: pa.Schema) -> pa.Schema:

@@ -89,6 +89,36 @@ class RawDeltaTable:
         found = self._handle.partitions(file_pruning_predicate=file_pruning_predicate)
         return frozenset(frozenset(values.items()) for values in found)
 
+    def history(self, limit: int | None = None) -> list[str]:
+        """The commits, newest first, as JSON, with the times of their writers."""
+        return self._handle._snapshot.history_json(limit, writers_time=True)
+
+    def vacuum(
+        self,
+        dry_run: bool,
+        retention_hours: float | None,
+        enforce_retention_duration: bool,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        **options: Any,
+    ) -> list[str]:
+        """Delete files that are not needed; the order of arguments is not that of `DeltaTable`'s method."""
+        from deltafast.table import DeltaTable
+
+        return DeltaTable.vacuum(
+            self._handle,
+            retention_hours,
+            dry_run,
+            enforce_retention_duration,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+            full=full,
+            keep_versions=keep_versions,
+            **options,
+        )
+
     def transaction_version(self, app_id: str) -> int | None:
         """The last version that an application has recorded."""
         return self._handle.transaction_version(app_id)

@@ -507,7 +507,7 @@ class DeltaTable:
         return self._history(limit)
 
     def _history(self, limit: int | None, *, writers_time: bool = False) -> list[dict[str, Any]]:
-        texts = self._snapshot.history_json(limit, writers_time)
+        texts = self._history_lines(limit, writers_time)
         entries = [cast("dict[str, Any]", json.loads(text)) for text in texts]
         for entry in entries:
             parameters = entry.get("operationParameters")
@@ -518,6 +518,9 @@ class DeltaTable:
                     for key, value in given
                 }
         return entries
+
+    def _history_lines(self, limit: int | None, writers_time: bool) -> list[str]:
+        return self._snapshot.history_json(limit, writers_time)
 
     def transaction_version(self, app_id: str) -> int | None:
         """The last version that the application `app_id` has recorded, or None."""
@@ -1109,10 +1112,8 @@ class DeltaTable:
             ...     .execute()
             ... )
         """
-        from deltafast.commands.merge import TableMerger
-
         del streamed_exec
-        return TableMerger(
+        return self._merger(
             self,
             source,
             predicate,
@@ -1128,6 +1129,12 @@ class DeltaTable:
             max_reruns=max_reruns,
             progress=progress,
         )
+
+    @property
+    def _merger(self) -> type[TableMerger]:
+        from deltafast.commands.merge import TableMerger
+
+        return TableMerger
 
     # --- upkeep of the log -----------------------------------------------------------------------
 

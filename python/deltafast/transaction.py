@@ -109,6 +109,14 @@ class RemoveAction:
     size: int | None = None
     tags: dict[str, str | None] | None = field(default=None)
 
+    def __repr__(self) -> str:
+        tags = "" if self.tags is None else f", tags={self.tags}"
+        return (
+            f"RemoveAction(path={self.path}, data_change={self.data_change}, "
+            f"deletion_timestamp={self.deletion_timestamp}, size={self.size}, "
+            f"partition_values={self.partition_values}{tags})"
+        )
+
     def _action(self) -> dict[str, Any]:
         remove = {
             "path": self.path,

@@ -20,12 +20,14 @@ import pyarrow.acero as pac
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 import pytest
 from deltalake.writer import properties as deltalake_properties
 
 import deltafast
-from deltafast import dropin, dropin_files, dropin_properties, dropin_table
-from deltafast.transaction import RemoveAction
+from deltafast import dropin, dropin_files, dropin_properties, dropin_query, dropin_table
+from deltafast.alter import TableFeatures
+from deltafast.transaction import AddAction, RemoveAction
 from tablekit import dv, log
 
 ROOT = Path(__file__).parents[2]
@@ -869,3 +871,170 @@ def test_an_append_only_table_refuses_as_deltalakes_does(tmp_path):
     dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
     with pytest.raises(deltafast.CommitFailedError, match="append-only"):
         dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}), mode="overwrite")
+
+
+# --- rows, errors and private names as those of deltalake -----------------------------------------
+
+
+REQUIRED = pa.schema(
+    [pa.field("id", pa.int64(), nullable=False), pa.field("s", pa.string(), metadata={"comment": "a string"})]
+)
+
+
+@BOTH
+def test_rows_have_not_null_and_the_metadata_of_fields(package, tmp_path):
+    package.write_deltalake(str(tmp_path), pa.table({"id": [1, 2], "s": ["a", None]}, schema=REQUIRED))
+    found = package.DeltaTable(str(tmp_path)).to_pyarrow_table()
+    assert found.schema.equals(REQUIRED, check_metadata=True)
+    narrow = package.DeltaTable(str(tmp_path)).to_pyarrow_table(columns=["s"])
+    assert narrow.schema.equals(pa.schema([REQUIRED.field("s")]), check_metadata=True)
+
+
+def test_null_in_a_column_that_is_not_null_stays_nullable(tmp_path):
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1], "s": ["a"]}, schema=REQUIRED))
+    table = dropin_table.DeltaTable(tmp_path)
+    pq.write_table(pa.table({"id": pa.array([None], pa.int64()), "s": ["b"]}), table.file_uris()[0])
+    rows = dropin_table.DeltaTable(tmp_path).to_pyarrow_table()
+    assert rows.schema.field("id").nullable
+    assert rows["id"].to_pylist() == [None]
+    query = dropin_query.QueryBuilder().register("t", table)
+    with pytest.raises(Exception, match="NOT NULL in the table, but a file has null in it \\(column `id`\\)"):
+        pa.table(query.execute("SELECT * FROM t").read_all())
+
+
+@pytest.mark.parametrize(
+    ("sql", "required", "described"),
+    [
+        ("SELECT * FROM t", {"id"}, {"s"}),
+        ("select s, ID as x from T where id > 0 order by s limit 3", {"x"}, {"s"}),
+        ("SELECT id + 1 AS id, s FROM t", set(), {"s"}),
+        ("SELECT id AS s, s AS id FROM t", {"s"}, {"id"}),
+        ("SELECT id, max(s) AS s FROM t GROUP BY ROLLUP (id)", set(), set()),
+        ("SELECT a.id, b.s FROM t a LEFT JOIN t b ON a.id = b.id", set(), set()),
+        ("SELECT * FROM t UNION ALL SELECT NULL, 'a'", set(), set()),
+        ("WITH t AS (SELECT NULL AS id, 'b' AS s) SELECT * FROM t", set(), set()),
+        ("SELECT * REPLACE (NULL AS id) FROM t", set(), set()),
+        ("SELECT * EXCLUDE (s), NULL AS s FROM t", {"id"}, set()),
+        ("SELECT NULL AS id, * FROM t", set(), {"s"}),
+    ],
+)
+def test_columns_that_a_query_takes_as_they_are_keep_their_fields(sql, required, described, tmp_path):
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1, 2], "s": ["a", None]}, schema=REQUIRED))
+    query = dropin_query.QueryBuilder().register("t", dropin_table.DeltaTable(tmp_path))
+    schema = pa.table(query.execute(sql).read_all()).schema
+    assert {field.name for field in schema if not field.nullable} == required
+    assert {field.name for field in schema if field.metadata} == described
+
+
+def test_settings_of_datafusion_are_known(tmp_path):
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}))
+    given = {
+        "datafusion.execution.batch_size": "7",
+        "datafusion.execution.target_partitions": "1",
+        "datafusion.runtime.memory_limit": "512M",
+        "datafusion.runtime.max_temp_directory_size": "1G",
+        "datafusion.runtime.temp_directory": "/nowhere",
+    }
+    query = dropin_query.QueryBuilder(given).register("t", dropin_table.DeltaTable(tmp_path))
+    names = ("threads", "memory_limit", "max_temp_directory_size")
+    chosen = ", ".join(f"current_setting('{name}') AS {name}" for name in names)
+    (row,) = pa.table(query.execute(f"SELECT {chosen}").read_all()).to_pylist()
+    assert (row["threads"], row["memory_limit"], row["max_temp_directory_size"]) == (1, "488.2 MiB", "953.6 MiB")
+    for package in (dropin_query, deltalake):
+        with pytest.raises(Exception, match=r"datafusion\.execution\.bogus"):
+            package.QueryBuilder({"datafusion.execution.bogus": "1"})
+
+
+@BOTH
+def test_errors_of_features_and_casts_have_the_same_words(package, tmp_path):
+    place = str(tmp_path)
+    package.write_deltalake(place, pa.table({"id": pa.array([1], pa.int8()), "b": [True], "n": [1]}))
+    table = package.DeltaTable(place)
+    features = TableFeatures if package is dropin_table else deltalake.TableFeatures
+    for feature, match in (
+        (features.ChangeDataFeed, "writer feature"),
+        (features.DeletionVectors, "reader and writer feature"),
+    ):
+        with pytest.raises(Exception, match=f"Table feature enables {match}, .* allow_protocol_versions_increase"):
+            table.alter.add_feature(feature)
+    with pytest.raises(Exception, match="Arrow error: Cast error: Cannot cast value 'x' to value of Boolean"):
+        table.update({"b": "'x'"})
+    source = pa.table({"id": pa.array([1], pa.int8()), "n": ["abc"]})
+    merge = table.merge(source, "t.id = s.id", "s", "t").when_matched_update({"n": "s.n"})
+    with pytest.raises(Exception, match="Cannot cast string 'abc' to value of Int64 type"):
+        merge.execute()
+    for values, match in (
+        (pa.array(["1", "hello"]), "Cast error: Cannot cast string 'hello' to value of Int8 type"),
+        (pa.array([1000], pa.int32()), "Cast error: Can't cast value 1000 to type Int8"),
+    ):
+        with pytest.raises(Exception, match=match):
+            package.write_deltalake(place, pa.table({"id": values}), mode="append", schema_mode="merge")
+    assert package.DeltaTable(place).version() == 0
+    rows = pa.table({"id": ["2", None], "n": ["3", "4"]})
+    package.write_deltalake(place, rows, mode="append", schema_mode="merge")
+    found = pa.table(package.DeltaTable(place).to_pyarrow_table()).sort_by("n")
+    assert found["id"].to_pylist() == [1, 2, None]
+    assert found["n"].to_pylist() == [1, 3, 4]
+
+
+def test_data_that_is_read_once_is_not_cast(tmp_path):
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}))
+    with pytest.raises(deltafast.SchemaMismatchError, match="expected long, found Utf8"):
+        dropin_table.write_deltalake(tmp_path, pa.table({"id": ["2"]}).to_reader(), mode="append")
+
+
+@BOTH
+def test_filters_that_are_no_conjunctions_are_refused(package, tmp_path):
+    package.write_deltalake(str(tmp_path), pa.table({"p": ["x"], "id": [1]}), partition_by=["p"])
+    table = package.DeltaTable(str(tmp_path))
+    with pytest.warns(DeprecationWarning, match="deprecated"), pytest.raises(ValueError, match="empty conjunction"):
+        table.file_uris([[("p", "=", "x")], []])
+    with pytest.warns(DeprecationWarning, match="deprecated"), pytest.raises(ValueError, match="not a mix"):
+        table.file_uris([("p", "=", "x"), [("p", "=", "y")]])
+
+
+def test_paths_that_begin_with_a_slash_are_below_the_table(tmp_path):
+    data = pa.table({"p": ["x"], "id": [1]})
+    dropin_table.write_deltalake(tmp_path, data, partition_by="p")
+    (tmp_path / "p=y").mkdir()
+    pq.write_table(data.select(["id"]), tmp_path / "p=y" / "f.parquet")
+    size = (tmp_path / "p=y" / "f.parquet").stat().st_size
+    table = dropin_table.DeltaTable(tmp_path)
+    add = AddAction("/p=y/f.parquet", size, {"p": "y"}, 0, True)
+    table.create_write_transaction([add], "append", table.schema(), ["p"])
+    assert table.to_pyarrow_table().sort_by("p").to_pylist() == [{"p": "x", "id": 1}, {"p": "y", "id": 1}]
+    assert "p=y/f.parquet" in table.files()
+    absolute = AddAction(str(tmp_path / "p=y" / "f.parquet"), size, {"p": "y"}, 0, True)
+    other = tmp_path / "other"
+    dropin_table.create_table_with_add_actions(str(other), table.schema(), [add], partition_by=["p"])
+    assert dropin_table.DeltaTable(other).files() == ["p=y/f.parquet"]
+    assert dropin_table._below_table([absolute], table.table_uri) == [absolute]
+
+
+def test_the_inner_table_may_be_replaced(tmp_path):
+    class Inner:
+        def vacuum(self, *arguments):
+            self.given = arguments
+            return ["file"]
+
+        def history(self, limit):
+            return ['{"version": 7}'] * limit
+
+    table = object.__new__(dropin_table.DeltaTable)
+    table._table = Inner()
+    with pytest.warns(DeprecationWarning, match="positionally"):
+        assert table.vacuum(None, True, True, None, "commit") == ["file"]
+    assert table._table.given == (True, None, True, "commit", None, False, None)
+    assert table.history(2) == [{"version": 7}] * 2
+    with pytest.raises(TypeError, match="multiple values for 'full'"):
+        table.vacuum(None, True, True, None, "commit", False, full=True)
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}))
+    assert dropin_table.DeltaTable(tmp_path)._table.vacuum(True, None, True) == []
+    assert len(dropin_table.DeltaTable(tmp_path)._table.history(5)) == 1
+
+
+def test_removes_are_shown_as_by_deltalake():
+    remove = RemoveAction("a.parquet", True, 456, size=10, partition_values={"p": "x"})
+    assert repr(remove) == (
+        "RemoveAction(path=a.parquet, data_change=True, deletion_timestamp=456, size=10, partition_values={'p': 'x'})"
+    )

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from deltafast.commands.merge import TableMerger
 from deltafast.commands.optimize import TableOptimizer
 from deltafast.dropin import missing
+from deltafast.dropin_merge import TableMerger
 from deltafast.dropin_table import DeltaTable, TableAlterer
 from deltafast.filters import (
     FilePruningPredicateType,
