@@ -444,7 +444,8 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
     """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds, strings are cast to numbers."""
     if not isinstance(table_or_uri, PlainTable):
         options["storage_options"] = without_lock_table(table_or_uri, options.get("storage_options"))
-    is_read_once = hasattr(data, "__next__") or hasattr(data, "read_next_batch")
+    # Others may be read once only.
+    is_in_memory = hasattr(data, "num_rows") or hasattr(data, "shape")
     kinds: dict[str, Any] = {}
     with in_their_words():
         while True:
@@ -453,7 +454,7 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
             except SchemaMismatchError as error:
                 # Nothing was read yet: types are compared before.
                 found = _STRING_FOR_NUMBER.search(str(error))
-                if found is None or is_read_once or found[2] in kinds:
+                if found is None or not is_in_memory or found[2] in kinds:
                     raise
                 kinds[found[2]] = PrimitiveType(found[1]).to_arrow()
 
@@ -526,7 +527,7 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str], type[DeltaError] |
         None,
     ),
     (
-        r"^(the feature needs the protocol \(1, \d+\), .*)",
+        r"^(the feature needs the protocol \((\d+), \d+\), the table has \(\2, \d+\).*)",
         (
             "Generic DeltaTable error: Table feature enables writer feature, but min_writer is not v7. Set "
             r"allow_protocol_versions_increase or increase version explicitly through set_tbl_properties: \1"

@@ -977,6 +977,14 @@ def test_errors_of_features_and_casts_have_the_same_words(package, tmp_path):
     assert found["n"].to_pylist() == [1, 3, 4]
 
 
+def test_a_writer_feature_of_a_table_with_reader_features_is_one_of_the_writer(tmp_path):
+    dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.columnMapping.mode": "name"})
+    table = dropin_table.DeltaTable(tmp_path)
+    assert table.protocol()[:2] == (2, 5)
+    with pytest.raises(deltafast.InvalidArgumentError, match=r"enables writer feature, .* the table has \(2, 5\)"):
+        table.alter.add_feature(TableFeatures.DomainMetadata)
+
+
 def test_data_that_is_read_once_is_not_cast(tmp_path):
     dropin_table.write_deltalake(tmp_path, pa.table({"id": [1]}))
     with pytest.raises(deltafast.SchemaMismatchError, match="expected long, found Utf8"):
