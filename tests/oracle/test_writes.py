@@ -117,8 +117,8 @@ def test_the_reference_reads_what_is_written_in_every_mode(name: str, spark: Ref
         with pytest.raises(InvalidArgumentError, match=r"partition columns from p, day to i"):
             write_deltalake(tmp_path, EVERYTHING, mode="overwrite", schema_mode="overwrite", partition_by=other)
         name = f"delta.`{tmp_path}`"
+        properties = "tblproperties ('delta.enableIcebergCompatV2' = 'true', 'delta.columnMapping.mode' = 'name')"
         with pytest.raises(Exception, match="REPLACE_TABLE_CHANGE_PARTITION_NAMES"):
-            properties = "tblproperties ('delta.enableIcebergCompatV2' = 'true', 'delta.columnMapping.mode' = 'name')"
             spark.sql(f"replace table {name} using delta partitioned by (i) {properties} as select * from {name}")
         other = ["p", "day"]
     write_deltalake(tmp_path, EVERYTHING, mode="overwrite", schema_mode="overwrite", partition_by=other)

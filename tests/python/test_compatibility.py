@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import deltafast
+from deltafast import dropin_table
 from deltafast.commands.merge import TableMerger
 from deltafast.commands.optimize import TableOptimizer
 
@@ -57,7 +58,12 @@ def test_facts_are_the_same(both):
     assert ours.table_uri == theirs.table_uri
     assert repr(ours.schema()) == repr(theirs.schema())
     assert ours.protocol() == theirs.protocol()
-    assert ours.history() == theirs.history()
+    # deltalake shows the writer's clock, deltafast the time by which time travel finds the version, as delta-spark.
+    assert dropin_table.DeltaTable(ours.table_uri).history() == theirs.history()
+    times = {"timestamp": None}
+    assert [commit | times for commit in ours.history()] == [commit | times for commit in theirs.history()]
+    found = [deltafast.DeltaTable(ours.table_uri, commit["version"]).timestamp() for commit in ours.history()]
+    assert [commit["timestamp"] for commit in ours.history()] == [round(time.timestamp() * 1000) for time in found]
     assert [commit["version"] for commit in ours.history(1)] == [2]
     assert ours.transaction_version("loader") == theirs.transaction_version("loader") == 2
     assert ours.transaction_version("other") is theirs.transaction_version("other") is None

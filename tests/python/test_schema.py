@@ -5,7 +5,7 @@ import pickle
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import deltafast.schema as ours
@@ -200,6 +200,8 @@ def fields_of(kinds: st.SearchStrategy) -> st.SearchStrategy:
 schemas = st.lists(fields_of(types()), max_size=5).map(Schema)
 
 
+# The time that making a schema takes says nothing about it.
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(schemas)
 def test_json_and_pickle_keep_a_schema(schema):
     assert Schema.from_json(schema.to_json()) == schema
