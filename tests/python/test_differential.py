@@ -176,7 +176,8 @@ def test_every_version_reads_as_in_deltalake(history: dict[str, Any]) -> None:
                 assert {k: found[path].get(k, "None") for k in row} == row
         pairs = zip(deltafast.DeltaTable(folder).history(), deltalake.DeltaTable(folder).history(), strict=True)
         for ours, theirs in pairs:
-            assert ours == theirs
+            # deltalake shows the writer's clock, deltafast the time by which time travel finds the version.
+            assert ours | {"timestamp": theirs["timestamp"]} == theirs
     finally:
         shutil.rmtree(folder)
 
