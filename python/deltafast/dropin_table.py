@@ -241,7 +241,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
         The metrics of commits by deltafast are numbers, as `deltalake` writes its own.
         """
-        entries = self._history(limit, writers_time=True)
+        entries = super().history(limit)
         for entry in entries:
             metrics = entry.get("operationMetrics")
             if isinstance(metrics, dict) and str(entry.get("engineInfo")).startswith("deltafast"):
@@ -393,7 +393,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         with in_their_words():
             return self._table.vacuum(*order, full, keep_versions, **given)
 
-    def _history_lines(self, limit: int | None, writers_time: bool) -> list[str]:  # noqa: ARG002 - always the writer's
+    def _history_lines(self, limit: int | None) -> list[str]:
         return self._table.history(limit)
 
 

@@ -504,11 +504,7 @@ class DeltaTable:
             commit's file, as in delta-spark. The values of `operationParameters` are strings, as in Spark's DESCRIBE
             HISTORY.
         """
-        return self._history(limit)
-
-    def _history(self, limit: int | None, *, writers_time: bool = False) -> list[dict[str, Any]]:
-        texts = self._history_lines(limit, writers_time)
-        entries = [cast("dict[str, Any]", json.loads(text)) for text in texts]
+        entries = [cast("dict[str, Any]", json.loads(line)) for line in self._history_lines(limit)]
         for entry in entries:
             parameters = entry.get("operationParameters")
             if isinstance(parameters, dict):
@@ -519,8 +515,8 @@ class DeltaTable:
                 }
         return entries
 
-    def _history_lines(self, limit: int | None, writers_time: bool) -> list[str]:
-        return self._snapshot.history_json(limit, writers_time)
+    def _history_lines(self, limit: int | None) -> list[str]:
+        return self._snapshot.history_json(limit)
 
     def transaction_version(self, app_id: str) -> int | None:
         """The last version that the application `app_id` has recorded, or None."""

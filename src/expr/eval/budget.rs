@@ -90,13 +90,13 @@ pub(crate) fn in_pieces<T>(rows: usize, limits: EvaluationLimits, mut evaluate: 
 }
 
 fn within<T>(left: RemainingBytes, work: impl FnOnce() -> T) -> T {
-    struct Restore(RemainingBytes);
-    impl Drop for Restore {
+    struct RestoreOnDrop(RemainingBytes);
+    impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
             LEFT.set(self.0);
         }
     }
-    let _restore = Restore(LEFT.replace(left));
+    let _restore = RestoreOnDrop(LEFT.replace(left));
     work()
 }
 
