@@ -3,14 +3,17 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+INSTALL := $(VENV)/bin/uv pip install --quiet --python $(PY)
 FEATURES := s3,azure,gcs,http
 RUST := $(shell find src -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock
 SOURCES := python tests benches dev examples
 CACHE ?= .bench
+# Each share of the proof tier runs once in as many commits; `make test PROOF=2/5` runs a certain one.
+PROOF ?= $(shell dev/proof_share)
+PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := check
-.PHONY: help demo test check fast bench stages crash fuzz miri wheel build rust-test python-test clean
+.PHONY: help demo test test-core test-full check fast bench stages crash fuzz miri wheel build release rust-test clean
 
 help: ## Show these lines
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -18,15 +21,27 @@ help: ## Show these lines
 demo: $(VENV)/.built ## Set up, build, open real tables and one of a million files
 	$(PY) dev/demo.py --cache $(CACHE)
 
-test: rust-test python-test ## Set up, build, run all Rust and Python tests
+# Packages are installed while the compiler works.
+test: $(VENV)/.made ## Set up, build, run the tiers core and spark, and a share of the tier proof
+	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.test
+	$(MAKE) rust-test
+	$(PYTEST) --durations 40 --proof $(PROOF) --ignore tests/crash
+	$(PYTEST) --proof $(PROOF) tests/crash
+
+test-core: $(VENV)/.made ## Set up, build, run all tests that need no Java
+	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.core
+	$(MAKE) rust-test
+	$(PYTEST) -m "not spark and not proof"
+	@echo "Left out: the tiers spark (needs Java 17) and proof (long); make test runs the first and a share of the second."
+
+test-full: $(VENV)/.made ## Set up, build, run all tests there are; takes up to an hour
+	$(MAKE) -j 2 $(VENV)/.built $(VENV)/.test
+	$(MAKE) rust-test
+	$(PYTEST) --durations 40 --proof all --ignore tests/crash
+	$(PYTEST) --proof all tests/crash
 
 rust-test: $(VENV)/.made
-	cargo test --release --features $(FEATURES)
-
-# Killed writers keep all cores busy: beside them others would run out of their time.
-python-test: $(VENV)/.test $(VENV)/.built
-	$(PY) -m pytest -n 2 --dist worksteal --durations 40 --ignore tests/crash
-	$(PY) -m pytest -n 2 --dist worksteal tests/crash
+	cargo test --features $(FEATURES) --lib --test rust
 
 check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and the fast tests
 	cargo fmt --check
@@ -35,14 +50,14 @@ check: $(VENV)/.dev $(VENV)/.built ## Formats, layers, lints, types, stubs and t
 	$(VENV)/bin/ruff format --check $(wildcard $(SOURCES))
 	$(VENV)/bin/ruff check $(wildcard $(SOURCES))
 	$(VENV)/bin/pyright
-	cargo clippy --release --all-targets --features $(FEATURES),python -- -D warnings
+	cargo clippy --all-targets --features $(FEATURES),python -- -D warnings
 	$(PY) -m mypy.stubtest deltafast._core --allowlist dev/stubtest.txt
 	$(MAKE) fast
 
-fast: $(VENV)/.test $(VENV)/.built
-	$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not spark" tests/python
+fast: $(VENV)/.core $(VENV)/.built
+	$(PYTEST) -q -m "not slow and not spark and not proof" tests/python
 
-bench: $(VENV)/.bench $(VENV)/.built ## Compare with deltalake, Polars and DuckDB; writes docs/benchmarks.md
+bench: $(VENV)/.bench $(VENV)/.released ## Compare with deltalake, Polars and DuckDB; writes docs/benchmarks.md
 	cargo build --release --features $(FEATURES) --example floors
 	$(PY) benches/python/run.py --cache $(CACHE)
 
@@ -50,7 +65,7 @@ stages: ## Time each stage of reading TABLE=path, nanoseconds an action
 	cargo run --release --quiet --features $(FEATURES) --example stages -- $(TABLE)
 
 MINUTES ?= 60
-crash: $(VENV)/.test $(VENV)/.built ## Kill writers for MINUTES (60) and check every version; SEED=n for a certain run
+crash: $(VENV)/.core $(VENV)/.built ## Kill writers for MINUTES (60) and check every version; SEED=n for a certain run
 	$(PY) -m tests.crash --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 fuzz: ## Run each fuzz target for a minute, starting from the kept corpus
@@ -65,51 +80,66 @@ miri: ## Run the tests of modules with unsafe code in Miri, with and without AVX
 	MIRIFLAGS=-Zmiri-disable-isolation RUSTFLAGS=-Ctarget-feature=+avx2 \
 		cargo +nightly miri test --target-dir target/miri-avx2 --lib -- pq::unpack pq::hybrid
 
-wheel: $(VENV)/.wheel ## Build the wheel that is published, try it where there is nothing else, state its size
+# The core tier runs against the installed wheel: nothing of the source tree is on the path but the tests.
+wheel: $(VENV)/.wheel ## Build the wheel that is published, test it where there is nothing else, state its size
 	rm -rf dist
 	PATH="$(abspath $(VENV))/bin:$$PATH" maturin build --profile wheel --zig --compatibility manylinux_2_28 --out dist
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./compat
 	$(PYTHON) -m venv dist/.venv
-	dist/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/deltafast-*.whl)[pandas]"
+	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python "$$(ls dist/deltafast-*.whl)[pandas]"
 	cd dist && .venv/bin/python ../dev/demo.py --cache $(abspath $(CACHE)) --files 0
+	$(VENV)/bin/uv pip install --quiet --python dist/.venv/bin/python --group test
+	dist/.venv/bin/python -m pytest -n 2 --dist worksteal -m "not spark and not proof"
 	@ls -l dist/deltafast-*.whl | awk '{printf "%s %.1f MB\n", $$NF, $$5 / 1e6}'
 
 build: $(VENV)/.built
+
+release: $(VENV)/.released ## Build with the optimisation of the published wheel, all but link-time
 
 $(VENV)/.made:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
 	@command -v cargo > /dev/null || { echo "cargo is needed: see https://rustup.rs" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade "pip>=25.1" "maturin>=1.9,<2"
+	$(PY) -m pip install --quiet --disable-pip-version-check "uv>=0.9,<1"
+	$(INSTALL) "pip>=25.1" "maturin>=1.9,<2"
 	touch $@
 
-# The build also installs what the package depends on.
+# The build also installs what the package depends on. One of the two profiles is installed at a time.
 $(VENV)/.built: $(VENV)/.made $(RUST) pyproject.toml
-	@echo "Building the core; from nothing that takes a few minutes."
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --extras pandas,polars > $(VENV)/build.log || \
+	@echo "Building the core for daily work; from nothing that takes a few minutes."
+	VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(VENV))/bin:$$PATH" maturin develop --uv --extras pandas,polars > $(VENV)/build.log 2>&1 || \
 		{ cat $(VENV)/build.log; exit 1; }
-	@touch $@
+	@rm -f $(VENV)/.released; touch $@
 
-$(VENV)/.test: $(VENV)/.made pyproject.toml
-	dev/java
+$(VENV)/.released: $(VENV)/.made $(RUST) pyproject.toml
+	VIRTUAL_ENV=$(abspath $(VENV)) PATH="$(abspath $(VENV))/bin:$$PATH" maturin develop --uv --release --extras pandas,polars > $(VENV)/build.log 2>&1 || \
+		{ cat $(VENV)/build.log; exit 1; }
+	@rm -f $(VENV)/.built; touch $@
+
+$(VENV)/.core: $(VENV)/.made pyproject.toml
 	dev/npm
 	dev/strace
-	$(PIP) --group test --group spark
-	rm -rf $(VENV)/spark-4.3
-	$(PIP) --target $(VENV)/spark-4.3 --group spark43
+	$(INSTALL) --group test
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.test pyproject.toml
-	$(PIP) --group checks
+$(VENV)/.test: $(VENV)/.core pyproject.toml
+	dev/java
+	$(INSTALL) --group spark
+	rm -rf $(VENV)/spark-4.3
+	$(INSTALL) --target $(VENV)/spark-4.3 --group spark43
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core pyproject.toml
+	$(INSTALL) --group checks
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.made pyproject.toml
 	dev/java
-	$(PIP) --group bench --group spark
+	$(INSTALL) --group bench --group spark
 	touch $@
 
 $(VENV)/.wheel: $(VENV)/.made pyproject.toml
-	$(PIP) --group wheel
+	$(INSTALL) --group wheel
 	touch $@
 
 clean: ## Remove the environment and everything built or generated

@@ -1,4 +1,4 @@
-"""What tests in several folders share: one Spark with delta-spark, since a process holds one."""
+"""What tests in several folders share: the share of the proof tier that runs, and one Spark, as a process holds one."""
 
 from __future__ import annotations
 
@@ -21,6 +21,43 @@ pytest.register_assert_rewrite("conformance.compare", "oracle.reference")
 # Workers have their controller's.
 if "SPARK_HOME" not in os.environ and (pyspark := importlib.util.find_spec("pyspark")) and pyspark.origin:
     os.environ.update(quick.settings(pathlib.Path(pyspark.origin).parent))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--proof`."""
+    parser.addoption(
+        "--proof",
+        default="all",
+        metavar="all|SHARE/SHARES",
+        help="the share of the tests marked `proof` that run: `2/5` runs every fifth one from the second on",
+    )
+
+
+def _share(config: pytest.Config) -> tuple[int, int]:
+    """Return the number of the share, from 0, and how many shares there are."""
+    option: str = config.getoption("--proof")
+    number, _, shares = "1/1".partition("/") if option == "all" else option.partition("/")
+    if not (number.isdecimal() and shares.isdecimal() and 1 <= int(number) <= int(shares)):
+        message = f"--proof={option}: must be `all`, or a share and the number of shares such as 2/5"
+        raise pytest.UsageError(message)
+    return int(number) - 1, int(shares)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Return the line that says which share runs."""
+    number, shares = _share(config)
+    return f"proof tier: share {number + 1} of {shares}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of other shares; neighbours in a file fall into different ones, so that shares last equally."""
+    number, shares = _share(config)
+    proof = [item for item in items if item.get_closest_marker("proof")]
+    chosen = set(proof[number::shares])
+    other = [item for item in proof if item not in chosen]
+    if other:
+        items[:] = [item for item in items if item in chosen or not item.get_closest_marker("proof")]
+        config.hook.pytest_deselected(items=other)
 
 
 @pytest.fixture(scope="session")

@@ -58,6 +58,8 @@ fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client,
     let text = |key: Key| options.get_config_value(&key);
     let flag = |key: Key| text(key).is_some_and(|value| parse_flag(&value) == Some(true));
     let time = |key: Key| text(key).and_then(|value| parse_duration(&value));
+    // An error means that the program chose a provider before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::ClientBuilder::new()
         .redirect(redirects(is_anonymous))
         .referer(false)
