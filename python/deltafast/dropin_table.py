@@ -14,9 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
-from urllib.parse import unquote
 
 from deltafast.alter import TableAlterer as PlainAlterer
 from deltafast.conversion import convert_to_deltalake as plain_convert
@@ -86,6 +84,8 @@ _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
 #: A column in the list of columns with statistics.
 _LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
+#: A character that a URL encodes.
+_ENCODED = re.compile(r"[^!-~]|[\"#%<>?\[\\\]^`{|}]")
 #: What is said of a column of strings for one of numbers.
 _STRING_FOR_NUMBER = re.compile(
     r"expected (byte|short|integer|long|float|double), found (?:Large)?Utf8(?:View)? \(column `(.+)`\)"
@@ -896,10 +896,7 @@ def _without_partition_columns(
 
 def _plain_url(path: str) -> str:
     """The URL of a local file, or the path as it is where the URL would encode characters of it."""
-    if "://" in path:
-        return path
-    url = Path(path).as_uri()
-    return url if unquote(url) == url else path
+    return f"file://{path}" if path.startswith("/") and _ENCODED.search(path) is None else path
 
 
 def _number(figure: object) -> object:
