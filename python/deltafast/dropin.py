@@ -35,6 +35,7 @@ __all__ = [
     "install_as_deltalake",
     "missing",
     "nanosecond_timestamps_enabled",
+    "served_attribute",
     "shutdown_tracing",
     "with_leaves",
     "without_lock_table",
@@ -134,6 +135,19 @@ def missing(module: str, name: str) -> Any:
 def _homes() -> Iterator[ModuleType]:
     yield import_module("deltafast")
     yield import_module("deltafast.table")
+
+
+def served_attribute(module: str, name: str, plain: Any) -> Any:
+    """What a module of the served `deltalake` has under a name, which programs may have replaced.
+
+    Args:
+        module: The module's full name.
+        name: The name in it.
+        plain: The value where that module is not loaded, or is the package `deltalake` itself.
+    """
+    package = sys.modules.get(_NAME)
+    found = None if package is None or not _is_ours(package) else sys.modules.get(module)
+    return getattr(found, name, plain)
 
 
 def absent_method(name: str, of: object) -> AttributeError:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from deltafast.alter import TableAlterer as PlainAlterer
 from deltafast.conversion import convert_to_deltalake as plain_convert
-from deltafast.convert import HOOKS_FIRST, address, also_by_position, local_path, location
-from deltafast.dropin import nanosecond_timestamps_enabled, with_leaves, without_lock_table
+from deltafast.convert import COMMIT_ARGUMENTS, HOOKS_FIRST, address, also_by_position, local_path, location, names
+from deltafast.dropin import nanosecond_timestamps_enabled, served_attribute, with_leaves, without_lock_table
 from deltafast.dropin_fields import described_table
 from deltafast.exceptions import (
     _PLACE,
     CommitFailedError,
+    ConstraintViolatedError,
     DeltaError,
     InvalidArgumentError,
     SchemaMismatchError,
@@ -40,7 +41,7 @@ from deltafast.writer import write_deltalake as plain_write
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pyarrow as pa
@@ -59,6 +60,7 @@ __all__ = [
     "DeltaTable",
     "TableAlterer",
     "convert_to_deltalake",
+    "create_deltalake",
     "create_table_with_add_actions",
     "in_their_words",
     "write_deltalake",
@@ -71,9 +73,19 @@ _LONGEST_NAME = 255
 _LONGEST_DESCRIPTION = 4000
 #: Columns that have statistics where no property says otherwise.
 _INDEXED = 32
-#: Positions of arguments after the first one.
-_STORAGE_PLACE, _PRUNING_PLACE = 6, 4
+#: Position of an argument after the first one.
+_PRUNING_PLACE = 4
+#: The release of DataFusion whose interface `deltalake` has.
+_DATAFUSION = "55"
+#: Columns of a change feed.
+_VERSION, _TIMESTAMP = "_commit_version", "_commit_timestamp"
+#: The property that names the columns with statistics.
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _OPERATORS = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"}
+#: A column in the list of columns with statistics.
+_LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
+#: A character that a URL encodes.
+_ENCODED = re.compile(r"[^!-~]|[\"#%<>?\[\\\]^`{|}]")
 #: What is said of a column of strings for one of numbers.
 _STRING_FOR_NUMBER = re.compile(
     r"expected (byte|short|integer|long|float|double), found (?:Large)?Utf8(?:View)? \(column `(.+)`\)"
@@ -124,18 +136,46 @@ class DeltaTable(PlainTable, metaclass=_Both):
     if not TYPE_CHECKING:
 
         @classmethod
-        @_called_as(PlainTable.create)
-        def create(cls, table_uri: str | os.PathLike[str], *arguments: Any, **options: Any) -> DeltaTable:
-            """`DeltaTable.create`, also where a locking provider is named."""
-            if len(arguments) > _STORAGE_PLACE:
-                arguments = (
-                    *arguments[:_STORAGE_PLACE],
-                    without_lock_table(table_uri, arguments[_STORAGE_PLACE]),
-                    *arguments[_STORAGE_PLACE + 1 :],
-                )
-            else:
-                options["storage_options"] = without_lock_table(table_uri, options.get("storage_options"))
-            return cast("DeltaTable", cast("Any", super()).create(table_uri, *arguments, **options))
+        @also_by_position(*COMMIT_ARGUMENTS, "raise_if_key_not_exists")
+        def create(
+            cls,
+            table_uri: str | os.PathLike[str],
+            schema: Any,
+            mode: str = "error",
+            partition_by: Sequence[str] | str | None = None,
+            name: str | None = None,
+            description: str | None = None,
+            configuration: Mapping[str, Any] | None = None,
+            storage_options: Mapping[str, str] | None = None,
+            *,
+            commit_properties: CommitProperties | None = None,
+            post_commithook_properties: PostCommitHookProperties | None = None,
+            raise_if_key_not_exists: bool = True,
+            **options: Any,
+        ) -> DeltaTable:
+            """`DeltaTable.create`, also where a locking provider is named.
+
+            The table is created by `deltalake.table._create_deltalake`, which programs replace in their tests.
+            """
+            storage_options = without_lock_table(table_uri, storage_options)
+            created = served_attribute("deltalake.table", "_create_deltalake", create_deltalake)(
+                table_uri,
+                schema,
+                names(partition_by) or [],
+                mode,
+                raise_if_key_not_exists,
+                name,
+                description,
+                configuration,
+                storage_options,
+                commit_properties,
+                post_commithook_properties,
+                **options,
+            )
+            if type(created) is cls:
+                return created
+            opening = {key: options[key] for key in ("committer", "store", "time_zone") if key in options}
+            return cls(table_uri, storage_options=storage_options, **opening)
 
     @property
     def table_config(self) -> DeltaTableConfig:
@@ -147,7 +187,8 @@ class DeltaTable(PlainTable, metaclass=_Both):
         """Refused: DataFusion's `register_table` takes the dataset instead.
 
         Raises:
-            RuntimeError: Always, with the line that registers the table.
+            RuntimeError: With the line that registers the table.
+            ValueError: The session's context is not one of DataFusion.
         """
         from importlib import metadata
 
@@ -156,6 +197,9 @@ class DeltaTable(PlainTable, metaclass=_Both):
         except metadata.PackageNotFoundError:
             message = "datafusion is not installed: pip install datafusion, or use QueryBuilder"
             raise RuntimeError(message) from None
+        context = getattr(session, "__datafusion_task_context_provider__", None)
+        if context is not None and version.partition(".")[0] == _DATAFUSION:
+            _check_capsule(context(), b"datafusion_task_context_provider")
         message = (
             "deltafast has no provider of tables for DataFusion (deltalake's is for datafusion==55 alone; installed is "
             f"{version}): use session.register_table(name, table.to_pyarrow_dataset()), or QueryBuilder"
@@ -257,6 +301,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
     ) -> list[str]:
         """`DeltaTable.file_uris`; wrong tuples are refused in the words of `deltalake`."""
         _check_old(partition_filters, file_pruning_predicate, "partition_filters")
+        self._check_pruning(file_pruning_predicate)
         try:
             return super().file_uris(partition_filters, file_pruning_predicate=file_pruning_predicate)
         except InvalidArgumentError as error:
@@ -273,7 +318,42 @@ class DeltaTable(PlainTable, metaclass=_Both):
     ) -> list[dict[str, str | None]]:
         """`DeltaTable.partitions`."""
         _check_old(partition_filters, file_pruning_predicate, "partition_filters")
+        self._check_pruning(file_pruning_predicate)
         return super().partitions(partition_filters, file_pruning_predicate=file_pruning_predicate)
+
+    def _check_pruning(self, predicate: Predicate | None) -> None:
+        """Refuse a predicate that `deltalake` does not evaluate on files.
+
+        Raises:
+            InvalidArgumentError: It has such an operator or function.
+        """
+        if not isinstance(predicate, str):
+            return
+        from deltafast.dropin_pruning import unsupported_in_pruning
+
+        reason = unsupported_in_pruning(predicate, {field.name for field in self.schema().fields})
+        if reason is not None:
+            message = f'Generic DeltaTable error: Cannot use predicate "{predicate}" for file skipping: {reason}'
+            raise InvalidArgumentError(message)
+
+    def deletion_vectors(self) -> RecordBatchReader:
+        """`DeltaTable.deletion_vectors`; a local file is named by its URL.
+
+        A path that its URL would encode stays a path, so that it still equals the file's entry in `file_uris()` without
+        `file://`: Polars finds the vector of a file that way.
+        """
+        vectors = super().deletion_vectors()
+        place = cast("Any", vectors.schema).get_field_index("filepath")
+
+        def with_urls(batch: Any) -> Any:
+            import pyarrow as pa
+
+            urls = cast("Any", pa).array(
+                [_plain_url(path) for path in batch.column(place).to_pylist()], batch.column(place).type
+            )
+            return batch.set_column(place, batch.schema.field(place), urls)
+
+        return RecordBatchReader(cast("ArrowStream", _Changed(vectors._stream, vectors.schema, with_urls)))
 
     @_called_as(PlainTable.to_pyarrow_dataset)
     def to_pyarrow_dataset(self, partitions: FilterType | None = None, *arguments: Any, **options: Any) -> pads.Dataset:
@@ -315,7 +395,7 @@ class DeltaTable(PlainTable, metaclass=_Both):
         metadata = self.metadata()
         fields = [field for field in self.schema().fields if field.name not in metadata.partition_columns]
         leaves = list(_leaves(fields))
-        named = metadata.configuration.get("delta.dataSkippingStatsColumns")
+        named = metadata.configuration.get(_STATS_COLUMNS)
         if named is not None:
             chosen = _columns(named)
             return {leaf for leaf in leaves if any(f"{leaf.lower()}.".startswith(f"{name}.") for name in chosen)}
@@ -324,15 +404,44 @@ class DeltaTable(PlainTable, metaclass=_Both):
 
     @_called_as(PlainTable.load_cdf)
     def load_cdf(self, *arguments: Any, **options: Any) -> RecordBatchReader:
-        """`DeltaTable.load_cdf`; versions are unsigned, times milliseconds (UTC) without a zone, strings are views."""
+        """`DeltaTable.load_cdf`; versions are unsigned, times milliseconds (UTC) without a zone, strings are views.
+
+        `_commit_timestamp` is the time that `history()` has for the commit, unless the predicate is about that column:
+        predicates see the time by which time travel finds the commit.
+        """
         import pyarrow as pa
 
-        changes = super().load_cdf(*arguments, **options)
+        given = signature(super().load_cdf).bind(*arguments, **options).arguments
+        columns: list[str] | None = names(given.get("columns"))
+        is_timed = (columns is None or _TIMESTAMP in columns) and _TIMESTAMP not in str(given.get("predicate"))
+        is_hidden = is_timed and columns is not None and _VERSION not in columns
+        if is_hidden:
+            given["columns"] = [*cast("list[str]", columns), _VERSION]
+        changes = super().load_cdf(**given)
+        times = self._writers_times(given.get("starting_version", 0)) if is_timed else {}
         views = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
         fields: list[Any] = list(cast("Any", changes.schema))
         kinds: dict[str, Any] = {field.name: views[field.type] for field in fields if field.type in views}
-        kinds |= {"_commit_version": pa.uint64(), "_commit_timestamp": pa.timestamp("ms")}
-        return RecordBatchReader(cast("ArrowStream", _Cast(changes._stream, kinds)))
+        kinds |= {_VERSION: pa.uint64(), _TIMESTAMP: pa.timestamp("ms")}
+        whole = pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in fields])
+
+        def cast_batch(batch: Any) -> Any:
+            if is_timed:
+                place = batch.schema.get_field_index(_TIMESTAMP)
+                versions = batch.column(batch.schema.get_field_index(_VERSION)).to_pylist()
+                shown = batch.column(place).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).to_pylist()
+                found = [times.get(version, time) for version, time in zip(versions, shown, strict=True)]
+                batch = batch.set_column(place, _TIMESTAMP, pa.array(found, pa.timestamp("ms")))
+            return (batch.select(cast("Any", whole).names) if is_hidden else batch).cast(whole)
+
+        if is_hidden:
+            whole = pa.schema([field for field in cast("Any", whole) if field.name != _VERSION])
+        return RecordBatchReader(cast("ArrowStream", _Changed(changes._stream, whole, cast_batch)))
+
+    def _writers_times(self, first: int) -> dict[int, int]:
+        """The timestamps that `history()` has for the commits from this version on, by version."""
+        entries = self.history(max(self.version() - first + 1, 1))
+        return {entry["version"]: entry["timestamp"] for entry in entries if entry.get("timestamp") is not None}
 
     # --- changes ---------------------------------------------------------------------------------
 
@@ -344,14 +453,20 @@ class DeltaTable(PlainTable, metaclass=_Both):
         *arguments: Any,
         **options: Any,
     ) -> dict[str, Any]:
-        """`DeltaTable.update`; a value that is a mapping is refused in the words of `deltalake`."""
+        """`DeltaTable.update`; a value that is a mapping is refused in the words of `deltalake`.
+
+        A column that the table lacks is ignored with a warning, unless none is left.
+        """
         if updates is None and any(isinstance(value, dict) for value in (new_values or {}).values()):
             message = (
                 "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or accepted."
             )
             raise InvalidArgumentError(message)
+        known = {field.name.lower() for field in self.schema().fields}
         with in_their_words():
-            return super().update(updates, new_values, *arguments, **options)
+            return super().update(
+                _of_known_columns(updates, known), _of_known_columns(new_values, known), *arguments, **options
+            )
 
     @_called_as(PlainTable.merge)
     def merge(self, source: Data, *arguments: Any, **options: Any) -> TableMerger:
@@ -432,6 +547,13 @@ class TableAlterer(PlainAlterer):
             raise InvalidArgumentError(message, column=field.name)
         super().drop_column_not_null(column_name, *arguments, **options)
 
+    @_called_as(PlainAlterer.set_table_properties)
+    def set_table_properties(self, properties: Mapping[str, Any], *arguments: Any, **options: Any) -> None:
+        """`TableAlterer.set_table_properties`; partition columns are left out of the columns with statistics."""
+        partition_by = self.table.metadata().partition_columns
+        given = cast("Any", _without_partition_columns(properties, partition_by))
+        super().set_table_properties(given, *arguments, **options)
+
     @_called_as(PlainAlterer.add_feature)
     def add_feature(self, *arguments: Any, **options: Any) -> None:
         """`TableAlterer.add_feature`."""
@@ -444,6 +566,9 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
     """`deltafast.write_deltalake`; timestamps of the data are cut to microseconds, strings are cast to numbers."""
     if not isinstance(table_or_uri, PlainTable):
         options["storage_options"] = without_lock_table(table_or_uri, options.get("storage_options"))
+    if options.get("configuration") is not None:
+        partition_by = names(options.get("partition_by")) or []
+        options["configuration"] = _without_partition_columns(options["configuration"], partition_by)
     # Others may be read once only.
     is_in_memory = hasattr(data, "num_rows") or hasattr(data, "shape")
     kinds: dict[str, Any] = {}
@@ -457,6 +582,60 @@ def write_deltalake(table_or_uri: Any, data: Data, **options: Any) -> None:
                 if found is None or not is_in_memory or found[2] in kinds:
                     raise
                 kinds[found[2]] = PrimitiveType(found[1]).to_arrow()
+            except ConstraintViolatedError as error:
+                if not is_in_memory:
+                    raise
+                from deltafast.dropin_preview import with_preview
+
+                raise with_preview(error, lambda: _handle_of(table_or_uri, options), data) from error
+
+
+def _handle_of(table_or_uri: Any, options: Mapping[str, Any]) -> PlainTable:
+    """The table of a write."""
+    if isinstance(table_or_uri, PlainTable):
+        return table_or_uri
+    opening = {key: options[key] for key in ("storage_options", "store", "committer") if key in options}
+    return PlainTable(table_or_uri, **opening)
+
+
+def create_deltalake(
+    table_uri: str | os.PathLike[str],
+    schema: Any,
+    partition_by: Sequence[str],
+    mode: Any,
+    raise_if_key_not_exists: bool,
+    name: str | None,
+    description: str | None,
+    configuration: Mapping[str, str | bool | int | None] | None,
+    storage_options: Mapping[str, str] | None,
+    commit_properties: CommitProperties | None,
+    post_commithook_properties: PostCommitHookProperties | None,
+    **options: Any,
+) -> DeltaTable:
+    """Create a table; the arguments are those of the private function of this name in `deltalake.table`."""
+    return cast(
+        "DeltaTable",
+        _plain_method(PlainTable.create)(
+            DeltaTable,
+            table_uri,
+            schema,
+            mode,
+            partition_by,
+            name,
+            description,
+            _without_partition_columns(configuration, partition_by),
+            storage_options,
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+            raise_if_key_not_exists=raise_if_key_not_exists,
+            **options,
+        ),
+    )
+
+
+def _plain_method(bound: Any) -> Callable[..., Any]:
+    """The function of a class method, to be called with another class."""
+    return bound.__func__
 
 
 @wraps(plain_convert, assigned=("__doc__",))
@@ -611,6 +790,19 @@ def in_their_words() -> Generator[None]:
 # --- arguments -----------------------------------------------------------------------------------
 
 
+def _check_capsule(capsule: Any, name: bytes) -> None:
+    """Refuse a capsule of another name.
+
+    Raises:
+        ValueError: It has another name, or is not a capsule.
+    """
+    import ctypes
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    pointer(capsule, name)
+
+
 def _check_moment(when: object) -> None:
     if isinstance(when, str) and not _MOMENT.fullmatch(when):
         message = f"Failed to parse datetime string: {when!r:.60} is no RFC 3339 moment, such as 2026-01-31T12:00:00Z"
@@ -671,6 +863,40 @@ def _below_table(actions: Sequence[_A], table_uri: str) -> list[_A]:
         return replace(action, path=path.lstrip("/"))
 
     return [relative(action) for action in actions]
+
+
+def _of_known_columns(values: Mapping[str, Any] | None, known: Container[str]) -> Mapping[str, Any] | None:
+    """The values of an update without those of columns that the table lacks, where others are left."""
+    # Other names may be quoted, or name a field.
+    unknown = [name for name in values or () if name.isidentifier() and name.lower() not in known]
+    if values is None or len(unknown) in {0, len(values)}:
+        return values
+    warn(f"the update ignores {', '.join(f'`{name}`' for name in unknown)}: the table has no such column")
+    return {name: value for name, value in values.items() if name not in unknown}
+
+
+def _without_partition_columns(
+    configuration: Mapping[str, Any] | None, partition_by: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """The properties without partition columns in the list of columns with statistics, where others are left.
+
+    Partition columns have no statistics, and Spark refuses to name them.
+    """
+    listed = (configuration or {}).get(_STATS_COLUMNS)
+    if configuration is None or not isinstance(listed, str):
+        return configuration
+    given = _LISTED.findall(listed)
+    partition = {name.lower() for name in partition_by}
+    kept = [text for text in given if _columns(text) and _columns(text)[0] not in partition]
+    if not kept or len(kept) == len(given):
+        return configuration
+    warn(f"`{_STATS_COLUMNS}` is set without the partition columns, which have no statistics: {','.join(kept)}")
+    return {**configuration, _STATS_COLUMNS: ",".join(kept)}
+
+
+def _plain_url(path: str) -> str:
+    """The URL of a local file, or the path as it is where the URL would encode characters of it."""
+    return f"file://{path}" if path.startswith("/") and _ENCODED.search(path) is None else path
 
 
 def _number(figure: object) -> object:
@@ -804,24 +1030,19 @@ def _finite(array: Any) -> Any:
 # --- streams -------------------------------------------------------------------------------------
 
 
-class _Cast:
-    """A stream of the core with other types for some columns; see `_core.ArrowStream`."""
+class _Changed:
+    """A stream of the core with other columns, made batch by batch; see `_core.ArrowStream`."""
 
-    def __init__(self, stream: ArrowStream, kinds: dict[str, Any]) -> None:
+    def __init__(self, stream: ArrowStream, schema: pa.Schema, change: Callable[[Any], Any]) -> None:
         self._inner = stream
-        self._kinds = kinds
+        self._schema = schema
+        self._change = change
         self._error: BaseException | None = None
 
-    def _schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        fields: list[Any] = list(cast("Any", pa.schema(cast("Any", self._inner))))
-        return pa.schema([field.with_type(self._kinds.get(field.name, field.type)) for field in fields])
-
-    def _batches(self, schema: pa.Schema) -> Iterator[Any]:
+    def _batches(self) -> Iterator[Any]:
         try:
             for batch in RecordBatchReader(self._inner):
-                yield cast("Any", batch).cast(schema)
+                yield self._change(batch)
         except BaseException as error:
             self._error = error
             raise
@@ -832,12 +1053,11 @@ class _Cast:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         import pyarrow as pa
 
-        schema = self._schema()
-        rows: Any = pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+        rows: Any = pa.RecordBatchReader.from_batches(self._schema, self._batches())
         return rows.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        return cast("Any", self._schema()).__arrow_c_schema__()
+        return cast("Any", self._schema).__arrow_c_schema__()
 
     def progress(self) -> tuple[int, int]:
         return self._inner.progress()

@@ -572,7 +572,7 @@ def for_the_log(schema: Schema) -> Schema:
         return given
 
     def field(of: Field) -> Field:
-        metadata = {key: value(key, given) for key, given in of.metadata.items()}
+        metadata = {key: value(key, given) for key, given in of._tree()["metadata"].items()}
         return Field(of.name, of.type, nullable=of.nullable, metadata=metadata)
 
     return Schema([field(of) for of in schema.fields])

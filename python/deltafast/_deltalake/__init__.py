@@ -10,8 +10,9 @@ from deltafast.alter import TableFeatures
 from deltafast.dropin import disable_nanosecond_timestamps as _disable_nanosecond_timestamps
 from deltafast.dropin import enable_nanosecond_timestamps, init_tracing, missing
 from deltafast.dropin import nanosecond_timestamps_enabled as _nanosecond_timestamps_enabled
+from deltafast.dropin_schema import Field
 from deltafast.dropin_table import DeltaTable, convert_to_deltalake, write_deltalake
-from deltafast.schema import DataType, Field, Schema, VariantType
+from deltafast.schema import DataType, Schema, VariantType
 from deltafast.table import Metadata
 from deltafast.transaction import CommitProperties, PostCommitHookProperties, Transaction
 from deltafast.writer import BloomFilterProperties, ColumnProperties, WriterProperties

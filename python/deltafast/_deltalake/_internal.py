@@ -6,6 +6,7 @@ from deltalake import __version__, rust_core_version
 
 from deltafast.alter import TableFeatures
 from deltafast.dropin import init_tracing, missing, shutdown_tracing
+from deltafast.dropin_schema import Field
 from deltafast.exceptions import (
     CommitFailedError,
     DeltaError,
@@ -14,7 +15,7 @@ from deltafast.exceptions import (
     TableNotFoundError,
 )
 from deltafast.raw import RawDeltaTable
-from deltafast.schema import ArrayType, DataType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
+from deltafast.schema import ArrayType, DataType, MapType, PrimitiveType, Schema, StructType, VariantType
 from deltafast.transaction import RemoveAction, Transaction
 
 __all__ = [

@@ -1,9 +1,9 @@
 """`deltalake.schema`."""
 
+from deltafast.dropin_schema import Field
 from deltafast.schema import (
     ArrayType,
     DataType,
-    Field,
     MapType,
     PrimitiveType,
     Schema,

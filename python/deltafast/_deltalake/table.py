@@ -6,6 +6,7 @@ from deltafast.commands.optimize import TableOptimizer
 from deltafast.dropin import missing
 from deltafast.dropin_merge import TableMerger
 from deltafast.dropin_table import DeltaTable, TableAlterer
+from deltafast.dropin_table import create_deltalake as _create_deltalake
 from deltafast.filters import (
     FilePruningPredicateType,
     FilterConjunctionType,
@@ -43,6 +44,7 @@ __all__ = [
     "TableMerger",
     "TableOptimizer",
     "WriterProperties",
+    "_create_deltalake",
 ]
 
 PartitionFilterType = list[tuple[str, str, str | list[str]]]
