@@ -50,7 +50,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other shares; neighbours in a file fall into different ones, so that shares last equally."""
+    """Deselect the tests of other shares; neighbours in a file fall into different ones: shares last about as long."""
     number, shares = _share(config)
     proof = [item for item in items if item.get_closest_marker("proof")]
     chosen = set(proof[number::shares])
