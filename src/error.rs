@@ -1,8 +1,9 @@
 //! The crate's only error type.
 //!
-//! One variant for each thing a caller can *do* about a failure, never a variant for each place that can fail. Every error
-//! names what is wrong, where (file, version, line, column) and, where there is something, what to do: one line, no debug
-//! dumps, no credentials. There is deliberately no `Generic(String)`.
+//! One variant for each thing a caller can *do* about a failure, never a variant for each place
+//! that can fail. Every error names what is wrong, where (file, version, line, column) and, where
+//! there is something, what to do: one line, no debug dumps, no credentials. There is deliberately
+//! no `Generic(String)`.
 
 use std::fmt;
 use std::io;
@@ -10,7 +11,8 @@ use std::io;
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Where in a table something is wrong. Every part is optional; [`fmt::Display`] shows the known ones.
+/// Where in a table something is wrong. Every part is optional; [`fmt::Display`] shows the known
+/// ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// File, as a path relative to the table or a URL without credentials.
@@ -47,12 +49,15 @@ impl fmt::Display for Place {
 
 impl Place {
     fn is_known(&self) -> bool {
-        self.file.is_some() || self.version.is_some() || self.line.is_some() || self.column.is_some()
+        self.file.is_some()
+            || self.version.is_some()
+            || self.line.is_some()
+            || self.column.is_some()
     }
 }
 
-/// Text that came from outside, made safe to show: one line, no control characters, cut at a sane length, userinfo and
-/// signed query strings of URLs removed.
+/// Text that came from outside, made safe to show: one line, no control characters, cut at a sane
+/// length, userinfo and signed query strings of URLs removed.
 struct Shown<'a>(&'a str);
 
 impl fmt::Display for Shown<'_> {
@@ -64,7 +69,8 @@ impl fmt::Display for Shown<'_> {
 /// The longest piece of foreign text that a message repeats.
 const SHOWN_LIMIT: usize = 400;
 
-/// `text` as it may appear in a message: one line, control characters replaced, cut, URLs without credentials.
+/// `text` as it may appear in a message: one line, control characters replaced, cut, URLs without
+/// credentials.
 #[must_use]
 pub fn shown(text: &str) -> String {
     let text = redact(text);
@@ -95,11 +101,19 @@ fn redact(text: &str) -> String {
     while let Some((before, after)) = rest.split_once("://") {
         out.push_str(before);
         out.push_str("://");
-        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | '>' | ',')).unwrap_or(after.len());
+        let end = after
+            .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | '>' | ','))
+            .unwrap_or(after.len());
         let (url, tail) = after.split_at(end);
         let (mut authority, mut path) = url.split_at(url.find('/').unwrap_or(url.len()));
-        let mut host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let has_no_port = |host: &str| host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']') && !port.bytes().all(|b| b.is_ascii_digit()));
+        let mut host = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, host)| host);
+        let has_no_port = |host: &str| {
+            host.rsplit_once(':').is_some_and(|(_, port)| {
+                !port.ends_with(']') && !port.bytes().all(|b| b.is_ascii_digit())
+            })
+        };
         if has_no_port(host) {
             // A password that contains a slash, or a password without a host after it.
             match url.rsplit_once('@') {
@@ -202,33 +216,71 @@ impl Conflict {
     }
 }
 
-/// Everything that can go wrong, by what the caller can do about it. `what` is the message, `place` says where.
-#[allow(missing_docs, reason = "a variant's fields say by their names what they hold")]
+/// Everything that can go wrong, by what the caller can do about it. `what` is the message, `place`
+/// says where.
+#[allow(
+    missing_docs,
+    reason = "a variant's fields say by their names what they hold"
+)]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
     /// Something that was asked for does not exist.
-    NotFound { kind: Missing, what: String, place: Box<Place> },
+    NotFound {
+        kind: Missing,
+        what: String,
+        place: Box<Place>,
+    },
     /// Bytes that break the protocol or their own format.
-    Corrupt { kind: Damaged, what: String, place: Box<Place> },
+    Corrupt {
+        kind: Damaged,
+        what: String,
+        place: Box<Place>,
+    },
     /// A well-formed thing that this version of deltafast does not do.
-    Unsupported { feature: Option<String>, what: String, place: Box<Place> },
+    Unsupported {
+        feature: Option<String>,
+        what: String,
+        place: Box<Place>,
+    },
     /// An argument of the caller's is wrong.
     Invalid { what: String, place: Box<Place> },
     /// Data and schema do not fit.
-    SchemaMismatch { what: String, expected: String, found: String, place: Box<Place> },
+    SchemaMismatch {
+        what: String,
+        expected: String,
+        found: String,
+        place: Box<Place>,
+    },
     /// A row breaks a constraint of the table: `constraint` names it.
-    ConstraintViolated { constraint: String, what: String, place: Box<Place> },
+    ConstraintViolated {
+        constraint: String,
+        what: String,
+        place: Box<Place>,
+    },
     /// Rows were asked for that the change feed did not record.
     NotRecorded { what: String, place: Box<Place> },
-    /// Another writer's commit came first and this one cannot follow it. Nothing was committed; the operation may be run again.
-    CommitFailed { conflict: Conflict, what: String, place: Box<Place> },
+    /// Another writer's commit came first and this one cannot follow it. Nothing was committed; the
+    /// operation may be run again.
+    CommitFailed {
+        conflict: Conflict,
+        what: String,
+        place: Box<Place>,
+    },
     /// Whether the commit was made could not be found out. To be looked up, not run again blindly.
     CommitUnknown { what: String, place: Box<Place> },
     /// The store refused or failed.
-    Storage { what: String, retryable: bool, place: Box<Place> },
+    Storage {
+        what: String,
+        retryable: bool,
+        place: Box<Place>,
+    },
     /// The process ran out of a resource whose limit a setting raises.
-    Resource { resource: ExhaustedResource, what: String, place: Box<Place> },
+    Resource {
+        resource: ExhaustedResource,
+        what: String,
+        place: Box<Place>,
+    },
     /// The caller cancelled the work.
     Cancelled,
     /// A defect of deltafast.
@@ -238,52 +290,95 @@ pub enum Error {
 impl Error {
     /// [`Error::NotFound`].
     pub fn not_found(kind: Missing, what: impl Into<String>) -> Self {
-        Self::NotFound { kind, what: what.into(), place: Box::default() }
+        Self::NotFound {
+            kind,
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Corrupt`] of the log.
     pub fn corrupt(what: impl Into<String>) -> Self {
-        Self::Corrupt { kind: Damaged::Log, what: what.into(), place: Box::default() }
+        Self::Corrupt {
+            kind: Damaged::Log,
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Corrupt`] of a data file or a deletion vector.
     pub fn corrupt_data(what: impl Into<String>) -> Self {
-        Self::Corrupt { kind: Damaged::Data, what: what.into(), place: Box::default() }
+        Self::Corrupt {
+            kind: Damaged::Data,
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Unsupported`] without a table feature.
     pub fn unsupported(what: impl Into<String>) -> Self {
-        Self::Unsupported { feature: None, what: what.into(), place: Box::default() }
+        Self::Unsupported {
+            feature: None,
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Unsupported`] because of a table feature.
     pub fn unsupported_feature(feature: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::Unsupported { feature: Some(feature.into()), what: what.into(), place: Box::default() }
+        Self::Unsupported {
+            feature: Some(feature.into()),
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>) -> Self {
-        Self::Invalid { what: what.into(), place: Box::default() }
+        Self::Invalid {
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::SchemaMismatch`].
-    pub fn schema_mismatch(what: impl Into<String>, expected: impl Into<String>, found: impl Into<String>) -> Self {
-        Self::SchemaMismatch { what: what.into(), expected: expected.into(), found: found.into(), place: Box::default() }
+    pub fn schema_mismatch(
+        what: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        Self::SchemaMismatch {
+            what: what.into(),
+            expected: expected.into(),
+            found: found.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::ConstraintViolated`].
     pub fn constraint_violated(constraint: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::ConstraintViolated { constraint: constraint.into(), what: what.into(), place: Box::default() }
+        Self::ConstraintViolated {
+            constraint: constraint.into(),
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::NotRecorded`].
     pub fn not_recorded(what: impl Into<String>) -> Self {
-        Self::NotRecorded { what: what.into(), place: Box::default() }
+        Self::NotRecorded {
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Storage`].
     pub fn storage(what: impl Into<String>, retryable: bool) -> Self {
-        Self::Storage { what: what.into(), retryable, place: Box::default() }
+        Self::Storage {
+            what: what.into(),
+            retryable,
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Resource`]: `what` cannot have so many bytes of memory.
@@ -292,14 +387,24 @@ impl Error {
         let what = format!(
             "no memory left: {what} takes {bytes} bytes that the process cannot have; raise its limit (`ulimit -v`, the control group's), or lower DELTAFAST_MEMORY_LIMIT, so that less is decoded ahead"
         );
-        Self::Resource { resource: ExhaustedResource::Memory, what, place: Box::default() }
+        Self::Resource {
+            resource: ExhaustedResource::Memory,
+            what,
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Resource`]: `what` takes so many bytes, which is more than the process's memory limit leaves for it.
     #[must_use]
     pub fn over_budget(what: &str, bytes: u64) -> Self {
-        let what = format!("{what} takes {bytes} bytes, more than may be held at once; work on fewer rows at once, or raise DELTAFAST_MEMORY_LIMIT");
-        Self::Resource { resource: ExhaustedResource::Memory, what, place: Box::default() }
+        let what = format!(
+            "{what} takes {bytes} bytes, more than may be held at once; work on fewer rows at once, or raise DELTAFAST_MEMORY_LIMIT"
+        );
+        Self::Resource {
+            resource: ExhaustedResource::Memory,
+            what,
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Resource`]: the system refuses another thread.
@@ -308,10 +413,15 @@ impl Error {
         let what = format!(
             "no thread can be started: {error}; raise the limit of processes (`ulimit -u`, the control group's `pids.max`) or of memory for their stacks (`ulimit -v`), or use fewer (DELTAFAST_THREADS)"
         );
-        Self::Resource { resource: ExhaustedResource::Threads, what, place: Box::default() }
+        Self::Resource {
+            resource: ExhaustedResource::Threads,
+            what,
+            place: Box::default(),
+        }
     }
 
-    /// [`Error::Resource`] for an error of the system that says that a resource has run out; `what` needed the resource.
+    /// [`Error::Resource`] for an error of the system that says that a resource has run out; `what`
+    /// needed the resource.
     #[must_use]
     pub fn exhausted(what: &str, error: &io::Error) -> Option<Self> {
         /// Numbers that Unix systems share.
@@ -319,39 +429,62 @@ impl Error {
         const ENFILE: i32 = 23;
         const EMFILE: i32 = 24;
         let (resource, left, advice) = match error.raw_os_error() {
-            Some(EMFILE) if cfg!(unix) => {
-                (ExhaustedResource::FileDescriptors, "no file descriptors left", "raise the process's limit (`ulimit -n`), or close files and connections")
-            }
+            Some(EMFILE) if cfg!(unix) => (
+                ExhaustedResource::FileDescriptors,
+                "no file descriptors left",
+                "raise the process's limit (`ulimit -n`), or close files and connections",
+            ),
             Some(ENFILE) if cfg!(unix) => (
                 ExhaustedResource::FileDescriptors,
                 "no file descriptors left in the system",
                 "raise its limit (`fs.file-max`), or close files and connections",
             ),
-            Some(ENOMEM) if cfg!(unix) => (ExhaustedResource::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)"),
-            _ if error.kind() == io::ErrorKind::OutOfMemory => {
-                (ExhaustedResource::Memory, "no memory left", "raise the process's limit (`ulimit -v`, the control group's)")
-            }
+            Some(ENOMEM) if cfg!(unix) => (
+                ExhaustedResource::Memory,
+                "no memory left",
+                "raise the process's limit (`ulimit -v`, the control group's)",
+            ),
+            _ if error.kind() == io::ErrorKind::OutOfMemory => (
+                ExhaustedResource::Memory,
+                "no memory left",
+                "raise the process's limit (`ulimit -v`, the control group's)",
+            ),
             _ => return None,
         };
-        Some(Self::Resource { resource, what: format!("{left} for {what}; {advice}"), place: Box::default() })
+        Some(Self::Resource {
+            resource,
+            what: format!("{left} for {what}; {advice}"),
+            place: Box::default(),
+        })
     }
 
     /// [`Error::CommitFailed`].
     pub fn commit_failed(conflict: Conflict, what: impl Into<String>) -> Self {
-        Self::CommitFailed { conflict, what: what.into(), place: Box::default() }
+        Self::CommitFailed {
+            conflict,
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::CommitUnknown`].
     pub fn commit_unknown(what: impl Into<String>) -> Self {
-        Self::CommitUnknown { what: what.into(), place: Box::default() }
+        Self::CommitUnknown {
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
     /// [`Error::Internal`].
     pub fn internal(what: impl Into<String>) -> Self {
-        Self::Internal { what: what.into(), place: Box::default() }
+        Self::Internal {
+            what: what.into(),
+            place: Box::default(),
+        }
     }
 
-    /// Whether a commit that ended with this error may have been made all the same: its files must stay.
+    /// Whether a commit that ended with this error may have been made all the same: its files must
+    /// stay.
     #[must_use]
     pub fn may_be_committed(&self) -> bool {
         // A defect proves nothing.
@@ -455,15 +588,38 @@ impl fmt::Display for Error {
             | Self::CommitUnknown { what, .. }
             | Self::Storage { what, .. }
             | Self::Resource { what, .. } => write!(f, "{}", Shown(what))?,
-            Self::SchemaMismatch { what, expected, found, .. } => {
-                write!(f, "{}: expected {}, found {}", Shown(what), Shown(expected), Shown(found))?;
+            Self::SchemaMismatch {
+                what,
+                expected,
+                found,
+                ..
+            } => {
+                write!(
+                    f,
+                    "{}: expected {}, found {}",
+                    Shown(what),
+                    Shown(expected),
+                    Shown(found)
+                )?;
             }
             Self::Cancelled => f.write_str("cancelled")?,
-            Self::Internal { what, .. } => write!(f, "defect in deltafast, please report it: {}", Shown(what))?,
+            Self::Internal { what, .. } => {
+                write!(f, "defect in deltafast, please report it: {}", Shown(what))?
+            }
         }
         match self.place() {
             // A missing version is what the text is about.
-            Some(_) if matches!(self, Self::NotFound { kind: Missing::Version, .. }) => Ok(()),
+            Some(_)
+                if matches!(
+                    self,
+                    Self::NotFound {
+                        kind: Missing::Version,
+                        ..
+                    }
+                ) =>
+            {
+                Ok(())
+            }
             Some(place) if place.is_known() => write!(f, " ({place})"),
             _ => Ok(()),
         }
@@ -505,7 +661,8 @@ impl<T> ResultExt<T> for Result<T> {
     }
 }
 
-/// An Arrow kernel that fails on well-formed arrays is our defect, unless the kernel says otherwise.
+/// An Arrow kernel that fails on well-formed arrays is our defect, unless the kernel says
+/// otherwise.
 impl From<arrow_schema::ArrowError> for Error {
     fn from(error: arrow_schema::ArrowError) -> Self {
         use arrow_schema::ArrowError as A;
@@ -514,7 +671,10 @@ impl From<arrow_schema::ArrowError> for Error {
                 Ok(own) => *own,
                 Err(other) => Self::storage(other.to_string(), false),
             },
-            A::ArithmeticOverflow(what) | A::CastError(what) | A::ComputeError(what) | A::ParseError(what) => Self::invalid(what),
+            A::ArithmeticOverflow(what)
+            | A::CastError(what)
+            | A::ComputeError(what)
+            | A::ParseError(what) => Self::invalid(what),
             A::DivideByZero => Self::invalid("division by zero"),
             other => Self::internal(other.to_string()),
         }
@@ -527,8 +687,14 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_with_its_place() {
-        let error = Error::corrupt("not JSON:\n\u{1b}[31mred").at_file("_delta_log/00000000000000000003.json").at_version(3).at_line(7);
-        assert_eq!(error.to_string(), "not JSON: \u{fffd}[31mred (in _delta_log/00000000000000000003.json, version 3, line 7)");
+        let error = Error::corrupt("not JSON:\n\u{1b}[31mred")
+            .at_file("_delta_log/00000000000000000003.json")
+            .at_version(3)
+            .at_line(7);
+        assert_eq!(
+            error.to_string(),
+            "not JSON: \u{fffd}[31mred (in _delta_log/00000000000000000003.json, version 3, line 7)"
+        );
     }
 
     #[test]
@@ -540,10 +706,24 @@ mod tests {
     #[test]
     fn only_what_ran_out_is_a_resource() {
         let of = |number: i32| Error::exhausted("a/file", &io::Error::from_raw_os_error(number));
-        for (number, resource, setting) in [(24, "file descriptors", "ulimit -n"), (23, "file descriptors", "fs.file-max"), (12, "memory", "ulimit -v")] {
-            let Some(Error::Resource { resource: found, what, .. }) = of(number) else { panic!("{number}") };
+        for (number, resource, setting) in [
+            (24, "file descriptors", "ulimit -n"),
+            (23, "file descriptors", "fs.file-max"),
+            (12, "memory", "ulimit -v"),
+        ] {
+            let Some(Error::Resource {
+                resource: found,
+                what,
+                ..
+            }) = of(number)
+            else {
+                panic!("{number}")
+            };
             assert_eq!(found.name(), resource);
-            assert!(what.contains("left") && what.contains("a/file") && what.contains(setting), "{what}");
+            assert!(
+                what.contains("left") && what.contains("a/file") && what.contains(setting),
+                "{what}"
+            );
         }
         assert!(of(2).is_none() && of(28).is_none());
         assert!(!Error::no_thread(&"why").to_string().contains("report"));
@@ -551,9 +731,21 @@ mod tests {
 
     #[test]
     fn no_credential_of_a_url_is_shown() {
-        let error = Error::storage("cannot reach http://key:secret@host:9000/b/k?X-Amz-Signature=abc, gave up", true).at_file("s3://u:p@bucket/x?sig=1");
-        assert_eq!(error.to_string(), "cannot reach http://host:9000/b/k, gave up (in s3://bucket/x)");
-        let error = Error::invalid("s3://KEY:SEC/RET@bucket/t and s3://KEY:SECRET/t and http://[::1]:9000/t and http://[::1]/t");
-        assert_eq!(error.to_string(), "s3://bucket/t and s3://KEY/t and http://[::1]:9000/t and http://[::1]/t");
+        let error = Error::storage(
+            "cannot reach http://key:secret@host:9000/b/k?X-Amz-Signature=abc, gave up",
+            true,
+        )
+        .at_file("s3://u:p@bucket/x?sig=1");
+        assert_eq!(
+            error.to_string(),
+            "cannot reach http://host:9000/b/k, gave up (in s3://bucket/x)"
+        );
+        let error = Error::invalid(
+            "s3://KEY:SEC/RET@bucket/t and s3://KEY:SECRET/t and http://[::1]:9000/t and http://[::1]/t",
+        );
+        assert_eq!(
+            error.to_string(),
+            "s3://bucket/t and s3://KEY/t and http://[::1]:9000/t and http://[::1]/t"
+        );
     }
 }

@@ -1,10 +1,12 @@
 //! Commit information, and timestamps -> versions.
 //!
-//! A version's time is its in-commit timestamp from the version on at which these were enabled; before that, the time of
-//! its commit file, pushed forward where files are out of order so that times grow with versions.
+//! A version's time is its in-commit timestamp from the version on at which these were enabled;
+//! before that, the time of its commit file, pushed forward where files are out of order so that
+//! times grow with versions.
 //!
-//! Protocol: "Commit Provenance Information", "In-Commit Timestamps". Cost: a listing of the whole log; a look-up by time
-//! reads no more than the commits with in-commit timestamps that a binary search visits.
+//! Protocol: "Commit Provenance Information", "In-Commit Timestamps". Cost: a listing of the whole
+//! log; a look-up by time reads no more than the commits with in-commit timestamps that a binary
+//! search visits.
 
 use serde_json::Value;
 
@@ -20,8 +22,9 @@ use crate::snapshot::{Snapshot, in_commit_timestamp};
 pub struct Entry {
     /// The version.
     pub version: i64,
-    /// The time by which time travel finds it, milliseconds since the epoch: its in-commit timestamp where enabled, else the
-    /// time of its commit file. As in delta-spark it takes the place of the writer's clock in `commitInfo`.
+    /// The time by which time travel finds it, milliseconds since the epoch: its in-commit
+    /// timestamp where enabled, else the time of its commit file. As in delta-spark it takes
+    /// the place of the writer's clock in `commitInfo`.
     pub timestamp_ms: i64,
     /// `commitInfo`; an empty object where the commit has none.
     pub info: Value,
@@ -34,28 +37,55 @@ pub struct Entry {
 pub fn history(snapshot: &Snapshot, limit: Option<usize>) -> Result<Vec<Entry>> {
     let commits = commits(snapshot, &snapshot.log().list(0)?);
     let times = file_times(&commits);
-    let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
-    let newest: Vec<(CommitFile, i64)> = commits.into_iter().zip(times).rev().take(limit.unwrap_or(usize::MAX)).collect();
+    let since = snapshot
+        .in_commit_timestamps_since()
+        .map_or(i64::MAX, |(version, _)| version);
+    let newest: Vec<(CommitFile, i64)> = commits
+        .into_iter()
+        .zip(times)
+        .rev()
+        .take(limit.unwrap_or(usize::MAX))
+        .collect();
     map_all(newest, move |(commit, time)| {
         let texts = Texts::default();
         let text = texts.get(&commit)?;
-        let take = Take { info: true, ..Take::default() };
-        let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
+        let take = Take {
+            info: true,
+            ..Take::default()
+        };
+        let singles = commit::singles(&text, &take)
+            .at_file(&commit.file.path)
+            .at_version(commit.version)?;
         let info = singles.into_iter().find_map(|single| match single {
             Single::CommitInfo(info) => serde_json::from_str(&info).ok(),
             _ => None,
         });
         let info: Value = info.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        let in_commit = info.get("inCommitTimestamp").and_then(Value::as_i64).filter(|_| commit.version >= since);
-        Ok(Entry { version: commit.version, timestamp_ms: in_commit.unwrap_or(time), info })
+        let in_commit = info
+            .get("inCommitTimestamp")
+            .and_then(Value::as_i64)
+            .filter(|_| commit.version >= since);
+        Ok(Entry {
+            version: commit.version,
+            timestamp_ms: in_commit.unwrap_or(time),
+            info,
+        })
     })
 }
 
 /// All commits that are left up to the snapshot's version, ascending, the newest run without gaps.
 fn commits(snapshot: &Snapshot, listing: &Listing) -> Vec<CommitFile> {
     let mut out: Vec<CommitFile> = Vec::new();
-    for commit in listing.commits.range(..=snapshot.version()).rev().map(|(_, commit)| commit) {
-        if out.last().is_some_and(|newer| newer.version != commit.version + 1) {
+    for commit in listing
+        .commits
+        .range(..=snapshot.version())
+        .rev()
+        .map(|(_, commit)| commit)
+    {
+        if out
+            .last()
+            .is_some_and(|newer| newer.version != commit.version + 1)
+        {
             break;
         }
         out.push(commit.clone());
@@ -76,20 +106,41 @@ fn file_times(commits: &[CommitFile]) -> Vec<i64> {
         .collect()
 }
 
-/// The times of those versions from `from` to `to` that are left up to the snapshot's: (version, milliseconds since the
-/// epoch). `listing` is that of the whole log.
+/// The times of those versions from `from` to `to` that are left up to the snapshot's: (version,
+/// milliseconds since the epoch). `listing` is that of the whole log.
 ///
 /// # Errors
 /// [`Error::Corrupt`] names a commit without the in-commit timestamp that it must have.
-pub fn times(snapshot: &Snapshot, listing: &Listing, from: i64, to: i64) -> Result<Vec<(i64, i64)>> {
+pub fn times(
+    snapshot: &Snapshot,
+    listing: &Listing,
+    from: i64,
+    to: i64,
+) -> Result<Vec<(i64, i64)>> {
     let commits = commits(snapshot, listing);
     let times = file_times(&commits);
-    let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
-    let wanted: Vec<(CommitFile, i64)> = commits.into_iter().zip(times).filter(|(c, _)| (from..=to).contains(&c.version)).collect();
+    let since = snapshot
+        .in_commit_timestamps_since()
+        .map_or(i64::MAX, |(version, _)| version);
+    let wanted: Vec<(CommitFile, i64)> = commits
+        .into_iter()
+        .zip(times)
+        .filter(|(c, _)| (from..=to).contains(&c.version))
+        .collect();
     // Only those that say their time themselves are read.
-    let (told, by_file): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(commit, _)| commit.version >= since);
-    let mut out: Vec<(i64, i64)> = by_file.into_iter().map(|(commit, time)| (commit.version, time)).collect();
-    out.extend(map_all(told, |(commit, _)| Ok((commit.version, in_commit_timestamp(&Texts::default(), &commit)?)))?);
+    let (told, by_file): (Vec<_>, Vec<_>) = wanted
+        .into_iter()
+        .partition(|(commit, _)| commit.version >= since);
+    let mut out: Vec<(i64, i64)> = by_file
+        .into_iter()
+        .map(|(commit, time)| (commit.version, time))
+        .collect();
+    out.extend(map_all(told, |(commit, _)| {
+        Ok((
+            commit.version,
+            in_commit_timestamp(&Texts::default(), &commit)?,
+        ))
+    })?);
     Ok(out)
 }
 
@@ -109,7 +160,9 @@ pub enum Search {
 pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Result<i64> {
     let commits = commits(snapshot, &snapshot.log().list(0)?);
     let times = file_times(&commits);
-    let since = snapshot.in_commit_timestamps_since().map_or(i64::MAX, |(version, _)| version);
+    let since = snapshot
+        .in_commit_timestamps_since()
+        .map_or(i64::MAX, |(version, _)| version);
     let texts = Texts::default();
     let time_of = |n: usize| -> Result<i64> {
         match (commits.get(n), times.get(n)) {
@@ -122,21 +175,34 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
     let (mut low, mut high) = (0, commits.len());
     while low < high {
         let middle = low + (high - low) / 2;
-        if time_of(middle)? <= timestamp_ms { low = middle + 1 } else { high = middle }
+        if time_of(middle)? <= timestamp_ms {
+            low = middle + 1
+        } else {
+            high = middle
+        }
     }
-    let show = |ms: i64| chrono::DateTime::from_timestamp_millis(ms).map_or_else(|| ms.to_string(), |t| t.to_rfc3339());
+    let show = |ms: i64| {
+        chrono::DateTime::from_timestamp_millis(ms)
+            .map_or_else(|| ms.to_string(), |t| t.to_rfc3339())
+    };
     let version = |n: usize| commits.get(n).map(|c| c.version);
     match search {
         Search::AtOrBefore => {
             let found = low.checked_sub(1).and_then(version);
             match found {
                 Some(found) => Ok(found),
-                None if commits.is_empty() => {
-                    Err(Error::not_found(Missing::Version, "the log has no commits left, so no version can be found by time; ask for a version"))
-                }
+                None if commits.is_empty() => Err(Error::not_found(
+                    Missing::Version,
+                    "the log has no commits left, so no version can be found by time; ask for a version",
+                )),
                 None => Err(Error::not_found(
                     Missing::Version,
-                    format!("the time {} is before the oldest version left, {} of {}", show(timestamp_ms), version(0).unwrap_or(0), show(time_of(0)?)),
+                    format!(
+                        "the time {} is before the oldest version left, {} of {}",
+                        show(timestamp_ms),
+                        version(0).unwrap_or(0),
+                        show(time_of(0)?)
+                    ),
                 )),
             }
         }
@@ -147,7 +213,15 @@ pub fn version_at(snapshot: &Snapshot, timestamp_ms: i64, search: Search) -> Res
             {
                 return Ok(found);
             }
-            version(low).ok_or_else(|| Error::not_found(Missing::Version, format!("the time {} is greater than latest commit timestamp", show(timestamp_ms))))
+            version(low).ok_or_else(|| {
+                Error::not_found(
+                    Missing::Version,
+                    format!(
+                        "the time {} is greater than latest commit timestamp",
+                        show(timestamp_ms)
+                    ),
+                )
+            })
         }
     }
 }

@@ -1,12 +1,14 @@
-//! MANIFEST: symlink manifests, by which readers without Delta (Presto, Athena) find the live files of a table.
+//! MANIFEST: symlink manifests, by which readers without Delta (Presto, Athena) find the live files
+//! of a table.
 //!
-//! `_symlink_format_manifest/[column=value/ ...]manifest` holds one URL a line. [`generate`] writes the manifests of all
-//! partitions; [`update`] writes those of the partitions that a commit changed, where the table has
-//! `delta.compatibility.symlinkFormatManifest.enabled`. Manifests of partitions without files are deleted after the
-//! others are written. A reader of manifests sees no deletion vectors and no logical names, so tables with either are
-//! refused.
+//! `_symlink_format_manifest/[column=value/ ...]manifest` holds one URL a line. [`generate`] writes
+//! the manifests of all partitions; [`update`] writes those of the partitions that a commit
+//! changed, where the table has `delta.compatibility.symlinkFormatManifest.enabled`. Manifests of
+//! partitions without files are deleted after the others are written. A reader of manifests sees no
+//! deletion vectors and no logical names, so tables with either are refused.
 //!
-//! Cost: one file a partition; `generate` lists each folder of manifests once, `update` lists the log once.
+//! Cost: one file a partition; `generate` lists each folder of manifests once, `update` lists the
+//! log once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -53,20 +55,32 @@ pub fn is_enabled(metadata: &Metadata) -> bool {
 pub fn generate(snapshot: &Snapshot, cancel: &Cancel) -> Result<GeneratedManifests> {
     let manifests = manifests(snapshot, None, cancel)?;
     let written: Vec<String> = manifests.keys().cloned().collect();
-    let deleted: Vec<String> = present(snapshot)?.into_iter().filter(|path| written.binary_search(path).is_err()).collect();
+    let deleted: Vec<String> = present(snapshot)?
+        .into_iter()
+        .filter(|path| written.binary_search(path).is_err())
+        .collect();
     write(snapshot, manifests, cancel)?;
     delete(snapshot, &deleted, cancel)?;
-    Ok(GeneratedManifests { manifests: written, deleted })
+    Ok(GeneratedManifests {
+        manifests: written,
+        deleted,
+    })
 }
 
-/// Brings the manifests of the partitions that a commit changed (`None`: of all) up to the newest version.
+/// Brings the manifests of the partitions that a commit changed (`None`: of all) up to the newest
+/// version.
 ///
-/// Of several writers at once the last one to finish may have read an older version than another one. So each looks for
-/// a newer version after it has written, and writes again where there is one.
+/// Of several writers at once the last one to finish may have read an older version than another
+/// one. So each looks for a newer version after it has written, and writes again where there is
+/// one.
 ///
 /// # Errors
 /// As [`generate`]; [`Error::Storage`] where others commit faster than manifests can be written.
-pub fn update(committed: &Snapshot, changed: Option<&BTreeSet<PartitionValues>>, cancel: &Cancel) -> Result<()> {
+pub fn update(
+    committed: &Snapshot,
+    changed: Option<&BTreeSet<PartitionValues>>,
+    cancel: &Cancel,
+) -> Result<()> {
     let mut snapshot = committed.at(None)?;
     for _ in 0..ROUNDS {
         if !is_enabled(snapshot.metadata()) {
@@ -83,15 +97,25 @@ pub fn update(committed: &Snapshot, changed: Option<&BTreeSet<PartitionValues>>,
         }
         snapshot = newest;
     }
-    Err(Error::storage(format!("another version was committed each of the {ROUNDS} times that they were written"), true))
+    Err(Error::storage(
+        format!("another version was committed each of the {ROUNDS} times that they were written"),
+        true,
+    ))
 }
 
-fn update_partitions(snapshot: &Snapshot, changed: &BTreeSet<PartitionValues>, cancel: &Cancel) -> Result<()> {
+fn update_partitions(
+    snapshot: &Snapshot,
+    changed: &BTreeSet<PartitionValues>,
+    cancel: &Cancel,
+) -> Result<()> {
     let columns = &snapshot.metadata().partition_columns;
     let paths: BTreeSet<String> = changed
         .iter()
         .map(|values| {
-            let values = columns.iter().map(|name| values.get(name).cloned().flatten()).collect();
+            let values = columns
+                .iter()
+                .map(|name| values.get(name).cloned().flatten())
+                .collect();
             manifest_path(columns, &values)
         })
         .collect();
@@ -99,28 +123,47 @@ fn update_partitions(snapshot: &Snapshot, changed: &BTreeSet<PartitionValues>, c
         return Ok(());
     }
     let manifests = manifests(snapshot, Some(&paths), cancel)?;
-    let deleted: Vec<String> = paths.into_iter().filter(|path| !manifests.contains_key(path)).collect();
+    let deleted: Vec<String> = paths
+        .into_iter()
+        .filter(|path| !manifests.contains_key(path))
+        .collect();
     write(snapshot, manifests, cancel)?;
     delete(snapshot, &deleted, cancel)
 }
 
 /// The content of the manifests by path: of all, or of those in `wanted` that have files.
-fn manifests(snapshot: &Snapshot, wanted: Option<&BTreeSet<String>>, cancel: &Cancel) -> Result<BTreeMap<String, String>> {
+fn manifests(
+    snapshot: &Snapshot,
+    wanted: Option<&BTreeSet<String>>,
+    cancel: &Cancel,
+) -> Result<BTreeMap<String, String>> {
     let root = snapshot.stores().root();
-    features::check_writable(snapshot.protocol()).at_file(root.url()).at_version(snapshot.version())?;
+    features::check_writable(snapshot.protocol())
+        .at_file(root.url())
+        .at_version(snapshot.version())?;
     if snapshot.mapping() != ColumnMapping::None {
-        return Err(Error::unsupported_feature("columnMapping", "a manifest cannot tell its readers the names of columns: the table maps them"));
+        return Err(Error::unsupported_feature(
+            "columnMapping",
+            "a manifest cannot tell its readers the names of columns: the table maps them",
+        ));
     }
     let columns = snapshot.metadata().partition_columns.clone();
     let mut manifests: BTreeMap<String, String> = BTreeMap::new();
     if columns.is_empty() {
         manifests.insert(format!("{FOLDER}/manifest"), String::new());
     }
-    let request = Wanted { partition: columns.clone(), ..Wanted::default() };
+    let request = Wanted {
+        partition: columns.clone(),
+        ..Wanted::default()
+    };
     for batch in snapshot.files(FileKind::Adds, request, cancel)? {
         let batch = batch?;
         for row in 0..batch.len() {
-            let values = batch.partition.iter().map(|column| column.is_valid(row).then(|| column.value(row).to_owned())).collect();
+            let values = batch
+                .partition
+                .iter()
+                .map(|column| column.is_valid(row).then(|| column.value(row).to_owned()))
+                .collect();
             let path = manifest_path(&columns, &values);
             if wanted.is_some_and(|wanted| !wanted.contains(&path)) {
                 continue;
@@ -158,7 +201,13 @@ fn write(snapshot: &Snapshot, manifests: BTreeMap<String, String>, cancel: &Canc
 
 fn delete(snapshot: &Snapshot, paths: &[String], cancel: &Cancel) -> Result<()> {
     cancel.check()?;
-    match snapshot.stores().root().delete_batch(paths)?.into_iter().next() {
+    match snapshot
+        .stores()
+        .root()
+        .delete_batch(paths)?
+        .into_iter()
+        .next()
+    {
         Some((_, error)) => Err(error),
         None => Ok(()),
     }
@@ -170,7 +219,10 @@ fn url(root: &str, path: &str) -> Result<String> {
     Ok(match canonical.strip_prefix('/') {
         Some(absolute) => format!("file:///{absolute}"),
         None if canonical.contains("://") => canonical.into_owned(),
-        None => format!("{}{canonical}", percent_encoding::percent_decode_str(root).decode_utf8_lossy()),
+        None => format!(
+            "{}{canonical}",
+            percent_encoding::percent_decode_str(root).decode_utf8_lossy()
+        ),
     })
 }
 
@@ -180,7 +232,9 @@ fn present(snapshot: &Snapshot) -> Result<BTreeSet<String>> {
     while !level.is_empty() {
         level.retain(|folder| snapshot.stores().root().owns(folder));
         let store = Arc::clone(snapshot.stores().root());
-        for folder in map_all(std::mem::take(&mut level), move |folder| store.list_folder(&folder, &|name| name == "manifest"))? {
+        for folder in map_all(std::mem::take(&mut level), move |folder| {
+            store.list_folder(&folder, &|name| name == "manifest")
+        })? {
             out.extend(folder.objects.into_iter().map(|object| object.path));
             level.extend(folder.folders);
         }

@@ -1,9 +1,10 @@
 //! Process-wide values that stay usable after a fork.
 //!
-//! A forked child has one thread, and a lock that another thread of its parent held stays locked in it for ever. So nothing
-//! here waits for another thread: a value is made by whoever needs it first, and where two make it at once, one of the two
-//! values is dropped. What a process shares lives in one of these types or in an atomic, never in a `Mutex`, a `OnceLock`
-//! or a `LazyLock` of its own. Caches of a handle, which a child may use too, are in a [`ProcessMutex`].
+//! A forked child has one thread, and a lock that another thread of its parent held stays locked in
+//! it for ever. So nothing here waits for another thread: a value is made by whoever needs it
+//! first, and where two make it at once, one of the two values is dropped. What a process shares
+//! lives in one of these types or in an atomic, never in a `Mutex`, a `OnceLock` or a `LazyLock` of
+//! its own. Caches of a handle, which a child may use too, are in a [`ProcessMutex`].
 
 use std::mem;
 use std::ptr;
@@ -20,14 +21,18 @@ impl<T: Send + Sync> RaceOnce<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The value; `make` makes it where there is none yet. Several threads may make one at once: the first one stays.
+    /// The value; `make` makes it where there is none yet. Several threads may make one at once:
+    /// the first one stays.
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         // SAFETY: the pointer is null or from `Box::into_raw`, and is never replaced nor freed.
         if let Some(value) = unsafe { self.0.load(Ordering::Acquire).as_ref() } {
             return value;
         }
         let made = Box::into_raw(Box::new(make()));
-        match self.0.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+        match self
+            .0
+            .compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire)
+        {
             // SAFETY: `made` is from `Box::into_raw` and now stays.
             Ok(_) => unsafe { &*made },
             Err(first) => {
@@ -46,8 +51,8 @@ impl<T: Send + Sync> Default for RaceOnce<T> {
     }
 }
 
-/// A value that each process makes for itself. A forked child never touches that of its parent, whose threads it does not
-/// have and whose locks may be held for ever; its memory is not freed.
+/// A value that each process makes for itself. A forked child never touches that of its parent,
+/// whose threads it does not have and whose locks may be held for ever; its memory is not freed.
 pub struct PerProcess<T: 'static>(AtomicPtr<ProcessValue<T>>);
 
 struct ProcessValue<T> {
@@ -62,21 +67,32 @@ impl<T: Send + Sync> PerProcess<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// This process's value; `make` makes it where there is none yet. Several threads may make one at once: the first one
-    /// stays.
+    /// This process's value; `make` makes it where there is none yet. Several threads may make one
+    /// at once: the first one stays.
     ///
     /// # Errors
     /// Those of `make`.
     pub fn get<E>(&'static self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let process = std::process::id();
-        // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never freed.
-        let own = |known: *mut ProcessValue<T>| unsafe { known.as_ref() }.filter(|known| known.process == process).map(|known| &known.value);
+        // SAFETY: pointers here are null or from `Box::into_raw`; one that was stored is never
+        // freed.
+        let own = |known: *mut ProcessValue<T>| {
+            unsafe { known.as_ref() }
+                .filter(|known| known.process == process)
+                .map(|known| &known.value)
+        };
         let mut known = self.0.load(Ordering::Acquire);
         if let Some(value) = own(known) {
             return Ok(value);
         }
-        let made = Box::into_raw(Box::new(ProcessValue { process, value: make()? }));
-        while let Err(other) = self.0.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
+        let made = Box::into_raw(Box::new(ProcessValue {
+            process,
+            value: make()?,
+        }));
+        while let Err(other) =
+            self.0
+                .compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire)
+        {
             if let Some(value) = own(other) {
                 // SAFETY: nobody else has seen `made`.
                 drop(unsafe { Box::from_raw(made) });
@@ -95,8 +111,8 @@ impl<T: Send + Sync> Default for PerProcess<T> {
     }
 }
 
-/// A value that depends on threads of the process that made it: only that process may use it, and where another one drops
-/// it, it is forgotten instead, since its end would wait for those threads.
+/// A value that depends on threads of the process that made it: only that process may use it, and
+/// where another one drops it, it is forgotten instead, since its end would wait for those threads.
 #[derive(Debug)]
 pub struct ProcessBound<T> {
     process: u32,
@@ -106,12 +122,17 @@ pub struct ProcessBound<T> {
 impl<T> ProcessBound<T> {
     /// A value of this process.
     pub fn new(value: T) -> Self {
-        Self { process: std::process::id(), value: Some(value) }
+        Self {
+            process: std::process::id(),
+            value: Some(value),
+        }
     }
 
     /// The value, unless another process made it.
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        self.value.as_mut().filter(|_| self.process == std::process::id())
+        self.value
+            .as_mut()
+            .filter(|_| self.process == std::process::id())
     }
 }
 
@@ -123,8 +144,9 @@ impl<T> Drop for ProcessBound<T> {
     }
 }
 
-/// A lock of a value that a forked child can do without, such as a cache: the child gets a default value of its own, since a
-/// thread of its parent may have held the lock at the fork. (Children of children share that one.)
+/// A lock of a value that a forked child can do without, such as a cache: the child gets a default
+/// value of its own, since a thread of its parent may have held the lock at the fork. (Children of
+/// children share that one.)
 #[derive(Debug)]
 pub struct ProcessMutex<T> {
     process: u32,
@@ -135,12 +157,20 @@ pub struct ProcessMutex<T> {
 impl<T: Default> ProcessMutex<T> {
     /// A lock of this process.
     pub fn new(value: T) -> Self {
-        Self { process: std::process::id(), value: Mutex::new(value), of_child: OnceLock::new() }
+        Self {
+            process: std::process::id(),
+            value: Mutex::new(value),
+            of_child: OnceLock::new(),
+        }
     }
 
     /// Locks this process's value, also after a panic of another thread that held it.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        let mutex = if self.process == std::process::id() { &self.value } else { self.of_child.get_or_init(Mutex::default) };
+        let mutex = if self.process == std::process::id() {
+            &self.value
+        } else {
+            self.of_child.get_or_init(Mutex::default)
+        };
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -171,11 +201,17 @@ mod tests {
                     scope.spawn(|| {
                         together.wait();
                         let make = || MADE.fetch_add(1, Ordering::SeqCst);
-                        (ptr::from_ref(ONCE.get_or_make(make)) as usize, ptr::from_ref(OWN.get(|| Ok::<_, ()>(make())).unwrap()) as usize)
+                        (
+                            ptr::from_ref(ONCE.get_or_make(make)) as usize,
+                            ptr::from_ref(OWN.get(|| Ok::<_, ()>(make())).unwrap()) as usize,
+                        )
                     })
                 })
                 .collect();
-            let seen: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            let seen: Vec<_> = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect();
             assert!(seen.iter().all(|values| *values == seen[0]));
         });
         assert_eq!(ONCE.get_or_make(|| 99), ONCE.get_or_make(|| 98));
@@ -192,7 +228,10 @@ mod tests {
     fn a_lock_that_another_process_held_is_not_waited_for() {
         let own = ProcessMutex::new(7);
         assert_eq!(*own.lock(), 7);
-        let other = ProcessMutex { process: std::process::id() ^ 1, ..ProcessMutex::new(7) };
+        let other = ProcessMutex {
+            process: std::process::id() ^ 1,
+            ..ProcessMutex::new(7)
+        };
         let _held = other.value.lock().unwrap();
         *other.lock() += 1;
         assert_eq!(*other.lock(), 1);
@@ -211,7 +250,10 @@ mod tests {
         assert!(own.get_mut().is_some());
         drop(own);
         assert_eq!(ended.load(Ordering::SeqCst), 1);
-        let mut other = ProcessBound { process: std::process::id() ^ 1, value: Some(DropCounter(&ended)) };
+        let mut other = ProcessBound {
+            process: std::process::id() ^ 1,
+            value: Some(DropCounter(&ended)),
+        };
         assert!(other.get_mut().is_none());
         drop(other);
         assert_eq!(ended.load(Ordering::SeqCst), 1);

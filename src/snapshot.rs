@@ -1,15 +1,15 @@
 //! A version of a table: immutable; protocol and metadata are there, files come when asked for.
 //!
-//! Opening costs a hint, a listing and the newest protocol and metadata: from the version checksum where there is one, else
-//! from the commits after the checkpoint, else from the checkpoint's two columns. A newer snapshot is made from an older
-//! one by reading only the commits in between.
+//! Opening costs a hint, a listing and the newest protocol and metadata: from the version checksum
+//! where there is one, else from the commits after the checkpoint, else from the checkpoint's two
+//! columns. A newer snapshot is made from an older one by reading only the commits in between.
 //!
-//! Checkpoints and compactions are hints here too: when one turns out damaged while it is read, the work starts over
-//! without it, down to replaying all commits. One that a version checksum or the hint contradicts is compared with the
-//! commits, see `arbitration`.
+//! Checkpoints and compactions are hints here too: when one turns out damaged while it is read, the
+//! work starts over without it, down to replaying all commits. One that a version checksum or the
+//! hint contradicts is compared with the commits, see `arbitration`.
 //!
-//! Protocol: "Delta Table Specification", "Requirements for Readers". Cost of opening: at most four requests with a
-//! checkpoint and a version checksum.
+//! Protocol: "Delta Table Specification", "Requirements for Readers". Cost of opening: at most four
+//! requests with a checkpoint and a version checksum.
 
 mod arbitration;
 mod files;
@@ -45,13 +45,17 @@ use crate::store::Stores;
 pub struct ReadOptions {
     /// Where timestamps without a zone are read.
     pub zone: Zone,
-    /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version there is.
+    /// Whether the caller speaks for the table's catalog: gave a log tail, or the newest version
+    /// there is.
     pub catalog: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { zone: Zone::UTC, catalog: false }
+        Self {
+            zone: Zone::UTC,
+            catalog: false,
+        }
     }
 }
 
@@ -107,8 +111,9 @@ impl Snapshot {
     /// Opens `version` (the newest if `None`).
     ///
     /// # Errors
-    /// [`Error::NotFound`] for no table or version, [`Error::Invalid`] for a setting, [`Error::Unsupported`] for one that needs more than deltafast has,
-    /// [`Error::Corrupt`] for a damaged log.
+    /// [`Error::NotFound`] for no table or version, [`Error::Invalid`] for a setting,
+    /// [`Error::Unsupported`] for one that needs more than deltafast has, [`Error::Corrupt`]
+    /// for a damaged log.
     pub fn open(log: Log, version: Option<i64>, options: ReadOptions) -> Result<Self> {
         // A setting that makes no sense is known before there is work to do.
         exec::memory_limit()?;
@@ -116,35 +121,85 @@ impl Snapshot {
         Self::build(log, &listing, segment, options, Arc::default())
     }
 
-    fn build(log: Log, listing: &Listing, segment: Segment, options: ReadOptions, texts: Arc<Texts>) -> Result<Self> {
-        let checksum = segment.checksum.as_ref().and_then(|file| log.checksum(file));
+    fn build(
+        log: Log,
+        listing: &Listing,
+        segment: Segment,
+        options: ReadOptions,
+        texts: Arc<Texts>,
+    ) -> Result<Self> {
+        let checksum = segment
+            .checksum
+            .as_ref()
+            .and_then(|file| log.checksum(file));
         let mut warnings = Warnings::default();
         if let Some(checksum) = &checksum
             && believable(checksum, &log, &segment, &texts)?
-            && let Ok(table) =
-                CheckedTable::new(TableActions { protocol: checksum.protocol.clone(), metadata: checksum.metadata.clone() }, &log, segment.version)
+            && let Ok(table) = CheckedTable::new(
+                TableActions {
+                    protocol: checksum.protocol.clone(),
+                    metadata: checksum.metadata.clone(),
+                },
+                &log,
+                segment.version,
+            )
         {
-            return Self::assemble(log, segment, options, texts, table, (Some(checksum.clone()), true), warnings);
+            return Self::assemble(
+                log,
+                segment,
+                options,
+                texts,
+                table,
+                (Some(checksum.clone()), true),
+                warnings,
+            );
         }
-        let against = |table: &TableActions| checksum.as_ref().map(|checksum| checksum.against_table(&table.protocol, &table.metadata)).unwrap_or_default();
+        let against = |table: &TableActions| {
+            checksum
+                .as_ref()
+                .map(|checksum| checksum.against_table(&table.protocol, &table.metadata))
+                .unwrap_or_default()
+        };
         let read = |segment: &Segment| reconcile::read_table(segment, &texts, log.stores().root());
         let (doubtful, refused) = (Cell::new(false), RefCell::new(None));
         let read_and_check = |segment: &Segment| {
             let (actions, from_checkpoint) = read(segment)?;
             doubtful.set(from_checkpoint);
-            match (CheckedTable::check(&actions, &log, segment.version), &segment.checkpoint) {
-                (Ok((mapping, schema)), _) => Ok(CheckedTable { actions, mapping, schema }),
-                // Invalid values are damage like any other, unless the version checksum has the same.
-                (Err(error), Some(checkpoint)) if from_checkpoint && (checksum.is_none() || !against(&actions).is_empty()) => {
-                    let damage = Error::corrupt(format!("the checkpoint has invalid values: {error}"));
+            match (
+                CheckedTable::check(&actions, &log, segment.version),
+                &segment.checkpoint,
+            ) {
+                (Ok((mapping, schema)), _) => Ok(CheckedTable {
+                    actions,
+                    mapping,
+                    schema,
+                }),
+                // Invalid values are damage like any other, unless the version checksum has the
+                // same.
+                (Err(error), Some(checkpoint))
+                    if from_checkpoint && (checksum.is_none() || !against(&actions).is_empty()) =>
+                {
+                    let damage =
+                        Error::corrupt(format!("the checkpoint has invalid values: {error}"));
                     refused.borrow_mut().get_or_insert(error);
-                    Err(damage.at_file(checkpoint.files.first().map_or("", |file| file.path.as_str())).at_version(checkpoint.version))
+                    Err(damage
+                        .at_file(
+                            checkpoint
+                                .files
+                                .first()
+                                .map_or("", |file| file.path.as_str()),
+                        )
+                        .at_version(checkpoint.version))
                 }
                 (Err(error), _) => Err(error),
             }
         };
         let used = with_fallback(&log, Some(listing), segment, read_and_check);
-        let Used { done: mut table, mut segment, damage } = used.map_err(|error| refused.take().unwrap_or(error))?;
+        let Used {
+            done: mut table,
+            mut segment,
+            damage,
+        } = used.map_err(|error| refused.take().unwrap_or(error))?;
         if let Some(damage) = damage {
             warnings.add(read_without(&damage));
         }
@@ -155,11 +210,19 @@ impl Snapshot {
         {
             let same = |other: &TableActions| table.actions.differences(other).is_empty();
             let replay = |segment: &Segment| read(segment).map(|(table, _)| table);
-            if let ArbitrationResult::Refuted(replayed, weaker) =
-                arbitrate(&log, segment.version, (checkpoint, segment.skip), replay, same, |table| against(table).is_empty())?
-            {
+            if let ArbitrationResult::Refuted(replayed, weaker) = arbitrate(
+                &log,
+                segment.version,
+                (checkpoint, segment.skip),
+                replay,
+                same,
+                |table| against(table).is_empty(),
+            )? {
                 let fields = table.actions.differences(&replayed).join("`, `");
-                warnings.add(read_without(&contradicted(checkpoint, &format!("the commits that it stands for in `{fields}`"))));
+                warnings.add(read_without(&contradicted(
+                    checkpoint,
+                    &format!("the commits that it stands for in `{fields}`"),
+                )));
                 wrong = against(&replayed);
                 table = CheckedTable::new(replayed, &log, weaker.version)?;
                 segment = *weaker;
@@ -168,7 +231,15 @@ impl Snapshot {
         if !wrong.is_empty() {
             warnings.add(wrong_checksum(segment.version, &wrong));
         }
-        Self::assemble(log, segment, options, texts, table, (checksum.filter(|_| wrong.is_empty()), false), warnings)
+        Self::assemble(
+            log,
+            segment,
+            options,
+            texts,
+            table,
+            (checksum.filter(|_| wrong.is_empty()), false),
+            warnings,
+        )
     }
 
     fn assemble(
@@ -181,9 +252,19 @@ impl Snapshot {
         warnings: Warnings,
     ) -> Result<Self> {
         let version = segment.version;
-        let known = segment.last_commit.as_ref().and_then(|commit| texts.known(commit.version));
-        let CheckedTable { actions: TableActions { protocol, metadata }, mapping, schema } = table;
-        if protocol.has_reader_feature("catalogManaged") && !options.catalog && log.catalog().is_none() {
+        let known = segment
+            .last_commit
+            .as_ref()
+            .and_then(|commit| texts.known(commit.version));
+        let CheckedTable {
+            actions: TableActions { protocol, metadata },
+            mapping,
+            schema,
+        } = table;
+        if protocol.has_reader_feature("catalogManaged")
+            && !options.catalog
+            && log.catalog().is_none()
+        {
             return Err(Error::unsupported_feature(
                 "catalogManaged",
                 "the table has the feature `catalogManaged`: its catalog alone knows its newest version; open it with a `committer`, or to read with the catalog's `log_tail` or `max_table_version`",
@@ -268,11 +349,16 @@ impl Snapshot {
         self.0.options
     }
 
-    /// The warnings that were not taken yet: files of the log that are wrong and could be done without.
+    /// The warnings that were not taken yet: files of the log that are wrong and could be done
+    /// without.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings();
-        let new = warnings.all.get(warnings.taken..).unwrap_or_default().to_vec();
+        let new = warnings
+            .all
+            .get(warnings.taken..)
+            .unwrap_or_default()
+            .to_vec();
         warnings.taken = warnings.all.len();
         new
     }
@@ -292,21 +378,33 @@ impl Snapshot {
     /// The partition columns, in the order of the metadata.
     #[must_use]
     pub fn partition_fields(&self) -> Vec<&StructField> {
-        self.0.metadata.partition_columns.iter().filter_map(|name| self.0.schema.field(name)).collect()
+        self.0
+            .metadata
+            .partition_columns
+            .iter()
+            .filter_map(|name| self.0.schema.field(name))
+            .collect()
     }
 
     /// The name under which log and data files know a column.
     #[must_use]
     pub fn physical_name<'a>(&self, field: &'a StructField) -> &'a str {
-        if self.0.mapping == ColumnMapping::None { &field.name } else { field.physical_name() }
+        if self.0.mapping == ColumnMapping::None {
+            &field.name
+        } else {
+            field.physical_name()
+        }
     }
 
     /// What a plan leaves for the next one; see `scan::plan`.
-    pub fn plan_cache(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn std::any::Any + Send + Sync>>> {
+    pub fn plan_cache(
+        &self,
+    ) -> std::sync::MutexGuard<'_, Option<Arc<dyn std::any::Any + Send + Sync>>> {
         self.0.plan_cache.lock()
     }
 
-    /// Runs `work` on the segment, and again on weaker ones while checkpoints or compactions turn out damaged.
+    /// Runs `work` on the segment, and again on weaker ones while checkpoints or compactions turn
+    /// out damaged.
     ///
     /// # Errors
     /// What `work` met first, when nothing else is left to try.
@@ -320,11 +418,17 @@ impl Snapshot {
         Ok(used.done)
     }
 
-    /// Reads this version from a checkpoint of it that was just written, and so do the snapshots made from this one: what a
-    /// handle holds and reads again does not grow with the number of its commits.
+    /// Reads this version from a checkpoint of it that was just written, and so do the snapshots
+    /// made from this one: what a handle holds and reads again does not grow with the number of
+    /// its commits.
     pub fn use_checkpoint(&self, checkpoint: Checkpoint) {
         let segment = self.segment().on_checkpoint(checkpoint);
-        self.0.texts.forget_before(segment.known_commits().next().map_or(segment.version, |first| first.version));
+        self.0.texts.forget_before(
+            segment
+                .known_commits()
+                .next()
+                .map_or(segment.version, |first| first.version),
+        );
         self.settle(&segment);
     }
 
@@ -333,8 +437,9 @@ impl Snapshot {
         self.0.segment.replace(segment.clone());
     }
 
-    /// Streams live files or tombstones with the wanted columns. For what is given out at once; what is made of all files is
-    /// made within [`Snapshot::with_segment`] of [`Snapshot::files_in`], or of [`Snapshot::finished_files`].
+    /// Streams live files or tombstones with the wanted columns. For what is given out at once;
+    /// what is made of all files is made within [`Snapshot::with_segment`] of
+    /// [`Snapshot::files_in`], or of [`Snapshot::finished_files`].
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
@@ -342,12 +447,19 @@ impl Snapshot {
         self.with_segment(|segment| self.files_in(segment, kind, wanted.clone(), cancel))
     }
 
-    /// The files of one of the segments that can stand for this version. Live files are counted, and compared at the stream's
-    /// end with what the version checksum and `_last_checkpoint` say: a checkpoint that turns out wrong is the last item.
+    /// The files of one of the segments that can stand for this version. Live files are counted,
+    /// and compared at the stream's end with what the version checksum and `_last_checkpoint`
+    /// say: a checkpoint that turns out wrong is the last item.
     ///
     /// # Errors
     /// As [`Snapshot::files`].
-    pub fn files_in(&self, segment: &Segment, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
+    pub fn files_in(
+        &self,
+        segment: &Segment,
+        kind: FileKind,
+        wanted: Wanted,
+        cancel: &Cancel,
+    ) -> Result<FileStream> {
         self.check_not_refuted(segment)?;
         let mut stream = self.uncompared_files(segment, kind, wanted, cancel)?;
         if kind == FileKind::Adds
@@ -356,29 +468,77 @@ impl Snapshot {
             let (snapshot, cancel) = (self.clone(), cancel.clone());
             stream = stream.checked(move |counts| snapshot.check_counts(&basis, &counts, &cancel));
         }
-        // What fits in memory is read to its end here, so that damage anywhere in a checkpoint is known before
-        // the first file is given out.
-        let commits: u64 = segment.replay.iter().map(|commit| commit.file.size.unwrap_or(0)).sum();
-        let fits = stream.checkpoint_bytes().is_some_and(|bytes| bytes <= READ_AT_ONCE) && commits <= LOOKED_AT;
-        if fits { stream.read_to_end() } else { Ok(stream) }
+        // What fits in memory is read to its end here, so that damage anywhere in a checkpoint is
+        // known before the first file is given out.
+        let commits: u64 = segment
+            .replay
+            .iter()
+            .map(|commit| commit.file.size.unwrap_or(0))
+            .sum();
+        let fits = stream
+            .checkpoint_bytes()
+            .is_some_and(|bytes| bytes <= READ_AT_ONCE)
+            && commits <= LOOKED_AT;
+        if fits {
+            stream.read_to_end()
+        } else {
+            Ok(stream)
+        }
     }
 
     /// The same without the comparison.
-    fn uncompared_files(&self, segment: &Segment, kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Result<FileStream> {
-        let request = Request { kind, wanted: Arc::new(wanted), cancel: cancel.clone() };
+    fn uncompared_files(
+        &self,
+        segment: &Segment,
+        kind: FileKind,
+        wanted: Wanted,
+        cancel: &Cancel,
+    ) -> Result<FileStream> {
+        let request = Request {
+            kind,
+            wanted: Arc::new(wanted),
+            cancel: cancel.clone(),
+        };
         reconcile::files(segment, &self.0.texts, self.stores().root(), request)
     }
 
-    /// The files that commits after `version` added and that are live, and all keys that these commits touched.
+    /// The files that commits after `version` added and that are live, and all keys that these
+    /// commits touched.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-    pub fn files_since(&self, version: i64, like: &Seen, wanted: Wanted, cancel: &Cancel) -> Result<(Vec<FileBatch>, Seen)> {
+    pub fn files_since(
+        &self,
+        version: i64,
+        like: &Seen,
+        wanted: Wanted,
+        cancel: &Cancel,
+    ) -> Result<(Vec<FileBatch>, Seen)> {
         let segment = self.segment();
-        let commits: Vec<CommitFile> = segment.known_commits().filter(|c| c.version > version).cloned().collect();
-        let newer = Segment { checkpoint: None, replay: commits.clone(), commits, checksum: None, ..segment.as_ref().clone() };
-        let request = Request { kind: FileKind::Adds, wanted: Arc::new(wanted), cancel: cancel.clone() };
-        let mut stream = reconcile::files_after(Seen::like(like), &newer, &self.0.texts, self.stores().root(), request)?;
+        let commits: Vec<CommitFile> = segment
+            .known_commits()
+            .filter(|c| c.version > version)
+            .cloned()
+            .collect();
+        let newer = Segment {
+            checkpoint: None,
+            replay: commits.clone(),
+            commits,
+            checksum: None,
+            ..segment.as_ref().clone()
+        };
+        let request = Request {
+            kind: FileKind::Adds,
+            wanted: Arc::new(wanted),
+            cancel: cancel.clone(),
+        };
+        let mut stream = reconcile::files_after(
+            Seen::like(like),
+            &newer,
+            &self.0.texts,
+            self.stores().root(),
+            request,
+        )?;
         let batches = stream.by_ref().collect::<Result<Vec<_>>>()?;
         Ok((batches, stream.into_seen()))
     }
@@ -387,7 +547,11 @@ impl Snapshot {
     #[must_use]
     pub fn has_commits_since(&self, version: i64) -> bool {
         let segment = self.segment();
-        version == segment.version || segment.known_commits().next().is_some_and(|c| c.version <= version + 1)
+        version == segment.version
+            || segment
+                .known_commits()
+                .next()
+                .is_some_and(|c| c.version <= version + 1)
     }
 
     /// Application transactions and domains.
@@ -398,21 +562,45 @@ impl Snapshot {
         if let Some(sets) = self.0.sets.get() {
             return Ok(sets);
         }
-        let read = |segment: &Segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root());
+        let read =
+            |segment: &Segment| reconcile::read_sets(segment, &self.0.texts, self.stores().root());
         let mut sets = self.with_segment(read)?;
-        let expires = self.0.metadata.configuration.contains_key("delta.setTransactionRetentionDuration");
+        let expires = self
+            .0
+            .metadata
+            .configuration
+            .contains_key("delta.setTransactionRetentionDuration");
         let against = |sets: &Sets| {
             let of_domains = |checksum: &Checksum| checksum.against_domains(&sets.domains);
-            let of_transactions = |checksum: &Checksum| if expires { Vec::new() } else { checksum.against_transactions(&sets.transactions) };
-            self.0.checksum.as_ref().map(|checksum| [of_transactions(checksum), of_domains(checksum)].concat()).unwrap_or_default()
+            let of_transactions = |checksum: &Checksum| {
+                if expires {
+                    Vec::new()
+                } else {
+                    checksum.against_transactions(&sets.transactions)
+                }
+            };
+            self.0
+                .checksum
+                .as_ref()
+                .map(|checksum| [of_transactions(checksum), of_domains(checksum)].concat())
+                .unwrap_or_default()
         };
         let segment = self.segment();
         if !against(&sets).is_empty()
             && let Some(checkpoint) = &segment.checkpoint
-            && let ArbitrationResult::Refuted(replayed, weaker) =
-                arbitrate(self.log(), segment.version, (checkpoint, segment.skip), read, |other| *other == sets, |sets| against(sets).is_empty())?
+            && let ArbitrationResult::Refuted(replayed, weaker) = arbitrate(
+                self.log(),
+                segment.version,
+                (checkpoint, segment.skip),
+                read,
+                |other| *other == sets,
+                |sets| against(sets).is_empty(),
+            )?
         {
-            self.warn_of_checkpoint(&contradicted(checkpoint, "the commits that it stands for in transactions or domains"));
+            self.warn_of_checkpoint(&contradicted(
+                checkpoint,
+                "the commits that it stands for in transactions or domains",
+            ));
             self.settle(&weaker);
             sets = replayed;
         }
@@ -424,7 +612,8 @@ impl Snapshot {
     /// The snapshot of `version` (the newest if `None`); this one itself if that is its version.
     ///
     /// # Errors
-    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by now, or went back.
+    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by
+    /// now, or went back.
     pub fn at(&self, version: Option<i64>) -> Result<Self> {
         let current = self.version();
         if version == Some(current) {
@@ -447,10 +636,14 @@ impl Snapshot {
         if metadata.id == self.0.metadata.id {
             return Ok(());
         }
-        Err(Error::invalid(format!("the table was replaced by another one (its id was `{}` and is `{}`); open it again", self.0.metadata.id, metadata.id)))
+        Err(Error::invalid(format!(
+            "the table was replaced by another one (its id was `{}` and is `{}`); open it again",
+            self.0.metadata.id, metadata.id
+        )))
     }
 
-    /// Reads the commits after this version one by one; `None` when that is not the way (too many, or a gap).
+    /// Reads the commits after this version one by one; `None` when that is not the way (too many,
+    /// or a gap).
     fn forward(&self, version: Option<i64>) -> Result<Option<Self>> {
         /// Beyond this many commits a new listing finds a newer checkpoint.
         const STEPS: i64 = 100;
@@ -458,7 +651,12 @@ impl Snapshot {
         let store = self.stores().root();
         let mut new: Vec<CommitFile> = Vec::new();
         let mut next = segment.version + 1;
-        let tail = self.0.log.catalog().map(|catalog| catalog.tail()).transpose()?;
+        let tail = self
+            .0
+            .log
+            .catalog()
+            .map(|catalog| catalog.tail())
+            .transpose()?;
         while version.is_none_or(|v| next <= v) {
             if next > segment.version + STEPS {
                 return Ok(None);
@@ -481,8 +679,17 @@ impl Snapshot {
             let path = log_path::commit(next);
             match store.head(&path) {
                 Ok(meta) => {
-                    let file = crate::store::File { store: Arc::clone(store), path, size: Some(meta.size) };
-                    new.push(CommitFile { first: next, version: next, file, modified_ms: meta.modified_ms });
+                    let file = crate::store::File {
+                        store: Arc::clone(store),
+                        path,
+                        size: Some(meta.size),
+                    };
+                    new.push(CommitFile {
+                        first: next,
+                        version: next,
+                        file,
+                        modified_ms: meta.modified_ms,
+                    });
                 }
                 Err(error) if error.is_not_found() && version.is_none() && tail.is_none() => break,
                 Err(error) if error.is_not_found() => return Ok(None),
@@ -490,9 +697,18 @@ impl Snapshot {
             }
             next += 1;
         }
-        // The commits that follow may belong to another table, and missing ones may have been cleaned up.
-        let is_current =
-            if self.0.log.is_authority() { self.is_in_log()? } else { !new.is_empty() || self.0.log.hint().is_none_or(|hint| hint.version <= segment.version) };
+        // The commits that follow may belong to another table, and missing ones may have been
+        // cleaned up.
+        let is_current = if self.0.log.is_authority() {
+            self.is_in_log()?
+        } else {
+            !new.is_empty()
+                || self
+                    .0
+                    .log
+                    .hint()
+                    .is_none_or(|hint| hint.version <= segment.version)
+        };
         match new.is_empty() {
             _ if !is_current => Ok(None),
             true => Ok(Some(self.clone())),
@@ -503,20 +719,33 @@ impl Snapshot {
     /// The snapshot with these commits after it: ascending, the first of them the next version.
     ///
     /// # Errors
-    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by now.
+    /// As [`Snapshot::open`]; [`Error::Invalid`] when the table at this place is another one by
+    /// now.
     pub fn extended(&self, new: Vec<CommitFile>) -> Result<Self> {
         let segment = self.segment();
         let mut longer = segment.as_ref().clone();
-        let mut table = TableActions { protocol: self.0.protocol.clone(), metadata: self.0.metadata.clone() };
+        let mut table = TableActions {
+            protocol: self.0.protocol.clone(),
+            metadata: self.0.metadata.clone(),
+        };
         let mut sets = self.0.sets.get().cloned();
-        let take = Take { table: true, sets: sets.is_some(), ..Take::default() };
+        let take = Take {
+            table: true,
+            sets: sets.is_some(),
+            ..Take::default()
+        };
         for commit in &new {
             if commit.version != longer.version + 1 {
-                return Err(Error::internal(format!("commit {} cannot follow version {}", commit.version, longer.version)));
+                return Err(Error::internal(format!(
+                    "commit {} cannot follow version {}",
+                    commit.version, longer.version
+                )));
             }
             longer.version = commit.version;
             let text = self.0.texts.get(commit)?;
-            let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
+            let singles = commit::singles(&text, &take)
+                .at_file(&commit.file.path)
+                .at_version(commit.version)?;
             if let Some(sets) = &mut sets {
                 sets.advance(&singles);
             }
@@ -534,7 +763,15 @@ impl Snapshot {
         let table = CheckedTable::new(table, &self.0.log, longer.version)?;
         longer.commits.extend(new.iter().cloned());
         longer.replay.extend(new);
-        let newer = Self::assemble(self.0.log.clone(), longer, self.0.options, Arc::clone(&self.0.texts), table, (None, false), Warnings::default())?;
+        let newer = Self::assemble(
+            self.0.log.clone(),
+            longer,
+            self.0.options,
+            Arc::clone(&self.0.texts),
+            table,
+            (None, false),
+            Warnings::default(),
+        )?;
         if newer.0.metadata == self.0.metadata && newer.0.protocol == self.0.protocol {
             newer.plan_cache().clone_from(&self.plan_cache());
             // With a changed retention what was left out would have to be read again.
@@ -551,7 +788,8 @@ impl Snapshot {
         self.0.texts.know(version, text);
     }
 
-    /// Refuses work that the protocol leaves to the catalog of a catalog-managed table, unless the catalog permits it.
+    /// Refuses work that the protocol leaves to the catalog of a catalog-managed table, unless the
+    /// catalog permits it.
     ///
     /// # Errors
     /// [`Error::Unsupported`]; what the catalog says.
@@ -568,7 +806,8 @@ impl Snapshot {
         ))
     }
 
-    /// Whether work that the protocol leaves to the catalog of a catalog-managed table is permitted.
+    /// Whether work that the protocol leaves to the catalog of a catalog-managed table is
+    /// permitted.
     ///
     /// # Errors
     /// What the catalog says.
@@ -576,16 +815,24 @@ impl Snapshot {
         if !self.protocol().has_writer_feature("catalogManaged") {
             return Ok(true);
         }
-        self.log().catalog().map_or(Ok(false), |catalog| catalog.permits(work))
+        self.log()
+            .catalog()
+            .map_or(Ok(false), |catalog| catalog.permits(work))
     }
 
-    /// Whether in-commit timestamps give the time of this version, by protocol, property and enablement version.
+    /// Whether in-commit timestamps give the time of this version, by protocol, property and
+    /// enablement version.
     fn has_in_commit_timestamp(&self, version: i64) -> bool {
         let metadata = &self.0.metadata;
-        if !self.0.protocol.has_writer_feature("inCommitTimestamp") || !metadata.flag("delta.enableInCommitTimestamps") {
+        if !self.0.protocol.has_writer_feature("inCommitTimestamp")
+            || !metadata.flag("delta.enableInCommitTimestamps")
+        {
             return false;
         }
-        let since = metadata.configuration.get("delta.inCommitTimestampEnablementVersion").and_then(|v| v.parse::<i64>().ok());
+        let since = metadata
+            .configuration
+            .get("delta.inCommitTimestampEnablementVersion")
+            .and_then(|v| v.parse::<i64>().ok());
         since.is_none_or(|since| version >= since)
     }
 
@@ -595,12 +842,21 @@ impl Snapshot {
         if !self.has_in_commit_timestamp(self.version()) {
             return None;
         }
-        let number = |key: &str| self.0.metadata.configuration.get(key).and_then(|v| v.parse::<i64>().ok());
-        Some((number("delta.inCommitTimestampEnablementVersion").unwrap_or(0), number("delta.inCommitTimestampEnablementTimestamp").unwrap_or(i64::MIN)))
+        let number = |key: &str| {
+            self.0
+                .metadata
+                .configuration
+                .get(key)
+                .and_then(|v| v.parse::<i64>().ok())
+        };
+        Some((
+            number("delta.inCommitTimestampEnablementVersion").unwrap_or(0),
+            number("delta.inCommitTimestampEnablementTimestamp").unwrap_or(i64::MIN),
+        ))
     }
 
-    /// The time of the version in milliseconds since the epoch: its in-commit timestamp where enabled, else the time of its
-    /// commit file.
+    /// The time of the version in milliseconds since the epoch: its in-commit timestamp where
+    /// enabled, else the time of its commit file.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where in-commit timestamps are enabled and the commit has none.
@@ -611,7 +867,13 @@ impl Snapshot {
         let segment = self.segment();
         let time = match &segment.last_commit {
             Some(commit) if self.has_in_commit_timestamp(segment.version) => {
-                match self.0.checksum.as_ref().filter(|_| self.0.believed).and_then(|c| c.in_commit_timestamp_opt) {
+                match self
+                    .0
+                    .checksum
+                    .as_ref()
+                    .filter(|_| self.0.believed)
+                    .and_then(|c| c.in_commit_timestamp_opt)
+                {
                     Some(time) => time,
                     None => {
                         let time = in_commit_timestamp(&self.0.texts, commit)?;
@@ -649,25 +911,50 @@ struct CheckedTable {
 impl CheckedTable {
     fn new(actions: TableActions, log: &Log, version: i64) -> Result<Self> {
         let (mapping, schema) = Self::check(&actions, log, version)?;
-        Ok(Self { actions, mapping, schema })
+        Ok(Self {
+            actions,
+            mapping,
+            schema,
+        })
     }
 
     /// The column mapping and schema, if everything that reading needs is valid.
-    fn check(actions: &TableActions, log: &Log, version: i64) -> Result<(ColumnMapping, StructType)> {
+    fn check(
+        actions: &TableActions,
+        log: &Log,
+        version: i64,
+    ) -> Result<(ColumnMapping, StructType)> {
         let TableActions { protocol, metadata } = actions;
-        features::check_readable(protocol).at_file(log.stores().root().url()).at_version(version)?;
+        features::check_readable(protocol)
+            .at_file(log.stores().root().url())
+            .at_version(version)?;
         if !metadata.format.provider.eq_ignore_ascii_case("parquet") {
-            return Err(Error::unsupported(format!("the table's data files are `{}`; only parquet is supported", metadata.format.provider)).at_version(version));
+            return Err(Error::unsupported(format!(
+                "the table's data files are `{}`; only parquet is supported",
+                metadata.format.provider
+            ))
+            .at_version(version));
         }
         let mapping = features::column_mapping(protocol, metadata).at_version(version)?;
         let schema = StructType::parse(&metadata.schema_string).at_version(version)?;
         validate_mapping(&schema, mapping).at_version(version)?;
         for (n, column) in metadata.partition_columns.iter().enumerate() {
-            if metadata.partition_columns.iter().take(n).any(|other| other == column) {
-                return Err(Error::corrupt(format!("the partition column `{column}` is named twice")).at_version(version));
+            if metadata
+                .partition_columns
+                .iter()
+                .take(n)
+                .any(|other| other == column)
+            {
+                return Err(Error::corrupt(format!(
+                    "the partition column `{column}` is named twice"
+                ))
+                .at_version(version));
             }
             if schema.field(column).is_none() {
-                return Err(Error::corrupt(format!("the partition column `{column}` is not in the schema")).at_version(version));
+                return Err(Error::corrupt(format!(
+                    "the partition column `{column}` is not in the schema"
+                ))
+                .at_version(version));
             }
         }
         Ok((mapping, schema))
@@ -680,7 +967,10 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
         match data_type {
             DataType::Struct(inner) => {
                 visit(inner)?;
-                inner.fields.iter().try_for_each(|field| fields(&field.data_type, visit))
+                inner
+                    .fields
+                    .iter()
+                    .try_for_each(|field| fields(&field.data_type, visit))
             }
             DataType::Array(array) => fields(&array.element, visit),
             DataType::Map(map) => {
@@ -696,16 +986,37 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
     fields(&DataType::Struct(Arc::new(schema.clone())), &|parent| {
         let (mut ids, mut names) = (HashSet::new(), HashSet::new());
         for field in &parent.fields {
-            if !field.metadata.get("delta.columnMapping.physicalName").is_some_and(serde_json::Value::is_string) {
-                return Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.physicalName`", field.name)).at_column(&field.name));
+            if !field
+                .metadata
+                .get("delta.columnMapping.physicalName")
+                .is_some_and(serde_json::Value::is_string)
+            {
+                return Err(Error::corrupt(format!(
+                    "the column `{}` has no `delta.columnMapping.physicalName`",
+                    field.name
+                ))
+                .at_column(&field.name));
             }
             if !names.insert(field.physical_name()) {
-                return Err(Error::corrupt(format!("two columns have the physical name `{}`", field.physical_name())).at_column(&field.name));
+                return Err(Error::corrupt(format!(
+                    "two columns have the physical name `{}`",
+                    field.physical_name()
+                ))
+                .at_column(&field.name));
             }
             match field.field_id() {
-                Some(id) if !ids.insert(id) => return Err(Error::corrupt(format!("two columns have the `delta.columnMapping.id` {id}")).at_column(&field.name)),
+                Some(id) if !ids.insert(id) => {
+                    return Err(Error::corrupt(format!(
+                        "two columns have the `delta.columnMapping.id` {id}"
+                    ))
+                    .at_column(&field.name));
+                }
                 None if mapping == ColumnMapping::Id => {
-                    return Err(Error::corrupt(format!("the column `{}` has no `delta.columnMapping.id` of 32 bits", field.name)).at_column(&field.name));
+                    return Err(Error::corrupt(format!(
+                        "the column `{}` has no `delta.columnMapping.id` of 32 bits",
+                        field.name
+                    ))
+                    .at_column(&field.name));
                 }
                 _ => {}
             }
@@ -716,15 +1027,22 @@ fn validate_mapping(schema: &StructType, mapping: ColumnMapping) -> Result<()> {
 
 /// Leaves out application transactions that are older than the table keeps them.
 fn expire(sets: &mut Sets, metadata: &Metadata) {
-    if let Some(retention) = metadata.configuration.get("delta.setTransactionRetentionDuration").and_then(|text| properties::duration_ms(text)) {
+    if let Some(retention) = metadata
+        .configuration
+        .get("delta.setTransactionRetentionDuration")
+        .and_then(|text| properties::duration_ms(text))
+    {
         let oldest = now_ms().saturating_sub(retention);
-        sets.transactions.retain(|_, txn| txn.last_updated.is_some_and(|updated| updated > oldest));
+        sets.transactions
+            .retain(|_, txn| txn.last_updated.is_some_and(|updated| updated > oldest));
     }
 }
 
 fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 /// The in-commit timestamp of a commit.
@@ -733,36 +1051,70 @@ fn now_ms() -> i64 {
 /// [`Error::Corrupt`] when the commit has none.
 pub fn in_commit_timestamp(texts: &Texts, commit: &CommitFile) -> Result<i64> {
     let text = texts.get(commit)?;
-    let take = Take { info: true, ..Take::default() };
+    let take = Take {
+        info: true,
+        ..Take::default()
+    };
     let missing = || {
         Error::corrupt("the table has in-commit timestamps but the commit has no `commitInfo.inCommitTimestamp`")
             .at_file(&commit.file.path)
             .at_version(commit.version)
     };
-    for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
+    for single in commit::singles(&text, &take)
+        .at_file(&commit.file.path)
+        .at_version(commit.version)?
+    {
         if let Single::CommitInfo(info) = single {
-            let times: CommitTimes = action::from_json("commitInfo", &info).at_version(commit.version)?;
+            let times: CommitTimes =
+                action::from_json("commitInfo", &info).at_version(commit.version)?;
             return times.in_commit_timestamp.ok_or_else(missing);
         }
     }
     Err(missing())
 }
 
-/// Whether the word of a version checksum is taken for protocol and metadata: where the log is far or long, unless its own
-/// commit contradicts it.
-fn believable(checksum: &Checksum, log: &Log, segment: &Segment, texts: &Arc<Texts>) -> Result<bool> {
-    // Where looking is cheap, looking beats believing: a local log that is read in a moment needs no summary.
-    if log.stores().root().url().starts_with("file:") && segment.commits.iter().map(|c| c.file.size.unwrap_or(0)).sum::<u64>() <= LOOKED_AT {
+/// Whether the word of a version checksum is taken for protocol and metadata: where the log is far
+/// or long, unless its own commit contradicts it.
+fn believable(
+    checksum: &Checksum,
+    log: &Log,
+    segment: &Segment,
+    texts: &Arc<Texts>,
+) -> Result<bool> {
+    // Where looking is cheap, looking beats believing: a local log that is read in a moment needs
+    // no summary.
+    if log.stores().root().url().starts_with("file:")
+        && segment
+            .commits
+            .iter()
+            .map(|c| c.file.size.unwrap_or(0))
+            .sum::<u64>()
+            <= LOOKED_AT
+    {
         return Ok(false);
     }
-    if features::check_readable(&checksum.protocol).is_err() || StructType::parse(&checksum.metadata.schema_string).is_err() {
+    if features::check_readable(&checksum.protocol).is_err()
+        || StructType::parse(&checksum.metadata.schema_string).is_err()
+    {
         return Ok(false);
     }
-    let Some(commit) = segment.last_commit.as_ref().filter(|commit| commit.file.size.is_some_and(|size| size <= CHECKED_COMMIT)) else { return Ok(true) };
+    let Some(commit) = segment
+        .last_commit
+        .as_ref()
+        .filter(|commit| commit.file.size.is_some_and(|size| size <= CHECKED_COMMIT))
+    else {
+        return Ok(true);
+    };
     let text = texts.get(commit)?;
-    let take = Take { table: true, ..Take::default() };
+    let take = Take {
+        table: true,
+        ..Take::default()
+    };
     let (mut protocol, mut metadata) = (checksum.protocol.clone(), checksum.metadata.clone());
-    for single in commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)? {
+    for single in commit::singles(&text, &take)
+        .at_file(&commit.file.path)
+        .at_version(commit.version)?
+    {
         match single {
             Single::Protocol(written) => protocol = written,
             Single::Metadata(written) => metadata = *written,
@@ -773,8 +1125,15 @@ fn believable(checksum: &Checksum, log: &Log, segment: &Segment, texts: &Arc<Tex
 }
 
 fn wrong_checksum(version: i64, fields: &[&str]) -> String {
-    let named = fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
-    format!("the version checksum {} contradicts the log in {named} and is ignored; it can be deleted", log_path::checksum(version))
+    let named = fields
+        .iter()
+        .map(|field| format!("`{field}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    format!(
+        "the version checksum {} contradicts the log in {named} and is ignored; it can be deleted",
+        log_path::checksum(version)
+    )
 }
 
 fn read_without(damage: &Error) -> String {
@@ -791,9 +1150,20 @@ struct Used<T> {
 }
 
 /// Runs `work` on `segment`, then on ever weaker ones while it fails for damage.
-fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work: impl Fn(&Segment) -> Result<T>) -> Result<Used<T>> {
+fn with_fallback<T>(
+    log: &Log,
+    listing: Option<&Listing>,
+    segment: Segment,
+    work: impl Fn(&Segment) -> Result<T>,
+) -> Result<Used<T>> {
     let first = match work(&segment) {
-        Ok(done) => return Ok(Used { done, segment, damage: None }),
+        Ok(done) => {
+            return Ok(Used {
+                done,
+                segment,
+                damage: None,
+            });
+        }
         Err(error) => error,
     };
     let hints = segment.checkpoint.is_some() || segment.replay.len() != segment.commits.len();
@@ -809,8 +1179,14 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
         }
     };
     let paths = |segment: &Segment| -> Vec<String> {
-        let of_checkpoint = segment.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files);
-        of_checkpoint.chain(segment.replay.iter().map(|commit| &commit.file)).map(|file| file.path.clone()).collect()
+        let of_checkpoint = segment
+            .checkpoint
+            .iter()
+            .flat_map(|checkpoint| &checkpoint.files);
+        of_checkpoint
+            .chain(segment.replay.iter().map(|commit| &commit.file))
+            .map(|file| file.path.clone())
+            .collect()
     };
     let tried = paths(&segment);
     let mut skip = segment.skip;
@@ -831,12 +1207,23 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
         if paths(&weaker) == tried {
             continue;
         }
-        let of = |segment: &Segment| segment.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
+        let of = |segment: &Segment| {
+            segment
+                .checkpoint
+                .as_ref()
+                .map(|checkpoint| checkpoint.version)
+        };
         if of(&weaker) == of(&segment) {
             weaker.counts = segment.counts;
         }
         match work(&weaker) {
-            Ok(done) => return Ok(Used { done, segment: weaker, damage: Some(as_log_damage(first)) }),
+            Ok(done) => {
+                return Ok(Used {
+                    done,
+                    segment: weaker,
+                    damage: Some(as_log_damage(first)),
+                });
+            }
             Err(error) if is_damage(&error) && weaker.checkpoint.is_some() => {}
             Err(_) => return Err(as_log_damage(first)),
         }
@@ -845,13 +1232,31 @@ fn with_fallback<T>(log: &Log, listing: Option<&Listing>, segment: Segment, work
 
 /// Whether an error may be the fault of a file that can be left out.
 fn is_damage(error: &Error) -> bool {
-    error.is_corrupt() || matches!(error, Error::NotFound { kind: Missing::Object, .. } | Error::Storage { retryable: false, .. })
+    error.is_corrupt()
+        || matches!(
+            error,
+            Error::NotFound {
+                kind: Missing::Object,
+                ..
+            } | Error::Storage {
+                retryable: false,
+                ..
+            }
+        )
 }
 
 /// A file of the log that is listed or named and not there is damage of the log.
 fn as_log_damage(error: Error) -> Error {
     match error {
-        Error::NotFound { kind: Missing::Object, what, place } => Error::Corrupt { kind: crate::error::Damaged::Log, what, place },
+        Error::NotFound {
+            kind: Missing::Object,
+            what,
+            place,
+        } => Error::Corrupt {
+            kind: crate::error::Damaged::Log,
+            what,
+            place,
+        },
         other => other,
     }
 }

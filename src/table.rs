@@ -1,10 +1,10 @@
 //! TABLE: a table's operations end to end: what a caller asks for -> data files and one version.
 //!
-//! An operation checks first whatever can be refused, writes files, commits. What it wrote is deleted again when it fails,
-//! unless nobody knows whether the version was made.
+//! An operation checks first whatever can be refused, writes files, commits. What it wrote is
+//! deleted again when it fails, unless nobody knows whether the version was made.
 //!
-//! Protocol: "Requirements for Writers" and the sections that the modules name. Cost: that of the files, one commit, and a
-//! checkpoint now and then.
+//! Protocol: "Requirements for Writers" and the sections that the modules name. Cost: that of the
+//! files, one commit, and a checkpoint now and then.
 
 mod alter;
 mod auto_compact;
@@ -83,7 +83,10 @@ impl Place {
     pub fn open(log: Log, options: ReadOptions) -> Result<Self> {
         match Snapshot::open(log.clone(), None, options) {
             Ok(snapshot) => Ok(Self::Table(snapshot)),
-            Err(Error::NotFound { kind: Missing::Table, .. }) => {
+            Err(Error::NotFound {
+                kind: Missing::Table,
+                ..
+            }) => {
                 log.check_location()?;
                 Ok(Self::Nothing(log, options))
             }
@@ -114,10 +117,12 @@ impl Place {
         }
     }
 
-    /// What it comes to that another writer made the table that an operation wanted to make: what it would have come to a
-    /// moment later.
+    /// What it comes to that another writer made the table that an operation wanted to make: what
+    /// it would have come to a moment later.
     fn overtaken(&self, error: Error, mode: Mode) -> Result<Done> {
-        let (Self::Nothing(log, options), Error::CommitFailed { .. }) = (self, &error) else { return Err(error) };
+        let (Self::Nothing(log, options), Error::CommitFailed { .. }) = (self, &error) else {
+            return Err(error);
+        };
         match (mode, Self::open(log.clone(), *options)?) {
             (Mode::Ignore, Self::Table(snapshot)) => Ok(Done::unchanged(&snapshot)),
             (Mode::Error, Self::Table(_)) => Err(self.exists()),
@@ -126,14 +131,19 @@ impl Place {
     }
 
     fn exists(&self) -> Error {
-        Error::invalid(format!("there is a table at {} already; use the mode `append`, `overwrite` or `ignore`", self.store().url()))
+        Error::invalid(format!(
+            "there is a table at {} already; use the mode `append`, `overwrite` or `ignore`",
+            self.store().url()
+        ))
     }
 }
 
 /// Refuses tables that this release cannot write, before anything is written.
 fn check_writable(snapshot: &Snapshot) -> Result<()> {
     let protocol: &Protocol = snapshot.protocol();
-    features::check_writable(protocol).at_file(snapshot.stores().root().url()).at_version(snapshot.version())?;
+    features::check_writable(protocol)
+        .at_file(snapshot.stores().root().url())
+        .at_version(snapshot.version())?;
     evolution::check_changes(protocol, snapshot.schema())?;
     if protocol.has_writer_feature("catalogManaged") && snapshot.log().catalog().is_none() {
         return Err(Error::unsupported_feature(
@@ -147,8 +157,12 @@ fn check_writable(snapshot: &Snapshot) -> Result<()> {
 /// Refuses tables whose rows cannot be changed or deleted.
 fn check_changeable(snapshot: &Snapshot) -> Result<()> {
     check_writable(snapshot)?;
-    if features::supported(snapshot.protocol()).contains("appendOnly") && snapshot.metadata().flag("delta.appendOnly") {
-        return Err(Error::invalid("the table is append-only (`delta.appendOnly`): rows can be added, not changed or deleted"));
+    if features::supported(snapshot.protocol()).contains("appendOnly")
+        && snapshot.metadata().flag("delta.appendOnly")
+    {
+        return Err(Error::invalid(
+            "the table is append-only (`delta.appendOnly`): rows can be added, not changed or deleted",
+        ));
     }
     Ok(())
 }
@@ -163,28 +177,58 @@ fn clustering_domain(schema: &StructType, columns: &[String]) -> Result<DomainMe
         let mut out = Vec::new();
         for part in name.split('.') {
             let field = fields.field(part).filter(|field| field.name == part);
-            let field = field.ok_or_else(|| Error::invalid(format!("the clustering column `{name}` is not in the schema")).at_column(name))?;
+            let field = field.ok_or_else(|| {
+                Error::invalid(format!(
+                    "the clustering column `{name}` is not in the schema"
+                ))
+                .at_column(name)
+            })?;
             out.push(field.physical_name().to_owned());
             static EMPTY: StructType = StructType { fields: Vec::new() };
-            fields = if let DataType::Struct(inner) = &field.data_type { inner } else { &EMPTY };
+            fields = if let DataType::Struct(inner) = &field.data_type {
+                inner
+            } else {
+                &EMPTY
+            };
         }
         Ok(out)
     };
     let paths = columns.iter().map(path).collect::<Result<Vec<_>>>()?;
-    let configuration = serde_json::json!({"clusteringColumns": paths, "domainName": CLUSTERING}).to_string();
-    Ok(DomainMetadata { domain: CLUSTERING.to_owned(), configuration, removed: false })
+    let configuration =
+        serde_json::json!({"clusteringColumns": paths, "domainName": CLUSTERING}).to_string();
+    Ok(DomainMetadata {
+        domain: CLUSTERING.to_owned(),
+        configuration,
+        removed: false,
+    })
 }
 
 /// Logical paths of the clustering columns.
 fn clustering_columns(snapshot: &Snapshot) -> Result<Vec<Vec<String>>> {
-    let Some(domain) = snapshot.sets()?.domains.get(CLUSTERING) else { return Ok(Vec::new()) };
-    let parsed: Value = serde_json::from_str(&domain.configuration).map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is no JSON: {e}")))?;
-    let columns = parsed.get("clusteringColumns").and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(domain) = snapshot.sets()?.domains.get(CLUSTERING) else {
+        return Ok(Vec::new());
+    };
+    let parsed: Value = serde_json::from_str(&domain.configuration)
+        .map_err(|e| Error::corrupt(format!("the domain `{CLUSTERING}` is no JSON: {e}")))?;
+    let columns = parsed
+        .get("clusteringColumns")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let logical = |path: &Value| {
         let mut schema = snapshot.schema().clone();
         let mut out = Vec::new();
-        for part in path.as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let field = schema.fields.iter().find(|field| snapshot.physical_name(field) == part)?.clone();
+        for part in path
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
+            let field = schema
+                .fields
+                .iter()
+                .find(|field| snapshot.physical_name(field) == part)?
+                .clone();
             out.push(field.name.clone());
             schema = match &field.data_type {
                 DataType::Struct(inner) => inner.as_ref().clone(),

@@ -1,11 +1,14 @@
-//! What the work costs without a table format: the floors that `benches/python/run.py` compares with.
+//! What the work costs without a table format: the floors that `benches/python/run.py` compares
+//! with.
 //!
-//!     floors checkpoint FILE...          decode the `add` columns, parse statistics by serde into borrowed structs
-//!     floors json FILE...                parse commit lines and their statistics by serde into borrowed structs
-//!     floors scan [--columns A,B] FILE...  decode data files, text as views, 32k rows a batch
+//! ```text
+//! floors checkpoint FILE...            decode `add`, parse statistics by serde into borrowed structs
+//! floors json FILE...                  parse commit lines and statistics by serde, likewise
+//! floors scan [--columns A,B] FILE...  decode data files, text as views, 32k rows a batch
+//! ```
 //!
-//! One thread a processor, files (for one file, row groups or parts at newlines) dealt out by a counter. Prints one line of
-//! JSON: wall and CPU seconds, peak memory in MiB, rows.
+//! One thread a processor, files (for one file, row groups or parts at newlines) dealt out by a
+//! counter. Prints one line of JSON: wall and CPU seconds, peak memory in MiB, rows.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,7 +20,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, StructArray};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use serde::Deserialize;
 
 /// The statistics columns of the generated tables.
@@ -88,7 +93,14 @@ struct Line<'a> {
 fn metadata(file: &File) -> ArrowReaderMetadata {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let plain = ArrowReaderMetadata::load(file, options.clone()).unwrap();
-    let schema = Arc::new(Schema::new(plain.schema().fields().iter().map(|f| Arc::new(views(f))).collect::<Vec<_>>()));
+    let schema = Arc::new(Schema::new(
+        plain
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| Arc::new(views(f)))
+            .collect::<Vec<_>>(),
+    ));
     ArrowReaderMetadata::load(file, options.with_schema(schema)).unwrap()
 }
 
@@ -96,7 +108,9 @@ fn views(field: &Field) -> Field {
     let data_type = match field.data_type() {
         DataType::Utf8 => DataType::Utf8View,
         DataType::Binary => DataType::BinaryView,
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| Arc::new(views(f))).collect()),
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|f| Arc::new(views(f))).collect())
+        }
         DataType::List(element) => DataType::List(Arc::new(views(element))),
         DataType::Map(entries, sorted) => DataType::Map(Arc::new(views(entries)), *sorted),
         other => other.clone(),
@@ -104,7 +118,8 @@ fn views(field: &Field) -> Field {
     field.clone().with_data_type(data_type)
 }
 
-/// Runs `work` on all of `tasks`, as many at once as there are processors; gives the sum of what it returns.
+/// Runs `work` on all of `tasks`, as many at once as there are processors; gives the sum of what it
+/// returns.
 fn on_all_cores<T: Sync>(tasks: &[T], work: impl Fn(&T) -> u64 + Sync) -> u64 {
     let (next, sum) = (AtomicUsize::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -131,7 +146,14 @@ fn groups(files: &[String]) -> Vec<(String, ArrowReaderMetadata, usize)> {
 
 fn checkpoint(files: &[String]) -> u64 {
     on_all_cores(&groups(files), |(file, meta, group)| {
-        let wanted = ["path", "size", "modificationTime", "partitionValues", "stats", "deletionVector"];
+        let wanted = [
+            "path",
+            "size",
+            "modificationTime",
+            "partitionValues",
+            "stats",
+            "deletionVector",
+        ];
         let schema = meta.parquet_schema();
         let leaves = schema
             .columns()
@@ -140,13 +162,24 @@ fn checkpoint(files: &[String]) -> u64 {
             .filter(|(_, c)| matches!(c.path().parts(), [a, b, ..] if a == "add" && wanted.contains(&b.as_str())))
             .map(|(n, _)| n);
         let mask = ProjectionMask::leaves(schema, leaves);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(file).unwrap(), meta.clone());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+            File::open(file).unwrap(),
+            meta.clone(),
+        );
         let mut rows = 0;
-        for batch in builder.with_projection(mask).with_row_groups(vec![*group]).with_batch_size(64 * 1024).build().unwrap() {
+        for batch in builder
+            .with_projection(mask)
+            .with_row_groups(vec![*group])
+            .with_batch_size(64 * 1024)
+            .build()
+            .unwrap()
+        {
             let batch = batch.unwrap();
             let add: &StructArray = batch.column(0).as_struct();
             rows += (add.len() - add.null_count()) as u64;
-            let Some(stats) = add.column_by_name("stats") else { continue };
+            let Some(stats) = add.column_by_name("stats") else {
+                continue;
+            };
             for text in stats.as_string_view().iter().flatten() {
                 std::hint::black_box(serde_json::from_str::<Stats<'_>>(text).unwrap());
             }
@@ -184,23 +217,49 @@ fn scan(columns: Option<&str>, files: &[String]) -> u64 {
             Some(names) => ProjectionMask::columns(schema, names.split(',')),
             None => ProjectionMask::all(),
         };
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(file).unwrap(), meta.clone());
-        let reader = builder.with_projection(mask).with_row_groups(vec![*group]).with_batch_size(32 * 1024).build().unwrap();
-        reader.map(|batch| std::hint::black_box(batch.unwrap()).num_rows() as u64).sum()
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+            File::open(file).unwrap(),
+            meta.clone(),
+        );
+        let reader = builder
+            .with_projection(mask)
+            .with_row_groups(vec![*group])
+            .with_batch_size(32 * 1024)
+            .build()
+            .unwrap();
+        reader
+            .map(|batch| std::hint::black_box(batch.unwrap()).num_rows() as u64)
+            .sum()
     })
 }
 
 fn cpu_seconds() -> f64 {
     // Fields 14 and 15 after the command's closing bracket, in ticks of a hundredth.
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    [11, 12].iter().filter_map(|n| fields.get(*n)?.parse::<f64>().ok()).sum::<f64>() / 100.0
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    [11, 12]
+        .iter()
+        .filter_map(|n| fields.get(*n)?.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
 }
 
 fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 1024.0
 }
 
 fn main() {
@@ -217,5 +276,10 @@ fn main() {
         "scan" => scan(columns.as_deref(), &arguments),
         other => panic!("no floor `{other}`; known are checkpoint, json, scan"),
     };
-    println!(r#"{{"wall":{:.4},"cpu":{:.2},"peak_mb":{:.1},"rows":{rows}}}"#, begun.elapsed().as_secs_f64(), cpu_seconds(), peak_mib());
+    println!(
+        r#"{{"wall":{:.4},"cpu":{:.2},"peak_mb":{:.1},"rows":{rows}}}"#,
+        begun.elapsed().as_secs_f64(),
+        cpu_seconds(),
+        peak_mib()
+    );
 }

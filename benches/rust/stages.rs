@@ -2,9 +2,10 @@
 //!
 //!     stages TABLE [--runs 5] [--predicate TREE] [--no-scan]
 //!
-//! One line a stage: milliseconds (the median of the runs), units, nanoseconds a unit. `parse`, `decode` and `stats` run
-//! on one thread and touch each action once; `list`, `open`, `reconcile`, `plan` and `scan` are whole calls on all cores, each with
-//! a snapshot of its own, so that nothing is kept between runs. `TREE` is a typed predicate as JSON, which
+//! One line a stage: milliseconds (the median of the runs), units, nanoseconds a unit. `parse`,
+//! `decode` and `stats` run on one thread and touch each action once; `list`, `open`, `reconcile`,
+//! `plan` and `scan` are whole calls on all cores, each with a snapshot of its own, so that nothing
+//! is kept between runs. `TREE` is a typed predicate as JSON, which
 //! `DeltaTable(...)._bound("id > 5")` prints.
 
 use std::sync::Arc;
@@ -29,7 +30,10 @@ struct Table {
 impl Table {
     fn log(&self) -> Result<Log> {
         let root = store::open(&self.uri, &Options::new())?;
-        Log::new(Arc::new(Stores::new(root, Options::new(), ExternalPaths::Refused)), Vec::new())
+        Log::new(
+            Arc::new(Stores::new(root, Options::new(), ExternalPaths::Refused)),
+            Vec::new(),
+        )
     }
 
     fn snapshot(&self) -> Result<Snapshot> {
@@ -37,7 +41,13 @@ impl Table {
     }
 
     /// Times `work` on what `prepare` gives, which is not timed; `work` says how many units it did.
-    fn stage<T, U>(&self, name: &str, unit: &str, prepare: impl Fn() -> Result<T>, work: impl Fn(T) -> Result<(u64, U)>) -> Result<U> {
+    fn stage<T, U>(
+        &self,
+        name: &str,
+        unit: &str,
+        prepare: impl Fn() -> Result<T>,
+        work: impl Fn(T) -> Result<(u64, U)>,
+    ) -> Result<U> {
         let mut times: Vec<Duration> = Vec::new();
         let mut last = None;
         for _ in 0..self.runs {
@@ -50,20 +60,44 @@ impl Table {
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or_default();
         let (units, out) = last.ok_or_else(|| Error::invalid("--runs must be at least 1"))?;
-        let each = if units == 0 { String::new() } else { format!("{:.0} ns each", median.as_secs_f64() * 1e9 / units as f64) };
-        println!("{name:<10} {:>10.2} ms {units:>12} {unit:<8} {each}", median.as_secs_f64() * 1e3);
+        let each = if units == 0 {
+            String::new()
+        } else {
+            format!("{:.0} ns each", median.as_secs_f64() * 1e9 / units as f64)
+        };
+        println!(
+            "{name:<10} {:>10.2} ms {units:>12} {unit:<8} {each}",
+            median.as_secs_f64() * 1e3
+        );
         Ok(out)
     }
 }
 
 /// Paths, sizes and the statistics of all leaves.
 fn wanted(leaves: &Leaves, snapshot: &Snapshot) -> Wanted {
-    let partition = snapshot.partition_fields().into_iter().map(|f| snapshot.physical_name(f).to_owned()).collect();
-    Wanted { partition, stats: true, leaves: leaves.physical.iter().map(|leaf| leaf.path.clone()).collect(), ..Wanted::default() }
+    let partition = snapshot
+        .partition_fields()
+        .into_iter()
+        .map(|f| snapshot.physical_name(f).to_owned())
+        .collect();
+    Wanted {
+        partition,
+        stats: true,
+        leaves: leaves
+            .physical
+            .iter()
+            .map(|leaf| leaf.path.clone())
+            .collect(),
+        ..Wanted::default()
+    }
 }
 
 fn parse(segment: &Segment, wanted: &Wanted) -> Result<(u64, Vec<FileBatch>)> {
-    let take = Take { adds: Some(wanted.clone()), removes: Some(Wanted::default()), ..Take::default() };
+    let take = Take {
+        adds: Some(wanted.clone()),
+        removes: Some(Wanted::default()),
+        ..Take::default()
+    };
     let (mut batches, mut actions) = (Vec::new(), 0);
     for commit in &segment.replay {
         let (text, _) = commit.file.store.get(&commit.file.path).wait()?;
@@ -75,8 +109,15 @@ fn parse(segment: &Segment, wanted: &Wanted) -> Result<(u64, Vec<FileBatch>)> {
 }
 
 fn decode(open: Option<OpenCheckpoint>, wanted: &Arc<Wanted>) -> Result<(u64, Vec<FileBatch>)> {
-    let batches = open.iter().flat_map(|c| c.files(FileKind::Adds, wanted)).flatten().collect::<Result<Vec<_>>>()?;
-    Ok((batches.iter().map(|batch| batch.len() as u64).sum(), batches))
+    let batches = open
+        .iter()
+        .flat_map(|c| c.files(FileKind::Adds, wanted))
+        .flatten()
+        .collect::<Result<Vec<_>>>()?;
+    Ok((
+        batches.iter().map(|batch| batch.len() as u64).sum(),
+        batches,
+    ))
 }
 
 fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
@@ -88,14 +129,29 @@ fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
         || table.log(),
         |log| {
             let (_, segment) = log.segment(None)?;
-            Ok(((segment.replay.len() + segment.checkpoint.iter().flat_map(|c| &c.files).count()) as u64, segment))
+            Ok((
+                (segment.replay.len() + segment.checkpoint.iter().flat_map(|c| &c.files).count())
+                    as u64,
+                segment,
+            ))
         },
     )?;
-    let snapshot = table.stage("open", "table", || table.log(), |log| Ok((1, Snapshot::open(log, None, ReadOptions::default())?)))?;
+    let snapshot = table.stage(
+        "open",
+        "table",
+        || table.log(),
+        |log| Ok((1, Snapshot::open(log, None, ReadOptions::default())?)),
+    )?;
     let leaves = scan::leaves(&snapshot);
     let wanted = Arc::new(wanted(&leaves, &snapshot));
     let mut batches = table.stage("parse", "actions", || Ok(()), |()| parse(&segment, &wanted))?;
-    let open = || segment.checkpoint.as_ref().map(|c| OpenCheckpoint::open(c, &store, true)).transpose();
+    let open = || {
+        segment
+            .checkpoint
+            .as_ref()
+            .map(|c| OpenCheckpoint::open(c, &store, true))
+            .transpose()
+    };
     batches.extend(table.stage("decode", "actions", open, |open| decode(open, &wanted))?);
     table.stage(
         "stats",
@@ -105,7 +161,9 @@ fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
             let mut files = 0;
             for batch in &batches {
                 if let Some(column) = &batch.stats {
-                    files += stats::parse(column, &leaves.physical, snapshot.options().zone)?.num_records.len() as u64;
+                    files += stats::parse(column, &leaves.physical, snapshot.options().zone)?
+                        .num_records
+                        .len() as u64;
                 }
             }
             Ok((files, ()))
@@ -124,14 +182,22 @@ fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
             Ok((files, ()))
         },
     )?;
-    table.stage("plan", "files", || table.snapshot(), |snapshot| Ok((scan::plan(&snapshot, predicate, &cancel)?.files_total, ())))?;
+    table.stage(
+        "plan",
+        "files",
+        || table.snapshot(),
+        |snapshot| Ok((scan::plan(&snapshot, predicate, &cancel)?.files_total, ())),
+    )?;
     if rows {
         table.stage(
             "scan",
             "rows",
             || table.snapshot(),
             |snapshot| {
-                let request = ScanRequest { predicate: predicate.cloned(), ..ScanRequest::default() };
+                let request = ScanRequest {
+                    predicate: predicate.cloned(),
+                    ..ScanRequest::default()
+                };
                 let mut rows = 0;
                 for batch in scan::scan(&snapshot, &request)?.batches {
                     rows += batch?.num_rows() as u64;
@@ -144,18 +210,32 @@ fn all(table: &Table, predicate: Option<&Bound>, rows: bool) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let (mut table, mut predicate, mut rows) = (Table { uri: String::new(), runs: 5 }, None, true);
+    let (mut table, mut predicate, mut rows) = (
+        Table {
+            uri: String::new(),
+            runs: 5,
+        },
+        None,
+        true,
+    );
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
         match argument.as_str() {
-            "--runs" => table.runs = given.next().and_then(|n| n.parse().ok()).ok_or_else(|| Error::invalid("--runs needs a number"))?,
+            "--runs" => {
+                table.runs = given
+                    .next()
+                    .and_then(|n| n.parse().ok())
+                    .ok_or_else(|| Error::invalid("--runs needs a number"))?
+            }
             "--predicate" => predicate = Some(Bound::from_json(&given.next().unwrap_or_default())?),
             "--no-scan" => rows = false,
             _ => table.uri = argument,
         }
     }
     if table.uri.is_empty() {
-        return Err(Error::invalid("usage: stages TABLE [--runs N] [--predicate TREE] [--no-scan]"));
+        return Err(Error::invalid(
+            "usage: stages TABLE [--runs N] [--predicate TREE] [--no-scan]",
+        ));
     }
     all(&table, predicate.as_ref(), rows)
 }

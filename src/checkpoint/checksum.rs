@@ -1,12 +1,16 @@
-//! `n.crc`: what a version comes to, computed from all of it or from the version before and one commit.
+//! `n.crc`: what a version comes to, computed from all of it or from the version before and one
+//! commit.
 //!
-//! The short way is only taken where it cannot differ from the long one: it gives up on a commit that may name files again
-//! that are live already (statistics or row ids filled in later), on removes that do not say how large their file was, and
-//! on a checksum of other writers in which numbers are missing that cannot be caught up on.
+//! The short way is only taken where it cannot differ from the long one: it gives up on a commit
+//! that may name files again that are live already (statistics or row ids filled in later), on
+//! removes that do not say how large their file was, and on a checksum of other writers in which
+//! numbers are missing that cannot be caught up on.
 //!
-//! The file size histogram bears the protocol's name; `histogramOpt`, as older releases of delta-spark call it, is read too.
+//! The file size histogram bears the protocol's name; `histogramOpt`, as older releases of
+//! delta-spark call it, is read too.
 //!
-//! Protocol: "Version Checksum File". Cost: the commit's text; or one pass over the version's files.
+//! Protocol: "Version Checksum File". Cost: the commit's text; or one pass over the version's
+//! files.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -143,7 +147,11 @@ pub struct FileSizeHistogram {
 
 impl FileSizeHistogram {
     fn empty() -> Self {
-        Self { sorted_bin_boundaries: BINS.to_vec(), file_counts: vec![0; BINS.len()], total_bytes: vec![0; BINS.len()] }
+        Self {
+            sorted_bin_boundaries: BINS.to_vec(),
+            file_counts: vec![0; BINS.len()],
+            total_bytes: vec![0; BINS.len()],
+        }
     }
 
     fn is_sound(&self) -> bool {
@@ -156,8 +164,13 @@ impl FileSizeHistogram {
 
     /// Counts a file of this size, `sign` times.
     fn count(&mut self, size: i64, sign: i64) {
-        let bin = self.sorted_bin_boundaries.partition_point(|start| *start <= size).saturating_sub(1);
-        if let (Some(count), Some(bytes)) = (self.file_counts.get_mut(bin), self.total_bytes.get_mut(bin)) {
+        let bin = self
+            .sorted_bin_boundaries
+            .partition_point(|start| *start <= size)
+            .saturating_sub(1);
+        if let (Some(count), Some(bytes)) =
+            (self.file_counts.get_mut(bin), self.total_bytes.get_mut(bin))
+        {
             *count += sign;
             *bytes += sign * size;
         }
@@ -179,7 +192,9 @@ impl DeletedRecordCountsHistogram {
         if let Some(first) = counts.first_mut() {
             *first = without_vectors;
         }
-        Self { deleted_record_counts: counts }
+        Self {
+            deleted_record_counts: counts,
+        }
     }
 
     /// Counts a file with so many deleted rows, `sign` times.
@@ -230,7 +245,9 @@ fn has_vectors(protocol: &Protocol) -> bool {
 
 /// Transactions that expire depend on the clock, so they are in no checksum.
 fn expires(metadata: &Metadata) -> bool {
-    metadata.configuration.contains_key("delta.setTransactionRetentionDuration")
+    metadata
+        .configuration
+        .contains_key("delta.setTransactionRetentionDuration")
 }
 
 impl VersionChecksum {
@@ -238,8 +255,16 @@ impl VersionChecksum {
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let parsed: Self = serde_json::from_slice(bytes).ok()?;
-        let sound = parsed.file_size_histogram.as_ref().is_none_or(FileSizeHistogram::is_sound)
-            && parsed.deleted_record_counts_histogram_opt.as_ref().is_none_or(|h| h.deleted_record_counts.len() == DeletedRecordCountsHistogram::BINS);
+        let sound = parsed
+            .file_size_histogram
+            .as_ref()
+            .is_none_or(FileSizeHistogram::is_sound)
+            && parsed
+                .deleted_record_counts_histogram_opt
+                .as_ref()
+                .is_none_or(|h| {
+                    h.deleted_record_counts.len() == DeletedRecordCountsHistogram::BINS
+                });
         sound.then_some(parsed)
     }
 
@@ -248,7 +273,8 @@ impl VersionChecksum {
     /// # Errors
     /// [`Error::Internal`].
     pub fn to_json(&self) -> Result<String> {
-        let mut json = serde_json::to_value(self).map_err(|e| Error::internal(format!("a checksum is no JSON: {e}")))?;
+        let mut json = serde_json::to_value(self)
+            .map_err(|e| Error::internal(format!("a checksum is no JSON: {e}")))?;
         if let Some(json) = json.as_object_mut() {
             json.retain(|_, value| !value.is_null());
         }
@@ -259,13 +285,19 @@ impl VersionChecksum {
     fn count(&mut self, files: &FileBatch, sign: i64) -> bool {
         let facts = &mut self.facts;
         for row in 0..files.len() {
-            let Some(size) = files.size.iter().nth(row).flatten() else { return false };
+            let Some(size) = files.size.iter().nth(row).flatten() else {
+                return false;
+            };
             facts.table_size_bytes += sign * size;
             facts.num_files += sign;
             if let Some(histogram) = &mut self.file_size_histogram {
                 histogram.count(size, sign);
             }
-            let deleted = files.dv.as_ref().filter(|dv| dv.present.value(row)).map(|dv| dv.cardinality.value(row));
+            let deleted = files
+                .dv
+                .as_ref()
+                .filter(|dv| dv.present.value(row))
+                .map(|dv| dv.cardinality.value(row));
             if let (Some(count), Some(_)) = (&mut facts.num_deletion_vectors_opt, deleted) {
                 *count += sign;
             }
@@ -283,7 +315,8 @@ impl VersionChecksum {
     fn count_vectors(&mut self) {
         self.facts.num_deletion_vectors_opt = Some(0);
         self.facts.num_deleted_records_opt = Some(0);
-        self.deleted_record_counts_histogram_opt = Some(DeletedRecordCountsHistogram::of_files(self.facts.num_files));
+        self.deleted_record_counts_histogram_opt =
+            Some(DeletedRecordCountsHistogram::of_files(self.facts.num_files));
     }
 }
 
@@ -306,8 +339,12 @@ struct Info {
 pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> {
     let (protocol, metadata) = (snapshot.protocol().clone(), snapshot.metadata().clone());
     let sets = snapshot.sets()?;
-    let in_commit_timestamp_opt = snapshot.in_commit_timestamps_since().map(|_| snapshot.timestamp_ms()).transpose()?;
-    let transactions = (!expires(&metadata) && sets.transactions.len() <= MOST_TRANSACTIONS).then(|| sets.transactions.values().cloned().collect());
+    let in_commit_timestamp_opt = snapshot
+        .in_commit_timestamps_since()
+        .map(|_| snapshot.timestamp_ms())
+        .transpose()?;
+    let transactions = (!expires(&metadata) && sets.transactions.len() <= MOST_TRANSACTIONS)
+        .then(|| sets.transactions.values().cloned().collect());
     let info = commit_info(snapshot)?;
     let mut out = VersionChecksum {
         txn_id: info.txn_id,
@@ -333,7 +370,9 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
     for files in snapshot.files(FileKind::Adds, Wanted::default(), cancel)? {
         cancel.check()?;
         if !out.count(&files?, 1) {
-            return Err(Error::corrupt("a live file does not say its size").at_version(snapshot.version()));
+            return Err(
+                Error::corrupt("a live file does not say its size").at_version(snapshot.version())
+            );
         }
     }
     Ok(out)
@@ -342,22 +381,38 @@ pub fn compute(snapshot: &Snapshot, cancel: &Cancel) -> Result<VersionChecksum> 
 /// The `commitInfo` of a snapshot's own commit.
 fn commit_info(snapshot: &Snapshot) -> Result<Info> {
     let segment = snapshot.segment();
-    let Some(commit) = &segment.last_commit else { return Ok(Info::default()) };
+    let Some(commit) = &segment.last_commit else {
+        return Ok(Info::default());
+    };
     let text = snapshot.commit_text(commit)?;
-    let take = Take { info: true, ..Take::default() };
-    let singles = commit::singles(&text, &take).at_file(&commit.file.path).at_version(commit.version)?;
-    let info = singles.iter().find_map(|single| if let Single::CommitInfo(info) = single { serde_json::from_str(info).ok() } else { None });
+    let take = Take {
+        info: true,
+        ..Take::default()
+    };
+    let singles = commit::singles(&text, &take)
+        .at_file(&commit.file.path)
+        .at_version(commit.version)?;
+    let info = singles.iter().find_map(|single| {
+        if let Single::CommitInfo(info) = single {
+            serde_json::from_str(info).ok()
+        } else {
+            None
+        }
+    });
     Ok(info.unwrap_or_default())
 }
 
-/// The checksum of the version that `commit` makes of the one that `previous` is about; `None` where only [`compute`] can
-/// tell.
+/// The checksum of the version that `commit` makes of the one that `previous` is about; `None`
+/// where only [`compute`] can tell.
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line.
 pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<VersionChecksum>> {
     let take = Take {
-        adds: Some(Wanted { data_change: true, ..Wanted::default() }),
+        adds: Some(Wanted {
+            data_change: true,
+            ..Wanted::default()
+        }),
         removes: Some(Wanted::default()),
         table: true,
         sets: true,
@@ -391,8 +446,18 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
         }
     }
     // Files that are named again, to fill in what they lacked, are no new files.
-    let again = parsed.removes.is_empty() && parsed.adds.data_change.as_ref().is_some_and(|flags| flags.false_count() > 0);
-    let filled_in = info.operation.as_deref().is_some_and(|name| matches!(name, "COMPUTE STATS" | "ROW TRACKING BACKFILL" | "Manual Update"));
+    let again = parsed.removes.is_empty()
+        && parsed
+            .adds
+            .data_change
+            .as_ref()
+            .is_some_and(|flags| flags.false_count() > 0);
+    let filled_in = info.operation.as_deref().is_some_and(|name| {
+        matches!(
+            name,
+            "COMPUTE STATS" | "ROW TRACKING BACKFILL" | "Manual Update"
+        )
+    });
     if again || filled_in {
         return Ok(None);
     }
@@ -405,7 +470,11 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
         out.facts.num_deleted_records_opt = None;
         out.deleted_record_counts_histogram_opt = None;
     }
-    if !out.count(&parsed.adds, 1) || !out.count(&parsed.removes, -1) || out.facts.num_files < 0 || out.facts.table_size_bytes < 0 {
+    if !out.count(&parsed.adds, 1)
+        || !out.count(&parsed.removes, -1)
+        || out.facts.num_files < 0
+        || out.facts.table_size_bytes < 0
+    {
         return Ok(None);
     }
     if let Some(all) = &mut out.facts.set_transactions {
@@ -418,24 +487,34 @@ pub fn next(previous: &VersionChecksum, commit: &Bytes) -> Result<Option<Version
         // What has expired so far is not known.
         (true, false) => return Ok(None),
         (_, true) => out.facts.set_transactions = None,
-        (false, false) => out.facts.set_transactions = out.facts.set_transactions.filter(|all| all.len() <= MOST_TRANSACTIONS),
+        (false, false) => {
+            out.facts.set_transactions = out
+                .facts
+                .set_transactions
+                .filter(|all| all.len() <= MOST_TRANSACTIONS)
+        }
     }
     let facts = &mut out.facts;
-    let timed = facts.protocol.has_writer_feature("inCommitTimestamp") && facts.metadata.flag("delta.enableInCommitTimestamps");
+    let timed = facts.protocol.has_writer_feature("inCommitTimestamp")
+        && facts.metadata.flag("delta.enableInCommitTimestamps");
     facts.in_commit_timestamp_opt = info.in_commit_timestamp.filter(|_| timed);
     out.txn_id = info.txn_id;
     Ok(Some(out))
 }
 
-/// Writes the checksum of a snapshot's version, from the one before where there is one, else from all files; false where
-/// there is a checksum already, which stays.
+/// Writes the checksum of a snapshot's version, from the one before where there is one, else from
+/// all files; false where there is a checksum already, which stays.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a table that this release cannot write; [`Error::Corrupt`], [`Error::NotFound`],
-/// [`Error::Storage`].
+/// [`Error::Unsupported`] for a table that this release cannot write; [`Error::Corrupt`],
+/// [`Error::NotFound`], [`Error::Storage`].
 pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
     check(snapshot)?;
-    match snapshot.stores().root().head(&log_path::checksum(snapshot.version())) {
+    match snapshot
+        .stores()
+        .root()
+        .head(&log_path::checksum(snapshot.version()))
+    {
         Ok(_) => return Ok(false),
         Err(error) if error.is_not_found() => {}
         Err(error) => return Err(error),
@@ -444,13 +523,17 @@ pub fn write(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
     write_after_commit(snapshot, cancel)
 }
 
-/// [`write`] for a version that was just committed: it has no checksum yet, and no other commit in its place.
+/// [`write`] for a version that was just committed: it has no checksum yet, and no other commit in
+/// its place.
 ///
 /// # Errors
 /// As [`write`].
 pub fn write_after_commit(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> {
     check(snapshot)?;
-    let (store, path) = (snapshot.stores().root(), log_path::checksum(snapshot.version()));
+    let (store, path) = (
+        snapshot.stores().root(),
+        log_path::checksum(snapshot.version()),
+    );
     let checksum = match from_previous(snapshot)? {
         Some(checksum) => checksum,
         None => compute(snapshot, cancel)?,
@@ -465,11 +548,30 @@ pub fn write_after_commit(snapshot: &Snapshot, cancel: &Cancel) -> Result<bool> 
 
 fn from_previous(snapshot: &Snapshot) -> Result<Option<VersionChecksum>> {
     let segment = snapshot.segment();
-    let Some(commit) = segment.last_commit.as_ref().filter(|commit| commit.version > 0) else { return Ok(None) };
-    let read = snapshot.stores().root().get_within(&log_path::checksum(commit.version - 1), LONGEST);
-    let Some(previous) = read.ok().and_then(|(bytes, _)| VersionChecksum::parse(&bytes)) else { return Ok(None) };
+    let Some(commit) = segment
+        .last_commit
+        .as_ref()
+        .filter(|commit| commit.version > 0)
+    else {
+        return Ok(None);
+    };
+    let read = snapshot
+        .stores()
+        .root()
+        .get_within(&log_path::checksum(commit.version - 1), LONGEST);
+    let Some(previous) = read
+        .ok()
+        .and_then(|(bytes, _)| VersionChecksum::parse(&bytes))
+    else {
+        return Ok(None);
+    };
     let text = snapshot.commit_text(commit)?;
-    let next = next(&previous, &text).at_file(&commit.file.path).at_version(commit.version)?;
-    // The snapshot's own protocol and metadata were read from the log; a checksum that disagrees was wrong before.
-    Ok(next.filter(|next| next.facts.protocol == *snapshot.protocol() && next.facts.metadata == *snapshot.metadata()))
+    let next = next(&previous, &text)
+        .at_file(&commit.file.path)
+        .at_version(commit.version)?;
+    // The snapshot's own protocol and metadata were read from the log; a checksum that disagrees
+    // was wrong before.
+    Ok(next.filter(|next| {
+        next.facts.protocol == *snapshot.protocol() && next.facts.metadata == *snapshot.metadata()
+    }))
 }

@@ -1,12 +1,15 @@
 //! Log cleanup: planned from a listing, then done; a dry run is the plan.
 //!
-//! What stays: the newest checkpoint that can be read at or before the newest commit that has expired, and everything after
-//! it. Nothing that stays needs what goes, so a crash between any two deletions leaves every version that stays readable;
-//! commits go before checkpoints all the same, for readers that are on their way through old versions.
+//! What stays: the newest checkpoint that can be read at or before the newest commit that has
+//! expired, and everything after it. Nothing that stays needs what goes, so a crash between any two
+//! deletions leaves every version that stays readable; commits go before checkpoints all the same,
+//! for readers that are on their way through old versions.
 //!
-//! Along with it go hidden files that a killed writer left in the making on a local disk, once they are a day old.
+//! Along with it go hidden files that a killed writer left in the making on a local disk, once they
+//! are a day old.
 //!
-//! Protocol: "Metadata Cleanup", "Checkpoint Protection". Cost: two listings and the manifests of the checkpoints that stay.
+//! Protocol: "Metadata Cleanup", "Checkpoint Protection". Cost: two listings and the manifests of
+//! the checkpoints that stay.
 
 use std::collections::HashSet;
 
@@ -32,11 +35,13 @@ const CHUNK: usize = 1000;
 pub struct CleanupOptions {
     /// Only plan.
     pub dry_run: bool,
-    /// How long commits are kept, in milliseconds; `delta.logRetentionDuration` (30 days where unset) if `None`.
+    /// How long commits are kept, in milliseconds; `delta.logRetentionDuration` (30 days where
+    /// unset) if `None`.
     pub retention_ms: Option<i64>,
     /// The time it is, in milliseconds since the epoch; the clock's if `None`.
     pub now_ms: Option<i64>,
-    /// Do nothing where the table says `delta.enableExpiredLogCleanup=false`: for cleanups that nobody asked for.
+    /// Do nothing where the table says `delta.enableExpiredLogCleanup=false`: for cleanups that
+    /// nobody asked for.
     pub automatic: bool,
     /// Keep to the minute: otherwise all of the day stays in which the retention ends.
     pub to_the_minute: bool,
@@ -63,7 +68,8 @@ fn midnight(ms: i64) -> i64 {
 /// Plans the cleanup of a table's log, seen from its newest version.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a table that this release cannot write or whose catalog does not permit it; [`Error::Storage`].
+/// [`Error::Unsupported`] for a table that this release cannot write or whose catalog does not
+/// permit it; [`Error::Storage`].
 pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
     check(snapshot)?;
     if options.automatic && !snapshot.permits_upkeep(Upkeep::Cleanup)? {
@@ -71,13 +77,22 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     }
     snapshot.check_upkeep(Upkeep::Cleanup)?;
     let property = |name: &str| snapshot.metadata().configuration.get(name);
-    if options.automatic && property("delta.enableExpiredLogCleanup").is_some_and(|value| value.eq_ignore_ascii_case("false")) {
+    if options.automatic
+        && property("delta.enableExpiredLogCleanup")
+            .is_some_and(|value| value.eq_ignore_ascii_case("false"))
+    {
         return Ok(Plan::default());
     }
     let now = options.now_ms.unwrap_or_else(now_ms);
-    let retention = options.retention_ms.unwrap_or_else(|| duration(snapshot, "delta.logRetentionDuration", 30 * DAY));
+    let retention = options
+        .retention_ms
+        .unwrap_or_else(|| duration(snapshot, "delta.logRetentionDuration", 30 * DAY));
     let end = now.saturating_sub(retention);
-    let end = if options.to_the_minute { end.div_euclid(MINUTE).saturating_mul(MINUTE) } else { midnight(end) };
+    let end = if options.to_the_minute {
+        end.div_euclid(MINUTE).saturating_mul(MINUTE)
+    } else {
+        midnight(end)
+    };
     if options.automatic && is_all_younger(snapshot, end) {
         return Ok(Plan::default());
     }
@@ -89,12 +104,30 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     cancel.check()?;
     let listing = snapshot.log().list(0)?;
     // Readers begin where the hint says: what it names stays.
-    let hinted = snapshot.log().needed_hint()?.map(|hint| hint.version).filter(|version| listing.checkpoints.iter().any(|c| c.version == *version));
+    let hinted = snapshot
+        .log()
+        .needed_hint()?
+        .map(|hint| hint.version)
+        .filter(|version| listing.checkpoints.iter().any(|c| c.version == *version));
     let newest = cutoff.min(hinted.unwrap_or(cutoff));
-    let Some(kept) = listing.checkpoints.iter().rev().filter(|c| c.version <= newest).find(|c| is_readable(snapshot, c)) else { return Ok(Plan::default()) };
+    let Some(kept) = listing
+        .checkpoints
+        .iter()
+        .rev()
+        .filter(|c| c.version <= newest)
+        .find(|c| is_readable(snapshot, c))
+    else {
+        return Ok(Plan::default());
+    };
     let kept = kept.version;
-    let protected = property("delta.requireCheckpointProtectionBeforeVersion").and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(0);
-    if snapshot.protocol().has_writer_feature("checkpointProtection") && kept < protected {
+    let protected = property("delta.requireCheckpointProtectionBeforeVersion")
+        .and_then(|text| text.trim().parse::<i64>().ok())
+        .unwrap_or(0);
+    if snapshot
+        .protocol()
+        .has_writer_feature("checkpointProtection")
+        && kept < protected
+    {
         return Ok(Plan::default());
     }
     let root = snapshot.stores().root();
@@ -108,7 +141,10 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
     for object in root.list_from(LOG_DIR, "")? {
         let name = object.path.rsplit('/').next().unwrap_or_default();
         let Some(file) = LogFile::parse(name) else {
-            if name.starts_with('.') && name.ends_with(".tmp") && is_before(object.modified_ms, yesterday) {
+            if name.starts_with('.')
+                && name.ends_with(".tmp")
+                && is_before(object.modified_ms, yesterday)
+            {
                 unfinished.push(object.path);
             }
             continue;
@@ -118,31 +154,62 @@ pub fn plan(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> R
             LogFile::Compacted(first, _) if first <= kept => compactions.push(object.path),
             LogFile::Commit(_) if before => commits.push(object.path),
             LogFile::Checksum(_) if before => checksums.push(object.path),
-            LogFile::Classic(_) | LogFile::Part(..) | LogFile::Uuid(..) if before => checkpoints.push(object.path),
+            LogFile::Classic(_) | LogFile::Part(..) | LogFile::Uuid(..) if before => {
+                checkpoints.push(object.path)
+            }
             _ => {}
         }
     }
     unfinished.extend(old_staged(snapshot, kept, yesterday)?);
     let mut files: Vec<String> = files.into_iter().flatten().collect();
     if !files.is_empty() || snapshot.protocol().has_writer_feature("v2Checkpoint") {
-        let staying: Vec<Checkpoint> = listing.checkpoints.iter().filter(|c| c.version >= kept).cloned().collect();
+        let staying: Vec<Checkpoint> = listing
+            .checkpoints
+            .iter()
+            .filter(|c| c.version >= kept)
+            .cloned()
+            .collect();
         files.extend(unnamed_sidecars(snapshot, staying, yesterday)?);
     }
-    if files.is_empty() { Ok(Plan::default()) } else { Ok(Plan { kept_from: Some(kept), files }) }
+    if files.is_empty() {
+        Ok(Plan::default())
+    } else {
+        Ok(Plan {
+            kept_from: Some(kept),
+            files,
+        })
+    }
 }
 
-/// Whether the very first commit is there and younger, and so are all: for what nobody asked for one look is enough, where a
-/// listing costs the more the longer a log is.
+/// Whether the very first commit is there and younger, and so are all: for what nobody asked for
+/// one look is enough, where a listing costs the more the longer a log is.
 fn is_all_younger(snapshot: &Snapshot, end: i64) -> bool {
     !snapshot.metadata().flag("delta.enableInCommitTimestamps")
-        && snapshot.stores().root().head(&log_path::commit(0)).is_ok_and(|first| first.modified_ms > end)
+        && snapshot
+            .stores()
+            .root()
+            .head(&log_path::commit(0))
+            .is_ok_and(|first| first.modified_ms > end)
 }
 
-/// Whether a checkpoint has what a version needs: protocol, metadata, and files whose ends can be read.
+/// Whether a checkpoint has what a version needs: protocol, metadata, and files whose ends can be
+/// read.
 fn is_readable(snapshot: &Snapshot, checkpoint: &Checkpoint) -> bool {
-    let Ok(open) = OpenCheckpoint::open(checkpoint, snapshot.stores().root(), true) else { return false };
-    let Ok(singles) = open.singles(&Take { table: true, ..Take::default() }) else { return false };
-    singles.iter().any(|single| matches!(single, Single::Protocol(_))) && singles.iter().any(|single| matches!(single, Single::Metadata(_)))
+    let Ok(open) = OpenCheckpoint::open(checkpoint, snapshot.stores().root(), true) else {
+        return false;
+    };
+    let Ok(singles) = open.singles(&Take {
+        table: true,
+        ..Take::default()
+    }) else {
+        return false;
+    };
+    singles
+        .iter()
+        .any(|single| matches!(single, Single::Protocol(_)))
+        && singles
+            .iter()
+            .any(|single| matches!(single, Single::Metadata(_)))
 }
 
 /// Whether a file is older; of a store that does not tell times, which gives 0, none is.
@@ -150,49 +217,85 @@ fn is_before(modified: i64, time: i64) -> bool {
     modified > 0 && modified < time
 }
 
-/// Staged commits, older than `before`, of versions that nobody needs from there any more: those before `kept`. What was staged
-/// and never ratified goes with them.
+/// Staged commits, older than `before`, of versions that nobody needs from there any more: those
+/// before `kept`. What was staged and never ratified goes with them.
 fn old_staged(snapshot: &Snapshot, kept: i64, before: i64) -> Result<Vec<String>> {
-    if !snapshot.protocol().has_writer_feature("catalogManaged") || !snapshot.stores().root().owns(STAGED_DIR) {
+    if !snapshot.protocol().has_writer_feature("catalogManaged")
+        || !snapshot.stores().root().owns(STAGED_DIR)
+    {
         return Ok(Vec::new());
     }
     let name = |path: &str| path.rsplit('/').next().and_then(log_path::staged_version);
     let mut staged = snapshot.stores().root().list_from(STAGED_DIR, "")?;
-    staged.retain(|object| name(&object.path).is_some_and(|version| version < kept) && is_before(object.modified_ms, before));
+    staged.retain(|object| {
+        name(&object.path).is_some_and(|version| version < kept)
+            && is_before(object.modified_ms, before)
+    });
     Ok(staged.into_iter().map(|object| object.path).collect())
 }
 
-/// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot be read.
-fn unnamed_sidecars(snapshot: &Snapshot, staying: Vec<Checkpoint>, before: i64) -> Result<Vec<String>> {
+/// Sidecars older than `before` that no checkpoint names; none where one of the checkpoints cannot
+/// be read.
+fn unnamed_sidecars(
+    snapshot: &Snapshot,
+    staying: Vec<Checkpoint>,
+    before: i64,
+) -> Result<Vec<String>> {
     let root = snapshot.stores().root();
     if !root.owns(SIDECAR_DIR) {
         return Ok(Vec::new());
     }
     let mut sidecars = root.list_from(SIDECAR_DIR, "")?;
-    sidecars.retain(|object| (object.path.ends_with(".parquet") || object.path.ends_with(".tmp")) && is_before(object.modified_ms, before));
+    sidecars.retain(|object| {
+        (object.path.ends_with(".parquet") || object.path.ends_with(".tmp"))
+            && is_before(object.modified_ms, before)
+    });
     if sidecars.is_empty() {
         return Ok(Vec::new());
     }
-    let with_sidecars = staying.into_iter().filter(|c| c.kind != CheckpointKind::MultiPart);
-    let Ok(named) = map_all(with_sidecars, |checkpoint| checkpoint::sidecar_names(&checkpoint)) else { return Ok(Vec::new()) };
+    let with_sidecars = staying
+        .into_iter()
+        .filter(|c| c.kind != CheckpointKind::MultiPart);
+    let Ok(named) = map_all(with_sidecars, |checkpoint| {
+        checkpoint::sidecar_names(&checkpoint)
+    }) else {
+        return Ok(Vec::new());
+    };
     let named: HashSet<String> = named.into_iter().flatten().collect();
-    Ok(sidecars.into_iter().map(|object| object.path).filter(|path| path.rsplit('/').next().is_some_and(|name| !named.contains(name))).collect())
+    Ok(sidecars
+        .into_iter()
+        .map(|object| object.path)
+        .filter(|path| {
+            path.rsplit('/')
+                .next()
+                .is_some_and(|name| !named.contains(name))
+        })
+        .collect())
 }
 
 /// Cleans up the log as [`plan`] says; gives the plan.
 ///
 /// # Errors
-/// As [`plan`]. What was deleted before an error stays deleted, which harms no version that is kept.
+/// As [`plan`]. What was deleted before an error stays deleted, which harms no version that is
+/// kept.
 pub fn cleanup(snapshot: &Snapshot, options: &CleanupOptions, cancel: &Cancel) -> Result<Plan> {
     let plan = plan(snapshot, options, cancel)?;
-    let Some(kept) = plan.kept_from.filter(|_| !options.dry_run) else { return Ok(plan) };
+    let Some(kept) = plan.kept_from.filter(|_| !options.dry_run) else {
+        return Ok(plan);
+    };
     snapshot.check_in_log()?;
     if snapshot.protocol().has_writer_feature("v2Checkpoint") {
         classic_copy(snapshot, kept, cancel)?;
     }
     for chunk in plan.files.chunks(CHUNK) {
         cancel.check()?;
-        if let Some((_, error)) = snapshot.stores().root().delete_batch(chunk)?.into_iter().next() {
+        if let Some((_, error)) = snapshot
+            .stores()
+            .root()
+            .delete_batch(chunk)?
+            .into_iter()
+            .next()
+        {
             return Err(error);
         }
     }

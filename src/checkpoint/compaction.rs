@@ -1,10 +1,11 @@
 //! Log compaction: the commits of a range -> one file of their newest actions.
 //!
-//! Lines are kept as their writers wrote them, unknown fields included; the newest line of each logical file, application,
-//! domain, and the newest protocol and metadata are kept. Tombstones stay, of files and of domains, since they hide what is
-//! before the range.
+//! Lines are kept as their writers wrote them, unknown fields included; the newest line of each
+//! logical file, application, domain, and the newest protocol and metadata are kept. Tombstones
+//! stay, of files and of domains, since they hide what is before the range.
 //!
-//! Protocol: "Log Compaction Files", "Action Reconciliation". Cost: the texts of the range and a key for each of its files.
+//! Protocol: "Log Compaction Files", "Action Reconciliation". Cost: the texts of the range and a
+//! key for each of its files.
 
 use std::collections::HashSet;
 
@@ -72,7 +73,8 @@ fn key(kind: &str, body: &RawValue) -> Result<Key> {
         _ => {}
     }
     let lacks = |what: &str| Error::corrupt(format!("the action `{kind}` has no `{what}`"));
-    let identity: Identity = serde_json::from_str(body.get()).map_err(|e| Error::corrupt(format!("the action `{kind}` is malformed: {e}")))?;
+    let identity: Identity = serde_json::from_str(body.get())
+        .map_err(|e| Error::corrupt(format!("the action `{kind}` is malformed: {e}")))?;
     Ok(match kind {
         "txn" => Key::Txn(identity.app_id.ok_or_else(|| lacks("appId"))?),
         "domainMetadata" => Key::Domain(identity.domain.ok_or_else(|| lacks("domain"))?),
@@ -91,10 +93,21 @@ fn key(kind: &str, body: &RawValue) -> Result<Key> {
 fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
     let (mut seen, mut out) = (HashSet::new(), String::new());
     for (version, text) in commits {
-        let text = std::str::from_utf8(text).map_err(|_| Error::corrupt("not UTF-8").at_version(*version))?;
-        for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let placed = |error: Error| error.at_file(log_path::commit(*version)).at_version(*version).at_line(n as u64 + 1);
-            let parsed: Line<'_> = serde_json::from_str(line).map_err(|e| placed(Error::corrupt(format!("not a JSON action: {e}"))))?;
+        let text = std::str::from_utf8(text)
+            .map_err(|_| Error::corrupt("not UTF-8").at_version(*version))?;
+        for (n, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
+            let placed = |error: Error| {
+                error
+                    .at_file(log_path::commit(*version))
+                    .at_version(*version)
+                    .at_line(n as u64 + 1)
+            };
+            let parsed: Line<'_> = serde_json::from_str(line)
+                .map_err(|e| placed(Error::corrupt(format!("not a JSON action: {e}"))))?;
             let bodies = [
                 ("add", parsed.add),
                 ("remove", parsed.remove),
@@ -103,7 +116,10 @@ fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
                 ("metaData", parsed.metadata),
                 ("protocol", parsed.protocol),
             ];
-            for (kind, body) in bodies.into_iter().filter_map(|(kind, body)| Some((kind, body?))) {
+            for (kind, body) in bodies
+                .into_iter()
+                .filter_map(|(kind, body)| Some((kind, body?)))
+            {
                 if seen.insert(key(kind, body).map_err(placed)?) {
                     out.push_str("{\"");
                     out.push_str(kind);
@@ -120,16 +136,21 @@ fn reconciled(commits: &[(i64, Bytes)]) -> Result<String> {
 /// Writes the compaction of versions `first` to `last`; gives its path below the table's root.
 ///
 /// # Errors
-/// [`Error::Invalid`] for an empty range or one with missing commits, and for another table in the place of the
-/// snapshot's; [`Error::Unsupported`] for a table that
+/// [`Error::Invalid`] for an empty range or one with missing commits, and for another table in the
+/// place of the snapshot's; [`Error::Unsupported`] for a table that
 /// this release cannot write; [`Error::Storage`].
 pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> Result<String> {
     check(snapshot)?;
     if first < 0 || first >= last {
-        return Err(Error::invalid(format!("a compaction holds at least two versions, in ascending order, not {first} to {last}")));
+        return Err(Error::invalid(format!(
+            "a compaction holds at least two versions, in ascending order, not {first} to {last}"
+        )));
     }
     if last > snapshot.version() {
-        return Err(Error::invalid(format!("there is no version {last} to compact; the newest here is {}", snapshot.version())));
+        return Err(Error::invalid(format!(
+            "there is no version {last} to compact; the newest here is {}",
+            snapshot.version()
+        )));
     }
     snapshot.check_in_log()?;
     let listing = snapshot.log().list(first)?;
@@ -137,15 +158,29 @@ pub fn compact(snapshot: &Snapshot, first: i64, last: i64, cancel: &Cancel) -> R
         .rev()
         .map(|version| {
             let commit = listing.commits.get(&version).cloned();
-            commit.ok_or_else(|| Error::invalid(format!("version {version} cannot be compacted: `{}` is not there", log_path::commit(version))))
+            commit.ok_or_else(|| {
+                Error::invalid(format!(
+                    "version {version} cannot be compacted: `{}` is not there",
+                    log_path::commit(version)
+                ))
+            })
         })
         .collect::<Result<Vec<_>>>()?;
     cancel.check()?;
-    let texts = map_all(commits, |commit| Ok((commit.version, json_lines::read(&commit.file).at_version(commit.version)?)))?;
+    let texts = map_all(commits, |commit| {
+        Ok((
+            commit.version,
+            json_lines::read(&commit.file).at_version(commit.version)?,
+        ))
+    })?;
     cancel.check()?;
     let path = log_path::compaction(first, last);
     // Whoever wrote this range before wrote the same.
-    make(snapshot.stores().root().as_ref(), &path, &Bytes::from(reconciled(&texts)?))?;
+    make(
+        snapshot.stores().root().as_ref(),
+        &path,
+        &Bytes::from(reconciled(&texts)?),
+    )?;
     Ok(path)
 }
 
@@ -154,7 +189,10 @@ mod tests {
     use super::*;
 
     fn compacted(newest_first: &[&str]) -> Result<Vec<String>> {
-        let commits: Vec<(i64, Bytes)> = (0..).zip(newest_first).map(|(n, text)| (9 - n, Bytes::copy_from_slice(text.as_bytes()))).collect();
+        let commits: Vec<(i64, Bytes)> = (0..)
+            .zip(newest_first)
+            .map(|(n, text)| (9 - n, Bytes::copy_from_slice(text.as_bytes())))
+            .collect();
         reconciled(&commits).map(|text| {
             let mut lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
             lines.sort();
@@ -183,15 +221,24 @@ mod tests {
     fn files_are_told_apart_by_their_deletion_vectors_and_spellings_are_one() {
         let dv = r#"{"add":{"path":"a%20b","deletionVector":{"storageType":"u","pathOrInlineDv":"x","offset":1,"sizeInBytes":1,"cardinality":1}}}"#;
         let both = format!("{dv}\n{}", r#"{"remove":{"path":"a%20b"}}"#);
-        assert_eq!(compacted(&[&both, r#"{"add":{"path":"a b"}}"#]).unwrap(), [dv, r#"{"remove":{"path":"a%20b"}}"#]);
+        assert_eq!(
+            compacted(&[&both, r#"{"add":{"path":"a b"}}"#]).unwrap(),
+            [dv, r#"{"remove":{"path":"a%20b"}}"#]
+        );
     }
 
     #[test]
     fn removed_domains_stay_and_a_broken_line_is_named() {
         let removed = r#"{"domainMetadata":{"domain":"d","configuration":"","removed":true}}"#;
         let set = r#"{"domainMetadata":{"domain":"d","configuration":"","removed":false}}"#;
-        assert_eq!(compacted(&[removed, set, r#"{"cdc":{"path":"c"}}"#]).unwrap(), [removed]);
+        assert_eq!(
+            compacted(&[removed, set, r#"{"cdc":{"path":"c"}}"#]).unwrap(),
+            [removed]
+        );
         let error = compacted(&["{\"txn\":null}\n{\"add\":{}}"]).unwrap_err();
-        assert!(error.to_string().contains("`path`") && error.place().unwrap().line == Some(2), "{error}");
+        assert!(
+            error.to_string().contains("`path`") && error.place().unwrap().line == Some(2),
+            "{error}"
+        );
     }
 }

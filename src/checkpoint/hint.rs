@@ -47,7 +47,11 @@ pub(super) fn add_schema(hint: &mut Value, schema: &StructType) {
 
 /// Names the manifest of a V2 checkpoint, `bytes` long, and what is in it where that is little.
 pub(super) fn add_v2(hint: &mut Value, info: &CheckpointInfo, bytes: u64, non_file: Vec<Value>) {
-    let name = info.files.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let name = info
+        .files
+        .first()
+        .and_then(|path| path.rsplit('/').next())
+        .unwrap_or_default();
     let mut v2 = json!({"path": name, "sizeInBytes": bytes, "modificationTime": now_ms()});
     if let Some(v2) = v2.as_object_mut() {
         if non_file.len() <= MOST_ACTIONS {
@@ -68,18 +72,33 @@ pub(super) fn add_v2(hint: &mut Value, info: &CheckpointInfo, bytes: u64, non_fi
 /// [`Error::Storage`].
 pub(super) fn write(snapshot: &Snapshot, hint: &Value) -> Result<bool> {
     let version = hint.get("version").and_then(Value::as_i64).unwrap_or(0);
-    if let Some(known) = snapshot.log().hint().filter(|known| known.version > version) {
+    if let Some(known) = snapshot
+        .log()
+        .hint()
+        .filter(|known| known.version > version)
+    {
         // A hint that points at nothing is no reason to keep it.
-        if snapshot.log().list(known.version)?.checkpoints.iter().any(|checkpoint| checkpoint.version >= known.version) {
+        if snapshot
+            .log()
+            .list(known.version)?
+            .checkpoints
+            .iter()
+            .any(|checkpoint| checkpoint.version >= known.version)
+        {
             return Ok(false);
         }
     }
     let text = hint.to_string();
-    let checksum = canonical_json::checksum(&text).ok_or_else(|| Error::internal("a hint without a canonical form"))?;
+    let checksum = canonical_json::checksum(&text)
+        .ok_or_else(|| Error::internal("a hint without a canonical form"))?;
     let mut hint = hint.clone();
     if let Some(hint) = hint.as_object_mut() {
         hint.insert("checksum".to_owned(), checksum.into());
     }
-    replace(snapshot.stores().root().as_ref(), LAST_CHECKPOINT, hint.to_string().as_bytes())?;
+    replace(
+        snapshot.stores().root().as_ref(),
+        LAST_CHECKPOINT,
+        hint.to_string().as_bytes(),
+    )?;
     Ok(true)
 }

@@ -1,15 +1,17 @@
 //! Checkpoints and the upkeep of the log: a version -> files that spare readers its commits.
 //!
-//! Writing streams: the version's files come reconciled, batch by batch; some of them make a job that turns them into the
-//! checkpoint's columns and encodes them as a row group; row groups are put behind each other into uploads. So a table of
-//! any size costs the memory of a few row groups, beside the keys that commits after the last checkpoint touched.
+//! Writing streams: the version's files come reconciled, batch by batch; some of them make a job
+//! that turns them into the checkpoint's columns and encodes them as a row group; row groups are
+//! put behind each other into uploads. So a table of any size costs the memory of a few row groups,
+//! beside the keys that commits after the last checkpoint touched.
 //!
-//! Nothing here is needed for a table to be right, so nothing here is synced to disk, and all of it may fail without harm:
-//! checkpoints come into being whole or not at all, the hint is written last and never goes back, and [`cleanup`] deletes
-//! in an order in which every version that is kept can be read at every moment.
+//! Nothing here is needed for a table to be right, so nothing here is synced to disk, and all of it
+//! may fail without harm: checkpoints come into being whole or not at all, the hint is written last
+//! and never goes back, and [`cleanup`] deletes in an order in which every version that is kept can
+//! be read at every moment.
 //!
-//! Protocol: "Checkpoints", "Last Checkpoint File", "Version Checksum File", "Log Compaction Files", "Metadata Cleanup".
-//! Cost: one pass over the version's files.
+//! Protocol: "Checkpoints", "Last Checkpoint File", "Version Checksum File", "Log Compaction
+//! Files", "Metadata Cleanup". Cost: one pass over the version's files.
 
 mod checksum;
 mod cleanup;
@@ -22,7 +24,8 @@ mod stats;
 mod write;
 
 pub use checksum::{
-    DeletedRecordCountsHistogram, FileSizeHistogram, VersionChecksum, compute as compute_checksum, next as next_checksum, write as write_checksum,
+    DeletedRecordCountsHistogram, FileSizeHistogram, VersionChecksum, compute as compute_checksum,
+    next as next_checksum, write as write_checksum,
     write_after_commit as write_checksum_after_commit,
 };
 pub use cleanup::{CleanupOptions, Plan, cleanup, plan as plan_cleanup};
@@ -39,18 +42,29 @@ use rows::{Kinds, Layout};
 
 /// Checks that the table's log may be changed by this release.
 fn check(snapshot: &Snapshot) -> Result<()> {
-    features::check_writable(snapshot.protocol()).at_file(snapshot.stores().root().url()).at_version(snapshot.version())
+    features::check_writable(snapshot.protocol())
+        .at_file(snapshot.stores().root().url())
+        .at_version(snapshot.version())
 }
 
 /// A property that is a duration, in milliseconds; `default` where it is not set or is no duration.
 fn duration(snapshot: &Snapshot, property: &str, default: i64) -> i64 {
-    snapshot.metadata().configuration.get(property).and_then(|text| properties::duration_ms(text)).unwrap_or(default)
+    snapshot
+        .metadata()
+        .configuration
+        .get(property)
+        .and_then(|text| properties::duration_ms(text))
+        .unwrap_or(default)
 }
 
 /// Everything that an `add` of the version says, statistics as text where there is text.
 #[must_use]
 pub fn wanted_of_adds(snapshot: &Snapshot) -> Wanted {
-    Wanted { stats: true, stats_text: true, ..Layout::new(snapshot, Kinds::Sidecar).wanted_of_adds() }
+    Wanted {
+        stats: true,
+        stats_text: true,
+        ..Layout::new(snapshot, Kinds::Sidecar).wanted_of_adds()
+    }
 }
 
 /// A day in milliseconds.
@@ -58,7 +72,9 @@ const DAY: i64 = 86_400_000;
 
 fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! Sidecars of the last checkpoint that still say what they must: they are named again instead of written again.
+//! Sidecars of the last checkpoint that still say what they must: they are named again instead of
+//! written again.
 //!
-//! A sidecar stays if no later commit touched one of its files, none of its tombstones has expired, it has the columns that
-//! a new one would have, and it is not so small that many of its kind would pile up. Only paths and deletion vectors are
-//! read to know that. What is left of the others is written with what the commits added.
+//! A sidecar stays if no later commit touched one of its files, none of its tombstones has expired,
+//! it has the columns that a new one would have, and it is not so small that many of its kind would
+//! pile up. Only paths and deletion vectors are read to know that. What is left of the others is
+//! written with what the commits added.
 //!
-//! Protocol: "Sidecar Files". Cost: the key columns of all sidecars, every column of those that change.
+//! Protocol: "Sidecar Files". Cost: the key columns of all sidecars, every column of those that
+//! change.
 
 use std::sync::Arc;
 
@@ -45,16 +48,35 @@ struct Kept {
     removes: u64,
 }
 
-/// Looks for sidecars that can stay; `None` where there are none, or where something is not as it should be: then the whole
-/// version is read, which knows how to do without.
-pub(super) fn find(snapshot: &Snapshot, encoder: &Encoder, least_rows: u64, oldest: i64, cancel: &Cancel) -> Option<Reuse> {
+/// Looks for sidecars that can stay; `None` where there are none, or where something is not as it
+/// should be: then the whole version is read, which knows how to do without.
+pub(super) fn find(
+    snapshot: &Snapshot,
+    encoder: &Encoder,
+    least_rows: u64,
+    oldest: i64,
+    cancel: &Cancel,
+) -> Option<Reuse> {
     let segment = snapshot.segment();
     let checkpoint = segment.checkpoint.as_ref()?;
     let store = snapshot.stores().root();
-    let sidecars = OpenSidecar::open_all(checkpoint, store).ok().filter(|all| !all.is_empty())?;
-    // The keys that commits since then touched; there are none when they are read as the segment without its checkpoint.
-    let newer = Segment { checkpoint: None, checksum: None, ..segment.as_ref().clone() };
-    let mut stream = reconcile::files(&newer, &Arc::new(Texts::default()), store, request(FileKind::Adds, Wanted::default(), cancel)).ok()?;
+    let sidecars = OpenSidecar::open_all(checkpoint, store)
+        .ok()
+        .filter(|all| !all.is_empty())?;
+    // The keys that commits since then touched; there are none when they are read as the segment
+    // without its checkpoint.
+    let newer = Segment {
+        checkpoint: None,
+        checksum: None,
+        ..segment.as_ref().clone()
+    };
+    let mut stream = reconcile::files(
+        &newer,
+        &Arc::new(Texts::default()),
+        store,
+        request(FileKind::Adds, Wanted::default(), cancel),
+    )
+    .ok()?;
     for batch in stream.by_ref() {
         batch.ok()?;
     }
@@ -62,12 +84,24 @@ pub(super) fn find(snapshot: &Snapshot, encoder: &Encoder, least_rows: u64, olde
     let (encoder, keys) = (encoder.clone(), Arc::clone(&seen));
     let looked_at = map_all(sidecars, move |sidecar| {
         let fits = sidecar.raw.num_rows() >= least_rows && encoder.is_like(&sidecar.raw);
-        let kept = if fits { untouched(&sidecar, &keys, oldest)? } else { None };
+        let kept = if fits {
+            untouched(&sidecar, &keys, oldest)?
+        } else {
+            None
+        };
         Ok((sidecar, kept))
     })
     .ok()?;
     cancel.check().ok()?;
-    let mut out = Reuse { kept: Vec::new(), bytes: 0, adds: 0, removes: 0, segment: newer, rest: Vec::new(), seen };
+    let mut out = Reuse {
+        kept: Vec::new(),
+        bytes: 0,
+        adds: 0,
+        removes: 0,
+        segment: newer,
+        rest: Vec::new(),
+        seen,
+    };
     for (sidecar, kept) in looked_at {
         match kept {
             Some(kept) => {
@@ -83,14 +117,24 @@ pub(super) fn find(snapshot: &Snapshot, encoder: &Encoder, least_rows: u64, olde
 }
 
 fn request(kind: FileKind, wanted: Wanted, cancel: &Cancel) -> Request {
-    Request { kind, wanted: Arc::new(wanted), cancel: cancel.clone() }
+    Request {
+        kind,
+        wanted: Arc::new(wanted),
+        cancel: cancel.clone(),
+    }
 }
 
 /// Counts a sidecar's actions; `None` if one of them is not what it was.
 fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<Kept>> {
-    let mut kept = Kept { adds: 0, removes: 0 };
+    let mut kept = Kept {
+        adds: 0,
+        removes: 0,
+    };
     for kind in [FileKind::Adds, FileKind::Removes] {
-        let wanted = Arc::new(Wanted { time: kind == FileKind::Removes, ..Wanted::default() });
+        let wanted = Arc::new(Wanted {
+            time: kind == FileKind::Removes,
+            ..Wanted::default()
+        });
         for batch in sidecar.files(kind, &wanted).into_iter().flatten() {
             let batch = batch?;
             for row in 0..batch.len() {
@@ -99,7 +143,9 @@ fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<K
                 }
             }
             if let Some(times) = batch.time.as_ref().filter(|_| kind == FileKind::Removes)
-                && times.iter().any(|time| time.is_none_or(|time| time <= oldest))
+                && times
+                    .iter()
+                    .any(|time| time.is_none_or(|time| time <= oldest))
             {
                 return Ok(None);
             }
@@ -114,23 +160,45 @@ fn untouched(sidecar: &OpenSidecar, seen: &Seen, oldest: i64) -> Result<Option<K
 
 impl Reuse {
     /// Live files or tombstones that are in none of the sidecars that stay.
-    pub(super) fn files(&self, snapshot: &Snapshot, kind: FileKind, layout: &Layout, cancel: &Cancel) -> Result<Files> {
+    pub(super) fn files(
+        &self,
+        snapshot: &Snapshot,
+        kind: FileKind,
+        layout: &Layout,
+        cancel: &Cancel,
+    ) -> Result<Files> {
         let wanted = match kind {
             FileKind::Adds => layout.wanted_of_adds(),
             FileKind::Removes => layout.wanted_of_removes(),
         };
         let shared = Arc::new(wanted.clone());
-        let commits = reconcile::files(&self.segment, &Arc::new(Texts::default()), snapshot.stores().root(), request(kind, wanted, cancel))?;
-        let sources: Vec<Source<FileBatch>> = self.rest.iter().flat_map(|sidecar| sidecar.files(kind, &shared)).collect();
+        let commits = reconcile::files(
+            &self.segment,
+            &Arc::new(Texts::default()),
+            snapshot.stores().root(),
+            request(kind, wanted, cancel),
+        )?;
+        let sources: Vec<Source<FileBatch>> = self
+            .rest
+            .iter()
+            .flat_map(|sidecar| sidecar.files(kind, &shared))
+            .collect();
         let seen = Arc::clone(&self.seen);
         let unseen = sources.into_iter().map(move |source| {
             let seen = Arc::clone(&seen);
             Box::new(source.map(move |batch| {
                 let batch = batch?;
-                let keep = (0..batch.len()).map(|row| seen.key(&batch, row).map(|key| !seen.contains(key))).collect::<Result<Vec<bool>>>()?;
+                let keep = (0..batch.len())
+                    .map(|row| seen.key(&batch, row).map(|key| !seen.contains(key)))
+                    .collect::<Result<Vec<bool>>>()?;
                 batch.filter(&BooleanArray::from(keep))
             })) as Source<FileBatch>
         });
-        Ok(Box::new(commits.chain(lanes(unseen, parallelism() + 1, 2, cancel))))
+        Ok(Box::new(commits.chain(lanes(
+            unseen,
+            parallelism() + 1,
+            2,
+            cancel,
+        ))))
     }
 }

@@ -1,7 +1,7 @@
 //! The columns of a checkpoint: its schema, and batches of actions in it.
 //!
-//! File actions go from their columns into the checkpoint's without a step between; the few actions that stand alone are
-//! JSON values first, since a V2 manifest may be JSON as well.
+//! File actions go from their columns into the checkpoint's without a step between; the few actions
+//! that stand alone are JSON values first, since a V2 manifest may be JSON as well.
 //!
 //! Protocol: "Checkpoint Schema", "Checkpoints".
 
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, StringViewBuilder};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, ListArray, MapArray, RecordBatch, RecordBatchOptions, StringViewArray, StructArray, UInt32Array, new_null_array,
+    Array, ArrayRef, BooleanArray, Int64Array, ListArray, MapArray, RecordBatch,
+    RecordBatchOptions, StringViewArray, StructArray, UInt32Array, new_null_array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType as Arrow, Field, FieldRef, Fields, Schema, SchemaRef};
@@ -24,9 +25,9 @@ use crate::protocol::partition_value;
 use crate::protocol::schema::{DataType, MapType, StructField, StructType, TextLayout};
 use crate::snapshot::Snapshot;
 
-/// Rows of the last checkpoint that are decoded at once, and rows of the new one that are made at once: fewer than where files
-/// are listed, because here all columns are wanted, which take up to a kilobyte a row, and a batch is held beside what is made
-/// of the one before.
+/// Rows of the last checkpoint that are decoded at once, and rows of the new one that are made at
+/// once: fewer than where files are listed, because here all columns are wanted, which take up to a
+/// kilobyte a row, and a batch is held beside what is made of the one before.
 pub(super) const BATCH_ROWS: usize = 1 << 10;
 
 /// The actions that a file of a checkpoint may hold.
@@ -64,11 +65,18 @@ fn structure(name: &str, fields: Vec<StructField>) -> StructField {
 }
 
 fn string_map() -> DataType {
-    DataType::Map(Arc::new(MapType { key: DataType::String, value: DataType::String, value_contains_null: true }))
+    DataType::Map(Arc::new(MapType {
+        key: DataType::String,
+        value: DataType::String,
+        value_contains_null: true,
+    }))
 }
 
 fn string_list() -> DataType {
-    DataType::Array(Arc::new(crate::protocol::schema::ArrayType { element: DataType::String, contains_null: true }))
+    DataType::Array(Arc::new(crate::protocol::schema::ArrayType {
+        element: DataType::String,
+        contains_null: true,
+    }))
 }
 
 fn vector() -> StructField {
@@ -103,7 +111,13 @@ fn remove() -> StructField {
 
 /// The actions that stand alone.
 fn singles() -> Vec<StructField> {
-    let format = structure("format", vec![field("provider", DataType::String), field("options", string_map())]);
+    let format = structure(
+        "format",
+        vec![
+            field("provider", DataType::String),
+            field("options", string_map()),
+        ],
+    );
     vec![
         structure(
             "metaData",
@@ -127,25 +141,52 @@ fn singles() -> Vec<StructField> {
                 field("writerFeatures", string_list()),
             ],
         ),
-        structure("domainMetadata", vec![field("domain", DataType::String), field("configuration", DataType::String), field("removed", DataType::Boolean)]),
+        structure(
+            "domainMetadata",
+            vec![
+                field("domain", DataType::String),
+                field("configuration", DataType::String),
+                field("removed", DataType::Boolean),
+            ],
+        ),
     ]
 }
 
 fn of_v2() -> [StructField; 2] {
     [
-        structure("checkpointMetadata", vec![field("version", DataType::Long), field("tags", string_map())]),
+        structure(
+            "checkpointMetadata",
+            vec![
+                field("version", DataType::Long),
+                field("tags", string_map()),
+            ],
+        ),
         structure(
             "sidecar",
-            vec![field("path", DataType::String), field("sizeInBytes", DataType::Long), field("modificationTime", DataType::Long), field("tags", string_map())],
+            vec![
+                field("path", DataType::String),
+                field("sizeInBytes", DataType::Long),
+                field("modificationTime", DataType::Long),
+                field("tags", string_map()),
+            ],
         ),
     ]
 }
 
 impl Layout {
     pub(super) fn new(snapshot: &Snapshot, kinds: Kinds) -> Self {
-        let flag = |name: &str| snapshot.metadata().configuration.get(name).is_none_or(|value| !value.eq_ignore_ascii_case("false"));
-        let partition: Vec<(String, DataType)> =
-            snapshot.partition_fields().iter().map(|f| (snapshot.physical_name(f).to_owned(), f.data_type.clone())).collect();
+        let flag = |name: &str| {
+            snapshot
+                .metadata()
+                .configuration
+                .get(name)
+                .is_none_or(|value| !value.eq_ignore_ascii_case("false"))
+        };
+        let partition: Vec<(String, DataType)> = snapshot
+            .partition_fields()
+            .iter()
+            .map(|f| (snapshot.physical_name(f).to_owned(), f.data_type.clone()))
+            .collect();
         let mut out = Self {
             delta: StructType::default(),
             schema: Arc::new(Schema::empty()),
@@ -157,7 +198,14 @@ impl Layout {
         };
         let mut columns = Vec::new();
         if kinds != Kinds::Sidecar {
-            columns.push(structure("txn", vec![field("appId", DataType::String), field("version", DataType::Long), field("lastUpdated", DataType::Long)]));
+            columns.push(structure(
+                "txn",
+                vec![
+                    field("appId", DataType::String),
+                    field("version", DataType::Long),
+                    field("lastUpdated", DataType::Long),
+                ],
+            ));
         }
         columns.extend([out.add(), remove()]);
         if kinds != Kinds::Sidecar {
@@ -166,7 +214,9 @@ impl Layout {
         if kinds == Kinds::V2 {
             columns.extend(of_v2());
         }
-        out.schema = Arc::new(Schema::new(columns.iter().map(arrow_column).collect::<Fields>()));
+        out.schema = Arc::new(Schema::new(
+            columns.iter().map(arrow_column).collect::<Fields>(),
+        ));
         out.delta = StructType { fields: columns };
         out
     }
@@ -188,12 +238,19 @@ impl Layout {
             fields.push(field("stats", DataType::String));
         }
         if self.parsed {
-            let typed: Vec<StructField> =
-                self.partition.iter().filter(|(_, data_type)| *data_type != DataType::Void).map(|(name, data_type)| field(name, data_type.clone())).collect();
+            let typed: Vec<StructField> = self
+                .partition
+                .iter()
+                .filter(|(_, data_type)| *data_type != DataType::Void)
+                .map(|(name, data_type)| field(name, data_type.clone()))
+                .collect();
             if !typed.is_empty() {
                 fields.push(structure("partitionValues_parsed", typed));
             }
-            fields.push(field("stats_parsed", DataType::Struct(Arc::new(self.stats.data_type()))));
+            fields.push(field(
+                "stats_parsed",
+                DataType::Struct(Arc::new(self.stats.data_type())),
+            ));
         }
         structure("add", fields)
     }
@@ -212,8 +269,18 @@ impl Layout {
 
     /// What must be read of tombstones.
     pub(super) fn wanted_of_removes(&self) -> Wanted {
-        let partition = self.partition.iter().map(|(name, _)| name.clone()).collect();
-        Wanted { partition, time: true, row_ids: true, batch_rows: Some(BATCH_ROWS), ..Wanted::default() }
+        let partition = self
+            .partition
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect();
+        Wanted {
+            partition,
+            time: true,
+            row_ids: true,
+            batch_rows: Some(BATCH_ROWS),
+            ..Wanted::default()
+        }
     }
 
     /// Live files as rows of the checkpoint.
@@ -230,7 +297,9 @@ impl Layout {
                 "stats" => Arc::new(stats::text(files.stats.as_ref(), rows)),
                 "partitionValues_parsed" => self.typed_partition(files, field)?,
                 "stats_parsed" => match field.data_type() {
-                    Arrow::Struct(fields) => self.stats.parsed(files.stats.as_ref(), fields, rows)?,
+                    Arrow::Struct(fields) => {
+                        self.stats.parsed(files.stats.as_ref(), fields, rows)?
+                    }
                     other => new_null_array(other, rows),
                 },
                 _ => return self.common(files, field, None),
@@ -244,9 +313,16 @@ impl Layout {
     /// [`Error::Internal`].
     pub(super) fn removes(&self, files: &FileBatch) -> Result<RecordBatch> {
         let rows = files.len();
-        // What says whether size and partition values are there; a writer that left them out gave none of them.
+        // What says whether size and partition values are there; a writer that left them out gave
+        // none of them.
         let extended: BooleanArray = (0..rows)
-            .map(|row| Some(files.size.is_valid(row) && (files.partition.is_empty() || files.partition.iter().any(|column| column.is_valid(row)))))
+            .map(|row| {
+                Some(
+                    files.size.is_valid(row)
+                        && (files.partition.is_empty()
+                            || files.partition.iter().any(|column| column.is_valid(row))),
+                )
+            })
             .collect();
         let present = NullBuffer::new(extended.values().clone());
         self.batch("remove", rows, |field| {
@@ -259,7 +335,12 @@ impl Layout {
     }
 
     /// Fields that adds and removes share.
-    fn common(&self, files: &FileBatch, field: &Field, partition_present: Option<&NullBuffer>) -> Result<ArrayRef> {
+    fn common(
+        &self,
+        files: &FileBatch,
+        field: &Field,
+        partition_present: Option<&NullBuffer>,
+    ) -> Result<ArrayRef> {
         let rows = files.len();
         Ok(match field.name().as_str() {
             "path" => Arc::new(files.path.clone()),
@@ -270,21 +351,38 @@ impl Layout {
             "deletionVector" => vectors(files.dv.as_ref(), field, rows)?,
             "baseRowId" => int(files.base_row_id.as_ref(), rows),
             "defaultRowCommitVersion" => int(files.default_row_commit_version.as_ref(), rows),
-            other => return Err(Error::internal(format!("a file action has no field `{other}`"))),
+            other => {
+                return Err(Error::internal(format!(
+                    "a file action has no field `{other}`"
+                )));
+            }
         })
     }
 
     /// A batch in which only `column` is set.
-    fn batch(&self, column: &str, rows: usize, make: impl Fn(&FieldRef) -> Result<ArrayRef>) -> Result<RecordBatch> {
-        let columns = self.schema.fields().iter().map(|field| match field.data_type() {
-            Arrow::Struct(fields) if field.name() == column => {
-                let children = fields.iter().map(&make).collect::<Result<Vec<_>>>()?;
-                Ok(Arc::new(StructArray::try_new(fields.clone(), children, None)?) as ArrayRef)
-            }
-            other => Ok(new_null_array(other, rows)),
-        });
+    fn batch(
+        &self,
+        column: &str,
+        rows: usize,
+        make: impl Fn(&FieldRef) -> Result<ArrayRef>,
+    ) -> Result<RecordBatch> {
+        let columns = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| match field.data_type() {
+                Arrow::Struct(fields) if field.name() == column => {
+                    let children = fields.iter().map(&make).collect::<Result<Vec<_>>>()?;
+                    Ok(Arc::new(StructArray::try_new(fields.clone(), children, None)?) as ArrayRef)
+                }
+                other => Ok(new_null_array(other, rows)),
+            });
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns.collect::<Result<_>>()?, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            columns.collect::<Result<_>>()?,
+            &options,
+        )?)
     }
 
     /// Actions that stand alone, as rows of the checkpoint.
@@ -293,53 +391,117 @@ impl Layout {
     /// [`Error::Internal`].
     pub(super) fn singles(&self, actions: &[Value]) -> Result<RecordBatch> {
         let columns = self.schema.fields().iter().map(|field| {
-            let values: Vec<Option<&Value>> = actions.iter().map(|action| action.get(field.name())).collect();
+            let values: Vec<Option<&Value>> = actions
+                .iter()
+                .map(|action| action.get(field.name()))
+                .collect();
             from_json(&values, field.data_type())
         });
         let options = RecordBatchOptions::new().with_row_count(Some(actions.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns.collect::<Result<_>>()?, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            columns.collect::<Result<_>>()?,
+            &options,
+        )?)
     }
 
-    fn partition_map(&self, files: &FileBatch, field: &Field, present: Option<&NullBuffer>) -> Result<ArrayRef> {
-        let (Arrow::Map(entries, _), rows, width) = (field.data_type(), files.len(), files.partition.len()) else {
+    fn partition_map(
+        &self,
+        files: &FileBatch,
+        field: &Field,
+        present: Option<&NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let (Arrow::Map(entries, _), rows, width) =
+            (field.data_type(), files.len(), files.partition.len())
+        else {
             return Err(Error::internal("partition values are a map"));
         };
-        let Arrow::Struct(parts) = entries.data_type() else { return Err(Error::internal("a map has entries")) };
+        let Arrow::Struct(parts) = entries.data_type() else {
+            return Err(Error::internal("a map has entries"));
+        };
         // Keys go round; values of row r are those at r in each column.
-        let count = |n: usize| u32::try_from(n).map_err(|_| Error::internal("a batch of files is too large"));
+        let count = |n: usize| {
+            u32::try_from(n).map_err(|_| Error::internal("a batch of files is too large"))
+        };
         count(rows * width.max(1))?;
         let names: StringViewArray = self.partition.iter().map(|(name, _)| Some(name)).collect();
-        let keys = take(&names, &(0..rows).flat_map(|_| 0..count(width).unwrap_or(0)).collect::<UInt32Array>(), None)?;
+        let keys = take(
+            &names,
+            &(0..rows)
+                .flat_map(|_| 0..count(width).unwrap_or(0))
+                .collect::<UInt32Array>(),
+            None,
+        )?;
         let values: ArrayRef = match files.partition.as_slice() {
             [] => Arc::new(StringViewArray::new_null(0)),
             [one] => Arc::new(one.clone()),
             several => {
-                let all = concat(&several.iter().map(|column| column as &dyn Array).collect::<Vec<_>>())?;
-                let order = (0..rows).flat_map(|row| (0..width).map(move |column| column * rows + row));
-                take(&all, &order.map(count).collect::<Result<Vec<u32>>>().map(UInt32Array::from)?, None)?
+                let all = concat(
+                    &several
+                        .iter()
+                        .map(|column| column as &dyn Array)
+                        .collect::<Vec<_>>(),
+                )?;
+                let order =
+                    (0..rows).flat_map(|row| (0..width).map(move |column| column * rows + row));
+                take(
+                    &all,
+                    &order
+                        .map(count)
+                        .collect::<Result<Vec<u32>>>()
+                        .map(UInt32Array::from)?,
+                    None,
+                )?
             }
         };
         let entries_array = StructArray::try_new(parts.clone(), vec![keys, values], None)?;
         let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(width, rows));
-        Ok(Arc::new(MapArray::try_new(Arc::clone(entries), offsets, entries_array, present.cloned(), false)?))
+        Ok(Arc::new(MapArray::try_new(
+            Arc::clone(entries),
+            offsets,
+            entries_array,
+            present.cloned(),
+            false,
+        )?))
     }
 
     fn typed_partition(&self, files: &FileBatch, field: &Field) -> Result<ArrayRef> {
-        let Arrow::Struct(fields) = field.data_type() else { return Err(Error::internal("typed partition values are a struct")) };
-        let typed = self.partition.iter().zip(&files.partition).filter(|((_, data_type), _)| *data_type != DataType::Void);
-        let columns = typed.zip(fields).map(|(((name, data_type), values), field)| {
-            let array = partition_value::parse(values, data_type, self.zone).map_err(|e| e.at_column(name))?;
-            if array.data_type() == field.data_type() { Ok(array) } else { Ok(arrow_cast::cast(&array, field.data_type())?) }
-        });
-        Ok(Arc::new(StructArray::try_new(fields.clone(), columns.collect::<Result<_>>()?, None)?))
+        let Arrow::Struct(fields) = field.data_type() else {
+            return Err(Error::internal("typed partition values are a struct"));
+        };
+        let typed = self
+            .partition
+            .iter()
+            .zip(&files.partition)
+            .filter(|((_, data_type), _)| *data_type != DataType::Void);
+        let columns = typed
+            .zip(fields)
+            .map(|(((name, data_type), values), field)| {
+                let array = partition_value::parse(values, data_type, self.zone)
+                    .map_err(|e| e.at_column(name))?;
+                if array.data_type() == field.data_type() {
+                    Ok(array)
+                } else {
+                    Ok(arrow_cast::cast(&array, field.data_type())?)
+                }
+            });
+        Ok(Arc::new(StructArray::try_new(
+            fields.clone(),
+            columns.collect::<Result<_>>()?,
+            None,
+        )?))
     }
 }
 
 /// A column of the checkpoint in Arrow. Text is views, but in what the parsers make.
 fn arrow_column(column: &StructField) -> Field {
-    let DataType::Struct(of) = &column.data_type else { return column.to_arrow(TextLayout::View) };
+    let DataType::Struct(of) = &column.data_type else {
+        return column.to_arrow(TextLayout::View);
+    };
     let fields = of.fields.iter().map(|field| match &field.data_type {
-        DataType::Struct(inner) if field.name.ends_with("_parsed") => Field::new(&field.name, Arrow::Struct(stats::plain_fields(inner)), true),
+        DataType::Struct(inner) if field.name.ends_with("_parsed") => {
+            Field::new(&field.name, Arrow::Struct(stats::plain_fields(inner)), true)
+        }
         _ => field.to_arrow(TextLayout::View),
     });
     Field::new(&column.name, Arrow::Struct(fields.collect()), true)
@@ -349,23 +511,42 @@ fn arrow_column(column: &StructField) -> Field {
 pub(super) fn repeats(path: &[String]) -> bool {
     let mut parts = path.iter().map(String::as_str);
     match (parts.next(), parts.next()) {
-        (Some("add" | "remove"), Some("partitionValues" | "partitionValues_parsed" | "tags" | "clusteringProvider" | "defaultRowCommitVersion")) => true,
+        (
+            Some("add" | "remove"),
+            Some(
+                "partitionValues"
+                | "partitionValues_parsed"
+                | "tags"
+                | "clusteringProvider"
+                | "defaultRowCommitVersion",
+            ),
+        ) => true,
         (Some("add"), Some("stats_parsed")) => parts.next() == Some("nullCount"),
-        (Some("add" | "remove"), Some("deletionVector")) => matches!(parts.next(), Some("storageType" | "pathOrInlineDv")),
+        (Some("add" | "remove"), Some("deletionVector")) => {
+            matches!(parts.next(), Some("storageType" | "pathOrInlineDv"))
+        }
         _ => false,
     }
 }
 
 fn int(array: Option<&Int64Array>, rows: usize) -> ArrayRef {
-    array.map_or_else(|| Arc::new(Int64Array::new_null(rows)) as ArrayRef, |array| Arc::new(array.clone()))
+    array.map_or_else(
+        || Arc::new(Int64Array::new_null(rows)) as ArrayRef,
+        |array| Arc::new(array.clone()),
+    )
 }
 
 fn text(array: Option<&StringViewArray>, rows: usize) -> ArrayRef {
-    array.map_or_else(|| Arc::new(StringViewArray::new_null(rows)) as ArrayRef, |array| Arc::new(array.clone()))
+    array.map_or_else(
+        || Arc::new(StringViewArray::new_null(rows)) as ArrayRef,
+        |array| Arc::new(array.clone()),
+    )
 }
 
 fn vectors(dv: Option<&DvColumns>, field: &Field, rows: usize) -> Result<ArrayRef> {
-    let (Some(dv), Arrow::Struct(fields)) = (dv, field.data_type()) else { return Ok(new_null_array(field.data_type(), rows)) };
+    let (Some(dv), Arrow::Struct(fields)) = (dv, field.data_type()) else {
+        return Ok(new_null_array(field.data_type(), rows));
+    };
     let columns: Vec<ArrayRef> = vec![
         Arc::new(dv.storage_type.clone()),
         Arc::new(dv.path_or_inline.clone()),
@@ -373,15 +554,28 @@ fn vectors(dv: Option<&DvColumns>, field: &Field, rows: usize) -> Result<ArrayRe
         Arc::new(dv.size_in_bytes.clone()),
         Arc::new(dv.cardinality.clone()),
     ];
-    Ok(Arc::new(StructArray::try_new(fields.clone(), columns, Some(NullBuffer::new(dv.present.clone())))?))
+    Ok(Arc::new(StructArray::try_new(
+        fields.clone(),
+        columns,
+        Some(NullBuffer::new(dv.present.clone())),
+    )?))
 }
 
 /// Tags, which come as JSON text.
 fn tags(column: Option<&StringViewArray>, field: &Field, rows: usize) -> Result<ArrayRef> {
-    let Some(column) = column.filter(|column| column.null_count() < rows) else { return Ok(new_null_array(field.data_type(), rows)) };
-    let parsed = column.iter().map(|text| text.map(serde_json::from_str::<Value>).transpose()).collect::<Result<Vec<_>, _>>();
-    let parsed = parsed.map_err(|e| Error::corrupt(format!("the `tags` of a file are malformed: {e}")))?;
-    from_json(&parsed.iter().map(Option::as_ref).collect::<Vec<_>>(), field.data_type())
+    let Some(column) = column.filter(|column| column.null_count() < rows) else {
+        return Ok(new_null_array(field.data_type(), rows));
+    };
+    let parsed = column
+        .iter()
+        .map(|text| text.map(serde_json::from_str::<Value>).transpose())
+        .collect::<Result<Vec<_>, _>>();
+    let parsed =
+        parsed.map_err(|e| Error::corrupt(format!("the `tags` of a file are malformed: {e}")))?;
+    from_json(
+        &parsed.iter().map(Option::as_ref).collect::<Vec<_>>(),
+        field.data_type(),
+    )
 }
 
 /// Values of an action as a column; what is of another type is null.
@@ -393,7 +587,9 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
                 match value {
                     Some(Value::String(text)) => out.append_value(text),
                     // In a string map, other writers' numbers and truth values are text.
-                    Some(other @ (Value::Number(_) | Value::Bool(_))) => out.append_value(other.to_string()),
+                    Some(other @ (Value::Number(_) | Value::Bool(_))) => {
+                        out.append_value(other.to_string())
+                    }
                     _ => out.append_null(),
                 }
             }
@@ -401,7 +597,11 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
         }
         Arrow::Int32 => {
             let mut out = Int32Builder::new();
-            out.extend(values.iter().map(|value| value.and_then(Value::as_i64).and_then(|v| i32::try_from(v).ok())));
+            out.extend(values.iter().map(|value| {
+                value
+                    .and_then(Value::as_i64)
+                    .and_then(|v| i32::try_from(v).ok())
+            }));
             Arc::new(out.finish())
         }
         Arrow::Int64 => {
@@ -415,30 +615,78 @@ fn from_json(values: &[Option<&Value>], data_type: &Arrow) -> Result<ArrayRef> {
             Arc::new(out.finish())
         }
         Arrow::List(item) => {
-            let lists: Vec<Option<&Vec<Value>>> = values.iter().map(|value| value.and_then(Value::as_array)).collect();
-            let items: Vec<Option<&Value>> = lists.iter().flatten().flat_map(|list| list.iter().map(Some)).collect();
-            let offsets = OffsetBuffer::from_lengths(lists.iter().map(|list| list.map_or(0, Vec::len)));
+            let lists: Vec<Option<&Vec<Value>>> = values
+                .iter()
+                .map(|value| value.and_then(Value::as_array))
+                .collect();
+            let items: Vec<Option<&Value>> = lists
+                .iter()
+                .flatten()
+                .flat_map(|list| list.iter().map(Some))
+                .collect();
+            let offsets =
+                OffsetBuffer::from_lengths(lists.iter().map(|list| list.map_or(0, Vec::len)));
             let nulls = lists.iter().map(Option::is_some).collect::<NullBuffer>();
-            Arc::new(ListArray::try_new(Arc::clone(item), offsets, from_json(&items, item.data_type())?, Some(nulls))?)
+            Arc::new(ListArray::try_new(
+                Arc::clone(item),
+                offsets,
+                from_json(&items, item.data_type())?,
+                Some(nulls),
+            )?)
         }
         Arrow::Map(entries, _) => {
-            let Arrow::Struct(parts) = entries.data_type() else { return Err(Error::internal("a map has entries")) };
-            let maps: Vec<_> = values.iter().map(|value| value.and_then(Value::as_object)).collect();
-            let keys: StringViewArray = maps.iter().flatten().flat_map(|map| map.keys().map(Some)).collect();
-            let inner: Vec<Option<&Value>> = maps.iter().flatten().flat_map(|map| map.values().map(Some)).collect();
-            let entries_array = StructArray::try_new(parts.clone(), vec![Arc::new(keys), from_json(&inner, &Arrow::Utf8View)?], None)?;
-            let offsets = OffsetBuffer::from_lengths(maps.iter().map(|map| map.map_or(0, serde_json::Map::len)));
+            let Arrow::Struct(parts) = entries.data_type() else {
+                return Err(Error::internal("a map has entries"));
+            };
+            let maps: Vec<_> = values
+                .iter()
+                .map(|value| value.and_then(Value::as_object))
+                .collect();
+            let keys: StringViewArray = maps
+                .iter()
+                .flatten()
+                .flat_map(|map| map.keys().map(Some))
+                .collect();
+            let inner: Vec<Option<&Value>> = maps
+                .iter()
+                .flatten()
+                .flat_map(|map| map.values().map(Some))
+                .collect();
+            let entries_array = StructArray::try_new(
+                parts.clone(),
+                vec![Arc::new(keys), from_json(&inner, &Arrow::Utf8View)?],
+                None,
+            )?;
+            let offsets = OffsetBuffer::from_lengths(
+                maps.iter().map(|map| map.map_or(0, serde_json::Map::len)),
+            );
             let nulls = maps.iter().map(Option::is_some).collect::<NullBuffer>();
-            Arc::new(MapArray::try_new(Arc::clone(entries), offsets, entries_array, Some(nulls), false)?)
+            Arc::new(MapArray::try_new(
+                Arc::clone(entries),
+                offsets,
+                entries_array,
+                Some(nulls),
+                false,
+            )?)
         }
         Arrow::Struct(fields) => {
-            let objects: Vec<_> = values.iter().map(|value| value.and_then(Value::as_object)).collect();
+            let objects: Vec<_> = values
+                .iter()
+                .map(|value| value.and_then(Value::as_object))
+                .collect();
             let columns = fields.iter().map(|field| {
-                let values: Vec<Option<&Value>> = objects.iter().map(|object| object.and_then(|object| object.get(field.name()))).collect();
+                let values: Vec<Option<&Value>> = objects
+                    .iter()
+                    .map(|object| object.and_then(|object| object.get(field.name())))
+                    .collect();
                 from_json(&values, field.data_type())
             });
             let nulls = objects.iter().map(Option::is_some).collect::<NullBuffer>();
-            Arc::new(StructArray::try_new(fields.clone(), columns.collect::<Result<_>>()?, Some(nulls))?)
+            Arc::new(StructArray::try_new(
+                fields.clone(),
+                columns.collect::<Result<_>>()?,
+                Some(nulls),
+            )?)
         }
         // `stats_parsed` and the like: no action that stands alone has them.
         other => new_null_array(other, values.len()),

@@ -1,7 +1,7 @@
 //! Statistics in checkpoints: which leaves, as text, as a struct.
 //!
-//! Text that is there is kept as it is; a struct is made from it with the parser that readers use. A table whose last
-//! checkpoint holds the struct alone gets its text from that.
+//! Text that is there is kept as it is; a struct is made from it with the parser that readers use.
+//! A table whose last checkpoint holds the struct alone gets its text from that.
 //!
 //! Protocol: "Per-file Statistics", "Checkpoints" (`stats`, `stats_parsed`).
 
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, StringViewArray, StructArray, new_null_array};
 use arrow_buffer::NullBuffer;
@@ -62,7 +63,13 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn is_chosen(&self) -> bool {
         self.chosen.as_ref().is_none_or(|chosen| {
-            chosen.iter().any(|path| path.len() <= self.logical.len() && path.iter().zip(&self.logical).all(|(a, b)| a.to_lowercase() == b.to_lowercase()))
+            chosen.iter().any(|path| {
+                path.len() <= self.logical.len()
+                    && path
+                        .iter()
+                        .zip(&self.logical)
+                        .all(|(a, b)| a.to_lowercase() == b.to_lowercase())
+            })
         })
     }
 
@@ -84,7 +91,11 @@ impl Walk<'_> {
                     out.push(Node::Leaf(name, self.shape.leaves.len()));
                     // Bounds of collated text are in another order than the bytes.
                     let bounds = has_bounds(&field.data_type) && !field.is_collated();
-                    self.shape.leaves.push(Leaf { path: self.physical.clone(), data_type: field.data_type.clone(), bounds });
+                    self.shape.leaves.push(Leaf {
+                        path: self.physical.clone(),
+                        data_type: field.data_type.clone(),
+                        bounds,
+                    });
                 }
             }
             self.logical.pop();
@@ -98,8 +109,11 @@ impl Shape {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         let metadata = snapshot.metadata();
         let property = |name: &str| metadata.configuration.get(name);
-        let chosen = property("delta.dataSkippingStatsColumns").and_then(|text| properties::columns(text));
-        let left = match property("delta.dataSkippingNumIndexedCols").and_then(|text| text.trim().parse::<i64>().ok()) {
+        let chosen =
+            property("delta.dataSkippingStatsColumns").and_then(|text| properties::columns(text));
+        let left = match property("delta.dataSkippingNumIndexedCols")
+            .and_then(|text| text.trim().parse::<i64>().ok())
+        {
             _ if chosen.is_some() => i64::MAX,
             Some(count) if count < 0 => i64::MAX,
             Some(count) => count,
@@ -112,10 +126,26 @@ impl Shape {
             tight_bounds: snapshot.protocol().has_reader_feature("deletionVectors"),
             zone: snapshot.options().zone,
         };
-        let mut walk = Walk { snapshot, left, chosen, shape, logical: Vec::new(), physical: Vec::new() };
+        let mut walk = Walk {
+            snapshot,
+            left,
+            chosen,
+            shape,
+            logical: Vec::new(),
+            physical: Vec::new(),
+        };
         let partition = &metadata.partition_columns;
-        let nodes = walk.fields(snapshot.schema().fields.iter().filter(|field| !partition.contains(&field.name)));
-        Self { nodes, ..walk.shape }
+        let nodes = walk.fields(
+            snapshot
+                .schema()
+                .fields
+                .iter()
+                .filter(|field| !partition.contains(&field.name)),
+        );
+        Self {
+            nodes,
+            ..walk.shape
+        }
     }
 
     /// The type of `stats_parsed`.
@@ -126,7 +156,11 @@ impl Shape {
             let inner = self.types(&self.nodes, of);
             // Parquet knows no struct without fields.
             if !inner.is_empty() {
-                fields.push(StructField::new(name, DataType::Struct(Arc::new(StructType { fields: inner })), true));
+                fields.push(StructField::new(
+                    name,
+                    DataType::Struct(Arc::new(StructType { fields: inner })),
+                    true,
+                ));
             }
         };
         add("minValues", &bounds);
@@ -140,28 +174,58 @@ impl Shape {
 
     fn types(&self, nodes: &[Node], of: &dyn Fn(&Leaf) -> Option<DataType>) -> Vec<StructField> {
         let field = |node: &Node| match node {
-            Node::Leaf(name, index) => self.leaves.get(*index).and_then(of).map(|data_type| StructField::new(name, data_type, true)),
+            Node::Leaf(name, index) => self
+                .leaves
+                .get(*index)
+                .and_then(of)
+                .map(|data_type| StructField::new(name, data_type, true)),
             Node::Parent(name, children) => {
                 let fields = self.types(children, of);
-                (!fields.is_empty()).then(|| StructField::new(name, DataType::Struct(Arc::new(StructType { fields })), true))
+                (!fields.is_empty()).then(|| {
+                    StructField::new(
+                        name,
+                        DataType::Struct(Arc::new(StructType { fields })),
+                        true,
+                    )
+                })
             }
         };
         nodes.iter().filter_map(field).collect()
     }
 
     /// `stats_parsed` of a batch, with the fields of [`Shape::data_type`].
-    pub(super) fn parsed(&self, column: Option<&StatsColumn>, fields: &Fields, rows: usize) -> Result<ArrayRef> {
-        let Some(column) = column else { return Ok(new_null_array(&Arrow::Struct(fields.clone()), rows)) };
+    pub(super) fn parsed(
+        &self,
+        column: Option<&StatsColumn>,
+        fields: &Fields,
+        rows: usize,
+    ) -> Result<ArrayRef> {
+        let Some(column) = column else {
+            return Ok(new_null_array(&Arrow::Struct(fields.clone()), rows));
+        };
         let stats = stats::parse(column, &self.leaves, self.zone)?;
         let nulls = match column {
             StatsColumn::Json(text) | StatsColumn::EscapedJson(text) => text.nulls().cloned(),
             StatsColumn::Parsed(parsed) => parsed.nulls().cloned(),
         };
-        let columns = fields.iter().map(|field| self.column(field.name(), field.data_type(), &stats, nulls.as_ref())).collect::<Result<_>>()?;
-        Ok(Arc::new(StructArray::try_new(fields.clone(), columns, nulls)?))
+        let columns = fields
+            .iter()
+            .map(|field| self.column(field.name(), field.data_type(), &stats, nulls.as_ref()))
+            .collect::<Result<_>>()?;
+        Ok(Arc::new(StructArray::try_new(
+            fields.clone(),
+            columns,
+            nulls,
+        )?))
     }
 
-    fn column(&self, name: &str, data_type: &Arrow, stats: &Stats, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
+    fn column(
+        &self,
+        name: &str,
+        data_type: &Arrow,
+        stats: &Stats,
+        nulls: Option<&NullBuffer>,
+    ) -> Result<ArrayRef> {
         type Pick = fn(&LeafStats) -> Option<ArrayRef>;
         let pick: Pick = match name {
             "numRecords" => return Ok(Arc::new(stats.num_records.clone())),
@@ -175,20 +239,39 @@ impl Shape {
 }
 
 /// The struct of this type, from the leaves that `pick` takes.
-fn build(nodes: &[Node], data_type: &Arrow, stats: &Stats, nulls: Option<&NullBuffer>, pick: fn(&LeafStats) -> Option<ArrayRef>) -> Result<ArrayRef> {
-    let Arrow::Struct(fields) = data_type else { return Ok(new_null_array(data_type, stats.num_records.len())) };
+fn build(
+    nodes: &[Node],
+    data_type: &Arrow,
+    stats: &Stats,
+    nulls: Option<&NullBuffer>,
+    pick: fn(&LeafStats) -> Option<ArrayRef>,
+) -> Result<ArrayRef> {
+    let Arrow::Struct(fields) = data_type else {
+        return Ok(new_null_array(data_type, stats.num_records.len()));
+    };
     let child = |field: &arrow_schema::FieldRef| -> Result<ArrayRef> {
         let node = nodes.iter().find(|node| matches!(node, Node::Leaf(name, _) | Node::Parent(name, _) if name == field.name()));
         let array = match node {
             Some(Node::Leaf(_, index)) => stats.leaves.get(*index).and_then(pick),
-            Some(Node::Parent(_, children)) => Some(build(children, field.data_type(), stats, nulls, pick)?),
+            Some(Node::Parent(_, children)) => {
+                Some(build(children, field.data_type(), stats, nulls, pick)?)
+            }
             None => None,
         };
-        let array = array.unwrap_or_else(|| new_null_array(field.data_type(), stats.num_records.len()));
-        if array.data_type() == field.data_type() { Ok(array) } else { Ok(cast(&array, field.data_type())?) }
+        let array =
+            array.unwrap_or_else(|| new_null_array(field.data_type(), stats.num_records.len()));
+        if array.data_type() == field.data_type() {
+            Ok(array)
+        } else {
+            Ok(cast(&array, field.data_type())?)
+        }
     };
     let columns = fields.iter().map(child).collect::<Result<_>>()?;
-    Ok(Arc::new(StructArray::try_new(fields.clone(), columns, nulls.cloned())?))
+    Ok(Arc::new(StructArray::try_new(
+        fields.clone(),
+        columns,
+        nulls.cloned(),
+    )?))
 }
 
 /// `stats` of a batch.
@@ -198,11 +281,14 @@ pub fn text(column: Option<&StatsColumn>, rows: usize) -> StringViewArray {
         None => StringViewArray::new_null(rows),
         Some(StatsColumn::Json(text)) => text.clone(),
         Some(StatsColumn::EscapedJson(escaped)) => unescaped(escaped),
-        Some(StatsColumn::Parsed(parsed)) => (0..parsed.len()).map(|row| parsed.is_valid(row).then(|| row_text(parsed, row))).collect(),
+        Some(StatsColumn::Parsed(parsed)) => (0..parsed.len())
+            .map(|row| parsed.is_valid(row).then(|| row_text(parsed, row)))
+            .collect(),
     }
 }
 
-/// Resolves the escapes of texts that stand in JSON strings. A text that does not resolve is no statistics.
+/// Resolves the escapes of texts that stand in JSON strings. A text that does not resolve is no
+/// statistics.
 fn unescaped(escaped: &StringViewArray) -> StringViewArray {
     let mut out = StringViewBuilder::with_capacity(escaped.len()).with_fixed_block_size(1 << 20);
     let mut text = String::new();
@@ -210,7 +296,11 @@ fn unescaped(escaped: &StringViewArray) -> StringViewArray {
         match value {
             Some(value) => {
                 text.clear();
-                if unescape(value, &mut text) { out.append_value(&text) } else { out.append_null() }
+                if unescape(value, &mut text) {
+                    out.append_value(&text)
+                } else {
+                    out.append_null()
+                }
             }
             None => out.append_null(),
         }
@@ -291,7 +381,11 @@ fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
             if value.is_nan() {
                 out.push_str("\"NaN\"");
             } else if value.is_infinite() {
-                out.push_str(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
+                out.push_str(if value > 0.0 {
+                    "\"Infinity\""
+                } else {
+                    "\"-Infinity\""
+                });
             } else {
                 out.push_str(&serde_json::Value::from(value).to_string());
             }
@@ -305,9 +399,24 @@ fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
         Arrow::Int64 => number!(Int64Type),
         Arrow::Float32 => float!(Float32Type),
         Arrow::Float64 => float!(Float64Type),
-        Arrow::Decimal32(..) => write!(out, "{}", array.as_primitive::<Decimal32Type>().value_as_string(row)).is_ok(),
-        Arrow::Decimal64(..) => write!(out, "{}", array.as_primitive::<Decimal64Type>().value_as_string(row)).is_ok(),
-        Arrow::Decimal128(..) => write!(out, "{}", array.as_primitive::<Decimal128Type>().value_as_string(row)).is_ok(),
+        Arrow::Decimal32(..) => write!(
+            out,
+            "{}",
+            array.as_primitive::<Decimal32Type>().value_as_string(row)
+        )
+        .is_ok(),
+        Arrow::Decimal64(..) => write!(
+            out,
+            "{}",
+            array.as_primitive::<Decimal64Type>().value_as_string(row)
+        )
+        .is_ok(),
+        Arrow::Decimal128(..) => write!(
+            out,
+            "{}",
+            array.as_primitive::<Decimal128Type>().value_as_string(row)
+        )
+        .is_ok(),
         Arrow::Boolean => write!(out, "{}", array.as_boolean().value(row)).is_ok(),
         Arrow::Utf8View => {
             quoted(array.as_string_view().value(row), out);
@@ -321,11 +430,23 @@ fn value(array: &ArrayRef, row: usize, out: &mut String) -> bool {
             Some(date) => write!(out, "\"{}\"", date.format("%Y-%m-%d")).is_ok(),
             None => false,
         },
-        Arrow::Timestamp(TimeUnit::Microsecond, zone) => match array.as_primitive::<TimestampMicrosecondType>().value_as_datetime(row) {
-            Some(time) => write!(out, "\"{}{}\"", time.format("%Y-%m-%dT%H:%M:%S%.6f"), if zone.is_some() { "Z" } else { "" }).is_ok(),
+        Arrow::Timestamp(TimeUnit::Microsecond, zone) => match array
+            .as_primitive::<TimestampMicrosecondType>()
+            .value_as_datetime(row)
+        {
+            Some(time) => write!(
+                out,
+                "\"{}{}\"",
+                time.format("%Y-%m-%dT%H:%M:%S%.6f"),
+                if zone.is_some() { "Z" } else { "" }
+            )
+            .is_ok(),
             None => false,
         },
-        Arrow::Timestamp(..) => match cast(array, &Arrow::Timestamp(TimeUnit::Microsecond, zone_of(array.data_type()))) {
+        Arrow::Timestamp(..) => match cast(
+            array,
+            &Arrow::Timestamp(TimeUnit::Microsecond, zone_of(array.data_type())),
+        ) {
             Ok(micros) => value(&micros, row, out),
             Err(_) => false,
         },
@@ -403,15 +524,34 @@ mod tests {
             Node::Leaf("day".into(), 6),
             Node::Leaf("b".into(), 7),
         ];
-        let shape = Shape { nodes, leaves, every: Vec::new(), tight_bounds: true, zone: Zone::UTC };
+        let shape = Shape {
+            nodes,
+            leaves,
+            every: Vec::new(),
+            tight_bounds: true,
+            zone: Zone::UTC,
+        };
         let one = r#"{"numRecords":2,"minValues":{"i":-1,"s":"a\"\\\u0001","n":{"d":-1.50},"t":"1969-12-31T23:59:59.000001Z","u":"2024-01-02T03:04:05.678000","f":"NaN","day":"0001-01-01","b":false},"maxValues":{"i":9,"s":"zz","n":{"d":12345.67},"f":1e300},"nullCount":{"i":0,"n":{"d":1}},"tightBounds":false}"#;
-        let texts: StringViewArray = [Some(one), None, Some(r#"{"numRecords":0}"#)].into_iter().collect();
+        let texts: StringViewArray = [Some(one), None, Some(r#"{"numRecords":0}"#)]
+            .into_iter()
+            .collect();
         let fields = plain_fields(&shape.data_type());
-        let first = shape.parsed(Some(&StatsColumn::Json(texts)), &fields, 3).unwrap();
+        let first = shape
+            .parsed(Some(&StatsColumn::Json(texts)), &fields, 3)
+            .unwrap();
         let written = text(Some(&StatsColumn::Parsed(first.as_struct().clone())), 3);
         assert!(written.is_null(1));
-        assert!(written.value(0).contains(r#""t":"1969-12-31T23:59:59.000001Z""#) && written.value(0).contains(r#""s":"a\"\\\u0001""#), "{}", written.value(0));
-        let again = shape.parsed(Some(&StatsColumn::Json(written)), &fields, 3).unwrap();
+        assert!(
+            written
+                .value(0)
+                .contains(r#""t":"1969-12-31T23:59:59.000001Z""#)
+                && written.value(0).contains(r#""s":"a\"\\\u0001""#),
+            "{}",
+            written.value(0)
+        );
+        let again = shape
+            .parsed(Some(&StatsColumn::Json(written)), &fields, 3)
+            .unwrap();
         assert_eq!(format!("{first:?}"), format!("{again:?}"));
     }
 }

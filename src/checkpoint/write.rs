@@ -1,4 +1,5 @@
-//! A version's checkpoint: which form it takes, the streams that fill it, the files that come of it.
+//! A version's checkpoint: which form it takes, the streams that fill it, the files that come of
+//! it.
 
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ pub struct CheckpointOptions {
     pub json: bool,
     /// Whether the file actions of a V2 checkpoint are in sidecars, or all in the manifest.
     pub sidecars: bool,
-    /// Whether a V2 checkpoint takes the name of a V1 one, so that readers without V2 find it and say what they lack.
+    /// Whether a V2 checkpoint takes the name of a V1 one, so that readers without V2 find it and
+    /// say what they lack.
     pub classic_name: bool,
     /// File actions of a sidecar, about.
     pub sidecar_rows: u64,
@@ -65,7 +67,14 @@ pub struct CheckpointOptions {
 
 impl Default for CheckpointOptions {
     fn default() -> Self {
-        Self { form: Form::Auto, parts: 1, json: true, sidecars: true, classic_name: false, sidecar_rows: SIDECAR_ROWS }
+        Self {
+            form: Form::Auto,
+            parts: 1,
+            json: true,
+            sidecars: true,
+            classic_name: false,
+            sidecar_rows: SIDECAR_ROWS,
+        }
     }
 }
 
@@ -96,9 +105,13 @@ pub struct CheckpointInfo {
 /// Writes the checkpoint of a snapshot's version, then `_last_checkpoint`.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a table that this release cannot write, or a form that its protocol lacks; [`Error::Invalid`]
-/// for a version that is not published; [`Error::Storage`].
-pub fn write(snapshot: &Snapshot, options: &CheckpointOptions, cancel: &Cancel) -> Result<CheckpointInfo> {
+/// [`Error::Unsupported`] for a table that this release cannot write, or a form that its protocol
+/// lacks; [`Error::Invalid`] for a version that is not published; [`Error::Storage`].
+pub fn write(
+    snapshot: &Snapshot,
+    options: &CheckpointOptions,
+    cancel: &Cancel,
+) -> Result<CheckpointInfo> {
     check(snapshot)?;
     let is_v2 = is_v2(snapshot, options)?;
     published(snapshot)?;
@@ -106,10 +119,18 @@ pub fn write(snapshot: &Snapshot, options: &CheckpointOptions, cancel: &Cancel) 
         snapshot,
         store: snapshot.stores().root(),
         version: snapshot.version(),
-        oldest: now_ms().saturating_sub(duration(snapshot, "delta.deletedFileRetentionDuration", 7 * DAY)),
+        oldest: now_ms().saturating_sub(duration(
+            snapshot,
+            "delta.deletedFileRetentionDuration",
+            7 * DAY,
+        )),
         cancel,
     };
-    let (mut info, hint, checkpoint) = if is_v2 { task.v2(options)? } else { task.v1(options.parts)? };
+    let (mut info, hint, checkpoint) = if is_v2 {
+        task.v2(options)?
+    } else {
+        task.v1(options.parts)?
+    };
     info.is_last = hint::write(snapshot, &hint)?;
     snapshot.use_checkpoint(checkpoint);
     Ok(info)
@@ -119,28 +140,46 @@ fn is_v2(snapshot: &Snapshot, options: &CheckpointOptions) -> Result<bool> {
     let has_v2 = snapshot.protocol().has_writer_feature("v2Checkpoint");
     let is_v2 = match options.form {
         Form::V2 if !has_v2 => {
-            return Err(Error::unsupported_feature("v2Checkpoint", "a V2 checkpoint needs the table feature `v2Checkpoint`, which this table does not have"));
+            return Err(Error::unsupported_feature(
+                "v2Checkpoint",
+                "a V2 checkpoint needs the table feature `v2Checkpoint`, which this table does not have",
+            ));
         }
         Form::V2 => true,
         Form::V1 => false,
-        Form::Auto => has_v2 && snapshot.metadata().configuration.get("delta.checkpointPolicy").is_some_and(|policy| policy.eq_ignore_ascii_case("v2")),
+        Form::Auto => {
+            has_v2
+                && snapshot
+                    .metadata()
+                    .configuration
+                    .get("delta.checkpointPolicy")
+                    .is_some_and(|policy| policy.eq_ignore_ascii_case("v2"))
+        }
     };
     if options.parts > 1 && has_v2 {
-        return Err(Error::invalid("a table with the feature `v2Checkpoint` must not have checkpoints in several parts; use `form=\"v2\"` with sidecars"));
+        return Err(Error::invalid(
+            "a table with the feature `v2Checkpoint` must not have checkpoints in several parts; use `form=\"v2\"` with sidecars",
+        ));
     }
     if options.parts == 0 || options.parts > MOST_PARTS {
-        return Err(Error::invalid(format!("`parts` must be from 1 to {MOST_PARTS}, not {}", options.parts)));
+        return Err(Error::invalid(format!(
+            "`parts` must be from 1 to {MOST_PARTS}, not {}",
+            options.parts
+        )));
     }
     if options.sidecar_rows == 0 {
         return Err(Error::invalid("`sidecar_rows` must be positive"));
     }
     if !is_v2 && options.classic_name {
-        return Err(Error::invalid("`classic_name` is for V2 checkpoints; those of V1 have that name"));
+        return Err(Error::invalid(
+            "`classic_name` is for V2 checkpoints; those of V1 have that name",
+        ));
     }
     Ok(is_v2)
 }
 
-/// Checks that the snapshot's commit is published and is still the one that was read, as a checkpoint of it requires.
+/// Checks that the snapshot's commit is published and is still the one that was read, as a
+/// checkpoint of it requires.
 fn published(snapshot: &Snapshot) -> Result<()> {
     let version = snapshot.version();
     if snapshot.log().is_authority() {
@@ -149,10 +188,20 @@ fn published(snapshot: &Snapshot) -> Result<()> {
     match snapshot.stores().root().head(&log_path::commit(version)) {
         Ok(_) => Ok(()),
         // The commit may be cleaned up where a checkpoint holds its version.
-        Err(error) if error.is_not_found() && snapshot.segment().checkpoint.as_ref().is_some_and(|c| c.version == version) => Ok(()),
-        Err(error) if error.is_not_found() => {
-            Err(Error::invalid(format!("version {version} is not published: `{}` is not there; publish it before its checkpoint", log_path::commit(version))))
+        Err(error)
+            if error.is_not_found()
+                && snapshot
+                    .segment()
+                    .checkpoint
+                    .as_ref()
+                    .is_some_and(|c| c.version == version) =>
+        {
+            Ok(())
         }
+        Err(error) if error.is_not_found() => Err(Error::invalid(format!(
+            "version {version} is not published: `{}` is not there; publish it before its checkpoint",
+            log_path::commit(version)
+        ))),
         Err(error) => Err(error),
     }
 }
@@ -174,7 +223,12 @@ impl Piece {
 
     /// The same in slices of few rows.
     fn slices(self) -> Vec<Self> {
-        let cut = |files: &FileBatch| (0..files.len()).step_by(BATCH_ROWS).map(|start| files.slice(start, BATCH_ROWS)).collect::<Vec<_>>();
+        let cut = |files: &FileBatch| {
+            (0..files.len())
+                .step_by(BATCH_ROWS)
+                .map(|start| files.slice(start, BATCH_ROWS))
+                .collect::<Vec<_>>()
+        };
         match self {
             Self::Singles(_) => vec![self],
             Self::Adds(files) => cut(&files).into_iter().map(Self::Adds).collect(),
@@ -186,13 +240,21 @@ impl Piece {
     fn bytes(&self) -> u64 {
         // The lowest quarter of a view is its length.
         #[allow(clippy::cast_possible_truncation)]
-        let text = |array: &arrow_array::StringViewArray| array.views().iter().map(|view| u64::from(*view as u32)).sum::<u64>();
+        let text = |array: &arrow_array::StringViewArray| {
+            array
+                .views()
+                .iter()
+                .map(|view| u64::from(*view as u32))
+                .sum::<u64>()
+        };
         match self {
             Self::Singles(_) => 0,
             Self::Adds(files) | Self::Removes(files) => {
                 text(&files.path)
                     + match &files.stats {
-                        Some(StatsColumn::Json(stats) | StatsColumn::EscapedJson(stats)) => text(stats),
+                        Some(StatsColumn::Json(stats) | StatsColumn::EscapedJson(stats)) => {
+                            text(stats)
+                        }
                         Some(StatsColumn::Parsed(stats)) => stats.get_buffer_memory_size() as u64,
                         None => 0,
                     }
@@ -236,7 +298,11 @@ struct Maker {
 impl Maker {
     fn new(layout: Layout, parts: u32) -> Result<Arc<Self>> {
         let encoder = Encoder::new(Arc::clone(&layout.schema), SinkCodec::Snappy, repeats)?;
-        Ok(Arc::new(Self { layout, encoder, parts }))
+        Ok(Arc::new(Self {
+            layout,
+            encoder,
+            parts,
+        }))
     }
 
     fn batch(&self, piece: &Piece) -> Result<RecordBatch> {
@@ -249,7 +315,12 @@ impl Maker {
 
     /// Encodes pieces, for one file slice after slice: each is gone before the next is made rows.
     fn encode(&self, pieces: impl Iterator<Item = Result<Piece>>) -> Result<Encoded> {
-        let mut out = Encoded { groups: Vec::new(), adds: 0, removes: 0, rows: 0 };
+        let mut out = Encoded {
+            groups: Vec::new(),
+            adds: 0,
+            removes: 0,
+            rows: 0,
+        };
         let mut only = self.encoder.group()?;
         let mut batches: Vec<Vec<RecordBatch>> = (0..self.parts).map(|_| Vec::new()).collect();
         for piece in pieces {
@@ -262,7 +333,10 @@ impl Maker {
                 Piece::Singles(_) => {}
             }
             if self.parts == 1 {
-                piece.slices().iter().try_for_each(|slice| only.write(&self.batch(slice)?))?;
+                piece
+                    .slices()
+                    .iter()
+                    .try_for_each(|slice| only.write(&self.batch(slice)?))?;
                 continue;
             }
             let batch = self.batch(&piece)?;
@@ -271,7 +345,11 @@ impl Maker {
                 Piece::Adds(files) | Piece::Removes(files) => parts_of(&files.path, self.parts),
             };
             for (part, batches) in (0..).zip(&mut batches) {
-                let rows: UInt32Array = (0..).zip(part_of.values()).filter(|(_, of)| **of == part).map(|(row, _)| row).collect();
+                let rows: UInt32Array = (0..)
+                    .zip(part_of.values())
+                    .filter(|(_, of)| **of == part)
+                    .map(|(row, _)| row)
+                    .collect();
                 if !rows.is_empty() {
                     batches.push(take_record_batch(&batch, &rows)?);
                 }
@@ -304,15 +382,25 @@ struct Task<'a> {
 impl Task<'_> {
     /// The actions that stand alone.
     fn singles(&self) -> Result<Vec<Value>> {
-        let value = |value: serde_json::Result<Value>| value.map_err(|e| Error::internal(format!("an action is no JSON: {e}")));
+        let value = |value: serde_json::Result<Value>| {
+            value.map_err(|e| Error::internal(format!("an action is no JSON: {e}")))
+        };
         let mut protocol = self.snapshot.protocol().clone();
         // There is a list exactly where the versions have one.
-        let list = |wanted: bool, list: Option<Vec<String>>| if wanted { Some(list.unwrap_or_default()) } else { None };
+        let list = |wanted: bool, list: Option<Vec<String>>| {
+            if wanted {
+                Some(list.unwrap_or_default())
+            } else {
+                None
+            }
+        };
         protocol.reader_features = list(protocol.min_reader_version >= 3, protocol.reader_features);
         protocol.writer_features = list(protocol.min_writer_version >= 7, protocol.writer_features);
         let sets = self.snapshot.sets()?;
-        let mut out =
-            vec![json!({"protocol": value(serde_json::to_value(protocol))?}), json!({"metaData": value(serde_json::to_value(self.snapshot.metadata()))?})];
+        let mut out = vec![
+            json!({"protocol": value(serde_json::to_value(protocol))?}),
+            json!({"metaData": value(serde_json::to_value(self.snapshot.metadata()))?}),
+        ];
         for txn in sets.transactions.values() {
             out.push(json!({"txn": value(serde_json::to_value(txn))?}));
         }
@@ -322,25 +410,44 @@ impl Task<'_> {
         Ok(out)
     }
 
-    /// The version's actions: `singles`, tombstones, live files; those in sidecars that stay left out.
+    /// The version's actions: `singles`, tombstones, live files; those in sidecars that stay left
+    /// out.
     fn pieces(&self, layout: &Layout, singles: Vec<Value>, reuse: Option<&Arc<Reuse>>) -> Pieces {
         let stream = |kind: FileKind| {
-            let (snapshot, cancel, layout, reuse) = (self.snapshot.clone(), self.cancel.clone(), layout.clone(), reuse.cloned());
+            let (snapshot, cancel, layout, reuse) = (
+                self.snapshot.clone(),
+                self.cancel.clone(),
+                layout.clone(),
+                reuse.cloned(),
+            );
             let open = move || -> Result<Files> {
                 match (&reuse, kind) {
                     (Some(reuse), _) => reuse.files(&snapshot, kind, &layout, &cancel),
-                    (None, FileKind::Adds) => Ok(Box::new(snapshot.files(kind, layout.wanted_of_adds(), &cancel)?)),
-                    (None, FileKind::Removes) => Ok(Box::new(snapshot.files(kind, layout.wanted_of_removes(), &cancel)?)),
+                    (None, FileKind::Adds) => Ok(Box::new(snapshot.files(
+                        kind,
+                        layout.wanted_of_adds(),
+                        &cancel,
+                    )?)),
+                    (None, FileKind::Removes) => Ok(Box::new(snapshot.files(
+                        kind,
+                        layout.wanted_of_removes(),
+                        &cancel,
+                    )?)),
                 }
             };
             // Opened when the one before has ended: each holds the keys of its own.
-            std::iter::once_with(open).flat_map(|opened| opened.unwrap_or_else(|error| Box::new(std::iter::once(Err(error)))))
+            std::iter::once_with(open).flat_map(|opened| {
+                opened.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
+            })
         };
         let oldest = self.oldest;
         let removes = stream(FileKind::Removes).map(move |files| {
             let files = files?;
             let kept: BooleanArray = match &files.time {
-                Some(times) => times.iter().map(|time| Some(time.is_some_and(|time| time > oldest))).collect(),
+                Some(times) => times
+                    .iter()
+                    .map(|time| Some(time.is_some_and(|time| time > oldest)))
+                    .collect(),
                 None => BooleanArray::from(vec![false; files.len()]),
             };
             files.filter(&kept).map(Piece::Removes)
@@ -351,23 +458,41 @@ impl Task<'_> {
             counted.progress().advance(files.len() as u64);
             Ok(Piece::Adds(files))
         });
-        let all = std::iter::once(Ok(Piece::Singles(singles))).chain(removes).chain(adds);
+        let all = std::iter::once(Ok(Piece::Singles(singles)))
+            .chain(removes)
+            .chain(adds);
         Box::new(all.filter(|piece| !matches!(piece, Ok(piece) if piece.rows() == 0)))
     }
 
-    /// Row groups of `pieces`, in order. The first is encoded as its pieces come, so that a process which writes the
-    /// checkpoints of a growing table holds a slice of its files and not all; the next ones are gathered, then made on all
-    /// cores.
-    fn encoded(&self, maker: &Arc<Maker>, pieces: Pieces) -> impl Iterator<Item = Result<Encoded>> + use<> {
-        let (maker, cancel, mut pieces) = (Arc::clone(maker), self.cancel.clone(), Group::new(pieces));
+    /// Row groups of `pieces`, in order. The first is encoded as its pieces come, so that a process
+    /// which writes the checkpoints of a growing table holds a slice of its files and not all;
+    /// the next ones are gathered, then made on all cores.
+    fn encoded(
+        &self,
+        maker: &Arc<Maker>,
+        pieces: Pieces,
+    ) -> impl Iterator<Item = Result<Encoded>> + use<> {
+        let (maker, cancel, mut pieces) =
+            (Arc::clone(maker), self.cancel.clone(), Group::new(pieces));
         let first = pieces.begin().then(|| maker.encode(&mut pieces));
-        let rest = std::iter::from_fn(move || pieces.begin().then(|| pieces.by_ref().collect::<Result<Vec<Piece>>>()));
+        let rest = std::iter::from_fn(move || {
+            pieces
+                .begin()
+                .then(|| pieces.by_ref().collect::<Result<Vec<Piece>>>())
+        });
         let jobs = rest.map(move |group| {
             let maker = Arc::clone(&maker);
-            Box::new(std::iter::once_with(move || maker.encode(group?.into_iter().map(Ok)))) as Source<Encoded>
+            Box::new(std::iter::once_with(move || {
+                maker.encode(group?.into_iter().map(Ok))
+            })) as Source<Encoded>
         });
         let is_whole = !matches!(first, Some(Err(_)));
-        first.into_iter().chain(is_whole.then(|| lanes(jobs, parallelism() + 1, 1, &cancel)).into_iter().flatten())
+        first.into_iter().chain(
+            is_whole
+                .then(|| lanes(jobs, parallelism() + 1, 1, &cancel))
+                .into_iter()
+                .flatten(),
+        )
     }
 
     fn v1(&self, parts: u32) -> Result<(CheckpointInfo, Value, Checkpoint)> {
@@ -375,22 +500,45 @@ impl Task<'_> {
         let maker = Maker::new(layout, parts)?;
         let files: Vec<String> = match parts {
             1 => vec![log_path::classic_checkpoint(self.version)],
-            _ => (1..=parts).map(|part| log_path::checkpoint_part(self.version, part, parts)).collect(),
+            _ => (1..=parts)
+                .map(|part| log_path::checkpoint_part(self.version, part, parts))
+                .collect(),
         };
-        let counts = self.fill(&maker, self.pieces(&maker.layout, self.singles()?, None), &files)?;
+        let counts = self.fill(
+            &maker,
+            self.pieces(&maker.layout, self.singles()?, None),
+            &files,
+        )?;
         let parts = (parts > 1).then_some(parts);
         let info = self.info(files, parts, &counts);
         let mut hint = hint::of(&info);
         hint::add_schema(&mut hint, &maker.layout.delta);
-        let (kind, size) = if parts.is_some() { (CheckpointKind::MultiPart, None) } else { (CheckpointKind::Classic, Some(info.size_in_bytes)) };
+        let (kind, size) = if parts.is_some() {
+            (CheckpointKind::MultiPart, None)
+        } else {
+            (CheckpointKind::Classic, Some(info.size_in_bytes))
+        };
         let checkpoint = self.checkpoint(&info, kind, size);
         Ok((info, hint, checkpoint))
     }
 
     /// What was written, as a listing would have it; `size` is that of a single file.
-    fn checkpoint(&self, info: &CheckpointInfo, kind: CheckpointKind, size: Option<u64>) -> Checkpoint {
-        let file = |path: &String| File { store: Arc::clone(self.store), path: path.clone(), size };
-        Checkpoint { version: self.version, kind, files: info.files.iter().map(file).collect() }
+    fn checkpoint(
+        &self,
+        info: &CheckpointInfo,
+        kind: CheckpointKind,
+        size: Option<u64>,
+    ) -> Checkpoint {
+        let file = |path: &String| File {
+            store: Arc::clone(self.store),
+            path: path.clone(),
+            size,
+        };
+        Checkpoint {
+            version: self.version,
+            kind,
+            files: info.files.iter().map(file).collect(),
+        }
     }
 
     fn info(&self, files: Vec<String>, parts: Option<u32>, counts: &Counts) -> CheckpointInfo {
@@ -409,14 +557,19 @@ impl Task<'_> {
 
     /// Writes actions into files, one for each part.
     fn fill(&self, maker: &Arc<Maker>, pieces: Pieces, files: &[String]) -> Result<Counts> {
-        let open = |file: &String| Sink::new(&maker.encoder, self.store.upload(file, Role::Derived)?).at_file(file);
+        let open = |file: &String| {
+            Sink::new(&maker.encoder, self.store.upload(file, Role::Derived)?).at_file(file)
+        };
         let mut sinks = files.iter().map(open).collect::<Result<Vec<Sink>>>()?;
         let mut counts = Counts::default();
         for encoded in self.encoded(maker, pieces) {
             let encoded = encoded?;
             counts.add(&encoded);
             for (part, group) in encoded.groups {
-                let sink = usize::try_from(part).ok().and_then(|part| sinks.get_mut(part)).ok_or_else(|| Error::internal("a part without a file"))?;
+                let sink = usize::try_from(part)
+                    .ok()
+                    .and_then(|part| sinks.get_mut(part))
+                    .ok_or_else(|| Error::internal("a part without a file"))?;
                 sink.append(group)?;
             }
         }
@@ -428,7 +581,11 @@ impl Task<'_> {
 
     fn v2(&self, options: &CheckpointOptions) -> Result<(CheckpointInfo, Value, Checkpoint)> {
         let json = options.json && !options.classic_name;
-        let path = if options.classic_name { log_path::classic_checkpoint(self.version) } else { log_path::uuid_checkpoint(self.version, &uuid(), json) };
+        let path = if options.classic_name {
+            log_path::classic_checkpoint(self.version)
+        } else {
+            log_path::uuid_checkpoint(self.version, &uuid(), json)
+        };
         let mut singles = self.singles()?;
         let manifest = Layout::new(self.snapshot, Kinds::V2);
         let (mut counts, mut sidecars, mut tags) = (Counts::default(), Vec::new(), json!({}));
@@ -449,10 +606,18 @@ impl Task<'_> {
         non_file.push(metadata.clone());
         singles.insert(0, metadata);
         singles.extend(sidecars.iter().map(|sidecar| json!({"sidecar": sidecar})));
-        let pieces: Pieces = if options.sidecars { Box::new(std::iter::once(Ok(Piece::Singles(singles)))) } else { self.pieces(&manifest, singles, None) };
+        let pieces: Pieces = if options.sidecars {
+            Box::new(std::iter::once(Ok(Piece::Singles(singles))))
+        } else {
+            self.pieces(&manifest, singles, None)
+        };
         let in_sidecars = counts.bytes;
         let maker = Maker::new(manifest, 1)?;
-        let top = if json { self.lines(&maker, pieces, &path)? } else { self.fill(&maker, pieces, std::slice::from_ref(&path))? };
+        let top = if json {
+            self.lines(&maker, pieces, &path)?
+        } else {
+            self.fill(&maker, pieces, std::slice::from_ref(&path))?
+        };
         counts.adds += top.adds;
         counts.removes += top.removes;
         counts.rows += top.rows;
@@ -479,15 +644,28 @@ impl Task<'_> {
     fn sidecars(&self, maker: &Arc<Maker>, most_rows: u64) -> Result<(Counts, Vec<Value>)> {
         let (mut counts, mut out) = (Counts::default(), Vec::new());
         let mut open: Option<(String, Sink, u64)> = None;
-        let mut finish = |(name, sink, _): (String, Sink, u64), counts: &mut Counts| -> Result<()> {
+        let mut finish = |(name, sink, _): (String, Sink, u64),
+                          counts: &mut Counts|
+         -> Result<()> {
             let size = sink.finish()?;
             counts.bytes += size;
             out.push(json!({"path": name, "sizeInBytes": size, "modificationTime": now_ms(), "tags": {}}));
             Ok(())
         };
-        // Smaller ones are joined with what is new, so that their number does not grow with that of checkpoints.
-        let reuse = reuse::find(self.snapshot, &maker.encoder, most_rows.div_ceil(2), self.oldest, self.cancel).map(Arc::new);
-        for encoded in self.encoded(maker, self.pieces(&maker.layout, Vec::new(), reuse.as_ref())) {
+        // Smaller ones are joined with what is new, so that their number does not grow with that of
+        // checkpoints.
+        let reuse = reuse::find(
+            self.snapshot,
+            &maker.encoder,
+            most_rows.div_ceil(2),
+            self.oldest,
+            self.cancel,
+        )
+        .map(Arc::new);
+        for encoded in self.encoded(
+            maker,
+            self.pieces(&maker.layout, Vec::new(), reuse.as_ref()),
+        ) {
             let encoded = encoded?;
             counts.add(&encoded);
             let (name, mut sink, rows) = match open.take() {
@@ -495,7 +673,12 @@ impl Task<'_> {
                 None => {
                     let name = format!("{}.parquet", uuid());
                     let path = format!("{SIDECAR_DIR}/{name}");
-                    (name, Sink::new(&maker.encoder, self.store.upload(&path, Role::Derived)?).at_file(&path)?, 0)
+                    (
+                        name,
+                        Sink::new(&maker.encoder, self.store.upload(&path, Role::Derived)?)
+                            .at_file(&path)?,
+                        0,
+                    )
                 }
             };
             for (_, group) in encoded.groups {
@@ -536,7 +719,9 @@ impl Task<'_> {
             let piece = piece?;
             let mut text = String::new();
             match &piece {
-                Piece::Singles(actions) => actions.iter().for_each(|action| line(action, &mut text)),
+                Piece::Singles(actions) => {
+                    actions.iter().for_each(|action| line(action, &mut text))
+                }
                 Piece::Adds(files) => {
                     counts.adds += files.len() as u64;
                     file_lines("add", &maker.layout.adds(files)?, &mut text);
@@ -561,15 +746,23 @@ fn line(action: &Value, out: &mut String) {
 }
 
 fn file_lines(name: &str, batch: &RecordBatch, out: &mut String) {
-    let Some(actions) = batch.column_by_name(name) else { return };
+    let Some(actions) = batch.column_by_name(name) else {
+        return;
+    };
     for row in 0..actions.len() {
         let mut action = json_value(actions, row);
         if let Some(action) = action.as_object_mut() {
             // What JSON has as text is not there a second time.
             action.retain(|name, _| !name.ends_with("_parsed"));
-            let stats = actions.as_struct().column_by_name("stats_parsed").filter(|_| !action.contains_key("stats"));
+            let stats = actions
+                .as_struct()
+                .column_by_name("stats_parsed")
+                .filter(|_| !action.contains_key("stats"));
             if let Some(parsed) = stats.filter(|parsed| parsed.is_valid(row)) {
-                action.insert("stats".to_owned(), super::stats::row_text(parsed.as_struct(), row).into());
+                action.insert(
+                    "stats".to_owned(),
+                    super::stats::row_text(parsed.as_struct(), row).into(),
+                );
             }
         }
         line(&json!({ name: action }), out);
@@ -593,7 +786,12 @@ struct Group {
 
 impl Group {
     fn new(pieces: Pieces) -> Self {
-        Self { pieces, held: None, rows: 0, bytes: 0 }
+        Self {
+            pieces,
+            held: None,
+            rows: 0,
+            bytes: 0,
+        }
     }
 
     /// Begins the next group; false where nothing is left.
@@ -609,8 +807,11 @@ impl Iterator for Group {
 
     fn next(&mut self) -> Option<Result<Piece>> {
         let piece = self.held.take().or_else(|| self.pieces.next())?;
-        let (rows, bytes) = piece.as_ref().map_or((0, 0), |piece| (piece.rows(), piece.bytes()));
-        let is_full = self.rows > 0 && (self.rows + rows > GROUP_ROWS || self.bytes + bytes > GROUP_BYTES);
+        let (rows, bytes) = piece
+            .as_ref()
+            .map_or((0, 0), |piece| (piece.rows(), piece.bytes()));
+        let is_full =
+            self.rows > 0 && (self.rows + rows > GROUP_ROWS || self.bytes + bytes > GROUP_BYTES);
         if is_full {
             self.held = Some(piece);
             return None;
@@ -620,26 +821,54 @@ impl Iterator for Group {
     }
 }
 
-/// Gives the checkpoint of `version`, if it is a V2 one named by UUID and has no twin, a copy under the name of a V1 one:
-/// readers that do not know V2 find that and say which feature they lack, where the first commit has gone.
+/// Gives the checkpoint of `version`, if it is a V2 one named by UUID and has no twin, a copy under
+/// the name of a V1 one: readers that do not know V2 find that and say which feature they lack,
+/// where the first commit has gone.
 ///
 /// # Errors
 /// As [`write`].
 pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -> Result<()> {
     let listing = snapshot.log().list(version)?;
-    let all: Vec<_> = listing.checkpoints.iter().filter(|c| c.version == version).collect();
-    let is_classic = |c: &&Checkpoint| matches!(c.kind, CheckpointKind::Classic | CheckpointKind::MultiPart);
-    let Some(file) = all.first().and_then(|c| c.files.first()).filter(|_| !all.iter().any(is_classic)) else { return Ok(()) };
+    let all: Vec<_> = listing
+        .checkpoints
+        .iter()
+        .filter(|c| c.version == version)
+        .collect();
+    let is_classic =
+        |c: &&Checkpoint| matches!(c.kind, CheckpointKind::Classic | CheckpointKind::MultiPart);
+    let Some(file) = all
+        .first()
+        .and_then(|c| c.files.first())
+        .filter(|_| !all.iter().any(is_classic))
+    else {
+        return Ok(());
+    };
     let (bytes, _) = file.store.get(&file.path).wait()?;
-    let (store, path) = (snapshot.stores().root(), log_path::classic_checkpoint(version));
+    let (store, path) = (
+        snapshot.stores().root(),
+        log_path::classic_checkpoint(version),
+    );
     if !file.path.ends_with(".json") {
         return make(store.as_ref(), &path, &bytes).map(|_| ());
     }
-    let parse = |line: &[u8]| serde_json::from_slice::<Value>(line).map_err(|e| Error::corrupt(format!("not a JSON action: {e}")).at_file(&file.path));
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let parse = |line: &[u8]| {
+        serde_json::from_slice::<Value>(line)
+            .map_err(|e| Error::corrupt(format!("not a JSON action: {e}")).at_file(&file.path))
+    };
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.trim_ascii().is_empty());
     let actions = lines.map(parse).collect::<Result<Vec<Value>>>()?;
-    if actions.iter().any(|action| action.get("add").is_some() || action.get("remove").is_some()) {
-        let options = CheckpointOptions { form: Form::V2, classic_name: true, sidecars: false, ..CheckpointOptions::default() };
+    if actions
+        .iter()
+        .any(|action| action.get("add").is_some() || action.get("remove").is_some())
+    {
+        let options = CheckpointOptions {
+            form: Form::V2,
+            classic_name: true,
+            sidecars: false,
+            ..CheckpointOptions::default()
+        };
         return write(&snapshot.at(Some(version))?, &options, cancel).map(|_| ());
     }
     let maker = Maker::new(Layout::new(snapshot, Kinds::V2), 1)?;
@@ -649,10 +878,12 @@ pub(super) fn classic_copy(snapshot: &Snapshot, version: i64, cancel: &Cancel) -
     sink.finish().map(|_| ())
 }
 
-/// Whether a checkpoint is due after the commit of a snapshot's version: at every `delta.checkpointInterval`th version.
+/// Whether a checkpoint is due after the commit of a snapshot's version: at every
+/// `delta.checkpointInterval`th version.
 ///
-/// Where the table does not say, that is every tenth; then, while the commits since the last checkpoint are less than a
-/// twentieth of it and fewer than a hundred, reading them costs less than writing it again.
+/// Where the table does not say, that is every tenth; then, while the commits since the last
+/// checkpoint are less than a twentieth of it and fewer than a hundred, reading them costs less
+/// than writing it again.
 ///
 /// # Errors
 /// [`Error::Storage`].
@@ -660,18 +891,36 @@ pub fn due(snapshot: &Snapshot) -> Result<bool> {
     const INTERVAL: i64 = 10;
     const MOST_COMMITS: usize = 100;
     let version = snapshot.version();
-    let interval = snapshot.metadata().configuration.get("delta.checkpointInterval").and_then(|text| text.trim().parse::<i64>().ok()).filter(|n| *n > 0);
+    let interval = snapshot
+        .metadata()
+        .configuration
+        .get("delta.checkpointInterval")
+        .and_then(|text| text.trim().parse::<i64>().ok())
+        .filter(|n| *n > 0);
     if version <= 0 || version % interval.unwrap_or(INTERVAL) != 0 {
         return Ok(false);
     }
     let segment = snapshot.segment();
-    let Some(last) = segment.checkpoint.as_ref().filter(|_| interval.is_none()) else { return Ok(true) };
+    let Some(last) = segment.checkpoint.as_ref().filter(|_| interval.is_none()) else {
+        return Ok(true);
+    };
     let mut size: u64 = last.files.iter().map(|file| file.size.unwrap_or(0)).sum();
-    if matches!(last.kind, CheckpointKind::UuidJson | CheckpointKind::UuidParquet) {
+    if matches!(
+        last.kind,
+        CheckpointKind::UuidJson | CheckpointKind::UuidParquet
+    ) {
         // The files of a manifest are counted by the hint.
         let hint = snapshot.log().hint();
-        size = size.max(hint.filter(|hint| hint.version == last.version).and_then(|hint| hint.size_in_bytes).unwrap_or(0));
+        size = size.max(
+            hint.filter(|hint| hint.version == last.version)
+                .and_then(|hint| hint.size_in_bytes)
+                .unwrap_or(0),
+        );
     }
-    let commits: u64 = segment.commits.iter().map(|commit| commit.file.size.unwrap_or(0)).sum();
+    let commits: u64 = segment
+        .commits
+        .iter()
+        .map(|commit| commit.file.size.unwrap_or(0))
+        .sum();
     Ok(segment.commits.len() >= MOST_COMMITS || commits.saturating_mul(20) >= size)
 }

@@ -1,4 +1,5 @@
-//! A snapshot's files as actions again, with everything that the log says of them: to end them, or to add them anew.
+//! A snapshot's files as actions again, with everything that the log says of them: to end them, or
+//! to add them anew.
 //!
 //! Cost: one pass over the actions of live files.
 
@@ -18,24 +19,46 @@ pub fn whole(snapshot: &Snapshot) -> Wanted {
     checkpoint::wanted_of_adds(snapshot)
 }
 
-/// The rows of a batch as actions that change data. `partition` are the physical names of the partition columns, as they
-/// were wanted.
+/// The rows of a batch as actions that change data. `partition` are the physical names of the
+/// partition columns, as they were wanted.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for tags that are none.
 pub fn adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
     let stats = checkpoint::stats_text(batch.stats.as_ref(), batch.len());
-    let int = |column: &Option<Int64Array>, row: usize| column.as_ref().filter(|a| a.is_valid(row)).map(|a| a.value(row));
-    let text = |column: &StringViewArray, row: usize| column.is_valid(row).then(|| column.value(row).to_owned());
+    let int = |column: &Option<Int64Array>, row: usize| {
+        column
+            .as_ref()
+            .filter(|a| a.is_valid(row))
+            .map(|a| a.value(row))
+    };
+    let text = |column: &StringViewArray, row: usize| {
+        column.is_valid(row).then(|| column.value(row).to_owned())
+    };
     (0..batch.len())
         .map(|row| {
             let path = batch.path.value(row).to_owned();
-            let tags = batch.tags.as_ref().and_then(|tags| text(tags, row)).map(|text| serde_json::from_str(&text)).transpose();
-            let tags = tags.map_err(|e| Error::corrupt(format!("the `tags` of a file are malformed: {e}"))).at_file(&path)?;
+            let tags = batch
+                .tags
+                .as_ref()
+                .and_then(|tags| text(tags, row))
+                .map(|text| serde_json::from_str(&text))
+                .transpose();
+            let tags = tags
+                .map_err(|e| Error::corrupt(format!("the `tags` of a file are malformed: {e}")))
+                .at_file(&path)?;
             Ok(Add {
                 path,
-                partition_values: partition.iter().zip(&batch.partition).map(|(name, column)| (name.clone(), text(column, row))).collect(),
-                size: if batch.size.is_valid(row) { batch.size.value(row) } else { 0 },
+                partition_values: partition
+                    .iter()
+                    .zip(&batch.partition)
+                    .map(|(name, column)| (name.clone(), text(column, row)))
+                    .collect(),
+                size: if batch.size.is_valid(row) {
+                    batch.size.value(row)
+                } else {
+                    0
+                },
                 modification_time: int(&batch.time, row).unwrap_or(0),
                 data_change: true,
                 stats: text(&stats, row),
@@ -43,7 +66,10 @@ pub fn adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
                 deletion_vector: batch.deletion_vector(row),
                 base_row_id: int(&batch.base_row_id, row),
                 default_row_commit_version: int(&batch.default_row_commit_version, row),
-                clustering_provider: batch.clustering.as_ref().and_then(|column| text(column, row)),
+                clustering_provider: batch
+                    .clustering
+                    .as_ref()
+                    .and_then(|column| text(column, row)),
             })
         })
         .collect()
@@ -53,7 +79,11 @@ pub fn adds(batch: &FileBatch, partition: &[String]) -> Result<Vec<Add>> {
 ///
 /// # Errors
 /// As [`adds`]; what `choose` says; [`Error::Cancelled`].
-pub fn live(snapshot: &Snapshot, cancel: &Cancel, choose: impl Fn(&FileBatch) -> Result<arrow_array::BooleanArray>) -> Result<Vec<Add>> {
+pub fn live(
+    snapshot: &Snapshot,
+    cancel: &Cancel,
+    choose: impl Fn(&FileBatch) -> Result<arrow_array::BooleanArray>,
+) -> Result<Vec<Add>> {
     let wanted = whole(snapshot);
     let partition = wanted.partition.clone();
     snapshot.with_segment(|segment| {
@@ -72,5 +102,7 @@ pub fn live(snapshot: &Snapshot, cancel: &Cancel, choose: impl Fn(&FileBatch) ->
 /// # Errors
 /// As [`live`].
 pub fn all(snapshot: &Snapshot, cancel: &Cancel) -> Result<Vec<Add>> {
-    live(snapshot, cancel, |batch| Ok(crate::parse::mask(vec![true; batch.len()])))
+    live(snapshot, cancel, |batch| {
+        Ok(crate::parse::mask(vec![true; batch.len()]))
+    })
 }

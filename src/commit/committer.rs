@@ -12,7 +12,8 @@ use crate::log::{Catalog, CommitFile, Tail, TailCommit};
 use crate::protocol::log_path::{self, LOG_DIR};
 use crate::store::{File, Put, Role, Store, Stores, Turn, make_unique, put_with_retries};
 
-/// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to `cap`.
+/// How long to wait after a lost race: a random time up to `base` doubled for every loss, up to
+/// `cap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The longest wait after the first loss.
@@ -25,15 +26,24 @@ impl Backoff {
     /// The wait after `losses` losses (from 1), by random bits.
     #[must_use]
     pub fn wait(&self, losses: u32, random: u64) -> Duration {
-        let limit = self.base.saturating_mul(1 << losses.saturating_sub(1).min(16)).min(self.cap);
-        let micros = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
+        let limit = self
+            .base
+            .saturating_mul(1 << losses.saturating_sub(1).min(16))
+            .min(self.cap);
+        let micros = u64::try_from(limit.as_micros())
+            .unwrap_or(u64::MAX)
+            .saturating_add(1);
         Duration::from_micros(random % micros)
     }
 
-    /// The same for a failing store (429, 503, broken connections), which needs longer waits than a lost race.
+    /// The same for a failing store (429, 503, broken connections), which needs longer waits than a
+    /// lost race.
     #[must_use]
     pub fn in_trouble(self) -> Self {
-        Self { base: self.base.saturating_mul(5), cap: self.cap.saturating_mul(8) }
+        Self {
+            base: self.base.saturating_mul(5),
+            cap: self.cap.saturating_mul(8),
+        }
     }
 }
 
@@ -90,10 +100,29 @@ fn read(store: &Arc<dyn Store>, version: i64, path: &str) -> Result<Option<Found
         Err(error) => return Err(error),
     };
     if text.len() as u64 != meta.size || !text.ends_with(b"}") && !text.ends_with(b"\n") {
-        return Err(Error::storage(format!("the commit {path} was read in part: {} of {} bytes", text.len(), meta.size), true));
+        return Err(Error::storage(
+            format!(
+                "the commit {path} was read in part: {} of {} bytes",
+                text.len(),
+                meta.size
+            ),
+            true,
+        ));
     }
-    let file = File { store: Arc::clone(store), path: path.to_owned(), size: Some(meta.size) };
-    Ok(Some(Found { text, file: CommitFile { first: version, version, file, modified_ms: meta.modified_ms } }))
+    let file = File {
+        store: Arc::clone(store),
+        path: path.to_owned(),
+        size: Some(meta.size),
+    };
+    Ok(Some(Found {
+        text,
+        file: CommitFile {
+            first: version,
+            version,
+            file,
+            modified_ms: meta.modified_ms,
+        },
+    }))
 }
 
 /// The default: commits are files in the log, made if absent.
@@ -112,7 +141,8 @@ impl FileCommitter {
 
 impl Committer for FileCommitter {
     fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
-        self.store.put_if_absent(&log_path::commit(version), text.clone(), Role::Essential)
+        self.store
+            .put_if_absent(&log_path::commit(version), text.clone(), Role::Essential)
     }
 
     fn read(&self, version: i64) -> Result<Option<Found>> {
@@ -130,15 +160,23 @@ impl Committer for FileCommitter {
 
 fn backoff(store: &Arc<dyn Store>) -> Backoff {
     if store.url().starts_with("file:") || store.url().starts_with("memory:") {
-        Backoff { base: Duration::from_millis(1), cap: Duration::from_millis(100) }
+        Backoff {
+            base: Duration::from_millis(1),
+            cap: Duration::from_millis(100),
+        }
     } else {
-        Backoff { base: Duration::from_millis(20), cap: Duration::from_secs(2) }
+        Backoff {
+            base: Duration::from_millis(20),
+            cap: Duration::from_secs(2),
+        }
     }
 }
 
-/// Commits of a catalog-managed table: staged as files of their own, ratified by the catalog, then published.
+/// Commits of a catalog-managed table: staged as files of their own, ratified by the catalog, then
+/// published.
 ///
-/// A staged file that was not ratified stays: a catalog that says no may say so of its own earlier yes, whose answer was lost.
+/// A staged file that was not ratified stays: a catalog that says no may say so of its own earlier
+/// yes, whose answer was lost.
 #[derive(Debug, Clone)]
 pub struct CatalogCommitter {
     stores: Arc<Stores>,
@@ -150,7 +188,11 @@ impl CatalogCommitter {
     /// Commits to a table's log by way of `catalog`.
     #[must_use]
     pub fn new(stores: Arc<Stores>, catalog: Arc<dyn Catalog>, env: Arc<dyn Env>) -> Self {
-        Self { stores, catalog, env }
+        Self {
+            stores,
+            catalog,
+            env,
+        }
     }
 
     fn tail(&self) -> Result<Tail> {
@@ -171,48 +213,86 @@ impl CatalogCommitter {
 
 impl Committer for CatalogCommitter {
     fn put(&self, version: i64, text: &Bytes) -> Result<Put> {
-        let commit = TailCommit { version, path: log_path::staged(version, &self.env.uuid()), size: Some(text.len() as u64) };
+        let commit = TailCommit {
+            version,
+            path: log_path::staged(version, &self.env.uuid()),
+            size: Some(text.len() as u64),
+        };
         let file = commit.file(&self.stores)?;
-        // The file's name is unique, and the catalog is asked only once the file exists: after an error nothing was committed.
+        // The file's name is unique, and the catalog is asked only once the file exists: after an
+        // error nothing was committed.
         make_unique(file.store.as_ref(), &file.path, text)?;
         self.catalog.ratify(&commit, text)
     }
 
     fn read(&self, version: i64) -> Result<Option<Found>> {
-        // The catalog's word for a version holds before a published file's, and nothing exists beyond its newest one.
+        // The catalog's word for a version holds before a published file's, and nothing exists
+        // beyond its newest one.
         let tail = self.tail()?;
         if tail.latest.is_none_or(|latest| version > latest) {
             return Ok(None);
         }
-        let staged = tail.get(version).map(|commit| self.staged(commit)).transpose()?.flatten();
+        let staged = tail
+            .get(version)
+            .map(|commit| self.staged(commit))
+            .transpose()?
+            .flatten();
         match staged {
             Some(found) => Ok(Some(found)),
             None => match self.published(version)? {
                 Some(found) => Ok(Some(found)),
-                None => Err(Error::storage(format!("version {version} is ratified, but neither its staged commit nor a published one is there"), true)),
+                None => Err(Error::storage(
+                    format!(
+                        "version {version} is ratified, but neither its staged commit nor a published one is there"
+                    ),
+                    true,
+                )),
             },
         }
     }
 
     fn publish(&self, version: i64) -> Result<()> {
         let tail = self.tail()?;
-        for commit in tail.commits.iter().filter(|commit| commit.version <= version) {
+        for commit in tail
+            .commits
+            .iter()
+            .filter(|commit| commit.version <= version)
+        {
             // In order: a version is published after the one before it.
             let Some(staged) = self.staged(commit)? else {
                 match self.published(commit.version)? {
                     Some(_) => continue,
-                    None => return Err(Error::storage(format!("the staged commit `{}` is not there", commit.path), false).at_version(commit.version)),
+                    None => {
+                        return Err(Error::storage(
+                            format!("the staged commit `{}` is not there", commit.path),
+                            false,
+                        )
+                        .at_version(commit.version));
+                    }
                 }
             };
-            match put_with_retries(self.stores.root().as_ref(), &log_path::commit(commit.version), &staged.text, Role::Essential)? {
+            match put_with_retries(
+                self.stores.root().as_ref(),
+                &log_path::commit(commit.version),
+                &staged.text,
+                Role::Essential,
+            )? {
                 Put::Created => {}
                 Put::Exists => {
-                    if self.published(commit.version)?.is_some_and(|published| published.text != staged.text) {
-                        let other = format!("`{}` is not the commit that the catalog ratified: somebody wrote past it", log_path::commit(commit.version));
+                    if self
+                        .published(commit.version)?
+                        .is_some_and(|published| published.text != staged.text)
+                    {
+                        let other = format!(
+                            "`{}` is not the commit that the catalog ratified: somebody wrote past it",
+                            log_path::commit(commit.version)
+                        );
                         return Err(Error::corrupt(other).at_version(commit.version));
                     }
                 }
-                Put::Unknown(error) | Put::Refused(error) | Put::Unsynced(error) => return Err(error),
+                Put::Unknown(error) | Put::Refused(error) | Put::Unsynced(error) => {
+                    return Err(error);
+                }
             }
         }
         match tail.commits.last() {

@@ -1,4 +1,5 @@
-//! (a transaction, a commit that came before it) -> whether it may follow. Pure, and delta-spark's verdicts, case by case:
+//! (a transaction, a commit that came before it) -> whether it may follow. Pure, and delta-spark's
+//! verdicts, case by case:
 //!
 //! | the other commit has | and this transaction | is lost as |
 //! |---|---|---|
@@ -12,11 +13,13 @@
 //! | removed files | read them, or the whole table | `ConcurrentDeleteRead` |
 //! | removed files | removes them too | `ConcurrentDeleteDelete` |
 //!
-//! Finer than delta-spark, only ever towards success: files added by the other commit are compared with the whole of a read
-//! predicate, by partition values *and* by statistics (delta-spark: by partition values, and not at all on unpartitioned
-//! tables); nested fields may get their column mapping too when it is switched on.
+//! Finer than delta-spark, only ever towards success: files added by the other commit are compared
+//! with the whole of a read predicate, by partition values *and* by statistics (delta-spark: by
+//! partition values, and not at all on unpartitioned tables); nested fields may get their column
+//! mapping too when it is switched on.
 //!
-//! A transaction that drops a feature goes on only if its caller looks again whether the feature is still unused.
+//! A transaction that drops a feature goes on only if its caller looks again whether the feature is
+//! still unused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +41,8 @@ use crate::scan::Lens;
 /// The tag of commits whose metadata only moves identity columns' marks.
 pub(super) const IDENTITY_TAG: &str = "delta.identity.schemaUpdate";
 
-/// What conflict checking wants to know of `commitInfo`. Anything may be missing in other writers' commits.
+/// What conflict checking wants to know of `commitInfo`. Anything may be missing in other writers'
+/// commits.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Info {
@@ -82,7 +86,12 @@ impl Winner {
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the line.
-    pub fn parse(version: i64, text: &Bytes, modified_ms: i64, adds: Option<Wanted>) -> Result<Self> {
+    pub fn parse(
+        version: i64,
+        text: &Bytes,
+        modified_ms: i64,
+        adds: Option<Wanted>,
+    ) -> Result<Self> {
         let mut out = Self {
             version,
             modified_ms,
@@ -97,11 +106,23 @@ impl Winner {
             domains: Vec::new(),
             files: None,
         };
-        let take = Take { table: true, sets: true, info: true, ..Take::default() };
+        let take = Take {
+            table: true,
+            sets: true,
+            info: true,
+            ..Take::default()
+        };
         let parsed = match adds {
             None => commit::singles(text, &take),
             Some(wanted) => {
-                let take = Take { adds: Some(Wanted { row_ids: true, ..wanted }), removes: Some(Wanted::default()), ..take };
+                let take = Take {
+                    adds: Some(Wanted {
+                        row_ids: true,
+                        ..wanted
+                    }),
+                    removes: Some(Wanted::default()),
+                    ..take
+                };
                 commit::parse(text, 0..text.len(), &take, &[]).map(|parsed| {
                     out.files = Some((parsed.adds, parsed.removes));
                     parsed.singles
@@ -109,18 +130,27 @@ impl Winner {
             }
         };
         let mut info = Info::default();
-        for single in parsed.at_file(&log_path::commit(version)).at_version(version)? {
+        for single in parsed
+            .at_file(&log_path::commit(version))
+            .at_version(version)?
+        {
             match single {
                 Single::Protocol(protocol) => out.protocol = Some(protocol),
                 Single::Metadata(metadata) => out.metadata = Some(*metadata),
                 Single::Txn(txn) => out.txns.push(txn),
                 Single::Domain(domain) => out.domains.push(domain),
                 // What other writers put there in another form says nothing.
-                Single::CommitInfo(text) => info = action::from_json("commitInfo", &text).unwrap_or_default(),
+                Single::CommitInfo(text) => {
+                    info = action::from_json("commitInfo", &text).unwrap_or_default()
+                }
                 Single::Sidecar(_) => {}
             }
         }
-        out.identity_only = info.tags.as_ref().and_then(|tags| tags.get(IDENTITY_TAG)).is_some_and(|tag| tag.as_str() == Some("true"));
+        out.identity_only = info
+            .tags
+            .as_ref()
+            .and_then(|tags| tags.get(IDENTITY_TAG))
+            .is_some_and(|tag| tag.as_str() == Some("true"));
         out.operation = info.operation.unwrap_or_default();
         out.is_blind_append = info.is_blind_append.unwrap_or(false);
         out.in_commit_timestamp = info.in_commit_timestamp;
@@ -146,7 +176,11 @@ impl Winner {
 
     /// How messages name it.
     fn shown(&self) -> String {
-        if self.operation.is_empty() { format!("version {}", self.version) } else { format!("version {} ({})", self.version, self.operation) }
+        if self.operation.is_empty() {
+            format!("version {}", self.version)
+        } else {
+            format!("version {} ({})", self.version, self.operation)
+        }
     }
 }
 
@@ -169,26 +203,43 @@ pub struct Adopted {
     pub orphaned_domains: Vec<DomainMetadata>,
 }
 
-/// Whether `mine`, which sees the table as `view`, may follow `winner`, the next commit; what it takes over if so.
+/// Whether `mine`, which sees the table as `view`, may follow `winner`, the next commit; what it
+/// takes over if so.
 ///
 /// # Errors
-/// [`Error::CommitFailed`] if not, naming the other commit; [`Error::Unsupported`] when the other commit made the table one
-/// that deltafast cannot write.
+/// [`Error::CommitFailed`] if not, naming the other commit; [`Error::Unsupported`] when the other
+/// commit made the table one that deltafast cannot write.
 pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -> Result<Adopted> {
     let lost = |conflict: Conflict, what: String| {
-        Err(Error::commit_failed(conflict, format!("{what}; nothing was committed, run the operation again on the newest version")).at_version(winner.version))
+        Err(Error::commit_failed(
+            conflict,
+            format!("{what}; nothing was committed, run the operation again on the newest version"),
+        )
+        .at_version(winner.version))
     };
     let (own, other) = (&mine.operation.name, winner.shown());
     let mut adopted = Adopted::default();
 
     if let Some(protocol) = &winner.protocol {
         features::check_writable(protocol).at_version(winner.version)?;
-        let dropped: Vec<String> = features::supported(&view.read_protocol).difference(&features::supported(protocol)).cloned().collect();
+        let dropped: Vec<String> = features::supported(&view.read_protocol)
+            .difference(&features::supported(protocol))
+            .cloned()
+            .collect();
         if mine.protocol.is_some() || mine.read_version < 0 {
-            return lost(Conflict::ProtocolChanged, format!("{own} changes the table's protocol, and so did {other}"));
+            return lost(
+                Conflict::ProtocolChanged,
+                format!("{own} changes the table's protocol, and so did {other}"),
+            );
         }
         if !dropped.is_empty() {
-            return lost(Conflict::ProtocolChanged, format!("{other} dropped the feature `{}` while {own} was under way", dropped.join("`, `")));
+            return lost(
+                Conflict::ProtocolChanged,
+                format!(
+                    "{other} dropped the feature `{}` while {own} was under way",
+                    dropped.join("`, `")
+                ),
+            );
         }
         adopted.protocol = Some(protocol.clone());
     }
@@ -197,7 +248,10 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
         && !mine.revalidates
         && !features::supported(&view.read_protocol).is_subset(&features::supported(own_protocol))
     {
-        return lost(Conflict::ProtocolChanged, format!("{own} drops a table feature, and {other} came in between"));
+        return lost(
+            Conflict::ProtocolChanged,
+            format!("{own} drops a table feature, and {other} came in between"),
+        );
     }
     let protocol = adopted.protocol.as_ref().unwrap_or(&view.protocol);
 
@@ -210,11 +264,19 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
             .at_version(winner.version));
         }
         if mine.metadata.is_some() {
-            return lost(Conflict::MetadataChanged, format!("{own} changes the table's metadata, and so did {other}"));
+            return lost(
+                Conflict::MetadataChanged,
+                format!("{own} changes the table's metadata, and so did {other}"),
+            );
         }
         if !winner.identity_only {
             match enables_only(&view.metadata, metadata, protocol) {
-                None => return lost(Conflict::MetadataChanged, format!("{other} changed the table's metadata while {own} was under way")),
+                None => {
+                    return lost(
+                        Conflict::MetadataChanged,
+                        format!("{other} changed the table's metadata while {own} was under way"),
+                    );
+                }
                 Some(changed) => adopted.row_ids_lost = changed.contains("delta.enableRowTracking"),
             }
         }
@@ -223,32 +285,66 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
 
     let supported = features::supported(protocol);
     if supported.contains("domainMetadata") {
-        let own_domains: BTreeSet<&str> = mine.domains().map(|d| d.domain.as_str()).chain(mine.reads.domains.iter().map(String::as_str)).collect();
+        let own_domains: BTreeSet<&str> = mine
+            .domains()
+            .map(|d| d.domain.as_str())
+            .chain(mine.reads.domains.iter().map(String::as_str))
+            .collect();
         let others = || winner.domains.iter().filter(|d| d.domain != ROW_TRACKING);
         if let Some(both) = others().find(|d| own_domains.contains(d.domain.as_str())) {
-            return lost(Conflict::ConcurrentTransaction, format!("{own} and {other} both use the domain `{}`", both.domain));
+            return lost(
+                Conflict::ConcurrentTransaction,
+                format!("{own} and {other} both use the domain `{}`", both.domain),
+            );
         }
         if mine.operation.replaces_table() {
-            adopted.orphaned_domains = others().filter(|d| !d.removed).map(|d| DomainMetadata { removed: true, ..d.clone() }).collect();
+            adopted.orphaned_domains = others()
+                .filter(|d| !d.removed)
+                .map(|d| DomainMetadata {
+                    removed: true,
+                    ..d.clone()
+                })
+                .collect();
         }
     }
-    if let Some(txn) = winner.txns.iter().find(|txn| mine.reads.apps.contains(&txn.app_id)) {
+    if let Some(txn) = winner
+        .txns
+        .iter()
+        .find(|txn| mine.reads.apps.contains(&txn.app_id))
+    {
         return lost(
             Conflict::ConcurrentTransaction,
-            format!("{other} wrote version {} of the application `{}`, which {own} depends on", txn.version, txn.app_id),
+            format!(
+                "{other} wrote version {} of the application `{}`, which {own} depends on",
+                txn.version, txn.app_id
+            ),
         );
     }
 
     let tracks_rows = supported.contains("rowTracking");
-    adopted.row_id_mark = winner.domains.iter().find(|d| d.domain == ROW_TRACKING && !d.removed).and_then(|d| row_id_mark(&d.configuration));
+    adopted.row_id_mark = winner
+        .domains
+        .iter()
+        .find(|d| d.domain == ROW_TRACKING && !d.removed)
+        .and_then(|d| row_id_mark(&d.configuration));
     if tracks_rows {
         check_backfill(mine, winner, &mut adopted)?;
     }
-    let backfills = winner.is_backfill() || winner.is_unbackfill() || mine.operation.is_backfill() || mine.operation.is_unbackfill();
+    let backfills = winner.is_backfill()
+        || winner.is_unbackfill()
+        || mine.operation.is_backfill()
+        || mine.operation.is_unbackfill();
     if !backfills && let Some(at) = unseen_add(mine, winner, lens) {
         let file = winner.adds().map_or("", |adds| shown_path(&adds.path, at));
-        let also = if removes_reads(mine, winner)? { ", and removed files that it read" } else { "" };
-        return lost(Conflict::ConcurrentAppend, format!("{other} added the file {file}, which {own} should have read{also}"));
+        let also = if removes_reads(mine, winner)? {
+            ", and removed files that it read"
+        } else {
+            ""
+        };
+        return lost(
+            Conflict::ConcurrentAppend,
+            format!("{other} added the file {file}, which {own} should have read{also}"),
+        );
     }
     if let Some(removes) = winner.removes() {
         let settled: BTreeSet<&String> = adopted.settled.iter().collect();
@@ -256,29 +352,47 @@ pub fn check(mine: &Intent, view: &View, winner: &Winner, lens: Option<&Lens>) -
         for at in 0..removes.len() {
             let path = canonical(removes.path.value(at))?;
             if mine.reads.files.contains(&path) && !settled.contains(&path) {
-                return lost(Conflict::ConcurrentDeleteRead, format!("{other} removed the file {path}, which {own} read"));
+                return lost(
+                    Conflict::ConcurrentDeleteRead,
+                    format!("{other} removed the file {path}, which {own} read"),
+                );
             }
             if mine.removed.contains(&path) {
                 deleted_twice.get_or_insert(path);
             }
         }
         if !removes.is_empty() && mine.reads.whole_table {
-            return lost(Conflict::ConcurrentDeleteRead, format!("{other} removed the file {}, and {own} read the whole table", shown_path(&removes.path, 0)));
+            return lost(
+                Conflict::ConcurrentDeleteRead,
+                format!(
+                    "{other} removed the file {}, and {own} read the whole table",
+                    shown_path(&removes.path, 0)
+                ),
+            );
         }
         if let Some(path) = deleted_twice {
-            return lost(Conflict::ConcurrentDeleteDelete, format!("{other} removed the file {path}, which {own} removes too"));
+            return lost(
+                Conflict::ConcurrentDeleteDelete,
+                format!("{other} removed the file {path}, which {own} removes too"),
+            );
         }
     }
     Ok(adopted)
 }
 
 fn shown_path(paths: &StringViewArray, at: usize) -> &str {
-    if at < paths.len() { paths.value(at) } else { "" }
+    if at < paths.len() {
+        paths.value(at)
+    } else {
+        ""
+    }
 }
 
 /// Whether the other commit removed files that the transaction read.
 fn removes_reads(mine: &Intent, winner: &Winner) -> Result<bool> {
-    let Some(removes) = winner.removes() else { return Ok(false) };
+    let Some(removes) = winner.removes() else {
+        return Ok(false);
+    };
     if mine.reads.whole_table {
         return Ok(!removes.is_empty());
     }
@@ -311,56 +425,105 @@ fn unseen_add(mine: &Intent, winner: &Winner, lens: Option<&Lens>) -> Option<usi
 
 /// Row ids given to files that exist: by the other commit, or by this one.
 fn check_backfill(mine: &Intent, winner: &Winner, adopted: &mut Adopted) -> Result<()> {
-    if mine.operation.is_unbackfill() && (winner.adds().is_some_and(|a| !a.is_empty()) || winner.removes().is_some_and(|r| !r.is_empty())) {
+    if mine.operation.is_unbackfill()
+        && (winner.adds().is_some_and(|a| !a.is_empty())
+            || winner.removes().is_some_and(|r| !r.is_empty()))
+    {
         return Err(Error::commit_failed(
             Conflict::ConcurrentWrite,
             format!("{} changed files while row ids were taken away from them; run the operation again on the newest version", winner.shown()),
         )
         .at_version(winner.version));
     }
-    let Some(adds) = winner.adds() else { return Ok(()) };
+    let Some(adds) = winner.adds() else {
+        return Ok(());
+    };
     if mine.operation.is_backfill() {
         // Every newer commit gives its files row ids itself.
-        for paths in [Some(adds), winner.removes()].into_iter().flatten().map(|batch| &batch.path) {
+        for paths in [Some(adds), winner.removes()]
+            .into_iter()
+            .flatten()
+            .map(|batch| &batch.path)
+        {
             for at in 0..paths.len() {
                 adopted.settled.push(canonical(paths.value(at))?);
             }
         }
     }
     if winner.is_backfill() {
-        let number = |column: &Option<arrow_array::Int64Array>, at: usize| column.as_ref().filter(|c| c.is_valid(at)).map(|c| c.value(at));
+        let number = |column: &Option<arrow_array::Int64Array>, at: usize| {
+            column
+                .as_ref()
+                .filter(|c| c.is_valid(at))
+                .map(|c| c.value(at))
+        };
         for at in 0..adds.len() {
             if let Some(base) = number(&adds.base_row_id, at) {
-                adopted.backfilled.push((canonical(adds.path.value(at))?, base, number(&adds.default_row_commit_version, at)));
+                adopted.backfilled.push((
+                    canonical(adds.path.value(at))?,
+                    base,
+                    number(&adds.default_row_commit_version, at),
+                ));
             }
         }
     }
     Ok(())
 }
 
-/// The keys that changed, if metadata changed only by switching on what leaves transactions under way as good as they were:
-/// nothing that they write has to look otherwise.
-fn enables_only(before: &Metadata, after: &Metadata, protocol: &Protocol) -> Option<BTreeSet<String>> {
-    let same = |m: &Metadata| Metadata { configuration: BTreeMap::new(), schema_string: String::new(), ..m.clone() };
-    if same(before) != same(after) || before.configuration.keys().any(|key| !after.configuration.contains_key(key)) {
+/// The keys that changed, if metadata changed only by switching on what leaves transactions under
+/// way as good as they were: nothing that they write has to look otherwise.
+fn enables_only(
+    before: &Metadata,
+    after: &Metadata,
+    protocol: &Protocol,
+) -> Option<BTreeSet<String>> {
+    let same = |m: &Metadata| Metadata {
+        configuration: BTreeMap::new(),
+        schema_string: String::new(),
+        ..m.clone()
+    };
+    if same(before) != same(after)
+        || before
+            .configuration
+            .keys()
+            .any(|key| !after.configuration.contains_key(key))
+    {
         return None;
     }
-    let changed: BTreeSet<String> =
-        after.configuration.iter().filter(|(key, value)| before.configuration.get(*key) != Some(value)).map(|(k, _)| k.clone()).collect();
+    let changed: BTreeSet<String> = after
+        .configuration
+        .iter()
+        .filter(|(key, value)| before.configuration.get(*key) != Some(value))
+        .map(|(k, _)| k.clone())
+        .collect();
     let supported = features::supported(protocol);
-    let maps =
-        features::column_mapping(protocol, before).ok()? == ColumnMapping::None && features::column_mapping(protocol, after).ok()? == ColumnMapping::Name;
+    let maps = features::column_mapping(protocol, before).ok()? == ColumnMapping::None
+        && features::column_mapping(protocol, after).ok()? == ColumnMapping::Name;
     for key in &changed {
         let harmless = match key.as_str() {
             "delta.enableRowTracking" => supported.contains("rowTracking") && after.flag(key),
-            "delta.rowTracking.materializedRowIdColumnName" | "delta.rowTracking.materializedRowCommitVersionColumnName" => {
+            "delta.rowTracking.materializedRowIdColumnName"
+            | "delta.rowTracking.materializedRowCommitVersionColumnName" => {
                 after.flag("delta.enableRowTracking")
             }
             "delta.columnMapping.mode" | "delta.columnMapping.maxColumnId" => maps,
-            "delta.enableDeletionVectors" => supported.contains("deletionVectors") && after.flag(key),
-            "delta.checkpointPolicy" => supported.contains("v2Checkpoint") && after.configuration.get(key).is_some_and(|v| v.eq_ignore_ascii_case("v2")),
-            "delta.enableInCommitTimestamps" => supported.contains("inCommitTimestamp") && after.flag(key),
-            "delta.inCommitTimestampEnablementVersion" | "delta.inCommitTimestampEnablementTimestamp" => after.flag("delta.enableInCommitTimestamps"),
+            "delta.enableDeletionVectors" => {
+                supported.contains("deletionVectors") && after.flag(key)
+            }
+            "delta.checkpointPolicy" => {
+                supported.contains("v2Checkpoint")
+                    && after
+                        .configuration
+                        .get(key)
+                        .is_some_and(|v| v.eq_ignore_ascii_case("v2"))
+            }
+            "delta.enableInCommitTimestamps" => {
+                supported.contains("inCommitTimestamp") && after.flag(key)
+            }
+            "delta.inCommitTimestampEnablementVersion"
+            | "delta.inCommitTimestampEnablementTimestamp" => {
+                after.flag("delta.enableInCommitTimestamps")
+            }
             "io.unitycatalog.tableId" | "ucTableId" => true,
             _ => false,
         };
@@ -369,8 +532,12 @@ fn enables_only(before: &Metadata, after: &Metadata, protocol: &Protocol) -> Opt
         }
     }
     if before.schema_string != after.schema_string {
-        let (old, new) = (StructType::parse(&before.schema_string).ok()?, StructType::parse(&after.schema_string).ok()?);
-        let unmapped = |schema: StructType| without_mapping(&DataType::Struct(std::sync::Arc::new(schema)));
+        let (old, new) = (
+            StructType::parse(&before.schema_string).ok()?,
+            StructType::parse(&after.schema_string).ok()?,
+        );
+        let unmapped =
+            |schema: StructType| without_mapping(&DataType::Struct(std::sync::Arc::new(schema)));
         if unmapped(old.clone()) != unmapped(new.clone()) || (old != new && !maps) {
             return None;
         }
@@ -385,15 +552,30 @@ fn without_mapping(data_type: &DataType) -> DataType {
         DataType::Struct(inner) => {
             let mut out = inner.as_ref().clone();
             for field in &mut out.fields {
-                field.metadata.retain(|key, _| !key.starts_with("delta.columnMapping."));
+                field
+                    .metadata
+                    .retain(|key, _| !key.starts_with("delta.columnMapping."));
                 field.data_type = without_mapping(&field.data_type);
             }
             DataType::Struct(out.into())
         }
-        DataType::Array(array) => DataType::Array(ArrayType { element: without_mapping(&array.element), contains_null: array.contains_null }.into()),
+        DataType::Array(array) => DataType::Array(
+            ArrayType {
+                element: without_mapping(&array.element),
+                contains_null: array.contains_null,
+            }
+            .into(),
+        ),
         DataType::Map(map) => {
             let (key, value) = (without_mapping(&map.key), without_mapping(&map.value));
-            DataType::Map(MapType { key, value, value_contains_null: map.value_contains_null }.into())
+            DataType::Map(
+                MapType {
+                    key,
+                    value,
+                    value_contains_null: map.value_contains_null,
+                }
+                .into(),
+            )
         }
         other => other.clone(),
     }

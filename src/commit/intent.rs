@@ -17,7 +17,8 @@ pub(super) const ROW_TRACKING: &str = "delta.rowTracking";
 /// How much of other commits a transaction must not have missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
-    /// The history is as if transactions had run one after the other in the order of their versions.
+    /// The history is as if transactions had run one after the other in the order of their
+    /// versions.
     Serializable,
     /// The same, but for blind appends, which may come earlier or later than they are written.
     WriteSerializable,
@@ -44,7 +45,11 @@ impl Isolation {
         [Self::Serializable, Self::WriteSerializable, Self::Snapshot]
             .into_iter()
             .find(|level| level.name().eq_ignore_ascii_case(name))
-            .ok_or_else(|| Error::invalid(format!("`{name}` is no isolation level; known are Serializable and WriteSerializable")))
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "`{name}` is no isolation level; known are Serializable and WriteSerializable"
+                ))
+            })
     }
 }
 
@@ -55,7 +60,8 @@ pub struct Reads {
     pub whole_table: bool,
     /// The rows for which one of these is true, now and as they grow.
     pub predicates: Vec<Bound>,
-    /// These files, by canonical path. A file alone says nothing of files that are added later: for that a predicate stands.
+    /// These files, by canonical path. A file alone says nothing of files that are added later:
+    /// for that a predicate stands.
     pub files: HashSet<String>,
     /// Versions of these applications.
     pub apps: BTreeSet<String>,
@@ -89,10 +95,12 @@ pub struct Operation {
     /// Further keys of the user's for `commitInfo`.
     #[serde(default)]
     pub extra: Map<String, Value>,
-    /// Whether the metadata only moves identity columns' high-water marks, so that others may go on beside it.
+    /// Whether the metadata only moves identity columns' high-water marks, so that others may go
+    /// on beside it.
     #[serde(default)]
     pub identity_only: bool,
-    /// Whether stable row ids of all copied rows were kept; if not said, a commit that removes nothing kept them.
+    /// Whether stable row ids of all copied rows were kept; if not said, a commit that removes
+    /// nothing kept them.
     #[serde(default)]
     pub row_ids_preserved: Option<bool>,
 }
@@ -100,10 +108,14 @@ pub struct Operation {
 impl Operation {
     /// An operation without parameters.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
     }
 
-    /// Reads it from JSON (`name`, `parameters`, `metrics`, `userMetadata`, `extra`, `identityOnly`, `rowIdsPreserved`).
+    /// Reads it from JSON (`name`, `parameters`, `metrics`, `userMetadata`, `extra`,
+    /// `identityOnly`, `rowIdsPreserved`).
     ///
     /// # Errors
     /// [`Error::Invalid`] says what is wrong.
@@ -120,12 +132,18 @@ impl Operation {
     }
 
     pub(super) fn replaces_table(&self) -> bool {
-        matches!(self.name.as_str(), "REPLACE TABLE" | "CREATE OR REPLACE TABLE" | "REPLACE TABLE AS SELECT" | "CREATE OR REPLACE TABLE AS SELECT")
+        matches!(
+            self.name.as_str(),
+            "REPLACE TABLE"
+                | "CREATE OR REPLACE TABLE"
+                | "REPLACE TABLE AS SELECT"
+                | "CREATE OR REPLACE TABLE AS SELECT"
+        )
     }
 }
 
-/// A transaction that was found sound and is ready to be tried. Never changes: what depends on the version is added when
-/// its text is made.
+/// A transaction that was found sound and is ready to be tried. Never changes: what depends on the
+/// version is added when its text is made.
 #[derive(Debug, Clone)]
 pub struct Intent {
     /// Unique; by it the commit is known again.
@@ -148,7 +166,8 @@ pub struct Intent {
     pub is_blind_append: bool,
     /// Canonical paths of the files that it removes.
     pub removed: HashSet<String>,
-    /// Whether somebody looks at the table again before each attempt after the first, so that dropping a feature can go on.
+    /// Whether somebody looks at the table again before each attempt after the first, so that
+    /// dropping a feature can go on.
     pub revalidates: bool,
 }
 
@@ -162,22 +181,34 @@ impl Intent {
 
     /// Whether other commits' files matter to it.
     pub(super) fn looks_at_files(&self) -> bool {
-        self.reads.any_rows() || !self.removed.is_empty() || self.operation.is_backfill() || self.operation.is_unbackfill()
+        self.reads.any_rows()
+            || !self.removed.is_empty()
+            || self.operation.is_backfill()
+            || self.operation.is_unbackfill()
     }
 }
 
 /// The canonical form of a path of ours.
 pub(super) fn canonical(path: &str) -> Result<String> {
-    data_path::canonical(path).map(std::borrow::Cow::into_owned).map_err(|e| Error::invalid(e.to_string()))
+    data_path::canonical(path)
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|e| Error::invalid(e.to_string()))
 }
 
 /// The high-water mark in a configuration of [`ROW_TRACKING`].
 pub(super) fn row_id_mark(configuration: &str) -> Option<i64> {
     let values: BTreeMap<String, Value> = serde_json::from_str(configuration).ok()?;
-    values.get("rowIdHighWaterMark").or_else(|| values.get("highWaterMark")).and_then(Value::as_i64)
+    values
+        .get("rowIdHighWaterMark")
+        .or_else(|| values.get("highWaterMark"))
+        .and_then(Value::as_i64)
 }
 
 /// The domain that holds a high-water mark.
 pub(super) fn row_id_domain(mark: i64) -> DomainMetadata {
-    DomainMetadata { domain: ROW_TRACKING.to_owned(), configuration: format!("{{\"rowIdHighWaterMark\":{mark}}}"), removed: false }
+    DomainMetadata {
+        domain: ROW_TRACKING.to_owned(),
+        configuration: format!("{{\"rowIdHighWaterMark\":{mark}}}"),
+        removed: false,
+    }
 }

@@ -1,15 +1,18 @@
-//! The protocol of trying to commit, as a state machine: told what came of the last step, it says the next one.
+//! The protocol of trying to commit, as a state machine: told what came of the last step, it says
+//! the next one.
 //!
-//! It does no input or output itself, so thousands of transactions can be run against each other in any order (see the
-//! tests), and what a real store does with it is exactly what was tested.
+//! It does no input or output itself, so thousands of transactions can be run against each other in
+//! any order (see the tests), and what a real store does with it is exactly what was tested.
 //!
-//! The one thing that must never happen is to guess. An attempt whose answer is missing stays *pending* until the version
-//! is read: ours, and it succeeded; another's, and it can never succeed any more; none, and the same text is tried at the
-//! same version again, which is safe because only one of the two can come to be. While an attempt is pending, whatever goes
-//! wrong ends as [`Error::CommitUnknown`].
+//! The one thing that must never happen is to guess. An attempt whose answer is missing stays
+//! *pending* until the version is read: ours, and it succeeded; another's, and it can never succeed
+//! any more; none, and the same text is tried at the same version again, which is safe because only
+//! one of the two can come to be. While an attempt is pending, whatever goes wrong ends as
+//! [`Error::CommitUnknown`].
 //!
-//! A refusal (no permission) is not a proof either: a client or gateway may have sent the request twice. The version is read, and
-//! the commit ends with the store's reason only when the version is not ours and no earlier attempt is pending.
+//! A refusal (no permission) is not a proof either: a client or gateway may have sent the request
+//! twice. The version is read, and the commit ends with the store's reason only when the version is
+//! not ours and no earlier attempt is pending.
 
 use std::time::Duration;
 
@@ -119,11 +122,26 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Ready to try `intent` on the table `view`; at most `max_retries` times after losing a race. `lens` holds the read
-    /// predicates.
+    /// Ready to try `intent` on the table `view`; at most `max_retries` times after losing a race.
+    /// `lens` holds the read predicates.
     #[must_use]
-    pub fn new(intent: Intent, view: View, lens: Option<Lens>, max_retries: u32, backoff: Backoff) -> Self {
-        Self { intent, view, lens, max_retries, backoff, attempts: 0, losses: 0, state: State::Idle }
+    pub fn new(
+        intent: Intent,
+        view: View,
+        lens: Option<Lens>,
+        max_retries: u32,
+        backoff: Backoff,
+    ) -> Self {
+        Self {
+            intent,
+            view,
+            lens,
+            max_retries,
+            backoff,
+            attempts: 0,
+            losses: 0,
+            state: State::Idle,
+        }
     }
 
     /// Whether it is about to look on after another writer was first.
@@ -136,7 +154,9 @@ impl Machine {
     #[must_use]
     pub fn was_pending(&self) -> bool {
         match &self.state {
-            State::Putting(attempt) | State::Settling(attempt) | State::Waiting { attempt, .. } => attempt.pending.is_some(),
+            State::Putting(attempt) | State::Settling(attempt) | State::Waiting { attempt, .. } => {
+                attempt.pending.is_some()
+            }
             _ => false,
         }
     }
@@ -150,17 +170,25 @@ impl Machine {
     /// The next step after `event`.
     ///
     /// # Errors
-    /// Ends it: [`Error::CommitFailed`] for a conflict, [`Error::CommitUnknown`] when it cannot be known whether the commit
-    /// was made; anything else means that nothing was committed.
+    /// Ends it: [`Error::CommitFailed`] for a conflict, [`Error::CommitUnknown`] when it cannot be
+    /// known whether the commit was made; anything else means that nothing was committed.
     pub fn next(&mut self, event: Event, env: &dyn Env) -> Result<Step> {
         match (std::mem::replace(&mut self.state, State::Idle), event) {
             (State::Idle, Event::Start) => self.put(env),
             (State::Putting(attempt), Event::Put(result)) => self.after_put(attempt, result, env),
-            (State::Settling(attempt), Event::Read(result)) => self.after_settling(attempt, result, env),
-            (State::Waiting { attempt, then_put }, Event::Slept) => Ok(if then_put { self.put_again(attempt) } else { self.settle(attempt) }),
+            (State::Settling(attempt), Event::Read(result)) => {
+                self.after_settling(attempt, result, env)
+            }
+            (State::Waiting { attempt, then_put }, Event::Slept) => Ok(if then_put {
+                self.put_again(attempt)
+            } else {
+                self.settle(attempt)
+            }),
             (State::Probing { again }, Event::Read(result)) => self.after_probe(again, result, env),
             (State::WaitingToProbe { again }, Event::Slept) => Ok(self.probe(again)),
-            (state, event) => Err(Error::internal(format!("the commit was told {event:?} in the state {state:?}"))),
+            (state, event) => Err(Error::internal(format!(
+                "the commit was told {event:?} in the state {state:?}"
+            ))),
         }
     }
 
@@ -168,13 +196,23 @@ impl Machine {
     fn put(&mut self, env: &dyn Env) -> Result<Step> {
         let version = self.view.version + 1;
         let text = self.view.text(&self.intent, env.now_ms())?;
-        Ok(self.put_again(Attempt { version, text, pending: None, refusal: None, failed_reads: 0, vanished: 0 }))
+        Ok(self.put_again(Attempt {
+            version,
+            text,
+            pending: None,
+            refusal: None,
+            failed_reads: 0,
+            vanished: 0,
+        }))
     }
 
     fn put_again(&mut self, mut attempt: Attempt) -> Step {
         self.attempts += 1;
         attempt.refusal = None;
-        let step = Step::Put { version: attempt.version, text: attempt.text.clone() };
+        let step = Step::Put {
+            version: attempt.version,
+            text: attempt.text.clone(),
+        };
         self.state = State::Putting(attempt);
         step
     }
@@ -192,13 +230,25 @@ impl Machine {
 
     fn wait(&mut self, attempt: Attempt, then_put: bool, env: &dyn Env) -> Step {
         let in_trouble = attempt.pending.is_some() || attempt.failed_reads > 0;
-        let backoff = if in_trouble { self.backoff.in_trouble() } else { self.backoff };
-        let time = backoff.wait(attempt.failed_reads.max(attempt.vanished).max(1), env.random());
+        let backoff = if in_trouble {
+            self.backoff.in_trouble()
+        } else {
+            self.backoff
+        };
+        let time = backoff.wait(
+            attempt.failed_reads.max(attempt.vanished).max(1),
+            env.random(),
+        );
         self.state = State::Waiting { attempt, then_put };
         Step::Sleep(time)
     }
 
-    fn after_put(&mut self, mut attempt: Attempt, result: Result<Put>, env: &dyn Env) -> Result<Step> {
+    fn after_put(
+        &mut self,
+        mut attempt: Attempt,
+        result: Result<Put>,
+        env: &dyn Env,
+    ) -> Result<Step> {
         match result {
             Ok(Put::Created) => Ok(self.done(attempt, false)),
             Ok(Put::Exists) => Ok(self.settle(attempt)),
@@ -225,17 +275,30 @@ impl Machine {
 
     /// Reads again after a while, until that was done too often.
     fn unless_exhausted(&mut self, attempt: Attempt, error: &Error, env: &dyn Env) -> Result<Step> {
-        if attempt.failed_reads < READS { Ok(self.wait(attempt, false, env)) } else { Err(unknown(&attempt, error)) }
+        if attempt.failed_reads < READS {
+            Ok(self.wait(attempt, false, env))
+        } else {
+            Err(unknown(&attempt, error))
+        }
     }
 
-    fn after_settling(&mut self, mut attempt: Attempt, result: Result<Option<(Bytes, i64)>>, env: &dyn Env) -> Result<Step> {
+    fn after_settling(
+        &mut self,
+        mut attempt: Attempt,
+        result: Result<Option<(Bytes, i64)>>,
+        env: &dyn Env,
+    ) -> Result<Step> {
         let found = match result {
-            Ok(Some((text, modified_ms))) => self.winner(attempt.version, &text, modified_ms).map(|winner| Some((winner, text))),
+            Ok(Some((text, modified_ms))) => self
+                .winner(attempt.version, &text, modified_ms)
+                .map(|winner| Some((winner, text))),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         match found {
-            Ok(Some((winner, text))) if winner.txn_id.as_deref() == Some(self.intent.txn_id.as_str()) => {
+            Ok(Some((winner, text)))
+                if winner.txn_id.as_deref() == Some(self.intent.txn_id.as_str()) =>
+            {
                 attempt.text = text;
                 Ok(self.done(attempt, true))
             }
@@ -250,10 +313,17 @@ impl Machine {
                 match (&attempt.refusal, &attempt.pending) {
                     // Nothing else was sent for this version.
                     (Some(refusal), None) => return Err(refusal.clone()),
-                    (Some(reason), Some(_)) | (None, Some(reason)) if attempt.vanished >= AGAIN => return Err(unknown(&attempt, reason)),
+                    (Some(reason), Some(_)) | (None, Some(reason)) if attempt.vanished >= AGAIN => {
+                        return Err(unknown(&attempt, reason));
+                    }
                     (_, Some(_)) => {}
                     // The existing object may be our own, which a later read finds.
-                    (None, None) => attempt.pending = Some(Error::storage("the store says that the version exists, and does not find it", true)),
+                    (None, None) => {
+                        attempt.pending = Some(Error::storage(
+                            "the store says that the version exists, and does not find it",
+                            true,
+                        ))
+                    }
                 }
                 Ok(self.wait(attempt, true, env))
             }
@@ -267,7 +337,10 @@ impl Machine {
     }
 
     fn winner(&self, version: i64, text: &Bytes, modified_ms: i64) -> Result<Winner> {
-        let wanted = self.intent.looks_at_files().then(|| self.lens.as_ref().map(Lens::wanted).unwrap_or_default());
+        let wanted = self
+            .intent
+            .looks_at_files()
+            .then(|| self.lens.as_ref().map(Lens::wanted).unwrap_or_default());
         Winner::parse(version, text, modified_ms, wanted)
     }
 
@@ -296,7 +369,12 @@ impl Machine {
         Ok(Step::Sleep(time))
     }
 
-    fn after_probe(&mut self, again: u32, result: Result<Option<(Bytes, i64)>>, env: &dyn Env) -> Result<Step> {
+    fn after_probe(
+        &mut self,
+        again: u32,
+        result: Result<Option<(Bytes, i64)>>,
+        env: &dyn Env,
+    ) -> Result<Step> {
         let version = self.view.version + 1;
         let winner = match result {
             Ok(None) => return self.put(env),
@@ -317,14 +395,26 @@ impl Machine {
     }
 
     fn done(&mut self, attempt: Attempt, was_looked_up: bool) -> Step {
-        Step::Done(Outcome { version: attempt.version, attempts: self.attempts, text: attempt.text, was_looked_up })
+        Step::Done(Outcome {
+            version: attempt.version,
+            attempts: self.attempts,
+            text: attempt.text,
+            was_looked_up,
+        })
     }
 }
 
 fn unknown(attempt: &Attempt, error: &Error) -> Error {
     let error = error.to_string();
-    let first = attempt.pending.as_ref().or(attempt.refusal.as_ref()).map(ToString::to_string).filter(|first| *first != error);
-    let pending = first.map(|first| format!(" (first: {first})")).unwrap_or_default();
+    let first = attempt
+        .pending
+        .as_ref()
+        .or(attempt.refusal.as_ref())
+        .map(ToString::to_string)
+        .filter(|first| *first != error);
+    let pending = first
+        .map(|first| format!(" (first: {first})"))
+        .unwrap_or_default();
     Error::commit_unknown(format!(
         "whether version {} was committed cannot be found out: {error}{pending}; look whether that version is yours before running the operation again",
         attempt.version

@@ -1,4 +1,5 @@
-//! A draft -> an intent that is sound: everything that can be refused before a byte is written is refused here.
+//! A draft -> an intent that is sound: everything that can be refused before a byte is written is
+//! refused here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -44,25 +45,38 @@ impl std::fmt::Debug for Revalidate {
     }
 }
 
-/// Checks a draft against the table it was made from (`None` for a new one); gives it with the table as it sees it.
-pub(super) fn prepare(mut draft: Draft, base: Option<&Snapshot>, is_catalog: bool, env: &dyn Env, cancel: &Cancel) -> Result<(Intent, View)> {
+/// Checks a draft against the table it was made from (`None` for a new one); gives it with the
+/// table as it sees it.
+pub(super) fn prepare(
+    mut draft: Draft,
+    base: Option<&Snapshot>,
+    is_catalog: bool,
+    env: &dyn Env,
+    cancel: &Cancel,
+) -> Result<(Intent, View)> {
     let now = env.now_ms();
     check_operation(&draft.operation)?;
     let (mut protocol, mut metadata) = take_table(&mut draft.actions)?;
     if is_catalog {
         // Whatever a catalog makes it manages, and what it manages has timestamps in its commits.
         if base.is_none() {
-            protocol = protocol.map(|protocol| features::with_features(&protocol, &BTreeSet::from(["catalogManaged".to_owned()])));
+            protocol = protocol.map(|protocol| {
+                features::with_features(&protocol, &BTreeSet::from(["catalogManaged".to_owned()]))
+            });
         }
         if let Some(new) = &mut metadata {
-            new.configuration.entry(TIMESTAMPS.to_owned()).or_insert_with(|| "true".to_owned());
+            new.configuration
+                .entry(TIMESTAMPS.to_owned())
+                .or_insert_with(|| "true".to_owned());
         }
     }
     check_once(&draft.actions)?;
     let table = Table::new(base, protocol, metadata)?;
     if table.protocol.has_writer_feature("catalogManaged") != is_catalog {
         return Err(if is_catalog {
-            Error::invalid("a committer was given for a table without the feature `catalogManaged`; open it without one")
+            Error::invalid(
+                "a committer was given for a table without the feature `catalogManaged`; open it without one",
+            )
         } else {
             Error::unsupported_feature(
                 "catalogManaged",
@@ -71,7 +85,9 @@ pub(super) fn prepare(mut draft: Draft, base: Option<&Snapshot>, is_catalog: boo
         });
     }
     if is_catalog && !table.metadata.flag(TIMESTAMPS) {
-        return Err(Error::invalid(format!("`{TIMESTAMPS}` must stay true: a catalog manages the table")));
+        return Err(Error::invalid(format!(
+            "`{TIMESTAMPS}` must stay true: a catalog manages the table"
+        )));
     }
     complete(&mut draft.actions, now);
     let removed = table.check_files(base, &draft.actions)?;
@@ -85,18 +101,33 @@ pub(super) fn prepare(mut draft: Draft, base: Option<&Snapshot>, is_catalog: boo
 
     let mut reads = draft.reads;
     // Writing an application's transaction depends on the version before it.
-    reads.apps.extend(draft.actions.iter().filter_map(|action| match action {
-        Action::Txn(txn) => Some(txn.app_id.clone()),
-        _ => None,
-    }));
-    let files = || draft.actions.iter().filter(|a| matches!(a, Action::Add(_) | Action::Remove(_) | Action::Cdc(_)));
+    reads
+        .apps
+        .extend(draft.actions.iter().filter_map(|action| match action {
+            Action::Txn(txn) => Some(txn.app_id.clone()),
+            _ => None,
+        }));
+    let files = || {
+        draft
+            .actions
+            .iter()
+            .filter(|a| matches!(a, Action::Add(_) | Action::Remove(_) | Action::Cdc(_)))
+    };
     let only_adds = files().all(|a| matches!(a, Action::Add(_)));
     let is_blind_append = only_adds && !reads.any_rows();
     let isolation = match draft.isolation {
-        _ if changes_no_rows(&draft.actions) && table.new_metadata.is_none() && table.new_protocol.is_none() => Isolation::Snapshot,
+        _ if changes_no_rows(&draft.actions)
+            && table.new_metadata.is_none()
+            && table.new_protocol.is_none() =>
+        {
+            Isolation::Snapshot
+        }
         Some(level) => level,
-        None => Isolation::parse(properties::value(&table.read_metadata.configuration, "delta.isolationLevel").unwrap_or_default())
-            .unwrap_or(Isolation::Serializable),
+        None => Isolation::parse(
+            properties::value(&table.read_metadata.configuration, "delta.isolationLevel")
+                .unwrap_or_default(),
+        )
+        .unwrap_or(Isolation::Serializable),
     };
     let view = table.view(base)?;
     let intent = Intent {
@@ -119,8 +150,15 @@ fn check_operation(operation: &Operation) -> Result<()> {
     if operation.name.is_empty() {
         return Err(Error::invalid("a commit needs the name of its operation"));
     }
-    match operation.extra.keys().find(|key| CommitInfo::is_reserved(key)) {
-        Some(key) => Err(Error::invalid(format!("custom commit metadata cannot have the key `{}`, which is the protocol's", shown(key)))),
+    match operation
+        .extra
+        .keys()
+        .find(|key| CommitInfo::is_reserved(key))
+    {
+        Some(key) => Err(Error::invalid(format!(
+            "custom commit metadata cannot have the key `{}`, which is the protocol's",
+            shown(key)
+        ))),
         None => Ok(()),
     }
 }
@@ -129,7 +167,11 @@ fn check_operation(operation: &Operation) -> Result<()> {
 fn take_table(actions: &mut Vec<Action>) -> Result<(Option<Protocol>, Option<Metadata>)> {
     let (mut protocol, mut metadata) = (None, None);
     let mut rest = Vec::with_capacity(actions.len());
-    let twice = |name: &str| Err(Error::invalid(format!("a commit can hold one `{name}` action, not two")));
+    let twice = |name: &str| {
+        Err(Error::invalid(format!(
+            "a commit can hold one `{name}` action, not two"
+        )))
+    };
     for action in actions.drain(..) {
         match action {
             Action::Protocol(_) if protocol.is_some() => return twice("protocol"),
@@ -149,10 +191,16 @@ fn check_once(actions: &[Action]) -> Result<()> {
     for action in actions {
         match action {
             Action::Txn(txn) if !apps.insert(&txn.app_id) => {
-                return Err(Error::invalid(format!("a commit can hold one `txn` action of the application `{}`, not two", shown(&txn.app_id))));
+                return Err(Error::invalid(format!(
+                    "a commit can hold one `txn` action of the application `{}`, not two",
+                    shown(&txn.app_id)
+                )));
             }
             Action::DomainMetadata(domain) if !domains.insert(&domain.domain) => {
-                return Err(Error::invalid(format!("a commit can hold one action of the domain `{}`, not two", shown(&domain.domain))));
+                return Err(Error::invalid(format!(
+                    "a commit can hold one action of the domain `{}`, not two",
+                    shown(&domain.domain)
+                )));
             }
             _ => {}
         }
@@ -166,7 +214,10 @@ fn complete(actions: &mut [Action], now: i64) {
     let kept: HashMap<String, (Option<i64>, Option<i64>)> = actions
         .iter()
         .filter_map(|action| match action {
-            Action::Remove(remove) => Some((remove.path.clone(), (remove.base_row_id, remove.default_row_commit_version))),
+            Action::Remove(remove) => Some((
+                remove.path.clone(),
+                (remove.base_row_id, remove.default_row_commit_version),
+            )),
             _ => None,
         })
         .collect();
@@ -213,11 +264,19 @@ struct Table {
 }
 
 impl Table {
-    fn new(base: Option<&Snapshot>, protocol: Option<Protocol>, metadata: Option<Metadata>) -> Result<Self> {
+    fn new(
+        base: Option<&Snapshot>,
+        protocol: Option<Protocol>,
+        metadata: Option<Metadata>,
+    ) -> Result<Self> {
         let (read_protocol, read_metadata) = match (base, &protocol, &metadata) {
             (Some(base), ..) => (base.protocol().clone(), base.metadata().clone()),
             (None, Some(protocol), Some(metadata)) => (protocol.clone(), metadata.clone()),
-            (None, ..) => return Err(Error::invalid("the first commit of a table needs a `protocol` and a `metaData` action")),
+            (None, ..) => {
+                return Err(Error::invalid(
+                    "the first commit of a table needs a `protocol` and a `metaData` action",
+                ));
+            }
         };
         if base.is_some() {
             features::check_writable(&read_protocol)?;
@@ -226,9 +285,17 @@ impl Table {
         let schema = StructType::parse(&effective.schema_string)?;
         let asked = protocol.as_ref().unwrap_or(&read_protocol);
         // Whatever the metadata switches on brings its feature along.
-        let sufficient = if metadata.is_some() || protocol.is_some() { table::sufficient(asked, effective, &schema)? } else { asked.clone() };
+        let sufficient = if metadata.is_some() || protocol.is_some() {
+            table::sufficient(asked, effective, &schema)?
+        } else {
+            asked.clone()
+        };
         features::check_writable(&sufficient)?;
-        let new_protocol = if base.is_none() || sufficient != read_protocol { Some(sufficient.clone()) } else { None };
+        let new_protocol = if base.is_none() || sufficient != read_protocol {
+            Some(sufficient.clone())
+        } else {
+            None
+        };
         let mapping = features::column_mapping(&sufficient, effective)?;
         if let Some(new) = &metadata {
             check_metadata(base.map(Snapshot::metadata), new, &schema, mapping)?;
@@ -238,14 +305,26 @@ impl Table {
             _ => name.clone(),
         };
         let partition_columns = effective.partition_columns.iter().map(physical).collect();
-        Ok(Self { read_protocol, protocol: sufficient, metadata: effective.clone(), new_protocol, new_metadata: metadata, read_metadata, partition_columns })
+        Ok(Self {
+            read_protocol,
+            protocol: sufficient,
+            metadata: effective.clone(),
+            new_protocol,
+            new_metadata: metadata,
+            read_metadata,
+            partition_columns,
+        })
     }
 
     /// Checks the file actions; gives the canonical paths of the removed files.
     fn check_files(&self, base: Option<&Snapshot>, actions: &[Action]) -> Result<HashSet<String>> {
-        let (vectors, tracks_rows) = (self.protocol_has("deletionVectors"), self.protocol_has("rowTracking"));
+        let (vectors, tracks_rows) = (
+            self.protocol_has("deletionVectors"),
+            self.protocol_has("rowTracking"),
+        );
         let row_ids = gives_row_ids(&self.protocol, &self.metadata);
-        let appends_only = self.protocol_has("appendOnly") && self.metadata.flag("delta.appendOnly");
+        let appends_only =
+            self.protocol_has("appendOnly") && self.metadata.flag("delta.appendOnly");
         let iceberg = iceberg::promised(&self.metadata).is_some();
         let mut adds: HashMap<String, Option<String>> = HashMap::new();
         let mut removes: HashMap<String, Option<String>> = HashMap::new();
@@ -266,15 +345,21 @@ impl Table {
                         .at_file(&add.path));
                     }
                     let counted = add.num_records().is_some();
-                    if !counted && (add.deletion_vector.is_some() || iceberg || (row_ids && add.base_row_id.is_none())) {
+                    if !counted
+                        && (add.deletion_vector.is_some()
+                            || iceberg
+                            || (row_ids && add.base_row_id.is_none()))
+                    {
                         return refuse(
                             "the file needs `numRecords` in its statistics: the table tracks rows, deletes them by vectors or is read by Iceberg".to_owned(),
                         );
                     }
                     if add.base_row_id.is_some() && !tracks_rows {
-                        return Err(
-                            Error::unsupported_feature("rowTracking", "a file has row ids and the table has not the feature `rowTracking`").at_file(&add.path)
-                        );
+                        return Err(Error::unsupported_feature(
+                            "rowTracking",
+                            "a file has row ids and the table has not the feature `rowTracking`",
+                        )
+                        .at_file(&add.path));
                     }
                     if adds.insert(path, vector_of(add)).is_some() {
                         return refuse("a commit can add a file once, not twice".to_owned());
@@ -283,24 +368,37 @@ impl Table {
                 Action::Remove(remove) => {
                     let path = canonical(&remove.path)?;
                     if base.is_none() {
-                        return Err(Error::invalid("the first commit of a table cannot remove files").at_file(&remove.path));
+                        return Err(Error::invalid(
+                            "the first commit of a table cannot remove files",
+                        )
+                        .at_file(&remove.path));
                     }
                     if appends_only && remove.data_change {
                         return Err(
                             Error::invalid("the table is append-only (`delta.appendOnly`): rows can be added, not changed or deleted").at_file(&remove.path)
                         );
                     }
-                    let vector = remove.deletion_vector.as_ref().map(crate::protocol::commit_line::DeletionVector::unique_id);
+                    let vector = remove
+                        .deletion_vector
+                        .as_ref()
+                        .map(crate::protocol::commit_line::DeletionVector::unique_id);
                     if removes.insert(path, vector).is_some() {
-                        return Err(Error::invalid("a commit can remove a file once, not twice").at_file(&remove.path));
+                        return Err(Error::invalid("a commit can remove a file once, not twice")
+                            .at_file(&remove.path));
                     }
                 }
                 Action::Cdc(cdc) => self.check_partition(&cdc.path, &cdc.partition_values)?,
                 _ => {}
             }
         }
-        if let Some((path, _)) = removes.iter().find(|(path, vector)| adds.get(*path) == Some(*vector)) {
-            return Err(Error::invalid("a commit cannot both add and remove a file with the same deletion vector").at_file(path));
+        if let Some((path, _)) = removes
+            .iter()
+            .find(|(path, vector)| adds.get(*path) == Some(*vector))
+        {
+            return Err(Error::invalid(
+                "a commit cannot both add and remove a file with the same deletion vector",
+            )
+            .at_file(path));
         }
         Ok(removes.into_keys().collect())
     }
@@ -310,12 +408,24 @@ impl Table {
     }
 
     fn check_partition(&self, path: &str, values: &PartitionValues) -> Result<()> {
-        let exact = values.len() == self.partition_columns.len() && values.keys().all(|key| self.partition_columns.contains(key));
+        let exact = values.len() == self.partition_columns.len()
+            && values
+                .keys()
+                .all(|key| self.partition_columns.contains(key));
         if exact {
             return Ok(());
         }
-        let list =
-            |names: Vec<&String>| if names.is_empty() { "none".to_owned() } else { names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ") };
+        let list = |names: Vec<&String>| {
+            if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names
+                    .into_iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            }
+        };
         Err(Error::invalid(format!(
             "a file's partition values must be those of the partition columns ({}), not of {}",
             list(self.partition_columns.iter().collect()),
@@ -330,10 +440,15 @@ impl Table {
             _ => None,
         });
         match domain {
-            Some(DomainMetadata { domain, .. }) if !self.protocol_has("domainMetadata") => Err(Error::unsupported_feature(
-                "domainMetadata",
-                format!("the domain `{}` needs the table feature `domainMetadata`; set `delta.feature.domainMetadata` to `supported` first", shown(domain)),
-            )),
+            Some(DomainMetadata { domain, .. }) if !self.protocol_has("domainMetadata") => {
+                Err(Error::unsupported_feature(
+                    "domainMetadata",
+                    format!(
+                        "the domain `{}` needs the table feature `domainMetadata`; set `delta.feature.domainMetadata` to `supported` first",
+                        shown(domain)
+                    ),
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -341,49 +456,101 @@ impl Table {
     /// Whether rows are promised ids from this commit on, and were not before.
     fn starts_row_tracking(&self, base: &Snapshot) -> bool {
         const KEY: &str = "delta.enableRowTracking";
-        self.metadata.flag(KEY) && !(base.metadata().flag(KEY) && features::supported(base.protocol()).contains("rowTracking"))
+        self.metadata.flag(KEY)
+            && !(base.metadata().flag(KEY)
+                && features::supported(base.protocol()).contains("rowTracking"))
     }
 
     fn view(&self, base: Option<&Snapshot>) -> Result<View> {
         let Some(base) = base else {
-            return Ok(View::new(-1, self.read_protocol.clone(), self.read_metadata.clone(), -1, i64::MIN));
+            return Ok(View::new(
+                -1,
+                self.read_protocol.clone(),
+                self.read_metadata.clone(),
+                -1,
+                i64::MIN,
+            ));
         };
         let mark = if self.protocol_has("rowTracking") {
-            base.sets()?.domains.get(ROW_TRACKING).and_then(|d| row_id_mark(&d.configuration)).unwrap_or(-1)
+            base.sets()?
+                .domains
+                .get(ROW_TRACKING)
+                .and_then(|d| row_id_mark(&d.configuration))
+                .unwrap_or(-1)
         } else {
             -1
         };
-        let time = if has_timestamps(&self.protocol, &self.metadata) { base.timestamp_ms()? } else { i64::MIN };
-        Ok(View::new(base.version(), self.read_protocol.clone(), self.read_metadata.clone(), mark, time))
+        let time = if has_timestamps(&self.protocol, &self.metadata) {
+            base.timestamp_ms()?
+        } else {
+            i64::MIN
+        };
+        Ok(View::new(
+            base.version(),
+            self.read_protocol.clone(),
+            self.read_metadata.clone(),
+            mark,
+            time,
+        ))
     }
 }
 
 fn vector_of(add: &Add) -> Option<String> {
-    add.deletion_vector.as_ref().map(crate::protocol::commit_line::DeletionVector::unique_id)
+    add.deletion_vector
+        .as_ref()
+        .map(crate::protocol::commit_line::DeletionVector::unique_id)
 }
 
 /// New metadata, against the old where there is any.
-fn check_metadata(old: Option<&Metadata>, new: &Metadata, schema: &StructType, mapping: ColumnMapping) -> Result<()> {
+fn check_metadata(
+    old: Option<&Metadata>,
+    new: &Metadata,
+    schema: &StructType,
+    mapping: ColumnMapping,
+) -> Result<()> {
     const MAX_ID: &str = "delta.columnMapping.maxColumnId";
-    let change_feed = ["delta.enableChangeDataFeed", "delta.enableChangeDataCapture"].iter().any(|key| new.flag(key));
+    let change_feed = [
+        "delta.enableChangeDataFeed",
+        "delta.enableChangeDataCapture",
+    ]
+    .iter()
+    .any(|key| new.flag(key));
     schema_change::check(schema, &new.partition_columns, change_feed)?;
-    let max_id = |m: &Metadata| m.configuration.get(MAX_ID).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    let max_id = |m: &Metadata| {
+        m.configuration
+            .get(MAX_ID)
+            .and_then(|text| text.parse::<i64>().ok())
+            .unwrap_or(0)
+    };
     if mapping != ColumnMapping::None && max_id(new) < schema_change::max_column_id(schema) {
-        return Err(Error::invalid(format!("`{MAX_ID}` is {} and the schema has the column id {}", max_id(new), schema_change::max_column_id(schema))));
+        return Err(Error::invalid(format!(
+            "`{MAX_ID}` is {} and the schema has the column id {}",
+            max_id(new),
+            schema_change::max_column_id(schema)
+        )));
     }
     let Some(old) = old else { return Ok(()) };
     if old.id != new.id {
-        return Err(Error::invalid(format!("the table's id must stay `{}`, the new metadata has `{}`", shown(&old.id), shown(&new.id))));
+        return Err(Error::invalid(format!(
+            "the table's id must stay `{}`, the new metadata has `{}`",
+            shown(&old.id),
+            shown(&new.id)
+        )));
     }
     iceberg::check_partitions(old, new)?;
     // Where columns are no longer mapped, no id is ever given again.
     if mapping != ColumnMapping::None && max_id(new) < max_id(old) {
-        return Err(Error::invalid(format!("`{MAX_ID}` can only grow: it is {} and the new metadata has {}", max_id(old), max_id(new))));
+        return Err(Error::invalid(format!(
+            "`{MAX_ID}` can only grow: it is {} and the new metadata has {}",
+            max_id(old),
+            max_id(new)
+        )));
     }
     Ok(())
 }
 
-/// Every file must have row ids before rows are promised to have them: those of the table, or this commit adds it with them.
+/// Every file must have row ids before rows are promised to have them: those of the table, or this
+/// commit adds it with them.
 fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &Cancel) -> Result<()> {
     let touched: HashSet<String> = actions
         .iter()
@@ -393,10 +560,20 @@ fn check_backfilled(base: &Snapshot, actions: &[Action], cancel: &Cancel) -> Res
             _ => None,
         })
         .collect::<Result<_>>()?;
-    for batch in base.files(FileKind::Adds, Wanted { row_ids: true, ..Wanted::default() }, cancel)? {
+    for batch in base.files(
+        FileKind::Adds,
+        Wanted {
+            row_ids: true,
+            ..Wanted::default()
+        },
+        cancel,
+    )? {
         let batch = batch?;
         for row in 0..batch.len() {
-            let has_ids = batch.base_row_id.as_ref().is_some_and(|ids| ids.is_valid(row));
+            let has_ids = batch
+                .base_row_id
+                .as_ref()
+                .is_some_and(|ids| ids.is_valid(row));
             if !has_ids && !touched.contains(&canonical(batch.path.value(row))?) {
                 return Err(Error::invalid(
                     "`delta.enableRowTracking` can be set once every file has row ids; add the feature `rowTracking` and backfill them first",

@@ -1,7 +1,8 @@
 //! The table as a transaction sees it while it tries, and the text of its commit at that point.
 //!
-//! The text is made anew for every version: row ids from the mark in force, the version for new files, a timestamp after
-//! the last one. So bringing a transaction up to date is nothing but taking over what the other commit changed.
+//! The text is made anew for every version: row ids from the mark in force, the version for new
+//! files, a timestamp after the last one. So bringing a transaction up to date is nothing but
+//! taking over what the other commit changed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -41,7 +42,8 @@ pub struct View {
 
 /// Whether in-commit timestamps are on.
 pub(super) fn has_timestamps(protocol: &Protocol, metadata: &Metadata) -> bool {
-    protocol.has_writer_feature("inCommitTimestamp") && metadata.flag("delta.enableInCommitTimestamps")
+    protocol.has_writer_feature("inCommitTimestamp")
+        && metadata.flag("delta.enableInCommitTimestamps")
 }
 
 /// Whether new files get row ids.
@@ -52,7 +54,13 @@ pub(super) fn gives_row_ids(protocol: &Protocol, metadata: &Metadata) -> bool {
 impl View {
     /// The table as it was read.
     #[must_use]
-    pub fn new(version: i64, protocol: Protocol, metadata: Metadata, row_id_mark: i64, timestamp_ms: i64) -> Self {
+    pub fn new(
+        version: i64,
+        protocol: Protocol,
+        metadata: Metadata,
+        row_id_mark: i64,
+        timestamp_ms: i64,
+    ) -> Self {
         Self {
             version,
             read_protocol: protocol.clone(),
@@ -86,30 +94,50 @@ impl View {
         } else {
             winner.modified_ms
         };
-        self.row_id_mark = adopted.row_id_mark.unwrap_or(self.row_id_mark).max(self.row_id_mark);
+        self.row_id_mark = adopted
+            .row_id_mark
+            .unwrap_or(self.row_id_mark)
+            .max(self.row_id_mark);
         self.row_ids_lost |= adopted.row_ids_lost;
-        self.backfilled.extend(adopted.backfilled.into_iter().map(|(path, base, version)| (path, (base, version))));
+        self.backfilled.extend(
+            adopted
+                .backfilled
+                .into_iter()
+                .map(|(path, base, version)| (path, (base, version))),
+        );
         self.settled.extend(adopted.settled);
-        self.orphaned_domains.extend(adopted.orphaned_domains.into_iter().map(|d| (d.domain.clone(), d)));
+        self.orphaned_domains.extend(
+            adopted
+                .orphaned_domains
+                .into_iter()
+                .map(|d| (d.domain.clone(), d)),
+        );
         Ok(self)
     }
 
-    /// The text of the commit that makes the next version out of this one. `now_ms` is the writer's clock.
+    /// The text of the commit that makes the next version out of this one. `now_ms` is the writer's
+    /// clock.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when a new file needs row ids and its statistics do not say how many rows it has.
+    /// [`Error::Invalid`] when a new file needs row ids and its statistics do not say how many rows
+    /// it has.
     pub fn text(&self, intent: &Intent, now_ms: i64) -> Result<Bytes> {
         let version = self.version + 1;
         let protocol = intent.protocol.as_ref().unwrap_or(&self.protocol);
         let mut metadata = intent.metadata.clone();
         let effective = metadata.as_ref().unwrap_or(&self.metadata);
-        let timestamp = has_timestamps(protocol, effective).then(|| now_ms.max(self.timestamp_ms.saturating_add(1)));
+        let timestamp = has_timestamps(protocol, effective)
+            .then(|| now_ms.max(self.timestamp_ms.saturating_add(1)));
         if let (Some(timestamp), Some(metadata)) = (timestamp, &mut metadata)
             && version > 0
             && !has_timestamps(&self.protocol, &self.metadata)
         {
-            metadata.configuration.insert(ENABLED_VERSION.to_owned(), version.to_string());
-            metadata.configuration.insert(ENABLED_TIMESTAMP.to_owned(), timestamp.to_string());
+            metadata
+                .configuration
+                .insert(ENABLED_VERSION.to_owned(), version.to_string());
+            metadata
+                .configuration
+                .insert(ENABLED_TIMESTAMP.to_owned(), timestamp.to_string());
         }
         if let Some(metadata) = &mut metadata
             && let Some(protected) = metadata.configuration.get_mut(PROTECTED)
@@ -119,7 +147,10 @@ impl View {
             *protected = version.to_string();
         }
         let gives_row_ids = gives_row_ids(protocol, metadata.as_ref().unwrap_or(&self.metadata));
-        let given = intent.domains().find(|d| d.domain == ROW_TRACKING && !d.removed).and_then(|d| row_id_mark(&d.configuration));
+        let given = intent
+            .domains()
+            .find(|d| d.domain == ROW_TRACKING && !d.removed)
+            .and_then(|d| row_id_mark(&d.configuration));
         let mut mark = self.row_id_mark.max(given.unwrap_or(-1));
         let mut moved = given.is_some();
         let mut lines: Vec<u8> = Vec::with_capacity(512 * (intent.actions.len() + 3));
@@ -142,12 +173,18 @@ impl View {
                     push_line(&mut lines, &Action::Remove(remove))?;
                 }
                 // Written below, with the mark in force.
-                Action::DomainMetadata(domain) if domain.domain == ROW_TRACKING && !domain.removed => {}
+                Action::DomainMetadata(domain)
+                    if domain.domain == ROW_TRACKING && !domain.removed => {}
                 other => push_line(&mut lines, other)?,
             }
         }
         let mut out: Vec<u8> = Vec::with_capacity(lines.len() + 4096);
-        push_line(&mut out, &CommitInfoLine { commit_info: self.info(intent, timestamp, now_ms) })?;
+        push_line(
+            &mut out,
+            &CommitInfoLine {
+                commit_info: self.info(intent, timestamp, now_ms),
+            },
+        )?;
         if let Some(protocol) = &intent.protocol {
             push_line(&mut out, &Action::Protocol(protocol.clone()))?;
         }
@@ -165,14 +202,24 @@ impl View {
     }
 
     fn backfilled(&self, path: &str) -> Result<Option<(i64, Option<i64>)>> {
-        if self.backfilled.is_empty() { Ok(None) } else { Ok(self.backfilled.get(&canonical(path)?).copied()) }
+        if self.backfilled.is_empty() {
+            Ok(None)
+        } else {
+            Ok(self.backfilled.get(&canonical(path)?).copied())
+        }
     }
 
     fn skips(&self, path: &str) -> Result<bool> {
         Ok(!self.settled.is_empty() && self.settled.contains(&canonical(path)?))
     }
 
-    fn with_row_ids(&self, add: &Add, gives_row_ids: bool, mark: &mut i64, version: i64) -> Result<Add> {
+    fn with_row_ids(
+        &self,
+        add: &Add,
+        gives_row_ids: bool,
+        mark: &mut i64,
+        version: i64,
+    ) -> Result<Add> {
         let mut add = add.clone();
         if let Some((base, version)) = self.backfilled(&add.path)? {
             add.base_row_id = Some(base);
@@ -180,9 +227,12 @@ impl View {
         }
         if gives_row_ids {
             if add.base_row_id.is_none() {
-                let rows = add
-                    .num_records()
-                    .ok_or_else(|| Error::invalid(format!("the file {} needs `numRecords` in its statistics: the table tracks rows", add.path)))?;
+                let rows = add.num_records().ok_or_else(|| {
+                    Error::invalid(format!(
+                        "the file {} needs `numRecords` in its statistics: the table tracks rows",
+                        add.path
+                    ))
+                })?;
                 add.base_row_id = Some(mark.saturating_add(1));
                 *mark = mark.saturating_add(rows);
             }
@@ -199,9 +249,17 @@ impl View {
         }
         let metadata = intent.metadata.as_ref().unwrap_or(&self.metadata);
         let protocol = intent.protocol.as_ref().unwrap_or(&self.protocol);
-        if features::supported(protocol).contains("rowTracking") && metadata.flag("delta.enableRowTracking") {
-            let preserved = !self.row_ids_lost && operation.row_ids_preserved.unwrap_or(intent.removed.is_empty());
-            tags.insert("delta.rowTracking.preserved".to_owned(), preserved.to_string());
+        if features::supported(protocol).contains("rowTracking")
+            && metadata.flag("delta.enableRowTracking")
+        {
+            let preserved = !self.row_ids_lost
+                && operation
+                    .row_ids_preserved
+                    .unwrap_or(intent.removed.is_empty());
+            tags.insert(
+                "delta.rowTracking.preserved".to_owned(),
+                preserved.to_string(),
+            );
         }
         CommitInfo {
             in_commit_timestamp,

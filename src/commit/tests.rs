@@ -1,4 +1,5 @@
-//! Verdicts on metadata, row ids and domains, where no table is needed. The matrix of operations is in `tests/rust`.
+//! Verdicts on metadata, row ids and domains, where no table is needed. The matrix of operations is
+//! in `tests/rust`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +13,32 @@ use crate::protocol::commit_line::{Action, Add};
 
 fn protocol(features: &[&str]) -> Protocol {
     let list: Vec<String> = features.iter().map(ToString::to_string).collect();
-    let of_readers = list.iter().filter(|f| matches!(f.as_str(), "columnMapping" | "deletionVectors" | "v2Checkpoint")).cloned().collect();
-    Protocol { min_reader_version: 3, min_writer_version: 7, reader_features: Some(of_readers), writer_features: Some(list) }
+    let of_readers = list
+        .iter()
+        .filter(|f| {
+            matches!(
+                f.as_str(),
+                "columnMapping" | "deletionVectors" | "v2Checkpoint"
+            )
+        })
+        .cloned()
+        .collect();
+    Protocol {
+        min_reader_version: 3,
+        min_writer_version: 7,
+        reader_features: Some(of_readers),
+        writer_features: Some(list),
+    }
 }
 
-const FEATURES: &[&str] = &["columnMapping", "deletionVectors", "domainMetadata", "inCommitTimestamp", "rowTracking", "v2Checkpoint"];
+const FEATURES: &[&str] = &[
+    "columnMapping",
+    "deletionVectors",
+    "domainMetadata",
+    "inCommitTimestamp",
+    "rowTracking",
+    "v2Checkpoint",
+];
 
 fn metadata(configuration: &[(&str, &str)], field: Value) -> Metadata {
     Metadata {
@@ -26,7 +48,10 @@ fn metadata(configuration: &[(&str, &str)], field: Value) -> Metadata {
         format: Format::default(),
         schema_string: json!({"type": "struct", "fields": [field]}).to_string(),
         partition_columns: vec![],
-        configuration: configuration.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        configuration: configuration
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
         created_time: Some(1),
     }
 }
@@ -36,7 +61,13 @@ fn plain() -> Value {
 }
 
 fn view() -> View {
-    View::new(0, protocol(FEATURES), metadata(&[("owner", "me")], plain()), 9, 0)
+    View::new(
+        0,
+        protocol(FEATURES),
+        metadata(&[("owner", "me")], plain()),
+        9,
+        0,
+    )
 }
 
 fn intent(name: &str, actions: Vec<Action>) -> Intent {
@@ -64,7 +95,10 @@ fn winner(info: Value, lines: &[Value]) -> Winner {
 }
 
 fn with_metadata(metadata: &Metadata) -> Winner {
-    winner(json!({"operation": "SET TBLPROPERTIES"}), &[json!({"metaData": metadata})])
+    winner(
+        json!({"operation": "SET TBLPROPERTIES"}),
+        &[json!({"metaData": metadata})],
+    )
 }
 
 fn lost(result: Result<Adopted>) -> Option<Conflict> {
@@ -77,80 +111,221 @@ fn lost(result: Result<Adopted>) -> Option<Conflict> {
 
 fn lines(view: &View, intent: &Intent) -> Vec<Value> {
     let text = view.text(intent, 100).unwrap();
-    std::str::from_utf8(&text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    std::str::from_utf8(&text)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn add(path: &str) -> Add {
-    Add { path: path.into(), size: 1, data_change: true, stats: Some(r#"{"numRecords":5}"#.into()), ..Add::default() }
+    Add {
+        path: path.into(),
+        size: 1,
+        data_change: true,
+        stats: Some(r#"{"numRecords":5}"#.into()),
+        ..Add::default()
+    }
 }
 
 #[test]
 fn switching_on_what_needs_no_rewrite_is_no_conflict() {
     let mapped = json!({"name": "a", "type": "long", "nullable": true, "metadata": {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "a"}});
-    let names = [("delta.rowTracking.materializedRowIdColumnName", "x"), ("delta.rowTracking.materializedRowCommitVersionColumnName", "y")];
+    let names = [
+        ("delta.rowTracking.materializedRowIdColumnName", "x"),
+        (
+            "delta.rowTracking.materializedRowCommitVersionColumnName",
+            "y",
+        ),
+    ];
     type Case<'a> = (bool, Vec<(&'a str, &'a str)>, Value);
     let cases: Vec<Case<'_>> = vec![
-        (true, [&[("delta.enableRowTracking", "true")][..], &names[..]].concat(), plain()),
+        (
+            true,
+            [&[("delta.enableRowTracking", "true")][..], &names[..]].concat(),
+            plain(),
+        ),
         (true, vec![("delta.enableDeletionVectors", "true")], plain()),
         (true, vec![("delta.checkpointPolicy", "v2")], plain()),
-        (true, vec![("delta.columnMapping.mode", "name"), ("delta.columnMapping.maxColumnId", "1")], mapped.clone()),
-        (false, vec![("delta.columnMapping.mode", "id"), ("delta.columnMapping.maxColumnId", "1")], mapped.clone()),
+        (
+            true,
+            vec![
+                ("delta.columnMapping.mode", "name"),
+                ("delta.columnMapping.maxColumnId", "1"),
+            ],
+            mapped.clone(),
+        ),
+        (
+            false,
+            vec![
+                ("delta.columnMapping.mode", "id"),
+                ("delta.columnMapping.maxColumnId", "1"),
+            ],
+            mapped.clone(),
+        ),
         (false, vec![], mapped),
-        (false, vec![("delta.enableDeletionVectors", "false")], plain()),
-        (false, vec![("delta.enableDeletionVectors", "true"), ("delta.appendOnly", "true")], plain()),
+        (
+            false,
+            vec![("delta.enableDeletionVectors", "false")],
+            plain(),
+        ),
+        (
+            false,
+            vec![
+                ("delta.enableDeletionVectors", "true"),
+                ("delta.appendOnly", "true"),
+            ],
+            plain(),
+        ),
         (false, names.to_vec(), plain()),
-        (false, vec![], json!({"name": "a", "type": "string", "nullable": true, "metadata": {}})),
+        (
+            false,
+            vec![],
+            json!({"name": "a", "type": "string", "nullable": true, "metadata": {}}),
+        ),
     ];
     for (harmless, mut changes, field) in cases {
         changes.push(("owner", "me"));
         let after = metadata(&changes, field);
-        let adopted = check(&intent("WRITE", vec![]), &view(), &with_metadata(&after), None);
-        assert_eq!(lost(adopted), (!harmless).then_some(Conflict::MetadataChanged), "{changes:?}");
+        let adopted = check(
+            &intent("WRITE", vec![]),
+            &view(),
+            &with_metadata(&after),
+            None,
+        );
+        assert_eq!(
+            lost(adopted),
+            (!harmless).then_some(Conflict::MetadataChanged),
+            "{changes:?}"
+        );
     }
     // A key that went.
-    assert_eq!(lost(check(&intent("WRITE", vec![]), &view(), &with_metadata(&metadata(&[], plain())), None)), Some(Conflict::MetadataChanged));
+    assert_eq!(
+        lost(check(
+            &intent("WRITE", vec![]),
+            &view(),
+            &with_metadata(&metadata(&[], plain())),
+            None
+        )),
+        Some(Conflict::MetadataChanged)
+    );
     // Without the feature the switch means nothing yet, but it will.
-    let view = View::new(0, protocol(&["domainMetadata"]), metadata(&[], plain()), -1, 0);
+    let view = View::new(
+        0,
+        protocol(&["domainMetadata"]),
+        metadata(&[], plain()),
+        -1,
+        0,
+    );
     let on = metadata(&[("delta.enableDeletionVectors", "true")], plain());
-    assert_eq!(lost(check(&intent("WRITE", vec![]), &view, &with_metadata(&on), None)), Some(Conflict::MetadataChanged));
+    assert_eq!(
+        lost(check(
+            &intent("WRITE", vec![]),
+            &view,
+            &with_metadata(&on),
+            None
+        )),
+        Some(Conflict::MetadataChanged)
+    );
 }
 
 #[test]
 fn metadata_taken_over_holds_for_the_commit() {
-    let after = metadata(&[("owner", "me"), ("delta.enableInCommitTimestamps", "true"), ("delta.inCommitTimestampEnablementVersion", "1")], plain());
-    let other = winner(json!({"operation": "SET TBLPROPERTIES", "inCommitTimestamp": 500}), &[json!({"metaData": after})]);
+    let after = metadata(
+        &[
+            ("owner", "me"),
+            ("delta.enableInCommitTimestamps", "true"),
+            ("delta.inCommitTimestampEnablementVersion", "1"),
+        ],
+        plain(),
+    );
+    let other = winner(
+        json!({"operation": "SET TBLPROPERTIES", "inCommitTimestamp": 500}),
+        &[json!({"metaData": after})],
+    );
     let mine = intent("WRITE", vec![Action::Add(add("x"))]);
     let adopted = check(&mine, &view(), &other, None).unwrap();
     let lines = lines(&view().after(&other, adopted).unwrap(), &mine);
-    assert_eq!(lines[0]["commitInfo"]["inCommitTimestamp"], 501, "after the other's, though our clock is behind");
+    assert_eq!(
+        lines[0]["commitInfo"]["inCommitTimestamp"], 501,
+        "after the other's, though our clock is behind"
+    );
     assert!(lines.iter().all(|line| line.get("metaData").is_none()));
 
-    let rows = metadata(&[("owner", "me"), ("delta.enableRowTracking", "true"), ("delta.rowTracking.materializedRowIdColumnName", "x")], plain());
+    let rows = metadata(
+        &[
+            ("owner", "me"),
+            ("delta.enableRowTracking", "true"),
+            ("delta.rowTracking.materializedRowIdColumnName", "x"),
+        ],
+        plain(),
+    );
     let other = with_metadata(&rows);
     let adopted = check(&mine, &view(), &other, None).unwrap();
     let lines = self::lines(&view().after(&other, adopted).unwrap(), &mine);
-    assert_eq!(lines[0]["commitInfo"]["tags"]["delta.rowTracking.preserved"], "false");
+    assert_eq!(
+        lines[0]["commitInfo"]["tags"]["delta.rowTracking.preserved"],
+        "false"
+    );
 }
 
 #[test]
 fn identity_marks_of_others_are_no_conflict_unless_one_writes_metadata_too() {
-    let after = metadata(&[("owner", "me")], json!({"name": "a", "type": "long", "nullable": true, "metadata": {"delta.identity.highWaterMark": 7}}));
-    let other = winner(json!({"operation": "WRITE", "tags": {"delta.identity.schemaUpdate": "true"}}), &[json!({"metaData": after})]);
-    assert_eq!(lost(check(&intent("WRITE", vec![]), &view(), &other, None)), None);
-    let mine = Intent { metadata: Some(metadata(&[], plain())), ..intent("WRITE", vec![]) };
-    assert_eq!(lost(check(&mine, &view(), &other, None)), Some(Conflict::MetadataChanged));
+    let after = metadata(
+        &[("owner", "me")],
+        json!({"name": "a", "type": "long", "nullable": true, "metadata": {"delta.identity.highWaterMark": 7}}),
+    );
+    let other = winner(
+        json!({"operation": "WRITE", "tags": {"delta.identity.schemaUpdate": "true"}}),
+        &[json!({"metaData": after})],
+    );
+    assert_eq!(
+        lost(check(&intent("WRITE", vec![]), &view(), &other, None)),
+        None
+    );
+    let mine = Intent {
+        metadata: Some(metadata(&[], plain())),
+        ..intent("WRITE", vec![])
+    };
+    assert_eq!(
+        lost(check(&mine, &view(), &other, None)),
+        Some(Conflict::MetadataChanged)
+    );
 }
 
 #[test]
 fn protocols_that_drop_or_cannot_be_written_end_the_transaction() {
     let with = |features: &[&str]| winner(json!({}), &[json!({"protocol": protocol(features)})]);
     let mine = || intent("WRITE", vec![]);
-    assert_eq!(lost(check(&mine(), &view(), &with(&FEATURES[..5]), None)), Some(Conflict::ProtocolChanged));
-    assert_eq!(lost(check(&mine(), &view(), &with(&[FEATURES, &["clustering"][..]].concat()), None)), None);
-    let unknown = check(&mine(), &view(), &with(&[FEATURES, &["future"][..]].concat()), None).unwrap_err();
+    assert_eq!(
+        lost(check(&mine(), &view(), &with(&FEATURES[..5]), None)),
+        Some(Conflict::ProtocolChanged)
+    );
+    assert_eq!(
+        lost(check(
+            &mine(),
+            &view(),
+            &with(&[FEATURES, &["clustering"][..]].concat()),
+            None
+        )),
+        None
+    );
+    let unknown = check(
+        &mine(),
+        &view(),
+        &with(&[FEATURES, &["future"][..]].concat()),
+        None,
+    )
+    .unwrap_err();
     assert!(matches!(unknown, Error::Unsupported { feature: Some(f), .. } if f == "future"));
-    let dropping = Intent { protocol: Some(protocol(&FEATURES[..5])), ..mine() };
-    assert_eq!(lost(check(&dropping, &view(), &winner(json!({}), &[]), None)), Some(Conflict::ProtocolChanged));
+    let dropping = Intent {
+        protocol: Some(protocol(&FEATURES[..5])),
+        ..mine()
+    };
+    assert_eq!(
+        lost(check(&dropping, &view(), &winner(json!({}), &[]), None)),
+        Some(Conflict::ProtocolChanged)
+    );
 }
 
 #[test]
@@ -158,59 +333,158 @@ fn row_ids_follow_the_mark_of_the_newest_commit() {
     let mark = json!({"domainMetadata": {"domain": "delta.rowTracking", "configuration": "{\"rowIdHighWaterMark\":19}", "removed": false}});
     let mine = intent(
         "WRITE",
-        vec![Action::Add(add("x")), Action::Add(Add { base_row_id: Some(3), default_row_commit_version: Some(0), ..add("kept") }), Action::Add(add("y"))],
+        vec![
+            Action::Add(add("x")),
+            Action::Add(Add {
+                base_row_id: Some(3),
+                default_row_commit_version: Some(0),
+                ..add("kept")
+            }),
+            Action::Add(add("y")),
+        ],
     );
     let ids = |view: &View| -> Vec<(i64, i64)> {
         let lines = lines(view, &mine);
-        lines.iter().filter_map(|l| l.get("add")).map(|a| (a["baseRowId"].as_i64().unwrap(), a["defaultRowCommitVersion"].as_i64().unwrap())).collect()
+        lines
+            .iter()
+            .filter_map(|l| l.get("add"))
+            .map(|a| {
+                (
+                    a["baseRowId"].as_i64().unwrap(),
+                    a["defaultRowCommitVersion"].as_i64().unwrap(),
+                )
+            })
+            .collect()
     };
     assert_eq!(ids(&view()), [(10, 1), (3, 0), (15, 1)]);
     let other = winner(json!({}), &[mark]);
-    let view = view().after(&other, check(&mine, &view(), &other, None).unwrap()).unwrap();
+    let view = view()
+        .after(&other, check(&mine, &view(), &other, None).unwrap())
+        .unwrap();
     assert_eq!(ids(&view), [(20, 2), (3, 0), (25, 2)]);
-    assert_eq!(lines(&view, &mine)[1]["domainMetadata"]["configuration"], "{\"rowIdHighWaterMark\":29}");
-    let uncounted = intent("WRITE", vec![Action::Add(Add { stats: None, ..add("x") })]);
-    assert!(view.text(&uncounted, 1).unwrap_err().to_string().contains("numRecords"));
+    assert_eq!(
+        lines(&view, &mine)[1]["domainMetadata"]["configuration"],
+        "{\"rowIdHighWaterMark\":29}"
+    );
+    let uncounted = intent(
+        "WRITE",
+        vec![Action::Add(Add {
+            stats: None,
+            ..add("x")
+        })],
+    );
+    assert!(
+        view.text(&uncounted, 1)
+            .unwrap_err()
+            .to_string()
+            .contains("numRecords")
+    );
 }
 
 #[test]
 fn a_backfill_and_what_it_meets_agree_on_row_ids() {
     let filled = json!({"add": {"path": "x", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": false, "baseRowId": 4, "defaultRowCommitVersion": 1}});
     let other = winner(json!({"operation": "ROW TRACKING BACKFILL"}), &[filled]);
-    let mine = Intent { removed: std::iter::once("x".to_owned()).collect(), ..intent("DELETE", vec![Action::Remove(add("x").to_remove(1, true))]) };
-    let mine = Intent { reads: Reads { whole_table: true, ..Reads::default() }, ..mine };
+    let mine = Intent {
+        removed: std::iter::once("x".to_owned()).collect(),
+        ..intent("DELETE", vec![Action::Remove(add("x").to_remove(1, true))])
+    };
+    let mine = Intent {
+        reads: Reads {
+            whole_table: true,
+            ..Reads::default()
+        },
+        ..mine
+    };
     let adopted = check(&mine, &view(), &other, None).unwrap();
-    let remove = lines(&view().after(&other, adopted).unwrap(), &mine).pop().unwrap();
-    assert_eq!((&remove["remove"]["baseRowId"], &remove["remove"]["defaultRowCommitVersion"]), (&json!(4), &json!(1)));
+    let remove = lines(&view().after(&other, adopted).unwrap(), &mine)
+        .pop()
+        .unwrap();
+    assert_eq!(
+        (
+            &remove["remove"]["baseRowId"],
+            &remove["remove"]["defaultRowCommitVersion"]
+        ),
+        (&json!(4), &json!(1))
+    );
 
-    let gone = winner(json!({"operation": "DELETE"}), &[json!({"remove": {"path": "x", "dataChange": true}})]);
-    let backfill = intent("ROW TRACKING BACKFILL", vec![Action::Add(add("x")), Action::Add(add("y"))]);
-    let backfill = Intent { reads: Reads { files: ["x".to_owned(), "y".to_owned()].into_iter().collect(), ..Reads::default() }, ..backfill };
+    let gone = winner(
+        json!({"operation": "DELETE"}),
+        &[json!({"remove": {"path": "x", "dataChange": true}})],
+    );
+    let backfill = intent(
+        "ROW TRACKING BACKFILL",
+        vec![Action::Add(add("x")), Action::Add(add("y"))],
+    );
+    let backfill = Intent {
+        reads: Reads {
+            files: ["x".to_owned(), "y".to_owned()].into_iter().collect(),
+            ..Reads::default()
+        },
+        ..backfill
+    };
     let adopted = check(&backfill, &view(), &gone, None).unwrap();
     let lines = lines(&view().after(&gone, adopted).unwrap(), &backfill);
-    let paths: Vec<&str> = lines.iter().filter_map(|l| l.get("add")).map(|a| a["path"].as_str().unwrap()).collect();
+    let paths: Vec<&str> = lines
+        .iter()
+        .filter_map(|l| l.get("add"))
+        .map(|a| a["path"].as_str().unwrap())
+        .collect();
     assert_eq!(paths, ["y"], "a file that was removed must not come back");
-    assert_eq!(lost(check(&intent("ROW TRACKING UNBACKFILL", vec![]), &view(), &gone, None)), Some(Conflict::ConcurrentWrite));
+    assert_eq!(
+        lost(check(
+            &intent("ROW TRACKING UNBACKFILL", vec![]),
+            &view(),
+            &gone,
+            None
+        )),
+        Some(Conflict::ConcurrentWrite)
+    );
 }
 
 #[test]
 fn a_replaced_table_loses_domains_that_came_meanwhile() {
-    let domain = DomainMetadata { domain: "theirs".into(), configuration: "c".into(), removed: false };
+    let domain = DomainMetadata {
+        domain: "theirs".into(),
+        configuration: "c".into(),
+        removed: false,
+    };
     let other = winner(json!({}), &[json!({"domainMetadata": domain})]);
     let mine = intent("REPLACE TABLE", vec![]);
     let adopted = check(&mine, &view(), &other, None).unwrap();
     let lines = lines(&view().after(&other, adopted).unwrap(), &mine);
-    assert_eq!(lines[1]["domainMetadata"], json!({"domain": "theirs", "configuration": "c", "removed": true}));
+    assert_eq!(
+        lines[1]["domainMetadata"],
+        json!({"domain": "theirs", "configuration": "c", "removed": true})
+    );
 }
 
 #[test]
 fn waits_are_random_and_bounded() {
-    let backoff = Backoff { base: Duration::from_millis(10), cap: Duration::from_millis(100) };
-    let longest = |losses| (0..1000_u64).map(|n| backoff.wait(losses, n.wrapping_mul(7919))).max().unwrap();
-    assert!(longest(1) <= Duration::from_millis(10) && longest(3) <= Duration::from_millis(40) && longest(1000) <= Duration::from_millis(100));
+    let backoff = Backoff {
+        base: Duration::from_millis(10),
+        cap: Duration::from_millis(100),
+    };
+    let longest = |losses| {
+        (0..1000_u64)
+            .map(|n| backoff.wait(losses, n.wrapping_mul(7919)))
+            .max()
+            .unwrap()
+    };
+    assert!(
+        longest(1) <= Duration::from_millis(10)
+            && longest(3) <= Duration::from_millis(40)
+            && longest(1000) <= Duration::from_millis(100)
+    );
     assert!(longest(3) > Duration::from_millis(5));
     assert_eq!(backoff.wait(5, 0), Duration::ZERO);
-    assert_eq!(backoff.in_trouble(), Backoff { base: Duration::from_millis(50), cap: Duration::from_millis(800) });
+    assert_eq!(
+        backoff.in_trouble(),
+        Backoff {
+            base: Duration::from_millis(50),
+            cap: Duration::from_millis(800)
+        }
+    );
 }
 
 #[test]
@@ -231,7 +505,10 @@ fn commit_information_is_complete() {
         ("dataChange", json!(false)),
         ("operationMetrics", json!({"numRemovedFiles": "1"})),
         ("userMetadata", json!("u")),
-        ("engineInfo", json!(concat!("deltafast/", env!("CARGO_PKG_VERSION")))),
+        (
+            "engineInfo",
+            json!(concat!("deltafast/", env!("CARGO_PKG_VERSION"))),
+        ),
         ("txnId", json!("mine")),
         ("mykey", json!(1)),
     ]

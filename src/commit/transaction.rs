@@ -41,7 +41,14 @@ pub struct CommitOptions {
 
 impl Default for CommitOptions {
     fn default() -> Self {
-        Self { max_retries: RETRIES, isolation: None, env: Arc::new(SystemEnv), committer: None, cancel: Cancel::default(), turn: None }
+        Self {
+            max_retries: RETRIES,
+            isolation: None,
+            env: Arc::new(SystemEnv),
+            committer: None,
+            cancel: Cancel::default(),
+            turn: None,
+        }
     }
 }
 
@@ -52,7 +59,8 @@ enum Base {
     Nothing(Log, ReadOptions),
 }
 
-/// Reads and actions that become one version or none. Committing takes it: a finished one cannot be committed again.
+/// Reads and actions that become one version or none. Committing takes it: a finished one cannot be
+/// committed again.
 #[derive(Debug, Clone)]
 pub struct Transaction {
     base: Base,
@@ -64,7 +72,8 @@ pub struct Transaction {
 pub struct Committed {
     /// The version.
     pub version: i64,
-    /// The table as of this version; `None` (and a warning) when it could not be opened right after.
+    /// The table as of this version; `None` (and a warning) when it could not be opened right
+    /// after.
     pub snapshot: Option<Snapshot>,
     /// How often it was tried.
     pub attempts: u32,
@@ -92,7 +101,10 @@ impl Transaction {
     /// A transaction on a version of a table.
     #[must_use]
     pub fn new(snapshot: &Snapshot) -> Self {
-        Self { base: Base::Table(snapshot.clone()), draft: Draft::default() }
+        Self {
+            base: Base::Table(snapshot.clone()),
+            draft: Draft::default(),
+        }
     }
 
     /// A transaction that makes a table where there is none.
@@ -102,9 +114,15 @@ impl Transaction {
     pub fn create(log: Log, options: ReadOptions) -> Result<Self> {
         log.check_location()?;
         if log.list(0)?.newest().is_some() {
-            return Err(Error::invalid(format!("there is a table at {} already", log.stores().root().url())));
+            return Err(Error::invalid(format!(
+                "there is a table at {} already",
+                log.stores().root().url()
+            )));
         }
-        Ok(Self { base: Base::Nothing(log, options), draft: Draft::default() })
+        Ok(Self {
+            base: Base::Nothing(log, options),
+            draft: Draft::default(),
+        })
     }
 
     /// The version that is read.
@@ -128,7 +146,13 @@ impl Transaction {
     /// The metadata that it sets.
     #[must_use]
     pub fn metadata(&self) -> Option<&Metadata> {
-        self.draft.actions.iter().find_map(|action| if let Action::MetaData(metadata) = action { Some(metadata.as_ref()) } else { None })
+        self.draft.actions.iter().find_map(|action| {
+            if let Action::MetaData(metadata) = action {
+                Some(metadata.as_ref())
+            } else {
+                None
+            }
+        })
     }
 
     /// Notes that all rows were read.
@@ -136,7 +160,8 @@ impl Transaction {
         self.draft.reads.whole_table = true;
     }
 
-    /// Notes that the rows were read for which `predicate`, bound to the snapshot's schema, is true.
+    /// Notes that the rows were read for which `predicate`, bound to the snapshot's schema, is
+    /// true.
     pub fn read_rows(&mut self, predicate: Bound) {
         self.draft.reads.predicates.push(predicate);
     }
@@ -157,7 +182,13 @@ impl Transaction {
     /// # Errors
     /// As [`Self::read_files`].
     pub fn replace(&mut self, actions: Vec<Action>) -> Result<()> {
-        self.read_files(actions.iter().filter_map(|action| if let Action::Remove(remove) = action { Some(remove.path.as_str()) } else { None }))?;
+        self.read_files(actions.iter().filter_map(|action| {
+            if let Action::Remove(remove) = action {
+                Some(remove.path.as_str())
+            } else {
+                None
+            }
+        }))?;
         self.extend(actions);
         Ok(())
     }
@@ -168,7 +199,9 @@ impl Transaction {
     /// What reading the log meets.
     pub fn read_app(&mut self, app_id: &str) -> Result<Option<Txn>> {
         self.draft.reads.apps.insert(app_id.to_owned());
-        self.snapshot().map_or(Ok(None), |snapshot| Ok(snapshot.sets()?.transactions.get(app_id).cloned()))
+        self.snapshot().map_or(Ok(None), |snapshot| {
+            Ok(snapshot.sets()?.transactions.get(app_id).cloned())
+        })
     }
 
     /// A domain's configuration, and notes that it was read.
@@ -177,7 +210,9 @@ impl Transaction {
     /// What reading the log meets.
     pub fn read_domain(&mut self, domain: &str) -> Result<Option<DomainMetadata>> {
         self.draft.reads.domains.insert(domain.to_owned());
-        self.snapshot().map_or(Ok(None), |snapshot| Ok(snapshot.sets()?.domains.get(domain).cloned()))
+        self.snapshot().map_or(Ok(None), |snapshot| {
+            Ok(snapshot.sets()?.domains.get(domain).cloned())
+        })
     }
 
     /// Adds an action.
@@ -193,11 +228,21 @@ impl Transaction {
     /// The partitions that it adds files to.
     #[must_use]
     pub fn partitions(&self) -> BTreeSet<PartitionValues> {
-        self.draft.actions.iter().filter_map(|action| if let Action::Add(add) = action { Some(add.partition_values.clone()) } else { None }).collect()
+        self.draft
+            .actions
+            .iter()
+            .filter_map(|action| {
+                if let Action::Add(add) = action {
+                    Some(add.partition_values.clone())
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
-    /// The partitions whose files it changes; `None` where that may be any: the table's metadata changes, or a removed
-    /// file comes without partition values.
+    /// The partitions whose files it changes; `None` where that may be any: the table's metadata
+    /// changes, or a removed file comes without partition values.
     #[must_use]
     pub fn changed_partitions(&self) -> Option<BTreeSet<PartitionValues>> {
         let mut changed = BTreeSet::new();
@@ -212,8 +257,9 @@ impl Transaction {
         Some(changed)
     }
 
-    /// Has `look` see the table before every attempt that follows other commits; its error ends the transaction. So a
-    /// feature can be dropped while others write: `look` makes sure that none of them used it.
+    /// Has `look` see the table before every attempt that follows other commits; its error ends the
+    /// transaction. So a feature can be dropped while others write: `look` makes sure that none
+    /// of them used it.
     pub fn revalidate(&mut self, look: impl Fn(&Snapshot) -> Result<()> + Send + Sync + 'static) {
         self.draft.revalidate = Some(Revalidate(Arc::new(look)));
     }
@@ -226,8 +272,9 @@ impl Transaction {
     /// Commits.
     ///
     /// # Errors
-    /// [`Error::CommitFailed`] for a conflict that cannot be resolved, [`Error::CommitUnknown`] when it cannot be found out
-    /// whether the version was made. After any other error nothing was committed.
+    /// [`Error::CommitFailed`] for a conflict that cannot be resolved, [`Error::CommitUnknown`]
+    /// when it cannot be found out whether the version was made. After any other error nothing
+    /// was committed.
     pub fn commit(mut self, options: &CommitOptions) -> Result<Committed> {
         let started = Instant::now();
         let env = options.env.as_ref();
@@ -237,23 +284,41 @@ impl Transaction {
         };
         let committer: Arc<dyn Committer> = match (&options.committer, log.catalog()) {
             (Some(committer), _) => Arc::clone(committer),
-            (None, Some(catalog)) => Arc::new(CatalogCommitter::new(Arc::clone(log.stores()), Arc::clone(catalog), Arc::clone(&options.env))),
+            (None, Some(catalog)) => Arc::new(CatalogCommitter::new(
+                Arc::clone(log.stores()),
+                Arc::clone(catalog),
+                Arc::clone(&options.env),
+            )),
             (None, None) => Arc::new(FileCommitter::new(Arc::clone(log.stores().root()))),
         };
         self.draft.isolation = self.draft.isolation.or(options.isolation);
-        let lens = self.snapshot().filter(|_| !self.draft.reads.predicates.is_empty()).map(|s| Lens::new(s, self.draft.reads.predicates.clone()));
+        let lens = self
+            .snapshot()
+            .filter(|_| !self.draft.reads.predicates.is_empty())
+            .map(|s| Lens::new(s, self.draft.reads.predicates.clone()));
         let base = self.snapshot().cloned();
         let revalidate = self.draft.revalidate.clone();
-        let (intent, view) = prepare(self.draft, base.as_ref(), committer.is_catalog(), env, &options.cancel)?;
+        let (intent, view) = prepare(
+            self.draft,
+            base.as_ref(),
+            committer.is_catalog(),
+            env,
+            &options.cancel,
+        )?;
         let stats = Stats::of(&intent.actions);
         let prepare_time = started.elapsed();
 
-        let mut machine = Machine::new(intent, view, lens, options.max_retries, committer.backoff());
+        let mut machine =
+            Machine::new(intent, view, lens, options.max_retries, committer.backoff());
         let mut seen: Vec<Found> = Vec::new();
         let look = |seen: &[Found]| match (&base, &revalidate) {
             // With a committer of the caller the log does not decide which versions exist.
-            (Some(base), _) if seen.is_empty() && options.committer.is_none() => base.check_in_log(),
-            (Some(base), Some(Revalidate(look))) if !seen.is_empty() => look(&extended(base, seen)?),
+            (Some(base), _) if seen.is_empty() && options.committer.is_none() => {
+                base.check_in_log()
+            }
+            (Some(base), Some(Revalidate(look))) if !seen.is_empty() => {
+                look(&extended(base, seen)?)
+            }
             _ => Ok(()),
         };
         let outcome = drive(&mut machine, committer.as_ref(), options, &look, &mut seen)?;
@@ -261,8 +326,20 @@ impl Transaction {
 
         // From here on nothing may look like a failure: the version is made.
         let mut warnings = Vec::new();
-        let is_published = committer.publish(outcome.version).map_err(|error| warnings.push(error)).is_ok();
-        let snapshot = after(&self.base, &log, committer.as_ref(), &outcome, seen, is_published).map_err(|error| warnings.push(error)).ok();
+        let is_published = committer
+            .publish(outcome.version)
+            .map_err(|error| warnings.push(error))
+            .is_ok();
+        let snapshot = after(
+            &self.base,
+            &log,
+            committer.as_ref(),
+            &outcome,
+            seen,
+            is_published,
+        )
+        .map_err(|error| warnings.push(error))
+        .ok();
         Ok(Committed {
             version: outcome.version,
             snapshot,
@@ -312,7 +389,8 @@ fn drive(
                 })
             })),
             Step::Sleep(time) => {
-                // Whoever was first before this turn came is done; any other wait is for a store in trouble.
+                // Whoever was first before this turn came is done; any other wait is for a store in
+                // trouble.
                 if turn.is_none() || !machine.has_lost() {
                     turn.clone_from(&options.turn);
                     options.env.sleep(time);
@@ -323,24 +401,46 @@ fn drive(
     }
 }
 
-/// The snapshot of the version that was made: the one before with the commits that came since, which were all read.
-/// `is_published` says that they all lie in the log by now.
-fn after(base: &Base, log: &Log, committer: &dyn Committer, outcome: &Outcome, mut seen: Vec<Found>, is_published: bool) -> Result<Snapshot> {
+/// The snapshot of the version that was made: the one before with the commits that came since,
+/// which were all read. `is_published` says that they all lie in the log by now.
+fn after(
+    base: &Base,
+    log: &Log,
+    committer: &dyn Committer,
+    outcome: &Outcome,
+    mut seen: Vec<Found>,
+    is_published: bool,
+) -> Result<Snapshot> {
     let snapshot = match base {
         Base::Table(snapshot) => snapshot,
-        Base::Nothing(_, options) => return Snapshot::open(log.clone(), Some(outcome.version), *options),
+        Base::Nothing(_, options) => {
+            return Snapshot::open(log.clone(), Some(outcome.version), *options);
+        }
     };
     if is_published {
         // Staged files are deleted some day.
         for found in &mut seen {
-            found.file.file = File { store: Arc::clone(log.stores().root()), path: log_path::commit(found.file.version), size: Some(found.text.len() as u64) };
+            found.file.file = File {
+                store: Arc::clone(log.stores().root()),
+                path: log_path::commit(found.file.version),
+                size: Some(found.text.len() as u64),
+            };
         }
     }
-    if !seen.iter().any(|found| found.file.version == outcome.version) {
-        seen.push(match (!is_published).then(|| committer.read(outcome.version)).transpose()?.flatten() {
-            Some(found) => found,
-            None => own(log, outcome),
-        });
+    if !seen
+        .iter()
+        .any(|found| found.file.version == outcome.version)
+    {
+        seen.push(
+            match (!is_published)
+                .then(|| committer.read(outcome.version))
+                .transpose()?
+                .flatten()
+            {
+                Some(found) => found,
+                None => own(log, outcome),
+            },
+        );
     }
     extended(snapshot, &seen)
 }
@@ -358,8 +458,20 @@ fn extended(snapshot: &Snapshot, seen: &[Found]) -> Result<Snapshot> {
 /// The commit that was just written to the log.
 fn own(log: &Log, outcome: &Outcome) -> Found {
     let path = log_path::commit(outcome.version);
-    let file = File { store: Arc::clone(log.stores().root()), path, size: Some(outcome.text.len() as u64) };
-    Found { text: outcome.text.clone(), file: CommitFile { first: outcome.version, version: outcome.version, file, modified_ms: 0 } }
+    let file = File {
+        store: Arc::clone(log.stores().root()),
+        path,
+        size: Some(outcome.text.len() as u64),
+    };
+    Found {
+        text: outcome.text.clone(),
+        file: CommitFile {
+            first: outcome.version,
+            version: outcome.version,
+            file,
+            modified_ms: 0,
+        },
+    }
 }
 
 struct Stats {
@@ -371,7 +483,12 @@ struct Stats {
 
 impl Stats {
     fn of(actions: &[Action]) -> Self {
-        let mut out = Self { files_added: 0, files_removed: 0, bytes_added: 0, bytes_removed: 0 };
+        let mut out = Self {
+            files_added: 0,
+            files_removed: 0,
+            bytes_added: 0,
+            bytes_removed: 0,
+        };
         for action in actions {
             match action {
                 Action::Add(add) => {
@@ -380,7 +497,10 @@ impl Stats {
                 }
                 Action::Remove(remove) => {
                     out.files_removed += 1;
-                    out.bytes_removed += remove.size.and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
+                    out.bytes_removed += remove
+                        .size
+                        .and_then(|size| u64::try_from(size).ok())
+                        .unwrap_or(0);
                 }
                 _ => {}
             }

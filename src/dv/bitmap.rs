@@ -1,12 +1,15 @@
-//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`Positions`] -> masks of rows to keep.
+//! Sets of row positions: serialized 64-bit Roaring bitmaps <-> [`Positions`] -> masks of rows to
+//! keep.
 //!
-//! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept as they are, so that decoding is little
-//! more than checking and copying, and a mask is made from whole words where the container has them. Rejected: the
-//! `roaring` crate's `RoaringTreemap`, which has no way to get at its containers: a mask would be built position by position.
-//! Its format is the same; the tests compare the two.
+//! The serialized containers (sorted 16-bit lists, 8 KiB bitmaps, runs) are kept as they are, so
+//! that decoding is little more than checking and copying, and a mask is made from whole words
+//! where the container has them. Rejected: the `roaring` crate's `RoaringTreemap`, which has no way
+//! to get at its containers: a mask would be built position by position. Its format is the same;
+//! the tests compare the two.
 //!
-//! Protocol: "Deletion Vector Format". Everything read is checked: keys ascend, values ascend, cardinalities are as said,
-//! nothing lies beyond the bytes, and nothing is allocated that the bytes do not hold.
+//! Protocol: "Deletion Vector Format". Everything read is checked: keys ascend, values ascend,
+//! cardinalities are as said, nothing lies beyond the bytes, and nothing is allocated that the
+//! bytes do not hold.
 
 use std::ops::Range;
 
@@ -16,7 +19,8 @@ use crate::error::{Error, Result};
 
 /// Magic number of the portable format, which the protocol prescribes.
 const PORTABLE: u32 = 1_681_511_377;
-/// Magic number of delta-spark's older format: no keys but a bitmap for each from 0 on, preceded by its size.
+/// Magic number of delta-spark's older format: no keys but a bitmap for each from 0 on, preceded by
+/// its size.
 const NATIVE: u32 = 1_681_511_376;
 /// First word of a 32-bit bitmap without runs.
 const COOKIE: u32 = 12_346;
@@ -95,7 +99,10 @@ impl Container {
         match self {
             Self::List(values) => values.len() as u64,
             Self::Bits(_, count) => u64::from(*count),
-            Self::Runs(runs) => runs.iter().map(|(first, last)| u64::from(last - first) + 1).sum(),
+            Self::Runs(runs) => runs
+                .iter()
+                .map(|(first, last)| u64::from(last - first) + 1)
+                .sum(),
         }
     }
 
@@ -110,14 +117,18 @@ impl Container {
                 count += to.count_ones();
             }
             if count as usize != cardinality {
-                return Err(Error::corrupt_data(format!("a bitmap container has {count} values and claims {cardinality}")));
+                return Err(Error::corrupt_data(format!(
+                    "a bitmap container has {count} values and claims {cardinality}"
+                )));
             }
             return Ok(Self::Bits(words, count));
         }
         let (from, _) = input.take(cardinality * 2)?.as_chunks::<2>();
         let values: Box<[u16]> = from.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
         if !values.is_sorted_by(|a, b| a < b) {
-            return Err(Error::corrupt_data("the values of a bitmap container do not ascend"));
+            return Err(Error::corrupt_data(
+                "the values of a bitmap container do not ascend",
+            ));
         }
         Ok(Self::List(values))
     }
@@ -128,9 +139,13 @@ impl Container {
         let mut runs: Vec<(u16, u16)> = Vec::with_capacity(count);
         for [a, b, c, d] in from {
             let (first, more) = (u16::from_le_bytes([*a, *b]), u16::from_le_bytes([*c, *d]));
-            let last = first.checked_add(more).ok_or_else(|| Error::corrupt_data("a run of a bitmap container is too long"))?;
+            let last = first
+                .checked_add(more)
+                .ok_or_else(|| Error::corrupt_data("a run of a bitmap container is too long"))?;
             if runs.last().is_some_and(|(_, before)| *before >= first) {
-                return Err(Error::corrupt_data("the runs of a bitmap container do not ascend"));
+                return Err(Error::corrupt_data(
+                    "the runs of a bitmap container do not ascend",
+                ));
             }
             runs.push((first, last));
         }
@@ -140,8 +155,12 @@ impl Container {
     /// Calls `each` with every maximal stretch of values that the container keeps together.
     fn for_each_run(&self, mut each: impl FnMut(u64, u64)) {
         match self {
-            Self::List(values) => values.iter().for_each(|value| each(u64::from(*value), u64::from(*value) + 1)),
-            Self::Runs(runs) => runs.iter().for_each(|(first, last)| each(u64::from(*first), u64::from(*last) + 1)),
+            Self::List(values) => values
+                .iter()
+                .for_each(|value| each(u64::from(*value), u64::from(*value) + 1)),
+            Self::Runs(runs) => runs
+                .iter()
+                .for_each(|(first, last)| each(u64::from(*first), u64::from(*last) + 1)),
             Self::Bits(words, _) => {
                 for (n, word) in (0..).step_by(64).zip(words.iter()) {
                     let mut left = *word;
@@ -162,15 +181,25 @@ impl Container {
         }
         match self {
             Self::List(values) => {
-                let below = |limit: u64| values.partition_point(|value| u64::from(*value) < limit) as u64;
+                let below =
+                    |limit: u64| values.partition_point(|value| u64::from(*value) < limit) as u64;
                 below(to) - below(from)
             }
-            Self::Runs(runs) => runs.iter().map(|(first, last)| (u64::from(*last) + 1).min(to).saturating_sub(u64::from(*first).max(from))).sum(),
+            Self::Runs(runs) => runs
+                .iter()
+                .map(|(first, last)| {
+                    (u64::from(*last) + 1)
+                        .min(to)
+                        .saturating_sub(u64::from(*first).max(from))
+                })
+                .sum(),
             Self::Bits(words, _) => (0..)
                 .step_by(64)
                 .zip(words.iter())
                 .filter(|(n, _)| *n < to && *n + 64 > from)
-                .map(|(n, word)| u64::from((word & bits_between(from.saturating_sub(n), to - n)).count_ones()))
+                .map(|(n, word)| {
+                    u64::from((word & bits_between(from.saturating_sub(n), to - n)).count_ones())
+                })
                 .sum(),
         }
     }
@@ -186,7 +215,9 @@ impl Container {
         };
         let mut too_many = false;
         self.for_each_run(|first, end| {
-            let (Ok(first), Ok(last)) = (u16::try_from(first), u16::try_from(end - 1)) else { return };
+            let (Ok(first), Ok(last)) = (u16::try_from(first), u16::try_from(end - 1)) else {
+                return;
+            };
             let room = runs.len() < most;
             match runs.last_mut() {
                 Some((_, before)) if before.checked_add(1) == Some(first) => *before = last,
@@ -194,7 +225,11 @@ impl Container {
                 _ => too_many = true,
             }
         });
-        if too_many { self } else { Self::Runs(runs.into()) }
+        if too_many {
+            self
+        } else {
+            Self::Runs(runs.into())
+        }
     }
 }
 
@@ -206,8 +241,13 @@ fn bits_between(from: u64, to: u64) -> u64 {
 
 /// Clears bits `from..to` of `words`.
 fn clear(words: &mut [u64], from: u64, to: u64) {
-    let (Ok(first), Ok(last)) = (usize::try_from(from / 64), usize::try_from(to.div_ceil(64))) else { return };
-    let Some(touched) = words.get_mut(first..last) else { return };
+    let (Ok(first), Ok(last)) = (usize::try_from(from / 64), usize::try_from(to.div_ceil(64)))
+    else {
+        return;
+    };
+    let Some(touched) = words.get_mut(first..last) else {
+        return;
+    };
     for (start, word) in (from / 64 * 64..).step_by(64).zip(touched) {
         *word &= !bits_between(from.saturating_sub(start), to - start);
     }
@@ -234,7 +274,10 @@ impl Positions {
             Container::Bits(..) => WORDS * 8,
             Container::Runs(runs) => runs.len() * 4,
         };
-        self.containers.iter().map(|(_, container)| of(container) + size_of::<(u64, Container)>()).sum()
+        self.containers
+            .iter()
+            .map(|(_, container)| of(container) + size_of::<(u64, Container)>())
+            .sum()
     }
 
     /// The set of these positions, which must ascend.
@@ -248,7 +291,9 @@ impl Positions {
         let mut last = None;
         for position in positions {
             if last.is_some_and(|last| last >= position) {
-                return Err(Error::internal("the positions of a deletion vector do not ascend"));
+                return Err(Error::internal(
+                    "the positions of a deletion vector do not ascend",
+                ));
             }
             last = Some(position);
             if position / SPAN != key {
@@ -285,7 +330,8 @@ impl Positions {
         self.containers.push((key, container));
     }
 
-    /// The set of positions whose bit in `bits` is set; bit 0 stands for position `start`, a multiple of 65,536.
+    /// The set of positions whose bit in `bits` is set; bit 0 stands for position `start`, a
+    /// multiple of 65,536.
     #[must_use]
     pub fn from_bits(start: u64, bits: &BooleanBuffer) -> Self {
         Self::from_ascending(bits.set_indices().map(|n| start + n as u64)).unwrap_or_default()
@@ -319,17 +365,29 @@ impl Positions {
     /// The containers that touch `range`, each with the position of its first value.
     fn touched(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, &Container)> {
         let end = range.end.div_ceil(SPAN);
-        let from = self.containers.partition_point(|(key, _)| *key < range.start / SPAN);
-        self.containers.get(from..).unwrap_or_default().iter().take_while(move |(key, _)| *key < end).map(|(key, container)| (key * SPAN, container))
+        let from = self
+            .containers
+            .partition_point(|(key, _)| *key < range.start / SPAN);
+        self.containers
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(move |(key, _)| *key < end)
+            .map(|(key, container)| (key * SPAN, container))
     }
 
     /// How many positions lie in `range`.
     #[must_use]
     pub fn count(&self, range: Range<u64>) -> u64 {
-        self.touched(&range).map(|(base, container)| container.count(range.start.saturating_sub(base), range.end - base)).sum()
+        self.touched(&range)
+            .map(|(base, container)| {
+                container.count(range.start.saturating_sub(base), range.end - base)
+            })
+            .sum()
     }
 
-    /// A bit for each position of `range`, set where the position is *not* in the set; `None` if none of them is.
+    /// A bit for each position of `range`, set where the position is *not* in the set; `None` if
+    /// none of them is.
     #[must_use]
     pub fn keep(&self, range: Range<u64>) -> Option<BooleanBuffer> {
         let rows = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
@@ -338,8 +396,12 @@ impl Positions {
         let mut words = vec![u64::MAX; rows.div_ceil(64)];
         let mut any = false;
         for (base, container) in touched {
-            let (from, to) = (range.start.saturating_sub(base), (range.end - base).min(SPAN));
-            // Where the container's value 0 would lie in the mask; negative where the range begins later.
+            let (from, to) = (
+                range.start.saturating_sub(base),
+                (range.end - base).min(SPAN),
+            );
+            // Where the container's value 0 would lie in the mask; negative where the range begins
+            // later.
             let shift = base.cast_signed() - range.start.cast_signed();
             match container {
                 Container::Bits(bits, _) => any |= clear_bits(&mut words, bits, shift, from, to),
@@ -355,9 +417,19 @@ impl Positions {
                 }
                 Container::Runs(runs) => {
                     let skipped = runs.partition_point(|(_, last)| u64::from(*last) < from);
-                    for (first, last) in runs.get(skipped..).unwrap_or_default().iter().take_while(|(first, _)| u64::from(*first) < to) {
-                        let (first, end) = (u64::from(*first).max(from), (u64::from(*last) + 1).min(to));
-                        clear(&mut words, first.wrapping_add_signed(shift), end.wrapping_add_signed(shift));
+                    for (first, last) in runs
+                        .get(skipped..)
+                        .unwrap_or_default()
+                        .iter()
+                        .take_while(|(first, _)| u64::from(*first) < to)
+                    {
+                        let (first, end) =
+                            (u64::from(*first).max(from), (u64::from(*last) + 1).min(to));
+                        clear(
+                            &mut words,
+                            first.wrapping_add_signed(shift),
+                            end.wrapping_add_signed(shift),
+                        );
                         any = true;
                     }
                 }
@@ -370,7 +442,10 @@ impl Positions {
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut out = Self::default();
-        let (mut left, mut right) = (self.containers.iter().peekable(), other.containers.iter().peekable());
+        let (mut left, mut right) = (
+            self.containers.iter().peekable(),
+            other.containers.iter().peekable(),
+        );
         loop {
             match (left.peek(), right.peek()) {
                 (Some((a, one)), Some((b, two))) if a == b => {
@@ -379,7 +454,10 @@ impl Positions {
                     for container in [one, two] {
                         container.for_each_run(|from, to| {
                             let (first, last) = ((from / 64) as usize, to.div_ceil(64) as usize);
-                            for (start, word) in (from / 64 * 64..).step_by(64).zip(words.get_mut(first..last).unwrap_or_default()) {
+                            for (start, word) in (from / 64 * 64..)
+                                .step_by(64)
+                                .zip(words.get_mut(first..last).unwrap_or_default())
+                            {
                                 *word |= bits_between(from.saturating_sub(start), to - start);
                             }
                         });
@@ -423,7 +501,9 @@ impl Positions {
                 for _ in 0..input.u64()? {
                     let key = input.u32()?;
                     if key > i32::MAX as u32 {
-                        return Err(Error::corrupt_data(format!("a bitmap key has its highest bit set: {key}")));
+                        return Err(Error::corrupt_data(format!(
+                            "a bitmap key has its highest bit set: {key}"
+                        )));
                     }
                     if before.is_some_and(|before| before >= key) {
                         return Err(Error::corrupt_data("the keys of a bitmap do not ascend"));
@@ -434,7 +514,11 @@ impl Positions {
             }
             // The protocol's own inline example has these numbers in big-endian order.
             other if other == NATIVE || other == NATIVE.swap_bytes() => {
-                let number = if other == NATIVE { u32::from_le_bytes } else { u32::from_be_bytes };
+                let number = if other == NATIVE {
+                    u32::from_le_bytes
+                } else {
+                    u32::from_be_bytes
+                };
                 let count = number(input.array()?);
                 if count > i32::MAX as u32 {
                     return Err(Error::corrupt_data("a negative number of bitmaps"));
@@ -444,14 +528,23 @@ impl Positions {
                     let mut bucket = Input(input.take(size)?);
                     set.read_bucket(u64::from(key), &mut bucket)?;
                     if !bucket.0.is_empty() {
-                        return Err(Error::corrupt_data("a bitmap is shorter than its size says"));
+                        return Err(Error::corrupt_data(
+                            "a bitmap is shorter than its size says",
+                        ));
                     }
                 }
             }
-            other => return Err(Error::corrupt_data(format!("the magic number is {other}, not {PORTABLE}"))),
+            other => {
+                return Err(Error::corrupt_data(format!(
+                    "the magic number is {other}, not {PORTABLE}"
+                )));
+            }
         }
         if !input.0.is_empty() {
-            return Err(Error::corrupt_data(format!("{} bytes follow the bitmap", input.0.len())));
+            return Err(Error::corrupt_data(format!(
+                "{} bytes follow the bitmap",
+                input.0.len()
+            )));
         }
         Ok(set)
     }
@@ -465,10 +558,14 @@ impl Positions {
             let count = (cookie >> 16) as usize + 1;
             (count, input.take(count.div_ceil(8))?)
         } else {
-            return Err(Error::corrupt_data(format!("a bitmap begins with {cookie}")));
+            return Err(Error::corrupt_data(format!(
+                "a bitmap begins with {cookie}"
+            )));
         };
         if count > WORDS * 64 {
-            return Err(Error::corrupt_data(format!("a bitmap claims {count} containers")));
+            return Err(Error::corrupt_data(format!(
+                "a bitmap claims {count} containers"
+            )));
         }
         let (heads, _) = input.take(count * 4)?.as_chunks::<4>();
         if runs.is_empty() || count >= OFFSETS_FROM {
@@ -479,14 +576,23 @@ impl Positions {
         for (n, [a, b, c, d]) in heads.iter().enumerate() {
             let key = u16::from_le_bytes([*a, *b]);
             if before.is_some_and(|before| before >= key) {
-                return Err(Error::corrupt_data("the container keys of a bitmap do not ascend"));
+                return Err(Error::corrupt_data(
+                    "the container keys of a bitmap do not ascend",
+                ));
             }
             before = Some(key);
             let cardinality = usize::from(u16::from_le_bytes([*c, *d])) + 1;
             let is_run = runs.get(n / 8).is_some_and(|bits| bits >> (n % 8) & 1 == 1);
-            let container = if is_run { Container::read_runs(input)? } else { Container::read_plain(input, cardinality)? };
+            let container = if is_run {
+                Container::read_runs(input)?
+            } else {
+                Container::read_plain(input, cardinality)?
+            };
             if container.len() != cardinality as u64 {
-                return Err(Error::corrupt_data(format!("a bitmap container has {} values and claims {cardinality}", container.len())));
+                return Err(Error::corrupt_data(format!(
+                    "a bitmap container has {} values and claims {cardinality}",
+                    container.len()
+                )));
             }
             self.push(high * SPAN + u64::from(key), container);
         }
@@ -496,7 +602,10 @@ impl Positions {
     /// The serialized form: magic number and bitmaps, each container in its smallest form.
     #[must_use]
     pub fn serialize(&self) -> Vec<u8> {
-        let buckets: Vec<&[(u64, Container)]> = self.containers.chunk_by(|(a, _), (b, _)| a / SPAN == b / SPAN).collect();
+        let buckets: Vec<&[(u64, Container)]> = self
+            .containers
+            .chunk_by(|(a, _), (b, _)| a / SPAN == b / SPAN)
+            .collect();
         let mut out = PORTABLE.to_le_bytes().to_vec();
         out.extend((buckets.len() as u64).to_le_bytes());
         for bucket in buckets {
@@ -509,13 +618,26 @@ impl Positions {
 }
 
 fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, Container)]) {
-    let containers: Vec<(u16, Container)> = bucket.iter().map(|(key, container)| ((key % SPAN) as u16, container.clone().optimized())).collect();
+    let containers: Vec<(u16, Container)> = bucket
+        .iter()
+        .map(|(key, container)| ((key % SPAN) as u16, container.clone().optimized()))
+        .collect();
     let start = out.len();
-    let with_runs = containers.iter().any(|(_, container)| matches!(container, Container::Runs(_)));
+    let with_runs = containers
+        .iter()
+        .any(|(_, container)| matches!(container, Container::Runs(_)));
     if with_runs {
         out.extend((RUN_COOKIE | (containers.len() as u32 - 1) << 16).to_le_bytes());
         for eight in containers.chunks(8) {
-            out.push(eight.iter().enumerate().map(|(n, (_, container))| u8::from(matches!(container, Container::Runs(_))) << n).sum());
+            out.push(
+                eight
+                    .iter()
+                    .enumerate()
+                    .map(|(n, (_, container))| {
+                        u8::from(matches!(container, Container::Runs(_))) << n
+                    })
+                    .sum(),
+            );
         }
     } else {
         out.extend(COOKIE.to_le_bytes());
@@ -538,8 +660,12 @@ fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, Container)]) {
     }
     for (_, container) in &containers {
         match container {
-            Container::List(values) => values.iter().for_each(|value| out.extend(value.to_le_bytes())),
-            Container::Bits(words, _) => words.iter().for_each(|word| out.extend(word.to_le_bytes())),
+            Container::List(values) => values
+                .iter()
+                .for_each(|value| out.extend(value.to_le_bytes())),
+            Container::Bits(words, _) => {
+                words.iter().for_each(|word| out.extend(word.to_le_bytes()))
+            }
             Container::Runs(runs) => {
                 out.extend((runs.len() as u16).to_le_bytes());
                 for (first, last) in runs {
@@ -551,10 +677,16 @@ fn write_bucket(out: &mut Vec<u8>, bucket: &[(u64, Container)]) {
     }
 }
 
-/// Clears in `mask` the bits that are set in `from..to` of `bits`, moved by `shift`. Whether there were any.
+/// Clears in `mask` the bits that are set in `from..to` of `bits`, moved by `shift`. Whether there
+/// were any.
 fn clear_bits(mask: &mut [u64], bits: &[u64; WORDS], shift: i64, from: u64, to: u64) -> bool {
     let mut any = 0;
-    for (start, word) in (0..).step_by(64).zip(bits.iter()).skip((from / 64) as usize).take_while(|(start, _)| *start < to) {
+    for (start, word) in (0..)
+        .step_by(64)
+        .zip(bits.iter())
+        .skip((from / 64) as usize)
+        .take_while(|(start, _)| *start < to)
+    {
         let word = word & bits_between(from.saturating_sub(start), to - start);
         if word == 0 {
             continue;
@@ -564,7 +696,10 @@ fn clear_bits(mask: &mut [u64], bits: &[u64; WORDS], shift: i64, from: u64, to: 
         let at = start.cast_signed() + shift;
         let (index, offset) = (at.div_euclid(64), at.rem_euclid(64).cast_unsigned());
         let mut apply = |index: i64, word: u64| {
-            if let Some(to) = usize::try_from(index).ok().and_then(|index| mask.get_mut(index)) {
+            if let Some(to) = usize::try_from(index)
+                .ok()
+                .and_then(|index| mask.get_mut(index))
+            {
                 *to &= !word;
             }
         };
@@ -591,9 +726,20 @@ mod tests {
 
     /// Positions of all densities: lists, bitmaps and runs, under several high keys.
     fn arbitrary() -> impl Strategy<Value = BTreeSet<u64>> {
-        let part = (0_u64..4, prop_oneof![Just(1_u64), Just(2), Just(7), Just(1000)], 0_u64..200_000, 0_u64..9000);
-        proptest::collection::vec(part, 0..6)
-            .prop_map(|parts| parts.into_iter().flat_map(|(high, step, start, count)| (0..count).map(move |n| (high << 32) + start + n * step)).collect())
+        let part = (
+            0_u64..4,
+            prop_oneof![Just(1_u64), Just(2), Just(7), Just(1000)],
+            0_u64..200_000,
+            0_u64..9000,
+        );
+        proptest::collection::vec(part, 0..6).prop_map(|parts| {
+            parts
+                .into_iter()
+                .flat_map(|(high, step, start, count)| {
+                    (0..count).map(move |n| (high << 32) + start + n * step)
+                })
+                .collect()
+        })
     }
 
     fn treemap(bytes: &[u8]) -> RoaringTreemap {
@@ -653,7 +799,11 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_survived() {
-        let values: Vec<u64> = (0..200).chain((70_000..75_000).step_by(2)).chain(140_000..150_000).chain([1 << 33]).collect();
+        let values: Vec<u64> = (0..200)
+            .chain((70_000..75_000).step_by(2))
+            .chain(140_000..150_000)
+            .chain([1 << 33])
+            .collect();
         let bytes = set(&values).serialize();
         for at in 0..bytes.len() {
             for bit in 0..8 {
@@ -687,27 +837,43 @@ mod tests {
         let mut bytes = set(&[1 << 33]).serialize();
         assert!(Positions::deserialize(&bytes).is_ok());
         bytes[15] = 0x80;
-        assert!(Positions::deserialize(&bytes).unwrap_err().to_string().contains("highest bit"));
+        assert!(
+            Positions::deserialize(&bytes)
+                .unwrap_err()
+                .to_string()
+                .contains("highest bit")
+        );
     }
 
     #[test]
     fn the_older_format_of_delta_spark_is_read() {
         let bucket = |bytes: &[u8]| bytes[16..].to_vec();
-        let (one, two) = (bucket(&set(&[1, 5]).serialize()), bucket(&set(&[7]).serialize()));
+        let (one, two) = (
+            bucket(&set(&[1, 5]).serialize()),
+            bucket(&set(&[7]).serialize()),
+        );
         let mut bytes = NATIVE.to_le_bytes().to_vec();
         bytes.extend(2_u32.to_le_bytes());
         for part in [one, two] {
             bytes.extend((part.len() as u32).to_le_bytes());
             bytes.extend(part);
         }
-        assert_eq!(Positions::deserialize(&bytes).unwrap(), set(&[1, 5, (1 << 32) + 7]));
+        assert_eq!(
+            Positions::deserialize(&bytes).unwrap(),
+            set(&[1, 5, (1 << 32) + 7])
+        );
     }
 
     #[test]
     fn an_inline_vector_of_the_reference_is_read() {
         // The example of delta-spark's own tests, in the portable format.
-        let bytes = crate::dv::z85::decode("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L").unwrap();
-        assert_eq!(Positions::deserialize(&bytes).unwrap(), set(&[3, 4, 7, 11, 18, 29]));
+        let bytes =
+            crate::dv::z85::decode("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L")
+                .unwrap();
+        assert_eq!(
+            Positions::deserialize(&bytes).unwrap(),
+            set(&[3, 4, 7, 11, 18, 29])
+        );
     }
 
     #[test]

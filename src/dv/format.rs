@@ -1,7 +1,8 @@
-//! Where a deletion vector's bytes are and how they are framed: version byte, big-endian sizes, CRC-32.
+//! Where a deletion vector's bytes are and how they are framed: version byte, big-endian sizes,
+//! CRC-32.
 //!
-//! Vectors of one file that lie close together are fetched as one range; the version byte is looked at when the range
-//! begins near enough to the file's start to include it for nothing.
+//! Vectors of one file that lie close together are fetched as one range; the version byte is looked
+//! at when the range begins near enough to the file's start to include it for nothing.
 
 use std::ops::Range;
 
@@ -38,14 +39,26 @@ pub(super) fn path(descriptor: &Descriptor) -> Result<Option<DvPath>> {
         "i" => Ok(None),
         "p" => Ok(Some(DvPath::Given(text.clone()))),
         "u" => {
-            let split = text.len().checked_sub(UUID_LENGTH).and_then(|at| text.split_at_checked(at));
-            let (prefix, uuid) = split.ok_or_else(|| Error::corrupt_data("its UUID is too short"))?;
-            let uuid = z85::decode(uuid).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+            let split = text
+                .len()
+                .checked_sub(UUID_LENGTH)
+                .and_then(|at| text.split_at_checked(at));
+            let (prefix, uuid) =
+                split.ok_or_else(|| Error::corrupt_data("its UUID is too short"))?;
+            let uuid = z85::decode(uuid)
+                .ok()
+                .and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
             let uuid = uuid.ok_or_else(|| Error::corrupt_data("its UUID is not Z85"))?;
             let name = format!("deletion_vector_{}.bin", hyphenated(&uuid));
-            Ok(Some(DvPath::InTable(if prefix.is_empty() { name } else { format!("{prefix}/{name}") })))
+            Ok(Some(DvPath::InTable(if prefix.is_empty() {
+                name
+            } else {
+                format!("{prefix}/{name}")
+            })))
         }
-        other => Err(Error::unsupported(format!("deletion vectors of storage type `{other}` are not supported"))),
+        other => Err(Error::unsupported(format!(
+            "deletion vectors of storage type `{other}` are not supported"
+        ))),
     }
 }
 
@@ -56,18 +69,27 @@ fn hyphenated(uuid: &[u8; 16]) -> String {
         if matches!(n, 4 | 6 | 8 | 10) {
             text.push('-');
         }
-        text.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
+        text.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')),
+        );
     }
     text
 }
 
 /// The bytes of a vector in the log.
 pub(super) fn inline(descriptor: &Descriptor) -> Result<Vec<u8>> {
-    let mut bytes = z85::decode(&descriptor.path_or_inline_dv).map_err(|e| Error::corrupt_data(e.to_string()))?;
+    let mut bytes = z85::decode(&descriptor.path_or_inline_dv)
+        .map_err(|e| Error::corrupt_data(e.to_string()))?;
     // Z85 pads to whole groups.
     match usize::try_from(descriptor.size_in_bytes) {
         Ok(size) if size <= bytes.len() && bytes.len() - size < 4 => bytes.truncate(size),
-        _ => return Err(Error::corrupt_data(format!("it has {} bytes and the log says {}", bytes.len(), descriptor.size_in_bytes))),
+        _ => {
+            return Err(Error::corrupt_data(format!(
+                "it has {} bytes and the log says {}",
+                bytes.len(),
+                descriptor.size_in_bytes
+            )));
+        }
     }
     Ok(bytes)
 }
@@ -84,10 +106,16 @@ pub(super) struct Fetch {
 pub(super) fn fetch(file: &File, descriptors: &[&Descriptor]) -> Result<Fetch> {
     let mut frames = Vec::with_capacity(descriptors.len());
     for descriptor in descriptors {
-        let start = u64::try_from(descriptor.offset.unwrap_or(1)).ok().filter(|start| *start > 0);
+        let start = u64::try_from(descriptor.offset.unwrap_or(1))
+            .ok()
+            .filter(|start| *start > 0);
         let size = u64::try_from(descriptor.size_in_bytes).ok();
         let (Some(start), Some(size)) = (start, size) else {
-            return Err(Error::corrupt_data(format!("the log puts it at offset {} with {} bytes", descriptor.offset.unwrap_or(1), descriptor.size_in_bytes)));
+            return Err(Error::corrupt_data(format!(
+                "the log puts it at offset {} with {} bytes",
+                descriptor.offset.unwrap_or(1),
+                descriptor.size_in_bytes
+            )));
         };
         frames.push((start..start + size + FRAME, 0));
     }
@@ -95,15 +123,30 @@ pub(super) fn fetch(file: &File, descriptors: &[&Descriptor]) -> Result<Fetch> {
     order.sort_unstable_by_key(|n| frames.get(*n).map(|(range, _)| range.start));
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for n in order {
-        let Some((frame, joined)) = frames.get_mut(n) else { continue };
+        let Some((frame, joined)) = frames.get_mut(n) else {
+            continue;
+        };
         match ranges.last_mut() {
-            Some(last) if frame.start <= last.end + GAP && frame.end.max(last.end) - last.start <= JOINED => last.end = last.end.max(frame.end),
-            _ => ranges.push(if frame.start <= GAP { 0..frame.end } else { frame.clone() }),
+            Some(last)
+                if frame.start <= last.end + GAP
+                    && frame.end.max(last.end) - last.start <= JOINED =>
+            {
+                last.end = last.end.max(frame.end)
+            }
+            _ => ranges.push(if frame.start <= GAP {
+                0..frame.end
+            } else {
+                frame.clone()
+            }),
         }
         *joined = ranges.len() - 1;
     }
     let bytes = file.store.get_ranges(&file.path, ranges.clone());
-    Ok(Fetch { frames, ranges, bytes })
+    Ok(Fetch {
+        frames,
+        ranges,
+        bytes,
+    })
 }
 
 impl Fetch {
@@ -115,15 +158,22 @@ impl Fetch {
             && let Some(first) = bytes.first()
             && *first != VERSION
         {
-            return Err(Error::corrupt_data(format!("its file begins with {first}, not with the version {VERSION}")));
+            return Err(Error::corrupt_data(format!(
+                "its file begins with {first}, not with the version {VERSION}"
+            )));
         }
         self.frames
             .iter()
             .map(|(frame, joined)| {
-                let (Some(range), Some(bytes)) = (self.ranges.get(*joined), bytes.get(*joined)) else {
+                let (Some(range), Some(bytes)) = (self.ranges.get(*joined), bytes.get(*joined))
+                else {
                     return Err(Error::internal("a range of deletion vectors was not read"));
                 };
-                unframe(bytes, frame.start - range.start, frame.end - frame.start - FRAME)
+                unframe(
+                    bytes,
+                    frame.start - range.start,
+                    frame.end - frame.start - FRAME,
+                )
             })
             .collect()
     }
@@ -133,17 +183,27 @@ impl Fetch {
 fn unframe(bytes: &Bytes, start: u64, size: u64) -> Result<Bytes> {
     let early = || Error::corrupt_data("its file ends too early");
     let at = usize::try_from(start).map_err(|_| early())?;
-    let (head, rest) = bytes.get(at..).and_then(|from| from.split_first_chunk::<4>()).ok_or_else(early)?;
+    let (head, rest) = bytes
+        .get(at..)
+        .and_then(|from| from.split_first_chunk::<4>())
+        .ok_or_else(early)?;
     let said = u64::from(u32::from_be_bytes(*head));
     if said != size {
-        return Err(Error::corrupt_data(format!("it has {said} bytes and the log says {size}")));
+        return Err(Error::corrupt_data(format!(
+            "it has {said} bytes and the log says {size}"
+        )));
     }
     let length = usize::try_from(size).map_err(|_| early())?;
     let (data, rest) = rest.split_at_checked(length).ok_or_else(early)?;
-    let checksum = rest.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes)).ok_or_else(early)?;
+    let checksum = rest
+        .first_chunk::<4>()
+        .map(|bytes| u32::from_be_bytes(*bytes))
+        .ok_or_else(early)?;
     let found = crc32fast::hash(data);
     if found != checksum {
-        return Err(Error::corrupt_data(format!("its CRC-32 is {found:#010x}, and {checksum:#010x} is stored")));
+        return Err(Error::corrupt_data(format!(
+            "its CRC-32 is {found:#010x}, and {checksum:#010x} is stored"
+        )));
     }
     Ok(bytes.slice_ref(data))
 }
@@ -163,10 +223,20 @@ impl NewFile {
     /// # Errors
     /// [`Error::Internal`] for a text that is none.
     pub fn new(uuid: &str) -> Result<Self> {
-        let digits: Vec<u8> = uuid.chars().filter_map(|c| c.to_digit(16)).filter_map(|digit| u8::try_from(digit).ok()).collect();
-        let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect();
+        let digits: Vec<u8> = uuid
+            .chars()
+            .filter_map(|c| c.to_digit(16))
+            .filter_map(|digit| u8::try_from(digit).ok())
+            .collect();
+        let bytes: Vec<u8> = digits
+            .chunks(2)
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
+            .collect();
         match <[u8; 16]>::try_from(bytes) {
-            Ok(bytes) => Ok(Self { path: format!("deletion_vector_{}.bin", hyphenated(&bytes)), in_log: z85::encode(&bytes) }),
+            Ok(bytes) => Ok(Self {
+                path: format!("deletion_vector_{}.bin", hyphenated(&bytes)),
+                in_log: z85::encode(&bytes),
+            }),
             Err(_) => Err(Error::internal(format!("`{uuid}` is no UUID"))),
         }
     }
@@ -191,7 +261,9 @@ pub struct Written {
 
 impl Default for FileWriter {
     fn default() -> Self {
-        Self { bytes: vec![VERSION] }
+        Self {
+            bytes: vec![VERSION],
+        }
     }
 }
 
@@ -209,7 +281,11 @@ impl FileWriter {
         self.bytes.extend(size_in_bytes.to_be_bytes());
         self.bytes.extend(&data);
         self.bytes.extend(crc32fast::hash(&data).to_be_bytes());
-        Ok(Written { offset, size_in_bytes, cardinality })
+        Ok(Written {
+            offset,
+            size_in_bytes,
+            cardinality,
+        })
     }
 
     /// Bytes so far.
@@ -238,8 +314,17 @@ mod tests {
     #[test]
     fn a_new_file_is_found_by_its_name_in_the_log() {
         let file = NewFile::new("d2c639aa-8816-431a-aaf6-d3fe2512ff61").unwrap();
-        assert_eq!(file.path, "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin");
-        let descriptor = Descriptor { storage_type: "u".to_owned(), path_or_inline_dv: file.in_log, offset: Some(1), size_in_bytes: 1, cardinality: 1 };
+        assert_eq!(
+            file.path,
+            "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+        );
+        let descriptor = Descriptor {
+            storage_type: "u".to_owned(),
+            path_or_inline_dv: file.in_log,
+            offset: Some(1),
+            size_in_bytes: 1,
+            cardinality: 1,
+        };
         assert_eq!(path(&descriptor).unwrap(), Some(DvPath::InTable(file.path)));
         assert!(NewFile::new("d2c6").is_err());
     }
@@ -247,16 +332,32 @@ mod tests {
     use crate::dv::tests::file_of;
 
     fn descriptor(storage_type: &str, text: &str) -> Descriptor {
-        Descriptor { storage_type: storage_type.to_owned(), path_or_inline_dv: text.to_owned(), offset: Some(4), size_in_bytes: 40, cardinality: 6 }
+        Descriptor {
+            storage_type: storage_type.to_owned(),
+            path_or_inline_dv: text.to_owned(),
+            offset: Some(4),
+            size_in_bytes: 40,
+            cardinality: 6,
+        }
     }
 
     #[test]
     fn the_protocols_example_of_a_relative_path() {
         let example = descriptor("u", "ab^-aqEH.-t@S}K{vb[*k^");
-        assert_eq!(path(&example).unwrap(), Some(DvPath::InTable("ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin".to_owned())));
+        assert_eq!(
+            path(&example).unwrap(),
+            Some(DvPath::InTable(
+                "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin".to_owned()
+            ))
+        );
         assert_eq!(example.unique_id(), "uab^-aqEH.-t@S}K{vb[*k^@4");
         let bare = descriptor("u", "^-aqEH.-t@S}K{vb[*k^");
-        assert_eq!(path(&bare).unwrap(), Some(DvPath::InTable("deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin".to_owned())));
+        assert_eq!(
+            path(&bare).unwrap(),
+            Some(DvPath::InTable(
+                "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin".to_owned()
+            ))
+        );
     }
 
     #[test]
@@ -264,15 +365,29 @@ mod tests {
         let mut example = descriptor("i", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L");
         example.offset = None;
         let vector = load(&example, |_| Err(Error::internal("nothing to open"))).unwrap();
-        assert_eq!(vector.positions().iter().collect::<Vec<_>>(), [3, 4, 7, 11, 18, 29]);
-        assert_eq!(example.unique_id(), "iwi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L");
+        assert_eq!(
+            vector.positions().iter().collect::<Vec<_>>(),
+            [3, 4, 7, 11, 18, 29]
+        );
+        assert_eq!(
+            example.unique_id(),
+            "iwi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+        );
         example.cardinality = 5;
-        assert!(load(&example, |_| Err(Error::internal(""))).unwrap_err().to_string().contains("deletes 6 rows and the log says 5"));
+        assert!(
+            load(&example, |_| Err(Error::internal("")))
+                .unwrap_err()
+                .to_string()
+                .contains("deletes 6 rows and the log says 5")
+        );
     }
 
     #[test]
     fn unknown_storage_types_and_senseless_uuids_are_refused() {
-        assert!(matches!(path(&descriptor("x", "")), Err(Error::Unsupported { .. })));
+        assert!(matches!(
+            path(&descriptor("x", "")),
+            Err(Error::Unsupported { .. })
+        ));
         for bad in ["", "short", "^-aqEH.-t@S}K{vb[*k ", "ü-aqEH.-t@S}K{vb[*k"] {
             assert!(path(&descriptor("u", bad)).is_err(), "{bad}");
         }
@@ -309,7 +424,13 @@ mod tests {
         let file = file_of(&bytes);
         let vectors = load_all(&descriptors, |_| Ok(file.clone())).unwrap();
         assert!(vectors.iter().map(|v| v.positions().clone()).eq(sets));
-        assert_eq!(fetch(&file, &descriptors.iter().collect::<Vec<_>>()).unwrap().ranges.len(), 1);
+        assert_eq!(
+            fetch(&file, &descriptors.iter().collect::<Vec<_>>())
+                .unwrap()
+                .ranges
+                .len(),
+            1
+        );
     }
 
     #[test]
@@ -327,7 +448,10 @@ mod tests {
         assert!(broken(&|bytes, _| bytes[4] ^= 1).contains("the log says"));
         assert!(broken(&|_, descriptor| descriptor.size_in_bytes -= 1).contains("the log says"));
         assert!(broken(&|_, descriptor| descriptor.size_in_bytes = -1).contains("the log puts it"));
-        assert!(broken(&|_, descriptor| descriptor.cardinality = 4).contains("deletes 3 rows and the log says 4"));
+        assert!(
+            broken(&|_, descriptor| descriptor.cardinality = 4)
+                .contains("deletes 3 rows and the log says 4")
+        );
         assert!(broken(&|bytes, _| bytes.truncate(20)).contains("f.parquet"));
         let frame = |bytes: &mut Vec<u8>| {
             bytes[5] = 0;

@@ -1,11 +1,21 @@
-//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of rows of a file that are deleted.
+//! Deletion vectors: [`Descriptor`] -> [`DeletionVector`], the set of rows of a file that are
+//! deleted.
 //!
-//! A vector stands in the log itself or in a file of several. Its bytes are read by range, neighbours of one file in one
-//! request, and verified: format version, size, CRC-32, magic number and the cardinality that the log gives.
+//! A vector stands in the log itself or in a file of several. Its bytes are read by range,
+//! neighbours of one file in one request, and verified: format version, size, CRC-32, magic number
+//! and the cardinality that the log gives.
 //!
 //! Protocol: "Deletion Vectors", "Deletion Vector Format". Cost: one pass over the bytes.
 
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
 
 pub mod bitmap;
 mod format;
@@ -30,7 +40,8 @@ impl Descriptor {
     /// The file that holds it; `None` for one that stands in the log.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a descriptor that names no file, [`Error::Unsupported`] for a storage type that is not known.
+    /// [`Error::Corrupt`] for a descriptor that names no file, [`Error::Unsupported`] for a storage
+    /// type that is not known.
     pub fn path(&self) -> Result<Option<DvPath>> {
         format::path(self)
     }
@@ -77,7 +88,11 @@ impl DeletionVector {
     fn decode(bytes: &[u8], descriptor: &Descriptor) -> Result<Self> {
         let positions = Positions::deserialize(bytes)?;
         if i64::try_from(positions.len()) != Ok(descriptor.cardinality) {
-            return Err(Error::corrupt_data(format!("it deletes {} rows and the log says {}", positions.len(), descriptor.cardinality)));
+            return Err(Error::corrupt_data(format!(
+                "it deletes {} rows and the log says {}",
+                positions.len(),
+                descriptor.cardinality
+            )));
         }
         Ok(Self { positions })
     }
@@ -86,9 +101,15 @@ impl DeletionVector {
 /// Says that an error is about a deletion vector.
 fn about(error: Error) -> Error {
     match error {
-        Error::Corrupt { kind: crate::error::Damaged::Data, what, place } => {
-            Error::Corrupt { kind: crate::error::Damaged::Data, what: format!("damaged deletion vector: {what}"), place }
-        }
+        Error::Corrupt {
+            kind: crate::error::Damaged::Data,
+            what,
+            place,
+        } => Error::Corrupt {
+            kind: crate::error::Damaged::Data,
+            what: format!("damaged deletion vector: {what}"),
+            place,
+        },
         other => other,
     }
 }
@@ -97,7 +118,10 @@ fn about(error: Error) -> Error {
 ///
 /// # Errors
 /// [`Error::Corrupt`] names the file and what is wrong; what `resolve` and the store say.
-pub fn load(descriptor: &Descriptor, resolve: impl Fn(&DvPath) -> Result<File>) -> Result<Arc<DeletionVector>> {
+pub fn load(
+    descriptor: &Descriptor,
+    resolve: impl Fn(&DvPath) -> Result<File>,
+) -> Result<Arc<DeletionVector>> {
     match load_all(std::slice::from_ref(descriptor), resolve)?.pop() {
         Some(vector) => Ok(vector),
         None => Err(Error::internal("no deletion vector was loaded")),
@@ -108,13 +132,22 @@ pub fn load(descriptor: &Descriptor, resolve: impl Fn(&DvPath) -> Result<File>) 
 ///
 /// # Errors
 /// As [`load`], for the first that fails.
-pub fn load_all(descriptors: &[Descriptor], resolve: impl Fn(&DvPath) -> Result<File>) -> Result<Vec<Arc<DeletionVector>>> {
+pub fn load_all(
+    descriptors: &[Descriptor],
+    resolve: impl Fn(&DvPath) -> Result<File>,
+) -> Result<Vec<Arc<DeletionVector>>> {
     let mut out: Vec<Option<Arc<DeletionVector>>> = vec![None; descriptors.len()];
     let mut by_file: FxHashMap<DvPath, Vec<(usize, &Descriptor)>> = FxHashMap::default();
     for (n, (descriptor, out)) in descriptors.iter().zip(&mut out).enumerate() {
         match format::path(descriptor).map_err(about)? {
             Some(path) => by_file.entry(path).or_default().push((n, descriptor)),
-            None => *out = Some(Arc::new(format::inline(descriptor).and_then(|bytes| DeletionVector::decode(&bytes, descriptor)).map_err(about)?)),
+            None => {
+                *out = Some(Arc::new(
+                    format::inline(descriptor)
+                        .and_then(|bytes| DeletionVector::decode(&bytes, descriptor))
+                        .map_err(about)?,
+                ))
+            }
         }
     }
     // Every file's reads are under way before the first is waited for.
@@ -122,21 +155,26 @@ pub fn load_all(descriptors: &[Descriptor], resolve: impl Fn(&DvPath) -> Result<
         .iter()
         .map(|(path, wanted)| {
             let file = resolve(path)?;
-            let descriptors: Vec<&Descriptor> = wanted.iter().map(|(_, descriptor)| *descriptor).collect();
-            let fetch = format::fetch(&file, &descriptors).map_err(|e| about(e).at_file(&file.path))?;
+            let descriptors: Vec<&Descriptor> =
+                wanted.iter().map(|(_, descriptor)| *descriptor).collect();
+            let fetch =
+                format::fetch(&file, &descriptors).map_err(|e| about(e).at_file(&file.path))?;
             Ok((wanted, file, fetch))
         })
         .collect::<Result<Vec<_>>>()?;
     for (wanted, file, fetch) in fetches {
         let vectors = fetch.wait().map_err(|e| about(e).at_file(&file.path))?;
         for ((n, descriptor), bytes) in wanted.iter().zip(vectors) {
-            let vector = DeletionVector::decode(&bytes, descriptor).map_err(|e| about(e).at_file(&file.path))?;
+            let vector = DeletionVector::decode(&bytes, descriptor)
+                .map_err(|e| about(e).at_file(&file.path))?;
             if let Some(out) = out.get_mut(*n) {
                 *out = Some(Arc::new(vector));
             }
         }
     }
-    out.into_iter().map(|vector| vector.ok_or_else(|| Error::internal("a deletion vector was not loaded"))).collect()
+    out.into_iter()
+        .map(|vector| vector.ok_or_else(|| Error::internal("a deletion vector was not loaded")))
+        .collect()
 }
 
 #[cfg(test)]
@@ -174,7 +212,11 @@ pub(crate) mod tests {
         }
 
         fn head(&self, path: &str) -> Result<ObjectMeta> {
-            Ok(ObjectMeta { path: path.to_owned(), size: self.bytes.len() as u64, modified_ms: 0 })
+            Ok(ObjectMeta {
+                path: path.to_owned(),
+                size: self.bytes.len() as u64,
+                modified_ms: 0,
+            })
         }
 
         fn get(&self, _: &str) -> Pending<(Bytes, ObjectMeta)> {
@@ -183,7 +225,12 @@ pub(crate) mod tests {
 
         fn get_ranges(&self, _: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
             let bytes = self.bytes.clone();
-            Pending::lazy(move || ranges.iter().map(|range| Self::range(&bytes, range)).collect())
+            Pending::lazy(move || {
+                ranges
+                    .iter()
+                    .map(|range| Self::range(&bytes, range))
+                    .collect()
+            })
         }
     }
 
@@ -194,6 +241,13 @@ pub(crate) mod tests {
 
     /// A file of these bytes in a store at `url`.
     pub(crate) fn file_in(url: &'static str, bytes: &[u8]) -> File {
-        File { store: Arc::new(Memory { url, bytes: Bytes::copy_from_slice(bytes) }), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) }
+        File {
+            store: Arc::new(Memory {
+                url,
+                bytes: Bytes::copy_from_slice(bytes),
+            }),
+            path: "f.parquet".to_owned(),
+            size: Some(bytes.len() as u64),
+        }
     }
 }

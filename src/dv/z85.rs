@@ -2,11 +2,15 @@
 
 use crate::error::{Error, Result};
 
-const ALPHABET: &[u8; 85] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+const ALPHABET: &[u8; 85] =
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
 const NONE: u8 = 0xff;
 
-#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler, over constants")]
+#[allow(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, over constants"
+)]
 const DIGITS: [u8; 256] = {
     let mut digits = [NONE; 256];
     let mut n = 0;
@@ -24,7 +28,10 @@ const DIGITS: [u8; 256] = {
 pub fn decode(text: &str) -> Result<Vec<u8>> {
     let (groups, rest) = text.as_bytes().as_chunks::<5>();
     if !rest.is_empty() {
-        return Err(Error::corrupt(format!("Z85 text of {} characters, which is no multiple of five", text.len())));
+        return Err(Error::corrupt(format!(
+            "Z85 text of {} characters, which is no multiple of five",
+            text.len()
+        )));
     }
     let mut out = Vec::with_capacity(groups.len() * 4);
     for group in groups {
@@ -36,7 +43,8 @@ pub fn decode(text: &str) -> Result<Vec<u8>> {
             }
             value = value * 85 + u64::from(digit);
         }
-        let value = u32::try_from(value).map_err(|_| Error::corrupt("a Z85 group beyond 32 bits"))?;
+        let value =
+            u32::try_from(value).map_err(|_| Error::corrupt("a Z85 group beyond 32 bits"))?;
         out.extend_from_slice(&value.to_be_bytes());
     }
     Ok(out)
@@ -48,7 +56,10 @@ pub fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(4) * 5);
     for chunk in bytes.chunks(4) {
         let mut group = [0; 4];
-        group.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+        group
+            .iter_mut()
+            .zip(chunk)
+            .for_each(|(to, from)| *to = *from);
         let mut value = u32::from_be_bytes(group);
         let mut text = [0_u8; 5];
         for to in text.iter_mut().rev() {

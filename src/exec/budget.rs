@@ -1,8 +1,10 @@
-//! The byte budget: how much may be decoded ahead of its consumers, over all streams of the process.
+//! The byte budget: how much may be decoded ahead of its consumers, over all streams of the
+//! process.
 //!
-//! A lane that finds the budget spent parks once it has something to give, so every stream goes on, however many are open:
-//! memory is the budget and one item a lane. The budget is `DELTAFAST_MEMORY_LIMIT` (bytes, or with a unit: `512MB`, `2GiB`,
-//! all powers of 1024), else a quarter of the machine's memory or of the control group's limit, whichever is smaller.
+//! A lane that finds the budget spent parks once it has something to give, so every stream goes on,
+//! however many are open: memory is the budget and one item a lane. The budget is
+//! `DELTAFAST_MEMORY_LIMIT` (bytes, or with a unit: `512MB`, `2GiB`, all powers of 1024), else a
+//! quarter of the machine's memory or of the control group's limit, whichever is smaller.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +24,11 @@ static WAITING: PerProcess<AtomicU64> = PerProcess::new();
 pub fn memory_limit() -> Result<u64> {
     static LIMIT: RaceOnce<Result<u64>> = RaceOnce::new();
     let limit = LIMIT.get_or_make(|| match std::env::var("DELTAFAST_MEMORY_LIMIT") {
-        Ok(text) => parse(&text).ok_or_else(|| Error::invalid(format!("`DELTAFAST_MEMORY_LIMIT` is `{text}`; give bytes, or a number like `512MB`"))),
+        Ok(text) => parse(&text).ok_or_else(|| {
+            Error::invalid(format!(
+                "`DELTAFAST_MEMORY_LIMIT` is `{text}`; give bytes, or a number like `512MB`"
+            ))
+        }),
         Err(_) => Ok(memory() / 4),
     });
     limit.clone()
@@ -30,9 +36,15 @@ pub fn memory_limit() -> Result<u64> {
 
 fn parse(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    let factor = match unit.trim_start().trim_end_matches('b').trim_end_matches('i') {
+    let factor = match unit
+        .trim_start()
+        .trim_end_matches('b')
+        .trim_end_matches('i')
+    {
         "" => 1,
         "k" => 1 << 10,
         "m" => 1 << 20,
@@ -45,17 +57,33 @@ fn parse(text: &str) -> Option<u64> {
 
 /// The memory that this process may have.
 fn memory() -> u64 {
-    let kilobytes = |line: &str| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok();
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| text.lines().find_map(kilobytes)).map_or(UNKNOWN, |kb| kb.saturating_mul(1024));
+    let kilobytes = |line: &str| {
+        line.strip_prefix("MemTotal:")?
+            .trim()
+            .strip_suffix("kB")?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    };
+    let machine = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| text.lines().find_map(kilobytes))
+        .map_or(UNKNOWN, |kb| kb.saturating_mul(1024));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    // `0::/path` in version 2, `4:memory:/path` in version 1; inside of a container the path may be that outside of it.
-    let files = groups.lines().filter_map(|line| match line.splitn(3, ':').collect::<Vec<_>>().as_slice() {
-        [_, "", path] => Some(("/sys/fs/cgroup", *path, "memory.max")),
-        [_, "memory", path] => Some(("/sys/fs/cgroup/memory", *path, "memory.limit_in_bytes")),
-        _ => None,
+    // `0::/path` in version 2, `4:memory:/path` in version 1; inside of a container the path may be
+    // that outside of it.
+    let files = groups.lines().filter_map(|line| {
+        match line.splitn(3, ':').collect::<Vec<_>>().as_slice() {
+            [_, "", path] => Some(("/sys/fs/cgroup", *path, "memory.max")),
+            [_, "memory", path] => Some(("/sys/fs/cgroup/memory", *path, "memory.limit_in_bytes")),
+            _ => None,
+        }
     });
-    let limits = files.flat_map(|(root, path, name)| [format!("{root}{path}/{name}"), format!("{root}/{name}")]);
-    limits.filter_map(|file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()).fold(machine, u64::min)
+    let limits = files
+        .flat_map(|(root, path, name)| [format!("{root}{path}/{name}"), format!("{root}/{name}")]);
+    limits
+        .filter_map(|file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok())
+        .fold(machine, u64::min)
 }
 
 /// Bytes that wait for a consumer, until this is dropped.
@@ -67,15 +95,22 @@ impl Held {
         if bytes == 0 {
             return Self(None);
         }
-        Self(WAITING.get(|| Ok::<_, Error>(AtomicU64::new(0))).ok().map(|waiting| {
-            waiting.fetch_add(bytes, Ordering::Relaxed);
-            (waiting, bytes)
-        }))
+        Self(
+            WAITING
+                .get(|| Ok::<_, Error>(AtomicU64::new(0)))
+                .ok()
+                .map(|waiting| {
+                    waiting.fetch_add(bytes, Ordering::Relaxed);
+                    (waiting, bytes)
+                }),
+        )
     }
 
     /// Whether nothing is left of the budget.
     pub(super) fn is_last(&self) -> bool {
-        self.0.as_ref().is_some_and(|(waiting, _)| waiting.load(Ordering::Relaxed) >= memory_limit().unwrap_or(UNKNOWN / 4))
+        self.0.as_ref().is_some_and(|(waiting, _)| {
+            waiting.load(Ordering::Relaxed) >= memory_limit().unwrap_or(UNKNOWN / 4)
+        })
     }
 }
 
@@ -93,10 +128,25 @@ mod tests {
 
     #[test]
     fn limits_are_read_with_and_without_units() {
-        for (text, bytes) in [("1000", 1000), ("512MB", 512 << 20), ("2 GiB", 2 << 30), ("64k", 64 << 10), ("1T", 1 << 40), (" 7b ", 7)] {
+        for (text, bytes) in [
+            ("1000", 1000),
+            ("512MB", 512 << 20),
+            ("2 GiB", 2 << 30),
+            ("64k", 64 << 10),
+            ("1T", 1 << 40),
+            (" 7b ", 7),
+        ] {
             assert_eq!(parse(text), Some(bytes), "{text}");
         }
-        for text in ["", "MB", "-1", "1.5GB", "12 parsecs", "99999999999999999999", "99999999T"] {
+        for text in [
+            "",
+            "MB",
+            "-1",
+            "1.5GB",
+            "12 parsecs",
+            "99999999999999999999",
+            "99999999T",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

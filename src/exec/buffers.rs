@@ -1,5 +1,6 @@
-//! Buffers that are used again: pages are read and decompressed, and arrays made of them, by the megabyte, and memory fresh
-//! from the system costs more (it is zeroed and mapped page by page) than what is put into it.
+//! Buffers that are used again: pages are read and decompressed, and arrays made of them, by the
+//! megabyte, and memory fresh from the system costs more (it is zeroed and mapped page by page)
+//! than what is put into it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -20,7 +21,8 @@ const LEAST: usize = 16 << 10;
 const MOST: usize = 16 << 20;
 /// Bytes that wait for their next use, at most.
 const KEPT: usize = 32 << 20;
-/// How long they wait: pages of a log that grows are a little larger each time, and would fill all of it for ever.
+/// How long they wait: pages of a log that grows are a little larger each time, and would fill all
+/// of it for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static IDLE: PerProcess<Mutex<Idle>> = PerProcess::new();
@@ -33,7 +35,9 @@ struct Idle {
 }
 
 fn idle() -> MutexGuard<'static, Idle> {
-    let idle = IDLE.get(|| Ok::<_, Infallible>(Mutex::default())).unwrap_or_else(|never| match never {});
+    let idle = IDLE
+        .get(|| Ok::<_, Infallible>(Mutex::default()))
+        .unwrap_or_else(|never| match never {});
     // Nothing panics while the lock is held.
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -41,7 +45,10 @@ fn idle() -> MutexGuard<'static, Idle> {
 impl Idle {
     /// A buffer of at least `size` bytes and not many more, since its user may keep it for long.
     fn take(&mut self, size: usize) -> Option<MutableBuffer> {
-        let at = self.buffers.iter().rposition(|(_, buffer)| (size..=size + size / 8 + LEAST).contains(&buffer.len()))?;
+        let at = self
+            .buffers
+            .iter()
+            .rposition(|(_, buffer)| (size..=size + size / 8 + LEAST).contains(&buffer.len()))?;
         let (_, buffer) = self.buffers.remove(at)?;
         self.bytes -= buffer.len();
         Some(buffer)
@@ -52,7 +59,10 @@ impl Idle {
         self.bytes += buffer.len();
         self.buffers.push_back((now, buffer));
         let mut out = Vec::new();
-        while self.buffers.front().is_some_and(|(since, _)| self.bytes > KEPT || now.duration_since(*since) > PATIENCE)
+        while self
+            .buffers
+            .front()
+            .is_some_and(|(since, _)| self.bytes > KEPT || now.duration_since(*since) > PATIENCE)
             && let Some((_, oldest)) = self.buffers.pop_front()
         {
             self.bytes -= oldest.len();
@@ -73,19 +83,27 @@ impl Lent {
     fn new(size: usize) -> Result<Self> {
         /// Numbers of any type fill a buffer without a rest.
         const UNIT: usize = 64;
-        let known = if (LEAST..=MOST).contains(&size) { idle().take(size) } else { None };
+        let known = if (LEAST..=MOST).contains(&size) {
+            idle().take(size)
+        } else {
+            None
+        };
         let buffer = match known {
             Some(buffer) => buffer,
             None => {
                 let length = size.checked_next_multiple_of(UNIT);
-                let zeroed = length.and_then(|length| MutableBuffer::try_from_len_zeroed(length).ok());
-                zeroed.ok_or_else(|| Error::no_memory("a buffer of a page or an array", size as u64))?
+                let zeroed =
+                    length.and_then(|length| MutableBuffer::try_from_len_zeroed(length).ok());
+                zeroed.ok_or_else(|| {
+                    Error::no_memory("a buffer of a page or an array", size as u64)
+                })?
             }
         };
         Ok(Self { buffer, size })
     }
 
-    /// The same for callers that cannot return errors: it panics with the error as payload, which `panic_error` returns.
+    /// The same for callers that cannot return errors: it panics with the error as payload, which
+    /// `panic_error` returns.
     fn or_panic(size: usize) -> Self {
         Self::new(size).unwrap_or_else(|error| resume_unwind(Box::new(error)))
     }
@@ -131,10 +149,15 @@ impl<T: ArrowNativeType> Filling<T> {
     /// None yet, with room for `room` of them.
     ///
     /// # Panics
-    /// With an [`Error::Resource`] as payload where the process cannot have so much memory, here and when it grows.
+    /// With an [`Error::Resource`] as payload where the process cannot have so much memory, here
+    /// and when it grows.
     #[must_use]
     pub fn new(room: usize) -> Self {
-        Self { lent: Lent::or_panic(room.saturating_mul(size_of::<T>())), length: 0, of: PhantomData }
+        Self {
+            lent: Lent::or_panic(room.saturating_mul(size_of::<T>())),
+            length: 0,
+            of: PhantomData,
+        }
     }
 
     /// How many there are.
@@ -152,7 +175,11 @@ impl<T: ArrowNativeType> Filling<T> {
     /// Those from `from` on.
     pub fn tail(&mut self, from: usize) -> &mut [T] {
         let length = self.length;
-        self.lent.buffer.typed_data_mut().get_mut(from..length).unwrap_or_default()
+        self.lent
+            .buffer
+            .typed_data_mut()
+            .get_mut(from..length)
+            .unwrap_or_default()
     }
 
     /// `count` more, arbitrary ones as yet.
@@ -177,7 +204,10 @@ impl<T: ArrowNativeType> Filling<T> {
     fn grow(&mut self, filled: usize) {
         let mut larger = Lent::or_panic(self.length.max(2 * filled).saturating_mul(size_of::<T>()));
         let bytes = filled * size_of::<T>();
-        if let (Some(to), Some(from)) = (larger.buffer.get_mut(..bytes), self.lent.buffer.get(..bytes)) {
+        if let (Some(to), Some(from)) = (
+            larger.buffer.get_mut(..bytes),
+            self.lent.buffer.get(..bytes),
+        ) {
             to.copy_from_slice(from);
         }
         self.lent = larger;
@@ -186,7 +216,9 @@ impl<T: ArrowNativeType> Filling<T> {
 
 impl<T: ArrowNativeType> From<Filling<T>> for ScalarBuffer<T> {
     fn from(filling: Filling<T>) -> Self {
-        let Filling { mut lent, length, .. } = filling;
+        let Filling {
+            mut lent, length, ..
+        } = filling;
         lent.size = length * size_of::<T>();
         Self::new(Bytes::from_owner(lent).into(), 0, length)
     }
@@ -227,16 +259,25 @@ mod tests {
             assert!(numbers.is_empty());
             numbers.extend((0..7000).map(i128::from));
             numbers.extend(std::iter::repeat_n(-1, 3));
-            numbers.tail(6999).iter_mut().for_each(|number| *number -= 1);
+            numbers
+                .tail(6999)
+                .iter_mut()
+                .for_each(|number| *number -= 1);
             assert_eq!(numbers.len(), 7003);
             let expected: Vec<i128> = (0..6999).chain([6998, -2, -2, -2]).collect();
-            assert_eq!(ScalarBuffer::from(numbers).as_ref(), expected, "with room for {room}");
+            assert_eq!(
+                ScalarBuffer::from(numbers).as_ref(),
+                expected,
+                "with room for {room}"
+            );
         }
     }
 
     #[test]
     fn what_waits_is_bounded() {
-        let all: Vec<Bytes> = (0..20).map(|_| filled(4 << 20, |_| Ok(())).unwrap()).collect();
+        let all: Vec<Bytes> = (0..20)
+            .map(|_| filled(4 << 20, |_| Ok(())).unwrap())
+            .collect();
         drop(all);
         assert!(idle().bytes <= KEPT);
     }
@@ -245,21 +286,48 @@ mod tests {
     fn a_buffer_that_cannot_be_had_is_an_error() {
         for size in [1 << 60, usize::MAX - 7, usize::MAX] {
             let error = filled(size, |_| Ok(())).unwrap_err();
-            assert!(matches!(error, Error::Resource { resource: crate::error::ExhaustedResource::Memory, .. }), "{error}");
+            assert!(
+                matches!(
+                    error,
+                    Error::Resource {
+                        resource: crate::error::ExhaustedResource::Memory,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
         }
-        let panic = std::panic::catch_unwind(|| Filling::<i128>::new(1 << 60)).err().unwrap();
-        assert!(panic.downcast_ref::<Error>().is_some_and(|error| error.to_string().contains("DELTAFAST_MEMORY_LIMIT")));
+        let panic = std::panic::catch_unwind(|| Filling::<i128>::new(1 << 60))
+            .err()
+            .unwrap();
+        assert!(
+            panic
+                .downcast_ref::<Error>()
+                .is_some_and(|error| error.to_string().contains("DELTAFAST_MEMORY_LIMIT"))
+        );
         assert!(filled(0, |_| Ok(())).unwrap().is_empty());
     }
 
     #[test]
     fn nothing_waits_for_ever() {
-        let (mut idle, now) = (Idle { buffers: VecDeque::new(), bytes: 0 }, Instant::now());
+        let (mut idle, now) = (
+            Idle {
+                buffers: VecDeque::new(),
+                bytes: 0,
+            },
+            Instant::now(),
+        );
         let buffer = MutableBuffer::from_len_zeroed;
         assert!(idle.put(buffer(100), now).is_empty());
         assert!(idle.put(buffer(200), now + PATIENCE).is_empty());
         let gone = idle.put(buffer(300), now + PATIENCE * 3 / 2);
-        assert_eq!(gone.iter().map(std::ops::Deref::deref).map(<[u8]>::len).collect::<Vec<_>>(), [100]);
+        assert_eq!(
+            gone.iter()
+                .map(std::ops::Deref::deref)
+                .map(<[u8]>::len)
+                .collect::<Vec<_>>(),
+            [100]
+        );
         assert_eq!((idle.buffers.len(), idle.bytes), (2, 500));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A flag that long work looks at between steps, and the count of what it has done. Clones share both; children also stop with
-/// their parent, and count with it.
+/// A flag that long work looks at between steps, and the count of what it has done. Clones share
+/// both; children also stop with their parent, and count with it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<Flag>);
 
@@ -21,7 +21,10 @@ impl Cancel {
     /// A flag of work that somebody watches.
     #[must_use]
     pub fn watched(progress: Progress) -> Self {
-        Self(Arc::new(Flag { progress, ..Flag::default() }))
+        Self(Arc::new(Flag {
+            progress,
+            ..Flag::default()
+        }))
     }
 
     /// A flag for a part of the work: set with this one, or alone.
@@ -37,7 +40,11 @@ impl Cancel {
     }
 
     fn counting(&self, progress: Progress) -> Self {
-        Self(Arc::new(Flag { set: AtomicBool::new(false), parent: Some(self.clone()), progress }))
+        Self(Arc::new(Flag {
+            set: AtomicBool::new(false),
+            parent: Some(self.clone()),
+            progress,
+        }))
     }
 
     /// What the work has done.
@@ -60,11 +67,16 @@ impl Cancel {
     /// # Errors
     /// [`Error::Cancelled`] once [`Cancel::cancel`] was called.
     pub fn check(&self) -> Result<()> {
-        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+        if self.is_cancelled() {
+            Err(Error::Cancelled)
+        } else {
+            Ok(())
+        }
     }
 }
 
-/// Done and total units of a piece of work (files, unless its maker says otherwise). Clones share it; Python polls it.
+/// Done and total units of a piece of work (files, unless its maker says otherwise). Clones share
+/// it; Python polls it.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<(AtomicU64, AtomicU64)>);
 
@@ -82,6 +94,9 @@ impl Progress {
     /// (done, total)
     #[must_use]
     pub fn get(&self) -> (u64, u64) {
-        (self.0.0.load(Ordering::Relaxed), self.0.1.load(Ordering::Relaxed))
+        (
+            self.0.0.load(Ordering::Relaxed),
+            self.0.1.load(Ordering::Relaxed),
+        )
     }
 }

@@ -27,7 +27,9 @@ pub struct SystemEnv;
 impl Env for SystemEnv {
     fn now_ms(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        since.map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        })
     }
 
     fn sleep(&self, time: Duration) {

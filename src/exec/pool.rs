@@ -1,7 +1,8 @@
 //! The worker pool and the I/O runtime, each owned by the process that made it.
 //!
-//! As many jobs compute at once as there are processors. A job that waits for a remote store ([`blocking`]) lends its place
-//! to another one, on another thread where needed, so that many requests are under way while no processor is promised twice.
+//! As many jobs compute at once as there are processors. A job that waits for a remote store
+//! ([`blocking`]) lends its place to another one, on another thread where needed, so that many
+//! requests are under way while no processor is promised twice.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -99,17 +100,22 @@ impl Pool {
         let _ = self.staff(&mut crew);
     }
 
-    /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by itself: one that computes
-    /// takes the next job when it is done, which costs no change of threads.
+    /// Calls a thread, or starts one, where a job could compute and no thread comes to take it by
+    /// itself: one that computes takes the next job when it is done, which costs no change of
+    /// threads.
     fn staff(&'static self, crew: &mut Crew) -> std::io::Result<()> {
-        if crew.jobs.len() <= crew.called || crew.running + crew.returning + crew.called >= parallelism() {
+        if crew.jobs.len() <= crew.called
+            || crew.running + crew.returning + crew.called >= parallelism()
+        {
             return Ok(());
         }
         if crew.idle > crew.called {
             crew.called += 1;
             self.work.notify_one();
         } else if crew.threads < parallelism() + IN_FLIGHT {
-            thread::Builder::new().name(format!("deltafast-{}", crew.threads)).spawn(move || self.work())?;
+            thread::Builder::new()
+                .name(format!("deltafast-{}", crew.threads))
+                .spawn(move || self.work())?;
             crew.threads += 1;
         }
         Ok(())
@@ -122,7 +128,8 @@ impl Pool {
             if let Some(job) = crew.has_place().then(|| crew.jobs.pop_front()).flatten() {
                 crew.running += 1;
                 drop(crew);
-                // A job reports its own failure through its output; here the thread is only kept alive.
+                // A job reports its own failure through its output; here the thread is only kept
+                // alive.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 crew = self.crew();
                 crew.running -= 1;
@@ -144,7 +151,13 @@ impl Pool {
 /// # Errors
 /// [`Error::Resource`] when no thread can be started.
 pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
-    let pool = POOL.get(|| Ok::<_, Error>(Pool { crew: Mutex::default(), work: Condvar::new(), left: Condvar::new() }))?;
+    let pool = POOL.get(|| {
+        Ok::<_, Error>(Pool {
+            crew: Mutex::default(),
+            work: Condvar::new(),
+            left: Condvar::new(),
+        })
+    })?;
     let mut crew = pool.crew();
     crew.jobs.push_back(Box::new(job));
     match pool.staff(&mut crew) {
@@ -157,7 +170,8 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) -> Result<()> {
     }
 }
 
-/// Runs `wait`, which computes nothing; where the calling thread is one of the pool's, another job computes in its place.
+/// Runs `wait`, which computes nothing; where the calling thread is one of the pool's, another job
+/// computes in its place.
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     struct Away(&'static Pool);
     impl Drop for Away {
@@ -166,7 +180,12 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
         }
     }
     // The only thread of a forked child works for no pool.
-    let Some((_, pool)) = EMPLOYER.get().filter(|(process, _)| *process == std::process::id()) else { return wait() };
+    let Some((_, pool)) = EMPLOYER
+        .get()
+        .filter(|(process, _)| *process == std::process::id())
+    else {
+        return wait();
+    };
     pool.leave();
     let _away = Away(pool);
     wait()
@@ -175,14 +194,19 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
 /// Threads of the I/O runtime.
 const IO_THREADS: usize = 2;
 
-/// Whether so many threads can be started: they are, all at once, and end. Their stacks are kept for those that come next.
+/// Whether so many threads can be started: they are, all at once, and end. Their stacks are kept
+/// for those that come next.
 fn check_threads(count: usize) -> Result<()> {
     let gate = RwLock::new(());
     thread::scope(|scope| {
         let closed = gate.write();
         let wait = || drop(gate.read());
         let mut threads = Vec::with_capacity(count);
-        let start = |_| thread::Builder::new().spawn_scoped(scope, wait).map(|thread| threads.push(thread));
+        let start = |_| {
+            thread::Builder::new()
+                .spawn_scoped(scope, wait)
+                .map(|thread| threads.push(thread))
+        };
         let started = (0..count).try_for_each(start);
         drop(closed);
         // The scope waits for their work alone; a stack is kept once its thread has ended.
@@ -199,11 +223,23 @@ fn check_threads(count: usize) -> Result<()> {
 /// [`Error::Resource`] when its threads or its file descriptors cannot be had.
 pub fn runtime() -> Result<&'static Runtime> {
     RUNTIME.get(|| {
-        // The runtime panics where the system refuses a thread, and waits for ever for those that it has started by then.
+        // The runtime panics where the system refuses a thread, and waits for ever for those that
+        // it has started by then.
         check_threads(IO_THREADS)?;
-        let build = || Builder::new_multi_thread().worker_threads(IO_THREADS).thread_name("deltafast-io").enable_all().build();
-        let built = catch_unwind(AssertUnwindSafe(build)).map_err(|panic| panic_error("the I/O runtime", &*panic))?;
-        built.map_err(|error| Error::exhausted("the I/O runtime", &error).unwrap_or_else(|| Error::internal(format!("cannot start the I/O runtime: {error}"))))
+        let build = || {
+            Builder::new_multi_thread()
+                .worker_threads(IO_THREADS)
+                .thread_name("deltafast-io")
+                .enable_all()
+                .build()
+        };
+        let built = catch_unwind(AssertUnwindSafe(build))
+            .map_err(|panic| panic_error("the I/O runtime", &*panic))?;
+        built.map_err(|error| {
+            Error::exhausted("the I/O runtime", &error).unwrap_or_else(|| {
+                Error::internal(format!("cannot start the I/O runtime: {error}"))
+            })
+        })
     })
 }
 
@@ -238,7 +274,8 @@ mod tests {
             .unwrap();
         }
         for _ in 0..IN_FLIGHT {
-            all.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+            all.recv_timeout(std::time::Duration::from_secs(60))
+                .unwrap();
         }
         assert!(MOST.load(Ordering::SeqCst) <= parallelism());
     }

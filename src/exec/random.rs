@@ -9,10 +9,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[must_use]
 pub fn random() -> u64 {
     static DRAWN: AtomicU64 = AtomicU64::new(0);
-    // The seed is drawn once a thread and a forked child inherits it: process and time keep the two apart.
+    // The seed is drawn once a thread and a forked child inherits it: process and time keep the two
+    // apart.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
-    hasher.write_u128(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos()));
+    hasher.write_u128(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos()),
+    );
     hasher.write_u64(DRAWN.fetch_add(1, Ordering::Relaxed));
     hasher.finish()
 }
@@ -26,7 +31,14 @@ pub fn uuid() -> String {
 /// The UUID (version 4) of 128 bits, six of which are its own.
 #[must_use]
 pub(super) fn uuid_of(high: u64, low: u64) -> String {
-    format!("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff, high & 0xfff, (low >> 48) & 0x3fff | 0x8000, low & 0xffff_ffff_ffff)
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        (low >> 48) & 0x3fff | 0x8000,
+        low & 0xffff_ffff_ffff
+    )
 }
 
 #[cfg(test)]
@@ -40,7 +52,10 @@ mod tests {
         for text in all {
             let lengths: Vec<usize> = text.split('-').map(str::len).collect();
             assert_eq!(lengths, [8, 4, 4, 4, 12], "{text}");
-            assert!(text.as_bytes()[14] == b'4' && b"89ab".contains(&text.as_bytes()[19]), "{text}");
+            assert!(
+                text.as_bytes()[14] == b'4' && b"89ab".contains(&text.as_bytes()[19]),
+                "{text}"
+            );
         }
     }
 }

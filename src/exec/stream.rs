@@ -1,8 +1,9 @@
 //! Ordered, bounded, parallel pulling: many sources in, one iterator out.
 //!
-//! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The consumer drains the lanes in
-//! order, so the output order is that of the sources whatever thread ran them; memory is lanes in flight x queue length, and for
-//! items that are weighed ([`Lanes::weighed`]) no more than the process's byte budget and an item a lane.
+//! Each *lane* is an iterator that runs on the pool until its queue is full, then parks. The
+//! consumer drains the lanes in order, so the output order is that of the sources whatever thread
+//! ran them; memory is lanes in flight x queue length, and for items that are weighed
+//! ([`Lanes::weighed`]) no more than the process's byte budget and an item a lane.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,8 @@ use super::{Cancel, IN_FLIGHT, parallelism, spawn};
 use crate::error::{Error, Result};
 
 /// The error of a stream that a forked child has from its parent.
-pub(crate) const AFTER_FORK: &str = "the stream was opened before the process was forked; open one in the child";
+pub(crate) const AFTER_FORK: &str =
+    "the stream was opened before the process was forked; open one in the child";
 
 /// Items of one lane.
 pub type Source<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
@@ -49,9 +51,13 @@ impl<T: Send + 'static> Lane<T> {
                 let item = if lane.cancel.is_cancelled() {
                     None
                 } else {
-                    catch_unwind(AssertUnwindSafe(|| source.next())).unwrap_or_else(|panic| Some(Err(panic_error("a worker", &*panic))))
+                    catch_unwind(AssertUnwindSafe(|| source.next()))
+                        .unwrap_or_else(|panic| Some(Err(panic_error("a worker", &*panic))))
                 };
-                let bytes = lane.weigh.zip(item.as_ref().and_then(|item| item.as_ref().ok())).map_or(0, |(weigh, item)| weigh(item));
+                let bytes = lane
+                    .weigh
+                    .zip(item.as_ref().and_then(|item| item.as_ref().ok()))
+                    .map_or(0, |(weigh, item)| weigh(item));
                 let held = Held::new(bytes as u64);
                 let mut state = lane.lock();
                 match item {
@@ -96,14 +102,21 @@ impl<T: Send + 'static> Lane<T> {
             if state.finished {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 /// The text of a panic's payload.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown".to_owned())
+    panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// The error of a panic in `who`: its payload if that is an error, an exhausted resource, or else a
@@ -114,18 +127,26 @@ pub(crate) fn panic_error(who: &str, panic: &(dyn std::any::Any + Send)) -> Erro
     }
     let text = panic_text(panic);
     // Panics of libraries where the system refuses a thread; they return no error for it.
-    let no_thread = ["failed to spawn thread", "can't spawn worker thread"].iter().any(|what| text.contains(what));
+    let no_thread = ["failed to spawn thread", "can't spawn worker thread"]
+        .iter()
+        .any(|what| text.contains(what));
     if no_thread {
         return Error::no_thread(&text);
     }
-    allocation(&text).map_or_else(|| Error::internal(format!("{who} panicked: {text}")), |bytes| Error::no_memory("an array", bytes))
+    allocation(&text).map_or_else(
+        || Error::internal(format!("{who} panicked: {text}")),
+        |bytes| Error::no_memory("an array", bytes),
+    )
 }
 
 /// The size of the buffer that Arrow could not allocate, from the text of its panic.
 fn allocation(text: &str) -> Option<u64> {
     let (_, layout) = text.split_once("failed to allocate memory for layout")?;
     let (_, size) = layout.split_once("size: ")?;
-    size.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    size.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// An iterator over the items of many sources, in the order of the sources. See [`lanes`].
@@ -149,10 +170,16 @@ impl<T> Lanes<T> {
     }
 }
 
-/// Pulls `sources` in parallel, `window` of them at once, each at most `capacity` items ahead; ends at the first error.
+/// Pulls `sources` in parallel, `window` of them at once, each at most `capacity` items ahead; ends
+/// at the first error.
 ///
 /// Dropping the iterator cancels what still runs.
-pub fn lanes<T: Send + 'static>(sources: impl Iterator<Item = Source<T>> + Send + 'static, window: usize, capacity: usize, cancel: &Cancel) -> Lanes<T> {
+pub fn lanes<T: Send + 'static>(
+    sources: impl Iterator<Item = Source<T>> + Send + 'static,
+    window: usize,
+    capacity: usize,
+    cancel: &Cancel,
+) -> Lanes<T> {
     Lanes {
         waiting: Box::new(sources),
         running: VecDeque::new(),
@@ -179,8 +206,14 @@ impl<T: Send + 'static> Iterator for Lanes<T> {
         }
         loop {
             while self.running.len() < self.window {
-                let Some(source) = self.waiting.next() else { break };
-                let state = State { queue: VecDeque::new(), parked: None, finished: false };
+                let Some(source) = self.waiting.next() else {
+                    break;
+                };
+                let state = State {
+                    queue: VecDeque::new(),
+                    parked: None,
+                    finished: false,
+                };
                 let lane = Arc::new(Lane {
                     state: Mutex::new(state),
                     changed: Condvar::new(),
@@ -217,11 +250,15 @@ impl<T> Drop for Lanes<T> {
     }
 }
 
-/// Applies `job` to every input on the pool; results in the order of the inputs, or the first error.
+/// Applies `job` to every input on the pool; results in the order of the inputs, or the first
+/// error.
 ///
 /// # Errors
 /// The first error of any job, in input order.
-pub fn map_all<I, T>(inputs: impl IntoIterator<Item = I>, job: impl Fn(I) -> Result<T> + Send + Sync + 'static) -> Result<Vec<T>>
+pub fn map_all<I, T>(
+    inputs: impl IntoIterator<Item = I>,
+    job: impl Fn(I) -> Result<T> + Send + Sync + 'static,
+) -> Result<Vec<T>>
 where
     I: Send + 'static,
     T: Send + 'static,
@@ -235,7 +272,13 @@ where
         let job = Arc::clone(&job);
         Box::new(std::iter::once_with(move || job(input))) as Source<T>
     });
-    lanes(sources, IN_FLIGHT.max(parallelism() * 4), 1, &Cancel::default()).collect()
+    lanes(
+        sources,
+        IN_FLIGHT.max(parallelism() * 4),
+        1,
+        &Cancel::default(),
+    )
+    .collect()
 }
 
 #[cfg(test)]
@@ -250,41 +293,76 @@ mod tests {
 
     #[test]
     fn items_come_in_the_order_of_the_sources() {
-        let all: Vec<u32> = lanes((0..40).map(|n| numbers(n * 10, n * 10 + 10)), 7, 2, &Cancel::default()).collect::<Result<_>>().unwrap();
+        let all: Vec<u32> = lanes(
+            (0..40).map(|n| numbers(n * 10, n * 10 + 10)),
+            7,
+            2,
+            &Cancel::default(),
+        )
+        .collect::<Result<_>>()
+        .unwrap();
         assert_eq!(all, (0..400).collect::<Vec<_>>());
     }
 
     #[test]
     fn streams_that_wait_do_not_starve_each_other() {
-        let mut idle: Vec<_> = (0..parallelism() * 4).map(|_| lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default())).collect();
+        let mut idle: Vec<_> = (0..parallelism() * 4)
+            .map(|_| lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default()))
+            .collect();
         for stream in &mut idle {
             assert_eq!(stream.next().unwrap().unwrap(), 0);
         }
-        assert_eq!(lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default()).count(), 8000);
+        assert_eq!(
+            lanes((0..8).map(|_| numbers(0, 1000)), 8, 1, &Cancel::default()).count(),
+            8000
+        );
         assert_eq!(idle.pop().unwrap().count(), 7999);
     }
 
     #[test]
     fn a_spent_budget_leaves_an_item_a_lane() {
         static MADE: AtomicUsize = AtomicUsize::new(0);
-        let counted = || Box::new((0..100).map(|n| Ok(MADE.fetch_add(1, Ordering::SeqCst).min(n)))) as Source<usize>;
+        let counted = || {
+            Box::new((0..100).map(|n| Ok(MADE.fetch_add(1, Ordering::SeqCst).min(n))))
+                as Source<usize>
+        };
         // The budget is that of the process, so any one of these spends it.
-        let mut stream = lanes((0..4).map(move |_| counted()), 4, 50, &Cancel::default()).weighed(|_| 1 << 58);
+        let mut stream =
+            lanes((0..4).map(move |_| counted()), 4, 50, &Cancel::default()).weighed(|_| 1 << 58);
         stream.next().unwrap().unwrap();
-        while stream.running.iter().any(|lane| lane.lock().queue.is_empty()) {
+        while stream
+            .running
+            .iter()
+            .any(|lane| lane.lock().queue.is_empty())
+        {
             std::thread::yield_now();
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
-        assert!(MADE.load(Ordering::SeqCst) <= 1 + 4, "one was taken, four wait");
+        assert!(
+            MADE.load(Ordering::SeqCst) <= 1 + 4,
+            "one was taken, four wait"
+        );
         assert_eq!(stream.count(), 399);
     }
 
     #[test]
     fn a_panic_is_an_error_and_ends_the_stream() {
         let bad: Source<u32> = Box::new(std::iter::once_with(|| panic!("boom")));
-        let mut stream = lanes([numbers(0, 1), bad, numbers(0, 1)].into_iter(), 1, 1, &Cancel::default());
+        let mut stream = lanes(
+            [numbers(0, 1), bad, numbers(0, 1)].into_iter(),
+            1,
+            1,
+            &Cancel::default(),
+        );
         assert_eq!(stream.next().unwrap().unwrap(), 0);
-        assert!(stream.next().unwrap().unwrap_err().to_string().contains("boom"));
+        assert!(
+            stream
+                .next()
+                .unwrap()
+                .unwrap_err()
+                .to_string()
+                .contains("boom")
+        );
         assert!(stream.next().is_none());
     }
 
@@ -294,6 +372,9 @@ mod tests {
         let mut stream = lanes((0..4).map(|_| numbers(0, 10)), 1, 1, &cancel);
         stream.next().unwrap().unwrap();
         cancel.cancel();
-        assert!(matches!(stream.find(Result::is_err), Some(Err(Error::Cancelled))));
+        assert!(matches!(
+            stream.find(Result::is_err),
+            Some(Err(Error::Cancelled))
+        ));
     }
 }

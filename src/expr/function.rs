@@ -1,7 +1,8 @@
 //! The table of functions: name -> [`Function`], and the argument and result types that each takes.
 //!
-//! A tree whose types do not match this table is refused while it is read. The table is closed on purpose: the same name means
-//! different things in different engines, so what is not here is refused by name.
+//! A tree whose types do not match this table is refused while it is read. The table is closed on
+//! purpose: the same name means different things in different engines, so what is not here is
+//! refused by name.
 
 use crate::protocol::schema::{DataType, MapType, StructType};
 
@@ -64,7 +65,10 @@ functions! {
 }
 
 fn is_integral(t: &DataType) -> bool {
-    matches!(t, DataType::Byte | DataType::Short | DataType::Integer | DataType::Long)
+    matches!(
+        t,
+        DataType::Byte | DataType::Short | DataType::Integer | DataType::Long
+    )
 }
 
 fn is_real(t: &DataType) -> bool {
@@ -76,7 +80,10 @@ fn is_decimal(t: &DataType) -> bool {
 }
 
 fn is_time(t: &DataType) -> bool {
-    matches!(t, DataType::Date | DataType::Timestamp | DataType::TimestampNtz)
+    matches!(
+        t,
+        DataType::Date | DataType::Timestamp | DataType::TimestampNtz
+    )
 }
 
 /// Types that have an order and an equality here. Nested values are compared element by element.
@@ -94,7 +101,11 @@ fn is_ordered(t: &DataType) -> bool {
 pub fn same(a: &DataType, b: &DataType) -> bool {
     match (a, b) {
         (DataType::Struct(a), DataType::Struct(b)) => {
-            a.fields.len() == b.fields.len() && a.fields.iter().zip(&b.fields).all(|(a, b)| a.name == b.name && same(&a.data_type, &b.data_type))
+            a.fields.len() == b.fields.len()
+                && a.fields
+                    .iter()
+                    .zip(&b.fields)
+                    .all(|(a, b)| a.name == b.name && same(&a.data_type, &b.data_type))
         }
         (DataType::Array(a), DataType::Array(b)) => same(&a.element, &b.element),
         (DataType::Map(a), DataType::Map(b)) => same(&a.key, &b.key) && same(&a.value, &b.value),
@@ -111,39 +122,82 @@ impl Function {
         let text = |t: &DataType| matches!(t, T::String);
         let bytes = |t: &DataType| matches!(t, T::String | T::Binary);
         let int = |t: &DataType| matches!(t, T::Integer);
-        let all_same = |types: &[&DataType]| types.iter().zip(types.iter().skip(1)).all(|(a, b)| same(a, b));
+        let all_same = |types: &[&DataType]| {
+            types
+                .iter()
+                .zip(types.iter().skip(1))
+                .all(|(a, b)| same(a, b))
+        };
         let gives = |t: DataType| *result == t;
         match (self, args) {
-            (F::And | F::Or, [_, _, ..]) => args.iter().all(|t| matches!(t, T::Boolean)) && gives(T::Boolean),
+            (F::And | F::Or, [_, _, ..]) => {
+                args.iter().all(|t| matches!(t, T::Boolean)) && gives(T::Boolean)
+            }
             (F::Not, [T::Boolean]) => gives(T::Boolean),
-            (F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual, [a, b]) => same(a, b) && is_ordered(a) && gives(T::Boolean),
+            (
+                F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual,
+                [a, b],
+            ) => same(a, b) && is_ordered(a) && gives(T::Boolean),
             (F::IsNull | F::IsNotNull, [_]) => gives(T::Boolean),
             (F::IsNan, [a]) => is_real(a) && gives(T::Boolean),
-            (F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::PositiveModulo, [T::Decimal(..), T::Decimal(..)]) => is_decimal(result),
+            (
+                F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::PositiveModulo,
+                [T::Decimal(..), T::Decimal(..)],
+            ) => is_decimal(result),
             (F::IntegralDivide, [T::Decimal(..), T::Decimal(..)]) => gives(T::Long),
-            (F::Add | F::Subtract | F::Multiply | F::Remainder | F::PositiveModulo, [a, b]) => a == b && (is_integral(a) || is_real(a)) && result == *a,
+            (F::Add | F::Subtract | F::Multiply | F::Remainder | F::PositiveModulo, [a, b]) => {
+                a == b && (is_integral(a) || is_real(a)) && result == *a
+            }
             (F::Divide, [a, b]) => a == b && is_real(a) && result == *a,
             (F::IntegralDivide, [a, b]) => a == b && is_integral(a) && gives(T::Long),
-            (F::Negative | F::Abs, [a]) => (is_integral(a) || is_real(a) || is_decimal(a)) && result == *a,
-            (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double]) | (F::Pow | F::Log, [T::Double, T::Double]) => gives(T::Double),
-            (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)]) | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => {
-                is_decimal(result)
+            (F::Negative | F::Abs, [a]) => {
+                (is_integral(a) || is_real(a) || is_decimal(a)) && result == *a
             }
+            (F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10, [T::Double])
+            | (F::Pow | F::Log, [T::Double, T::Double]) => gives(T::Double),
+            (F::Round | F::BankersRound | F::Floor | F::Ceil, [T::Decimal(..)])
+            | (F::Round | F::BankersRound, [T::Decimal(..), T::Integer]) => is_decimal(result),
             (F::Floor | F::Ceil, [T::Double | T::Long]) => gives(T::Long),
-            (F::Round | F::BankersRound, [a] | [a, T::Integer]) => (is_integral(a) || is_real(a)) && result == *a,
-            (F::Greatest | F::Least, [a, _, ..]) => all_same(args) && is_ordered(a) && same(result, a),
-            (F::Like, [T::String, T::String] | [T::String, T::String, T::String]) | (F::RLike, [T::String, T::String]) => gives(T::Boolean),
-            (F::StartsWith | F::EndsWith | F::Contains, [a, b]) => a == b && bytes(a) && gives(T::Boolean),
-            (F::Lower | F::Upper | F::InitCap, [T::String]) | (F::Trim | F::LeftTrim | F::RightTrim, [T::String] | [T::String, T::String]) => gives(T::String),
+            (F::Round | F::BankersRound, [a] | [a, T::Integer]) => {
+                (is_integral(a) || is_real(a)) && result == *a
+            }
+            (F::Greatest | F::Least, [a, _, ..]) => {
+                all_same(args) && is_ordered(a) && same(result, a)
+            }
+            (F::Like, [T::String, T::String] | [T::String, T::String, T::String])
+            | (F::RLike, [T::String, T::String]) => gives(T::Boolean),
+            (F::StartsWith | F::EndsWith | F::Contains, [a, b]) => {
+                a == b && bytes(a) && gives(T::Boolean)
+            }
+            (F::Lower | F::Upper | F::InitCap, [T::String])
+            | (F::Trim | F::LeftTrim | F::RightTrim, [T::String] | [T::String, T::String]) => {
+                gives(T::String)
+            }
             (F::Length | F::OctetLength, [a]) => bytes(a) && gives(T::Integer),
-            (F::Substring, [a, T::Integer] | [a, T::Integer, T::Integer]) | (F::Left | F::Right, [a, T::Integer]) => bytes(a) && result == *a,
-            (F::Concat, [a, ..]) => (bytes(a) || matches!(a, T::Array(_))) && all_same(args) && same(result, a),
-            (F::ConcatWs, [T::String, rest @ ..]) => rest.iter().all(|t| text(t) || matches!(t, T::Array(a) if text(&a.element))) && gives(T::String),
-            (F::Replace, [T::String, T::String] | [T::String, T::String, T::String]) => gives(T::String),
-            (F::LeftPad | F::RightPad, [T::String, T::Integer] | [T::String, T::Integer, T::String]) => gives(T::String),
-            (F::Repeat, [T::String, T::Integer]) | (F::SplitPart, [T::String, T::String, T::Integer]) => gives(T::String),
+            (F::Substring, [a, T::Integer] | [a, T::Integer, T::Integer])
+            | (F::Left | F::Right, [a, T::Integer]) => bytes(a) && result == *a,
+            (F::Concat, [a, ..]) => {
+                (bytes(a) || matches!(a, T::Array(_))) && all_same(args) && same(result, a)
+            }
+            (F::ConcatWs, [T::String, rest @ ..]) => {
+                rest.iter()
+                    .all(|t| text(t) || matches!(t, T::Array(a) if text(&a.element)))
+                    && gives(T::String)
+            }
+            (F::Replace, [T::String, T::String] | [T::String, T::String, T::String]) => {
+                gives(T::String)
+            }
+            (
+                F::LeftPad | F::RightPad,
+                [T::String, T::Integer] | [T::String, T::Integer, T::String],
+            ) => gives(T::String),
+            (F::Repeat, [T::String, T::Integer])
+            | (F::SplitPart, [T::String, T::String, T::Integer]) => gives(T::String),
             (F::Reverse, [a]) => (text(a) || matches!(a, T::Array(_))) && same(result, a),
-            (F::Instr, [T::String, T::String]) | (F::Locate, [T::String, T::String] | [T::String, T::String, T::Integer]) => gives(T::Integer),
+            (F::Instr, [T::String, T::String])
+            | (F::Locate, [T::String, T::String] | [T::String, T::String, T::Integer]) => {
+                gives(T::Integer)
+            }
             (F::Hex, [T::Long | T::String | T::Binary]) => gives(T::String),
             (F::Unhex, [T::String]) => gives(T::Binary),
             (F::Md5, [T::Binary]) | (F::Sha2, [T::Binary, T::Integer]) => gives(T::String),
@@ -159,45 +213,92 @@ impl Function {
                         rest => values.extend(rest.iter().copied()),
                     }
                 }
-                conditions.iter().all(|t| matches!(t, T::Boolean)) && values.iter().all(|t| same(t, result))
+                conditions.iter().all(|t| matches!(t, T::Boolean))
+                    && values.iter().all(|t| same(t, result))
             }
             (F::Coalesce, [a, ..]) => all_same(args) && same(result, a),
             (F::NullIf, [a, b]) => same(a, b) && is_ordered(a) && same(result, a),
-            (F::Year | F::Month | F::Day | F::Quarter | F::DayOfWeek | F::Weekday | F::DayOfYear | F::WeekOfYear, [a]) => is_time(a) && gives(T::Integer),
-            (F::Hour | F::Minute | F::Second, [T::Timestamp | T::TimestampNtz]) => gives(T::Integer),
-            (F::DateTrunc, [T::String, a]) => matches!(a, T::Timestamp | T::TimestampNtz) && result == *a,
-            (F::Trunc | F::NextDay, [T::Date, T::String]) | (F::LastDay, [T::Date]) => gives(T::Date),
-            (F::DateAdd | F::DateSub | F::AddMonths, [T::Date, n]) => (int(n) || matches!(n, T::Short | T::Byte)) && gives(T::Date),
-            (F::MonthsBetween, [T::Timestamp, T::Timestamp] | [T::Timestamp, T::Timestamp, T::Boolean]) => gives(T::Double),
+            (
+                F::Year
+                | F::Month
+                | F::Day
+                | F::Quarter
+                | F::DayOfWeek
+                | F::Weekday
+                | F::DayOfYear
+                | F::WeekOfYear,
+                [a],
+            ) => is_time(a) && gives(T::Integer),
+            (F::Hour | F::Minute | F::Second, [T::Timestamp | T::TimestampNtz]) => {
+                gives(T::Integer)
+            }
+            (F::DateTrunc, [T::String, a]) => {
+                matches!(a, T::Timestamp | T::TimestampNtz) && result == *a
+            }
+            (F::Trunc | F::NextDay, [T::Date, T::String]) | (F::LastDay, [T::Date]) => {
+                gives(T::Date)
+            }
+            (F::DateAdd | F::DateSub | F::AddMonths, [T::Date, n]) => {
+                (int(n) || matches!(n, T::Short | T::Byte)) && gives(T::Date)
+            }
+            (
+                F::MonthsBetween,
+                [T::Timestamp, T::Timestamp] | [T::Timestamp, T::Timestamp, T::Boolean],
+            ) => gives(T::Double),
             (F::DateDiff, [T::Date, T::Date]) => gives(T::Integer),
-            (F::DateFormat, [T::Timestamp | T::TimestampNtz | T::Date, T::String]) => gives(T::String),
+            (F::DateFormat, [T::Timestamp | T::TimestampNtz | T::Date, T::String]) => {
+                gives(T::String)
+            }
             (F::MakeDate, [T::Integer, T::Integer, T::Integer]) => gives(T::Date),
             (F::UnixMicros, [T::Timestamp]) => gives(T::Long),
             (F::UnixTimestamp, [T::Timestamp | T::Date | T::TimestampNtz]) => gives(T::Long),
             (F::TimestampMicros, [a]) => is_integral(a) && gives(T::Timestamp),
-            (F::TimestampSeconds, [a]) => (is_integral(a) || is_real(a) || is_decimal(a)) && gives(T::Timestamp),
-            (F::TimestampAddMonths, [a, T::Integer]) | (F::TimestampAddMicros, [a, T::Long]) => matches!(a, T::Timestamp | T::TimestampNtz) && result == *a,
+            (F::TimestampSeconds, [a]) => {
+                (is_integral(a) || is_real(a) || is_decimal(a)) && gives(T::Timestamp)
+            }
+            (F::TimestampAddMonths, [a, T::Integer]) | (F::TimestampAddMicros, [a, T::Long]) => {
+                matches!(a, T::Timestamp | T::TimestampNtz) && result == *a
+            }
             (F::FromUnixtime, [T::Long] | [T::Long, T::String]) => gives(T::String),
             (F::Size, [T::Array(_) | T::Map(_)]) => gives(T::Integer),
-            (F::ArrayContains, [T::Array(a), value]) => same(&a.element, value) && is_ordered(value) && gives(T::Boolean),
-            (F::ElementAt | F::Get | F::GetItem, [T::Array(a), T::Integer]) => same(&a.element, result),
-            (F::ElementAt | F::Get | F::GetItem, [T::Map(m), key]) => same(&m.key, key) && is_ordered(key) && same(&m.value, result),
+            (F::ArrayContains, [T::Array(a), value]) => {
+                same(&a.element, value) && is_ordered(value) && gives(T::Boolean)
+            }
+            (F::ElementAt | F::Get | F::GetItem, [T::Array(a), T::Integer]) => {
+                same(&a.element, result)
+            }
+            (F::ElementAt | F::Get | F::GetItem, [T::Map(m), key]) => {
+                same(&m.key, key) && is_ordered(key) && same(&m.value, result)
+            }
             (F::GetField, [T::Struct(_), T::String]) => true,
-            (F::MakeArray, _) => matches!(result, T::Array(a) if args.iter().all(|t| same(t, &a.element))),
+            (F::MakeArray, _) => {
+                matches!(result, T::Array(a) if args.iter().all(|t| same(t, &a.element)))
+            }
             (F::MakeMap, _) => {
-                let pairs = |m: &MapType| args.chunks(2).all(|pair| matches!(pair, [k, v] if same(k, &m.key) && same(v, &m.value)));
+                let pairs = |m: &MapType| {
+                    args.chunks(2)
+                        .all(|pair| matches!(pair, [k, v] if same(k, &m.key) && same(v, &m.value)))
+                };
                 // Arrow has no keys of no type.
                 matches!(result, T::Map(m) if is_ordered(&m.key) && !matches!(m.key, T::Void) && pairs(m))
             }
             (F::NamedStruct, [_, _, ..]) => {
-                let pairs = |s: &StructType| args.chunks(2).zip(&s.fields).all(|(pair, f)| matches!(pair, [T::String, v] if same(v, &f.data_type)));
+                let pairs = |s: &StructType| {
+                    args.chunks(2)
+                        .zip(&s.fields)
+                        .all(|(pair, f)| matches!(pair, [T::String, v] if same(v, &f.data_type)))
+                };
                 matches!(result, T::Struct(s) if args.len() == 2 * s.fields.len() && pairs(s))
             }
             (F::MapKeys, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.key)),
-            (F::MapValues, [T::Map(m)]) => matches!(result, T::Array(a) if same(&a.element, &m.value)),
+            (F::MapValues, [T::Map(m)]) => {
+                matches!(result, T::Array(a) if same(&a.element, &m.value))
+            }
             (F::BitAnd | F::BitOr | F::BitXor, [a, b]) => a == b && is_integral(a) && result == *a,
             (F::BitNot, [a]) => is_integral(a) && result == *a,
-            (F::ShiftLeft | F::ShiftRight, [a, T::Integer]) => matches!(a, T::Integer | T::Long) && result == *a,
+            (F::ShiftLeft | F::ShiftRight, [a, T::Integer]) => {
+                matches!(a, T::Integer | T::Long) && result == *a
+            }
             _ => false,
         }
     }
@@ -209,9 +310,21 @@ impl Function {
         let whole_or_decimal = || !args.iter().any(|t| is_real(t));
         match self {
             F::Negative | F::Abs if is_decimal(result) => true,
-            F::Add | F::Subtract | F::Multiply | F::Negative | F::Abs | F::Round | F::BankersRound => ansi && whole_or_decimal(),
+            F::Add
+            | F::Subtract
+            | F::Multiply
+            | F::Negative
+            | F::Abs
+            | F::Round
+            | F::BankersRound => ansi && whole_or_decimal(),
             F::Floor | F::Ceil => ansi && is_decimal(result),
-            F::Divide | F::IntegralDivide | F::Remainder | F::PositiveModulo | F::NextDay | F::MakeDate | F::GetItem => ansi,
+            F::Divide
+            | F::IntegralDivide
+            | F::Remainder
+            | F::PositiveModulo
+            | F::NextDay
+            | F::MakeDate
+            | F::GetItem => ansi,
             F::ElementAt
             | F::MakeMap
             | F::AddMonths
@@ -238,8 +351,12 @@ impl Function {
         Some(match self {
             F::And => "AND",
             F::Or => "OR",
-            F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual => self.name(),
-            F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::IntegralDivide => self.name(),
+            F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual => {
+                self.name()
+            }
+            F::Add | F::Subtract | F::Multiply | F::Divide | F::Remainder | F::IntegralDivide => {
+                self.name()
+            }
             F::BitAnd => "&",
             F::BitOr => "|",
             F::BitXor => "^",

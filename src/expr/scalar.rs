@@ -4,10 +4,14 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
+};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    StringArray, TimestampMicrosecondArray, new_null_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array,
+    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray, new_null_array,
 };
 use arrow_schema::{DataType as Arrow, TimeUnit};
 use serde_json::Value;
@@ -38,7 +42,8 @@ pub enum Scalar {
 /// Spark's order of doubles: `-0.0` equals `0.0`, `NaN` equals itself and is the greatest.
 #[must_use]
 pub fn compare_doubles(a: f64, b: f64) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    a.partial_cmp(&b)
+        .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 impl Scalar {
@@ -56,9 +61,13 @@ impl Scalar {
             Arrow::Int64 => Self::Long(array.as_primitive::<Int64Type>().value(row)),
             Arrow::Float32 => Self::Double(array.as_primitive::<Float32Type>().value(row).into()),
             Arrow::Float64 => Self::Double(array.as_primitive::<Float64Type>().value(row)),
-            Arrow::Decimal128(..) => Self::Decimal(array.as_primitive::<Decimal128Type>().value(row)),
+            Arrow::Decimal128(..) => {
+                Self::Decimal(array.as_primitive::<Decimal128Type>().value(row))
+            }
             Arrow::Date32 => Self::Long(array.as_primitive::<Date32Type>().value(row).into()),
-            Arrow::Timestamp(TimeUnit::Microsecond, _) => Self::Long(array.as_primitive::<TimestampMicrosecondType>().value(row)),
+            Arrow::Timestamp(TimeUnit::Microsecond, _) => {
+                Self::Long(array.as_primitive::<TimestampMicrosecondType>().value(row))
+            }
             Arrow::Utf8 => Self::Text(array.as_string::<i32>().value(row).into()),
             Arrow::Binary => Self::Bytes(array.as_binary::<i32>().value(row).into()),
             _ => return None,
@@ -90,11 +99,22 @@ impl Scalar {
     /// # Errors
     /// [`Error::Invalid`] when the JSON value is not of the type.
     pub fn from_json(value: &Value, data_type: &DataType) -> Result<Self> {
-        let wrong = || Error::invalid(format!("expression tree: {} is no literal of type {data_type}", shown(&value.to_string())));
+        let wrong = || {
+            Error::invalid(format!(
+                "expression tree: {} is no literal of type {data_type}",
+                shown(&value.to_string())
+            ))
+        };
         if value.is_null() {
             return Ok(Self::Null);
         }
-        let whole = |low: i64, high: i64| value.as_i64().filter(|v| (low..=high).contains(v)).map(Self::Long).ok_or_else(wrong);
+        let whole = |low: i64, high: i64| {
+            value
+                .as_i64()
+                .filter(|v| (low..=high).contains(v))
+                .map(Self::Long)
+                .ok_or_else(wrong)
+        };
         let real = || match value {
             Value::Number(n) => n.as_f64(),
             Value::String(s) => match s.as_str() {
@@ -110,16 +130,35 @@ impl Scalar {
             DataType::Byte => whole(i64::from(i8::MIN), i64::from(i8::MAX)),
             DataType::Short => whole(i64::from(i16::MIN), i64::from(i16::MAX)),
             DataType::Integer | DataType::Date => whole(i64::from(i32::MIN), i64::from(i32::MAX)),
-            DataType::Long | DataType::Timestamp | DataType::TimestampNtz => whole(i64::MIN, i64::MAX),
-            DataType::Float => real().map(|d| Self::Double(f64::from(d as f32))).ok_or_else(wrong),
+            DataType::Long | DataType::Timestamp | DataType::TimestampNtz => {
+                whole(i64::MIN, i64::MAX)
+            }
+            DataType::Float => real()
+                .map(|d| Self::Double(f64::from(d as f32)))
+                .ok_or_else(wrong),
             DataType::Double => real().map(Self::Double).ok_or_else(wrong),
             DataType::Decimal(precision, scale) => {
-                let written = value.as_str().and_then(number::Written::parse).ok_or_else(wrong)?;
-                let exact = written.unscaled(*scale, number::Rounding::Down).filter(|v| number::fits(*v, *precision));
-                exact.filter(|_| written.fits_scale(*scale)).map(Self::Decimal).ok_or_else(wrong)
+                let written = value
+                    .as_str()
+                    .and_then(number::Written::parse)
+                    .ok_or_else(wrong)?;
+                let exact = written
+                    .unscaled(*scale, number::Rounding::Down)
+                    .filter(|v| number::fits(*v, *precision));
+                exact
+                    .filter(|_| written.fits_scale(*scale))
+                    .map(Self::Decimal)
+                    .ok_or_else(wrong)
             }
-            DataType::String => value.as_str().map(|s| Self::Text(s.into())).ok_or_else(wrong),
-            DataType::Binary => value.as_str().and_then(unhex).map(|b| Self::Bytes(b.into())).ok_or_else(wrong),
+            DataType::String => value
+                .as_str()
+                .map(|s| Self::Text(s.into()))
+                .ok_or_else(wrong),
+            DataType::Binary => value
+                .as_str()
+                .and_then(unhex)
+                .map(|b| Self::Bytes(b.into()))
+                .ok_or_else(wrong),
             _ => Err(wrong()),
         }
     }
@@ -137,14 +176,24 @@ impl Scalar {
             (Self::Long(v), DataType::Integer) => Arc::new(Int32Array::from(vec![*v as i32])),
             (Self::Long(v), DataType::Long) => Arc::new(Int64Array::from(vec![*v])),
             (Self::Long(v), DataType::Date) => Arc::new(Date32Array::from(vec![*v as i32])),
-            (Self::Long(v), DataType::Timestamp) => Arc::new(TimestampMicrosecondArray::from(vec![*v]).with_timezone("UTC")),
-            (Self::Long(v), DataType::TimestampNtz) => Arc::new(TimestampMicrosecondArray::from(vec![*v])),
+            (Self::Long(v), DataType::Timestamp) => {
+                Arc::new(TimestampMicrosecondArray::from(vec![*v]).with_timezone("UTC"))
+            }
+            (Self::Long(v), DataType::TimestampNtz) => {
+                Arc::new(TimestampMicrosecondArray::from(vec![*v]))
+            }
             (Self::Double(v), DataType::Float) => Arc::new(Float32Array::from(vec![*v as f32])),
             (Self::Double(v), DataType::Double) => Arc::new(Float64Array::from(vec![*v])),
-            (Self::Decimal(v), DataType::Decimal(p, s)) => Arc::new(Decimal128Array::from(vec![*v]).with_precision_and_scale(*p, *s)?),
+            (Self::Decimal(v), DataType::Decimal(p, s)) => {
+                Arc::new(Decimal128Array::from(vec![*v]).with_precision_and_scale(*p, *s)?)
+            }
             (Self::Text(v), DataType::String) => Arc::new(StringArray::from(vec![v.as_ref()])),
             (Self::Bytes(v), DataType::Binary) => Arc::new(BinaryArray::from(vec![v.as_ref()])),
-            _ => return Err(Error::internal(format!("a literal does not have its type {data_type}"))),
+            _ => {
+                return Err(Error::internal(format!(
+                    "a literal does not have its type {data_type}"
+                )));
+            }
         };
         Ok(array)
     }
@@ -179,7 +228,10 @@ mod tests {
     fn nan_is_greatest_and_equal_to_itself_and_zeros_are_equal() {
         assert_eq!(compare_doubles(f64::NAN, f64::INFINITY), Ordering::Greater);
         assert_eq!(compare_doubles(-f64::NAN, f64::NAN), Ordering::Equal);
-        assert_eq!(compare_doubles(f64::NEG_INFINITY, -f64::NAN), Ordering::Less);
+        assert_eq!(
+            compare_doubles(f64::NEG_INFINITY, -f64::NAN),
+            Ordering::Less
+        );
         assert_eq!(compare_doubles(-0.0, 0.0), Ordering::Equal);
     }
 
@@ -196,9 +248,18 @@ mod tests {
             ("[1]", DataType::String),
         ] {
             let value: Value = serde_json::from_str(json).unwrap();
-            assert!(matches!(Scalar::from_json(&value, &data_type), Err(Error::Invalid { .. })), "{json}");
+            assert!(
+                matches!(
+                    Scalar::from_json(&value, &data_type),
+                    Err(Error::Invalid { .. })
+                ),
+                "{json}"
+            );
         }
         let value: Value = serde_json::from_str("\"12.3\"").unwrap();
-        assert_eq!(Scalar::from_json(&value, &DataType::Decimal(10, 2)).unwrap(), Scalar::Decimal(1230));
+        assert_eq!(
+            Scalar::from_json(&value, &DataType::Decimal(10, 2)).unwrap(),
+            Scalar::Decimal(1230)
+        );
     }
 }

@@ -1,10 +1,12 @@
 //! The tree: JSON of the binder -> [`Bound`], checked; and back to Spark SQL for messages.
 //!
-//! Everything that does not depend on rows is settled here: names, argument types, literal values, sets of IN lists, patterns.
-//! After [`Bound::from_json`] an evaluation fails only because of a value or because a batch lacks a column.
+//! Everything that does not depend on rows is settled here: names, argument types, literal values,
+//! sets of IN lists, patterns. After [`Bound::from_json`] an evaluation fails only because of a
+//! value or because a batch lacks a column.
 //!
-//! Cost: linear in the text. Depth is capped by the JSON parser (128 levels, about 60 nested calls); chains of AND and OR are
-//! flattened here and may arrive as one call of many arguments, so long conditions are not deep.
+//! Cost: linear in the text. Depth is capped by the JSON parser (128 levels, about 60 nested
+//! calls); chains of AND and OR are flattened here and may arrive as one call of many arguments, so
+//! long conditions are not deep.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -90,7 +92,8 @@ pub struct Bound {
     pub zone: Zone,
 }
 
-/// Nested calls that a tree may have. The JSON parser's own cap is lower; trees built in Rust are held to this one.
+/// Nested calls that a tree may have. The JSON parser's own cap is lower; trees built in Rust are
+/// held to this one.
 const MAX_DEPTH: usize = 200;
 
 impl Expr {
@@ -98,7 +101,9 @@ impl Expr {
     #[must_use]
     pub fn data_type(&self) -> &DataType {
         match self {
-            Self::Column { data_type, .. } | Self::Literal { data_type, .. } | Self::Call { data_type, .. } => data_type,
+            Self::Column { data_type, .. }
+            | Self::Literal { data_type, .. }
+            | Self::Call { data_type, .. } => data_type,
             Self::Cast { to, .. } => to,
             Self::InList { .. } => &DataType::Boolean,
         }
@@ -107,7 +112,10 @@ impl Expr {
     /// A truth value as a literal.
     #[must_use]
     pub fn boolean(value: Option<bool>) -> Self {
-        Self::Literal { value: value.map_or(Scalar::Null, Scalar::Boolean), data_type: DataType::Boolean }
+        Self::Literal {
+            value: value.map_or(Scalar::Null, Scalar::Boolean),
+            data_type: DataType::Boolean,
+        }
     }
 
     /// A call, checked against the table of functions.
@@ -130,8 +138,15 @@ impl Expr {
         if let (Function::NamedStruct, DataType::Struct(fields)) = (function, &data_type) {
             check_names(&args, fields)?;
         }
-        if matches!(function, Function::Round | Function::BankersRound) && args.get(1).is_some_and(|places| !matches!(places, Self::Literal { .. })) {
-            return Err(Error::unsupported(format!("`{}` to places that are no literal is not supported by the core", function.name())));
+        if matches!(function, Function::Round | Function::BankersRound)
+            && args
+                .get(1)
+                .is_some_and(|places| !matches!(places, Self::Literal { .. }))
+        {
+            return Err(Error::unsupported(format!(
+                "`{}` to places that are no literal is not supported by the core",
+                function.name()
+            )));
         }
         pattern::check(function, &args)?;
         datetime::check(function, &args)?;
@@ -139,7 +154,11 @@ impl Expr {
             Function::And | Function::Or => flatten(function, args),
             _ => args,
         };
-        Ok(Self::Call { function, args, data_type })
+        Ok(Self::Call {
+            function,
+            args,
+            data_type,
+        })
     }
 
     /// A cast, checked against the pairs that Spark allows in the mode.
@@ -153,9 +172,16 @@ impl Expr {
                 CastMode::Legacy => " (not ANSI)",
                 CastMode::Try => " (try)",
             };
-            return Err(Error::unsupported(format!("a cast from {} to {to}{how} is not supported by the core", arg.data_type())));
+            return Err(Error::unsupported(format!(
+                "a cast from {} to {to}{how} is not supported by the core",
+                arg.data_type()
+            )));
         }
-        Ok(Self::Cast { arg: Box::new(arg), to, mode })
+        Ok(Self::Cast {
+            arg: Box::new(arg),
+            to,
+            mode,
+        })
     }
 
     /// `arg IN (values)`.
@@ -164,7 +190,11 @@ impl Expr {
     /// [`Error::Unsupported`] for types without a set.
     pub fn in_list(arg: Self, values: Vec<Scalar>) -> Result<Self> {
         let set = InSet::new(arg.data_type(), &values)?;
-        Ok(Self::InList { arg: Box::new(arg), values: values.into(), set: Arc::new(set) })
+        Ok(Self::InList {
+            arg: Box::new(arg),
+            values: values.into(),
+            set: Arc::new(set),
+        })
     }
 
     /// The arguments.
@@ -192,8 +222,16 @@ impl Expr {
     pub fn can_fail(&self, ansi: bool) -> bool {
         let own = match self {
             Self::Column { .. } | Self::Literal { .. } | Self::InList { .. } => false,
-            Self::Call { function: Function::Like, args, .. } => !matches!(args.get(1), Some(Self::Literal { .. })),
-            Self::Call { function, args, data_type } => {
+            Self::Call {
+                function: Function::Like,
+                args,
+                ..
+            } => !matches!(args.get(1), Some(Self::Literal { .. })),
+            Self::Call {
+                function,
+                args,
+                data_type,
+            } => {
                 let types: Vec<&DataType> = args.iter().map(Self::data_type).collect();
                 function.can_fail(&types, data_type, ansi)
             }
@@ -204,15 +242,33 @@ impl Expr {
 
     fn from_json(value: &Value, depth: usize) -> Result<Self> {
         if depth > MAX_DEPTH {
-            return Err(Error::invalid(format!("the expression is nested deeper than {MAX_DEPTH} calls")));
+            return Err(Error::invalid(format!(
+                "the expression is nested deeper than {MAX_DEPTH} calls"
+            )));
         }
-        let node = value.as_object().ok_or_else(|| malformed(format!("a node must be an object, found {}", shown(&value.to_string()))))?;
+        let node = value.as_object().ok_or_else(|| {
+            malformed(format!(
+                "a node must be an object, found {}",
+                shown(&value.to_string())
+            ))
+        })?;
         match text(node, "k")? {
             "col" => {
-                let path = node.get("path").and_then(Value::as_array).ok_or_else(|| malformed("a column has no `path`"))?;
-                let path: Option<Vec<String>> = path.iter().map(|part| part.as_str().map(str::to_owned)).collect();
-                let path = path.filter(|p| !p.is_empty()).ok_or_else(|| malformed("the `path` of a column must be a list of names"))?;
-                Ok(Self::Column { path, data_type: data_type(node)? })
+                let path = node
+                    .get("path")
+                    .and_then(Value::as_array)
+                    .ok_or_else(|| malformed("a column has no `path`"))?;
+                let path: Option<Vec<String>> = path
+                    .iter()
+                    .map(|part| part.as_str().map(str::to_owned))
+                    .collect();
+                let path = path
+                    .filter(|p| !p.is_empty())
+                    .ok_or_else(|| malformed("the `path` of a column must be a list of names"))?;
+                Ok(Self::Column {
+                    path,
+                    data_type: data_type(node)?,
+                })
             }
             "lit" => {
                 let data_type = data_type(node)?;
@@ -221,10 +277,20 @@ impl Expr {
             }
             "call" => {
                 let name = text(node, "f")?;
-                let function =
-                    Function::from_name(name).ok_or_else(|| Error::unsupported(format!("the function `{}` is not supported by the core", shown(name))))?;
-                let args = node.get("a").and_then(Value::as_array).ok_or_else(|| malformed("a call has no list `a` of arguments"))?;
-                let args = args.iter().map(|arg| Self::from_json(arg, depth + 1)).collect::<Result<Vec<_>>>()?;
+                let function = Function::from_name(name).ok_or_else(|| {
+                    Error::unsupported(format!(
+                        "the function `{}` is not supported by the core",
+                        shown(name)
+                    ))
+                })?;
+                let args = node
+                    .get("a")
+                    .and_then(Value::as_array)
+                    .ok_or_else(|| malformed("a call has no list `a` of arguments"))?;
+                let args = args
+                    .iter()
+                    .map(|arg| Self::from_json(arg, depth + 1))
+                    .collect::<Result<Vec<_>>>()?;
                 Self::call(function, args, data_type(node)?)
             }
             "cast" => {
@@ -232,17 +298,35 @@ impl Expr {
                     "ansi" => CastMode::Ansi,
                     "legacy" => CastMode::Legacy,
                     "try" => CastMode::Try,
-                    other => return Err(malformed(format!("a cast has the unknown mode `{}`", shown(other)))),
+                    other => {
+                        return Err(malformed(format!(
+                            "a cast has the unknown mode `{}`",
+                            shown(other)
+                        )));
+                    }
                 };
-                Self::cast(Self::from_json(child(node)?, depth + 1)?, data_type(node)?, mode)
+                Self::cast(
+                    Self::from_json(child(node)?, depth + 1)?,
+                    data_type(node)?,
+                    mode,
+                )
             }
             "in" => {
                 let arg = Self::from_json(child(node)?, depth + 1)?;
-                let values = node.get("v").and_then(Value::as_array).ok_or_else(|| malformed("an IN has no list `v` of values"))?;
-                let values = values.iter().map(|v| Scalar::from_json(v, arg.data_type())).collect::<Result<Vec<_>>>()?;
+                let values = node
+                    .get("v")
+                    .and_then(Value::as_array)
+                    .ok_or_else(|| malformed("an IN has no list `v` of values"))?;
+                let values = values
+                    .iter()
+                    .map(|v| Scalar::from_json(v, arg.data_type()))
+                    .collect::<Result<Vec<_>>>()?;
                 Self::in_list(arg, values)
             }
-            other => Err(malformed(format!("a node of the unknown kind `{}`", shown(other)))),
+            other => Err(malformed(format!(
+                "a node of the unknown kind `{}`",
+                shown(other)
+            ))),
         }
     }
 }
@@ -252,7 +336,11 @@ fn flatten(function: Function, args: Vec<Expr>) -> Vec<Expr> {
     let mut out = Vec::with_capacity(args.len());
     for arg in args {
         match arg {
-            Expr::Call { function: inner, args, .. } if inner == function => out.extend(args),
+            Expr::Call {
+                function: inner,
+                args,
+                ..
+            } if inner == function => out.extend(args),
             other => out.push(other),
         }
     }
@@ -260,21 +348,39 @@ fn flatten(function: Function, args: Vec<Expr>) -> Vec<Expr> {
 }
 
 fn check_field(arg: &Expr, name: &Expr, data_type: &DataType) -> Result<()> {
-    let (DataType::Struct(fields), Expr::Literal { value: Scalar::Text(name), .. }) = (arg.data_type(), name) else {
+    let (
+        DataType::Struct(fields),
+        Expr::Literal {
+            value: Scalar::Text(name),
+            ..
+        },
+    ) = (arg.data_type(), name)
+    else {
         return Err(malformed("`getfield` takes a struct and a literal name"));
     };
     match fields.fields.iter().find(|f| f.name == **name) {
         Some(field) if same(&field.data_type, data_type) => Ok(()),
-        Some(field) => Err(malformed(format!("the field `{}` is of type {}, not {data_type}", shown(name), field.data_type))),
-        None => Err(malformed(format!("the struct has no field `{}`", shown(name)))),
+        Some(field) => Err(malformed(format!(
+            "the field `{}` is of type {}, not {data_type}",
+            shown(name),
+            field.data_type
+        ))),
+        None => Err(malformed(format!(
+            "the struct has no field `{}`",
+            shown(name)
+        ))),
     }
 }
 
 /// The names of a struct that is made are literals, those of its type.
 fn check_names(args: &[Expr], fields: &StructType) -> Result<()> {
     for (pair, field) in args.chunks(2).zip(&fields.fields) {
-        if !matches!(pair.first(), Some(Expr::Literal { value: Scalar::Text(name), .. }) if **name == field.name) {
-            return Err(malformed(format!("`named_struct` does not name the field `{}` of its type by a literal", shown(&field.name))));
+        if !matches!(pair.first(), Some(Expr::Literal { value: Scalar::Text(name), .. }) if **name == field.name)
+        {
+            return Err(malformed(format!(
+                "`named_struct` does not name the field `{}` of its type by a literal",
+                shown(&field.name)
+            )));
         }
     }
     Ok(())
@@ -285,31 +391,51 @@ fn malformed(what: impl fmt::Display) -> Error {
 }
 
 fn text<'a>(node: &'a Map<String, Value>, key: &str) -> Result<&'a str> {
-    node.get(key).and_then(Value::as_str).ok_or_else(|| malformed(format!("a node has no text `{key}`")))
+    node.get(key)
+        .and_then(Value::as_str)
+        .ok_or_else(|| malformed(format!("a node has no text `{key}`")))
 }
 
 fn child(node: &Map<String, Value>) -> Result<&Value> {
-    node.get("a").ok_or_else(|| malformed("a node has no argument `a`"))
+    node.get("a")
+        .ok_or_else(|| malformed("a node has no argument `a`"))
 }
 
 fn data_type(node: &Map<String, Value>) -> Result<DataType> {
-    DataType::from_json(node.get("t").ok_or_else(|| malformed("a node has no type `t`"))?)
+    DataType::from_json(
+        node.get("t")
+            .ok_or_else(|| malformed("a node has no type `t`"))?,
+    )
 }
 
 impl Bound {
     /// Reads the binder's envelope `{"expr": node, "ansi": bool, "zone": name}`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] names a function, a cast or a type that the core does not have; [`Error::Invalid`] says what is
-    /// wrong with the tree.
+    /// [`Error::Unsupported`] names a function, a cast or a type that the core does not have;
+    /// [`Error::Invalid`] says what is wrong with the tree.
     pub fn from_json(json: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(json).map_err(|e| {
             let text = e.to_string();
-            if text.starts_with("recursion limit") { Error::invalid("the expression is nested too deeply; write it flatter") } else { malformed(text) }
+            if text.starts_with("recursion limit") {
+                Error::invalid("the expression is nested too deeply; write it flatter")
+            } else {
+                malformed(text)
+            }
         })?;
-        let envelope = value.as_object().ok_or_else(|| malformed("the envelope must be an object"))?;
-        let expr = Expr::from_json(envelope.get("expr").ok_or_else(|| malformed("the envelope has no `expr`"))?, 0)?;
-        let ansi = envelope.get("ansi").and_then(Value::as_bool).unwrap_or(true);
+        let envelope = value
+            .as_object()
+            .ok_or_else(|| malformed("the envelope must be an object"))?;
+        let expr = Expr::from_json(
+            envelope
+                .get("expr")
+                .ok_or_else(|| malformed("the envelope has no `expr`"))?,
+            0,
+        )?;
+        let ansi = envelope
+            .get("ansi")
+            .and_then(Value::as_bool)
+            .unwrap_or(true);
         let zone = match envelope.get("zone") {
             None | Some(Value::Null) => Zone::UTC,
             Some(Value::String(name)) => Zone::parse(name)?,
@@ -321,7 +447,11 @@ impl Bound {
     /// The same settings for another expression.
     #[must_use]
     pub fn with(&self, expr: Expr) -> Self {
-        Self { expr, ansi: self.ansi, zone: self.zone }
+        Self {
+            expr,
+            ansi: self.ansi,
+            zone: self.zone,
+        }
     }
 
     /// Paths of the columns that the expression reads, each once, in order.
@@ -335,7 +465,11 @@ impl Bound {
     /// Names of the top-level columns that the expression reads, each once, in order.
     #[must_use]
     pub fn column_names(&self) -> Vec<&str> {
-        let mut out: Vec<&str> = self.columns().into_iter().filter_map(|path| path.first().map(String::as_str)).collect();
+        let mut out: Vec<&str> = self
+            .columns()
+            .into_iter()
+            .filter_map(|path| path.first().map(String::as_str))
+            .collect();
         out.dedup();
         out
     }
@@ -368,7 +502,13 @@ impl fmt::Display for SqlType<'_> {
             DataType::Struct(s) => {
                 f.write_str("STRUCT<")?;
                 for (n, field) in s.fields.iter().enumerate() {
-                    write!(f, "{}{}: {}", if n == 0 { "" } else { ", " }, field.name, SqlType(&field.data_type))?;
+                    write!(
+                        f,
+                        "{}{}: {}",
+                        if n == 0 { "" } else { ", " },
+                        field.name,
+                        SqlType(&field.data_type)
+                    )?;
                 }
                 f.write_str(">")
             }
@@ -381,11 +521,17 @@ fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     f.write_str(&identifier(name))
 }
 
-/// A name as SQL needs it: in backquotes where it is not letters, digits and `_` alone, or begins with a digit.
+/// A name as SQL needs it: in backquotes where it is not letters, digits and `_` alone, or begins
+/// with a digit.
 #[must_use]
 pub fn identifier(name: &str) -> Cow<'_, str> {
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && name.bytes().next().is_some_and(|b| !b.is_ascii_digit());
-    if plain { Cow::Borrowed(name) } else { Cow::Owned(format!("`{}`", name.replace('`', "``"))) }
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && name.bytes().next().is_some_and(|b| !b.is_ascii_digit());
+    if plain {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(format!("`{}`", name.replace('`', "``")))
+    }
 }
 
 fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
@@ -419,7 +565,9 @@ fn write_literal(f: &mut fmt::Formatter<'_>, value: &Scalar, data_type: &DataTyp
         (Scalar::Long(v), _) => return write!(f, "{v}"),
         (Scalar::Double(v), DataType::Float) => number::write_float(&mut text, *v as f32),
         (Scalar::Double(v), _) => number::write_double(&mut text, *v),
-        (Scalar::Decimal(v), DataType::Decimal(_, scale)) => number::write_decimal(&mut text, *v, *scale),
+        (Scalar::Decimal(v), DataType::Decimal(_, scale)) => {
+            number::write_decimal(&mut text, *v, *scale)
+        }
         (Scalar::Decimal(v), _) => return write!(f, "{v}"),
         (Scalar::Text(v), _) => return write_quoted(f, v),
         (Scalar::Bytes(v), _) => {
@@ -440,7 +588,11 @@ impl fmt::Display for Inner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Expr::Call { function, .. }
-                if function.infix().is_some() || matches!(function, Function::Not | Function::IsNull | Function::IsNotNull | Function::Like) =>
+                if function.infix().is_some()
+                    || matches!(
+                        function,
+                        Function::Not | Function::IsNull | Function::IsNotNull | Function::Like
+                    ) =>
             {
                 write!(f, "({})", self.0)
             }
@@ -466,7 +618,16 @@ impl fmt::Display for Expr {
                 Ok(())
             }
             Self::Literal { value, data_type } => write_literal(f, value, data_type),
-            Self::Cast { arg, to, mode } => write!(f, "{}({arg} AS {})", if *mode == CastMode::Try { "try_cast" } else { "CAST" }, SqlType(to)),
+            Self::Cast { arg, to, mode } => write!(
+                f,
+                "{}({arg} AS {})",
+                if *mode == CastMode::Try {
+                    "try_cast"
+                } else {
+                    "CAST"
+                },
+                SqlType(to)
+            ),
             Self::InList { arg, values, .. } => {
                 write!(f, "{} IN (", Inner(arg))?;
                 for (n, value) in values.iter().take(SHOWN_VALUES).enumerate() {
@@ -475,7 +636,11 @@ impl fmt::Display for Expr {
                     }
                     write_literal(f, value, arg.data_type())?;
                 }
-                f.write_str(if values.len() > SHOWN_VALUES { ", ...)" } else { ")" })
+                f.write_str(if values.len() > SHOWN_VALUES {
+                    ", ...)"
+                } else {
+                    ")"
+                })
             }
             Self::Call { function, args, .. } => match (function, args.as_slice()) {
                 (Function::Not, [arg]) => write!(f, "NOT {}", Inner(arg)),
@@ -487,7 +652,16 @@ impl fmt::Display for Expr {
                     write!(f, "{} LIKE {}", Inner(value), Inner(like))?;
                     escape.first().map_or(Ok(()), |e| write!(f, " ESCAPE {e}"))
                 }
-                (Function::GetField, [arg, Self::Literal { value: Scalar::Text(name), .. }]) => {
+                (
+                    Function::GetField,
+                    [
+                        arg,
+                        Self::Literal {
+                            value: Scalar::Text(name),
+                            ..
+                        },
+                    ],
+                ) => {
                     write!(f, "{}.", Inner(arg))?;
                     write_name(f, name)
                 }

@@ -27,7 +27,9 @@ impl TailCommit {
     /// [`Error::Storage`] for a place that tables must not point to.
     pub fn file(&self, stores: &Stores) -> Result<File> {
         let path = match self.path.split_once('/') {
-            None if self.path.ends_with(".json") && self.path.matches('.').count() > 1 => format!("{STAGED_DIR}/{}", self.path),
+            None if self.path.ends_with(".json") && self.path.matches('.').count() > 1 => {
+                format!("{STAGED_DIR}/{}", self.path)
+            }
             None => format!("{LOG_DIR}/{}", self.path),
             Some(_) => self.path.clone(),
         };
@@ -51,7 +53,10 @@ impl Tail {
     /// [`Error::Invalid`] for a tail with gaps.
     pub fn of(mut commits: Vec<TailCommit>) -> Result<Self> {
         commits.sort_by_key(|commit| commit.version);
-        let tail = Self { latest: commits.last().map(|last| last.version), commits };
+        let tail = Self {
+            latest: commits.last().map(|last| last.version),
+            commits,
+        };
         tail.check()?;
         Ok(tail)
     }
@@ -65,16 +70,21 @@ impl Tail {
             if let [a, b] = pair
                 && a.version + 1 != b.version
             {
-                return Err(Error::invalid(format!("`log_tail` is not contiguous: version {} is followed by {}", a.version, b.version)));
+                return Err(Error::invalid(format!(
+                    "`log_tail` is not contiguous: version {} is followed by {}",
+                    a.version, b.version
+                )));
             }
         }
         match (self.commits.last().map(|last| last.version), self.latest) {
-            (_, Some(latest)) if latest < 0 => {
-                Err(Error::invalid(format!("the newest version of `log_tail` is {latest}; where there is none it must be None")))
-            }
+            (_, Some(latest)) if latest < 0 => Err(Error::invalid(format!(
+                "the newest version of `log_tail` is {latest}; where there is none it must be None"
+            ))),
             (Some(last), latest) if Some(last) != latest => {
                 let latest = latest.map_or_else(|| "None".to_owned(), |latest| latest.to_string());
-                Err(Error::invalid(format!("`log_tail` ends with version {last} and says that the newest version is {latest}")))
+                Err(Error::invalid(format!(
+                    "`log_tail` ends with version {last} and says that the newest version is {latest}"
+                )))
             }
             _ => Ok(()),
         }
@@ -118,8 +128,8 @@ pub trait Catalog: Debug + Send + Sync {
     /// What the catalog says.
     fn tail(&self) -> Result<Tail>;
 
-    /// Makes the staged commit, whose text this is, the one of its version, if the version before it is the newest. Of any
-    /// number of calls for one version one succeeds.
+    /// Makes the staged commit, whose text this is, the one of its version, if the version before
+    /// it is the newest. Of any number of calls for one version one succeeds.
     ///
     /// # Errors
     /// When it is certain that it was not made.

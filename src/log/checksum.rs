@@ -1,8 +1,9 @@
-//! `n.crc`: JSON -> [`Checksum`], what a writer said of the table at a version, and where the log says otherwise.
+//! `n.crc`: JSON -> [`Checksum`], what a writer said of the table at a version, and where the log
+//! says otherwise.
 //!
-//! Fields are compared when what they sum up is known anyway: protocol and metadata when the table is opened, numbers of
-//! files and bytes when all files were read, transactions and domains when somebody asks for them. `allFiles` and the
-//! histograms are neither used nor compared.
+//! Fields are compared when what they sum up is known anyway: protocol and metadata when the table
+//! is opened, numbers of files and bytes when all files were read, transactions and domains when
+//! somebody asks for them. `allFiles` and the histograms are neither used nor compared.
 //!
 //! Protocol: "Version Checksum File".
 
@@ -49,8 +50,8 @@ impl Checksum {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// The fields in which it contradicts the log's protocol and metadata. Order in feature lists and the layout of the
-    /// schema's text do not count.
+    /// The fields in which it contradicts the log's protocol and metadata. Order in feature lists
+    /// and the layout of the schema's text do not count.
     #[must_use]
     pub fn against_table(&self, protocol: &Protocol, metadata: &Metadata) -> Vec<&'static str> {
         Self::differences((&self.protocol, &self.metadata), (protocol, metadata))
@@ -58,24 +59,54 @@ impl Checksum {
 
     /// The fields in which two protocols and metadata differ, as above.
     #[must_use]
-    pub fn differences((own, meta): (&Protocol, &Metadata), (protocol, metadata): (&Protocol, &Metadata)) -> Vec<&'static str> {
+    pub fn differences(
+        (own, meta): (&Protocol, &Metadata),
+        (protocol, metadata): (&Protocol, &Metadata),
+    ) -> Vec<&'static str> {
         fn set(list: Option<&Vec<String>>) -> HashSet<&String> {
             list.into_iter().flatten().collect()
         }
         let schema = || matches!((StructType::parse(&meta.schema_string), StructType::parse(&metadata.schema_string)), (Ok(a), Ok(b)) if a == b);
         wrong([
-            ("protocol.minReaderVersion", own.min_reader_version == protocol.min_reader_version),
-            ("protocol.minWriterVersion", own.min_writer_version == protocol.min_writer_version),
-            ("protocol.readerFeatures", set(own.reader_features.as_ref()) == set(protocol.reader_features.as_ref())),
-            ("protocol.writerFeatures", set(own.writer_features.as_ref()) == set(protocol.writer_features.as_ref())),
+            (
+                "protocol.minReaderVersion",
+                own.min_reader_version == protocol.min_reader_version,
+            ),
+            (
+                "protocol.minWriterVersion",
+                own.min_writer_version == protocol.min_writer_version,
+            ),
+            (
+                "protocol.readerFeatures",
+                set(own.reader_features.as_ref()) == set(protocol.reader_features.as_ref()),
+            ),
+            (
+                "protocol.writerFeatures",
+                set(own.writer_features.as_ref()) == set(protocol.writer_features.as_ref()),
+            ),
             ("metadata.id", meta.id == metadata.id),
             ("metadata.name", meta.name == metadata.name),
-            ("metadata.description", meta.description == metadata.description),
+            (
+                "metadata.description",
+                meta.description == metadata.description,
+            ),
             ("metadata.format", meta.format == metadata.format),
-            ("metadata.schemaString", meta.schema_string == metadata.schema_string || schema()),
-            ("metadata.partitionColumns", meta.partition_columns == metadata.partition_columns),
-            ("metadata.createdTime", meta.created_time == metadata.created_time),
-            ("metadata.configuration", meta.configuration == metadata.configuration),
+            (
+                "metadata.schemaString",
+                meta.schema_string == metadata.schema_string || schema(),
+            ),
+            (
+                "metadata.partitionColumns",
+                meta.partition_columns == metadata.partition_columns,
+            ),
+            (
+                "metadata.createdTime",
+                meta.created_time == metadata.created_time,
+            ),
+            (
+                "metadata.configuration",
+                meta.configuration == metadata.configuration,
+            ),
         ])
     }
 
@@ -85,16 +116,33 @@ impl Checksum {
         wrong([
             ("numFiles", self.num_files == totals.files),
             ("tableSizeBytes", self.table_size_bytes == totals.bytes),
-            ("numDeletionVectorsOpt", self.num_deletion_vectors_opt.is_none_or(|n| n == totals.vectors)),
-            ("numDeletedRecordsOpt", self.num_deleted_records_opt.is_none_or(|n| n == totals.deleted)),
+            (
+                "numDeletionVectorsOpt",
+                self.num_deletion_vectors_opt
+                    .is_none_or(|n| n == totals.vectors),
+            ),
+            (
+                "numDeletedRecordsOpt",
+                self.num_deleted_records_opt
+                    .is_none_or(|n| n == totals.deleted),
+            ),
         ])
     }
 
     /// The field, if it contradicts the log's transactions.
     #[must_use]
     pub fn against_transactions(&self, log: &BTreeMap<String, Txn>) -> Vec<&'static str> {
-        let same = |own: &Vec<Txn>| own.len() == log.len() && own.iter().all(|txn| log.get(&txn.app_id).is_some_and(|known| known.version == txn.version));
-        wrong([("setTransactions", self.set_transactions.as_ref().is_none_or(same))])
+        let same = |own: &Vec<Txn>| {
+            own.len() == log.len()
+                && own.iter().all(|txn| {
+                    log.get(&txn.app_id)
+                        .is_some_and(|known| known.version == txn.version)
+                })
+        };
+        wrong([(
+            "setTransactions",
+            self.set_transactions.as_ref().is_none_or(same),
+        )])
     }
 
     /// The field, if it contradicts the log's domains.
@@ -102,21 +150,35 @@ impl Checksum {
     pub fn against_domains(&self, log: &BTreeMap<String, DomainMetadata>) -> Vec<&'static str> {
         let same = |own: &Vec<DomainMetadata>| {
             let own: Vec<_> = own.iter().filter(|domain| !domain.removed).collect();
-            own.len() == log.len() && own.iter().all(|domain| log.get(&domain.domain) == Some(domain))
+            own.len() == log.len()
+                && own
+                    .iter()
+                    .all(|domain| log.get(&domain.domain) == Some(domain))
         };
-        wrong([("domainMetadata", self.domain_metadata.as_ref().is_none_or(same))])
+        wrong([(
+            "domainMetadata",
+            self.domain_metadata.as_ref().is_none_or(same),
+        )])
     }
 
     /// The field, if it contradicts the commit's in-commit timestamp.
     #[must_use]
     pub fn against_time(&self, in_commit_timestamp: i64) -> Vec<&'static str> {
-        wrong([("inCommitTimestampOpt", self.in_commit_timestamp_opt.is_none_or(|time| time == in_commit_timestamp))])
+        wrong([(
+            "inCommitTimestampOpt",
+            self.in_commit_timestamp_opt
+                .is_none_or(|time| time == in_commit_timestamp),
+        )])
     }
 }
 
 /// The names of those fields that do not agree.
 fn wrong<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
-    fields.into_iter().filter(|(_, agrees)| !agrees).map(|(name, _)| name).collect()
+    fields
+        .into_iter()
+        .filter(|(_, agrees)| !agrees)
+        .map(|(name, _)| name)
+        .collect()
 }
 
 /// What all live files of a version come to.

@@ -41,7 +41,8 @@ pub struct V2Hint {
 pub(super) const LONGEST: u64 = 16 << 20;
 
 impl Hint {
-    /// Parses the file. A file that is damaged or beyond reason, has a wrong checksum or duplicate keys says nothing.
+    /// Parses the file. A file that is damaged or beyond reason, has a wrong checksum or duplicate
+    /// keys says nothing.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.len() as u64 > LONGEST {
@@ -50,7 +51,12 @@ impl Hint {
         let text = std::str::from_utf8(bytes).ok()?;
         let hint: Self = serde_json::from_str(text).ok()?;
         let computed = canonical_json::checksum(text)?;
-        if hint.version < 0 || hint.checksum.as_ref().is_some_and(|given| !given.eq_ignore_ascii_case(&computed)) {
+        if hint.version < 0
+            || hint
+                .checksum
+                .as_ref()
+                .is_some_and(|given| !given.eq_ignore_ascii_case(&computed))
+        {
             return None;
         }
         Some(hint)
@@ -63,12 +69,18 @@ mod tests {
 
     #[test]
     fn a_hint_with_a_wrong_checksum_or_duplicate_keys_says_nothing() {
-        assert_eq!(Hint::parse(br#"{"version":3,"size":10}"#).unwrap().version, 3);
+        assert_eq!(
+            Hint::parse(br#"{"version":3,"size":10}"#).unwrap().version,
+            3
+        );
         assert!(Hint::parse(br#"{"version":3,"size":10,"checksum":"00"}"#).is_none());
         assert!(Hint::parse(br#"{"version":3,"size":10,"version":4}"#).is_none());
         assert!(Hint::parse(br#"{"version":-3}"#).is_none());
         assert!(Hint::parse(b"{\"version\":3").is_none());
         let sum = canonical_json::checksum(r#"{"version":3,"size":10}"#).unwrap();
-        assert!(Hint::parse(format!(r#"{{"version":3,"size":10,"checksum":"{sum}"}}"#).as_bytes()).is_some());
+        assert!(
+            Hint::parse(format!(r#"{{"version":3,"size":10,"checksum":"{sum}"}}"#).as_bytes())
+                .is_some()
+        );
     }
 }

@@ -21,20 +21,33 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log below the table's root. `tail` takes precedence over published commits, and nothing after it exists.
+    /// The log below the table's root. `tail` takes precedence over published commits, and nothing
+    /// after it exists.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a tail with gaps.
     pub fn new(stores: Arc<Stores>, tail: Vec<TailCommit>) -> Result<Self> {
-        let authority = if tail.is_empty() { Authority::Log } else { Authority::Caller(Tail::of(tail)?) };
-        Ok(Self { stores, authority, is_warned: Arc::default() })
+        let authority = if tail.is_empty() {
+            Authority::Log
+        } else {
+            Authority::Caller(Tail::of(tail)?)
+        };
+        Ok(Self {
+            stores,
+            authority,
+            is_warned: Arc::default(),
+        })
     }
 
-    /// The log below the root of a table whose commits `catalog` manages: it is asked for the newest ones, and to ratify new
-    /// ones.
+    /// The log below the root of a table whose commits `catalog` manages: it is asked for the
+    /// newest ones, and to ratify new ones.
     #[must_use]
     pub fn managed(stores: Arc<Stores>, catalog: Arc<dyn Catalog>) -> Self {
-        Self { stores, authority: Authority::Catalog(catalog), is_warned: Arc::default() }
+        Self {
+            stores,
+            authority: Authority::Catalog(catalog),
+            is_warned: Arc::default(),
+        }
     }
 
     /// The catalog that manages the commits, if one was given.
@@ -46,7 +59,8 @@ impl Log {
         }
     }
 
-    /// Whether no such warning was given yet; true once for a log and its clones, which belong to one handle.
+    /// Whether no such warning was given yet; true once for a log and its clones, which belong to
+    /// one handle.
     #[must_use]
     pub fn warns_first(&self) -> bool {
         !self.is_warned.swap(true, Ordering::Relaxed)
@@ -63,7 +77,12 @@ impl Log {
     /// # Errors
     /// [`Error::Storage`] for a place that tables must not point to.
     pub fn tail_file(&self, commit: &TailCommit) -> Result<CommitFile> {
-        Ok(CommitFile { first: commit.version, version: commit.version, file: commit.file(&self.stores)?, modified_ms: 0 })
+        Ok(CommitFile {
+            first: commit.version,
+            version: commit.version,
+            file: commit.file(&self.stores)?,
+            modified_ms: 0,
+        })
     }
 
     /// The table's stores.
@@ -77,10 +96,15 @@ impl Log {
     }
 
     fn file(&self, meta: &ObjectMeta) -> File {
-        File { store: Arc::clone(self.store()), path: meta.path.clone(), size: Some(meta.size) }
+        File {
+            store: Arc::clone(self.store()),
+            path: meta.path.clone(),
+            size: Some(meta.size),
+        }
     }
 
-    /// The hint, when there is one that can be read and trusted. A store that is down fails the listing that follows.
+    /// The hint, when there is one that can be read and trusted. A store that is down fails the
+    /// listing that follows.
     #[must_use]
     pub fn hint(&self) -> Option<Hint> {
         self.needed_hint().ok().flatten()
@@ -91,9 +115,16 @@ impl Log {
     /// # Errors
     /// [`Error::Storage`] for an error that may be temporary.
     pub fn needed_hint(&self) -> Result<Option<Hint>> {
-        match self.store().get_within(LAST_CHECKPOINT, last_checkpoint::LONGEST) {
+        match self
+            .store()
+            .get_within(LAST_CHECKPOINT, last_checkpoint::LONGEST)
+        {
             Ok((bytes, _)) => Ok(Hint::parse(&bytes)),
-            Err(error @ Error::Storage { retryable: true, .. }) => Err(error),
+            Err(
+                error @ Error::Storage {
+                    retryable: true, ..
+                },
+            ) => Err(error),
             // Anything else of that name, such as a directory, is not a hint.
             Err(_) => Ok(None),
         }
@@ -112,8 +143,14 @@ impl Log {
         // Asked before the listing: what is published in between is in both then, never in neither.
         let tail = self.authority.tail()?;
         let mut listing = if self.store().can_list() {
-            let after = if from <= 0 { String::new() } else { format!("{from:020}") };
-            Listing::from_objects(from, self.store().list_from(LOG_DIR, &after)?, |meta| self.file(meta))
+            let after = if from <= 0 {
+                String::new()
+            } else {
+                format!("{from:020}")
+            };
+            Listing::from_objects(from, self.store().list_from(LOG_DIR, &after)?, |meta| {
+                self.file(meta)
+            })
         } else {
             self.probe(from, hint)?
         };
@@ -135,7 +172,9 @@ impl Log {
             };
         };
         for commit in &tail.commits {
-            listing.commits.insert(commit.version, self.tail_file(commit)?);
+            listing
+                .commits
+                .insert(commit.version, self.tail_file(commit)?);
         }
         // The catalog's latest version wins over whatever else was published or left behind.
         listing.commits.split_off(&(latest + 1));
@@ -169,9 +208,15 @@ impl Log {
         } else if ask(log_path::commit(0))? {
             (0, false, None)
         } else {
-            // The first commits were cleaned up, if this is a table at all: only the hint knows where the log begins.
+            // The first commits were cleaned up, if this is a table at all: only the hint knows
+            // where the log begins.
             own = self.needed_hint()?;
-            let Some(hint) = &own else { return Ok(Listing { from, ..Listing::default() }) };
+            let Some(hint) = &own else {
+                return Ok(Listing {
+                    from,
+                    ..Listing::default()
+                });
+            };
             (hint.version, true, Some(hint))
         };
         if checkpointed {
@@ -201,22 +246,34 @@ impl Log {
         Checksum::parse(&bytes)
     }
 
-    /// The files of `version` (the newest if `None`), starting the listing where the hint says if that helps.
+    /// The files of `version` (the newest if `None`), starting the listing where the hint says if
+    /// that helps.
     ///
     /// # Errors
     /// [`Error::NotFound`] for no table or no such version, [`Error::Corrupt`] for a log with gaps.
     pub fn segment(&self, version: Option<i64>) -> Result<(Listing, Segment)> {
-        let hint = self.hint().filter(|hint| version.is_none_or(|v| hint.version <= v));
+        let hint = self
+            .hint()
+            .filter(|hint| version.is_none_or(|v| hint.version <= v));
         if let Some(hint) = hint
             && hint.version > 0
         {
             let listing = self.list_behind(hint.version, Some(&hint))?;
             // A hint that points at nothing usable is a lie; the whole listing decides.
-            if listing.checkpoints.iter().any(|c| version.is_none_or(|v| c.version <= v))
+            if listing
+                .checkpoints
+                .iter()
+                .any(|c| version.is_none_or(|v| c.version <= v))
                 && let Ok(mut segment) = listing.segment(version, Skip::default())
             {
-                let is_of_hint = segment.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.version == hint.version);
-                segment.counts = is_of_hint.then_some(CheckpointCounts { adds: hint.num_of_add_files, actions: hint.size });
+                let is_of_hint = segment
+                    .checkpoint
+                    .as_ref()
+                    .is_some_and(|checkpoint| checkpoint.version == hint.version);
+                segment.counts = is_of_hint.then_some(CheckpointCounts {
+                    adds: hint.num_of_add_files,
+                    actions: hint.size,
+                });
                 return Ok((listing, segment));
             }
         }
@@ -234,7 +291,10 @@ impl Log {
     /// [`Error::Invalid`], naming the folder that was meant.
     pub fn check_location(&self) -> Result<()> {
         match self.folder_of_log() {
-            Some(folder) => Err(Error::invalid(format!("{} is inside of a log: give the folder of the table, {folder}", self.store().url()))),
+            Some(folder) => Err(Error::invalid(format!(
+                "{} is inside of a log: give the folder of the table, {folder}",
+                self.store().url()
+            ))),
             None => Ok(()),
         }
     }
@@ -244,7 +304,10 @@ impl Log {
         let url = self.store().url();
         url.match_indices(LOG_DIR)
             .find(|(at, _)| {
-                url.get(..*at).is_some_and(|before| before.ends_with('/')) && url.get(at + LOG_DIR.len()..).is_some_and(|after| after.starts_with('/'))
+                url.get(..*at).is_some_and(|before| before.ends_with('/'))
+                    && url
+                        .get(at + LOG_DIR.len()..)
+                        .is_some_and(|after| after.starts_with('/'))
             })
             .and_then(|(at, _)| url.get(..at))
     }
@@ -252,39 +315,71 @@ impl Log {
     /// The error for a missing table, with what the location has instead.
     #[must_use]
     pub fn explained(&self, error: Error) -> Error {
-        let Error::NotFound { kind: Missing::Table, what, place } = error else { return error };
+        let Error::NotFound {
+            kind: Missing::Table,
+            what,
+            place,
+        } = error
+        else {
+            return error;
+        };
         let what = match self.instead_of_table() {
             Some(found) => format!("no Delta table at {}: {found}", self.store().url()),
             None => what,
         };
-        Error::NotFound { kind: Missing::Table, what, place }
+        Error::NotFound {
+            kind: Missing::Table,
+            what,
+            place,
+        }
     }
 
     fn instead_of_table(&self) -> Option<String> {
         if let Some(folder) = self.folder_of_log() {
-            return Some(format!("this is inside of a log; give the folder of the table, {folder}"));
+            return Some(format!(
+                "this is inside of a log; give the folder of the table, {folder}"
+            ));
         }
-        let file = percent_encoding::percent_decode_str(self.store().url().trim_end_matches('/')).decode_utf8_lossy();
-        let folder = file.rsplit_once('/').map_or(file.as_ref(), |(folder, _)| folder);
-        if self.stores.file(&file, None).is_ok_and(|file| file.store.head(&file.path).is_ok()) {
-            return Some(format!("this is a file; give the folder of the table, such as {folder}/"));
+        let file = percent_encoding::percent_decode_str(self.store().url().trim_end_matches('/'))
+            .decode_utf8_lossy();
+        let folder = file
+            .rsplit_once('/')
+            .map_or(file.as_ref(), |(folder, _)| folder);
+        if self
+            .stores
+            .file(&file, None)
+            .is_ok_and(|file| file.store.head(&file.path).is_ok())
+        {
+            return Some(format!(
+                "this is a file; give the folder of the table, such as {folder}/"
+            ));
         }
-        let found = self.store().list_folder("", &|name| name.ends_with(".parquet")).ok()?;
+        let found = self
+            .store()
+            .list_folder("", &|name| name.ends_with(".parquet"))
+            .ok()?;
         let is_hive = |path: &String| !path.starts_with(['_', '.']) && path.contains('=');
         if found.objects.is_empty() && !found.folders.iter().any(is_hive) {
             return None;
         }
-        Some(format!("the folder has Parquet files and no `{LOG_DIR}`; `convert_to_deltalake` makes a table of them"))
+        Some(format!(
+            "the folder has Parquet files and no `{LOG_DIR}`; `convert_to_deltalake` makes a table of them"
+        ))
     }
 }
 
 /// The files that a checkpoint of `version` consists of, by the hint where it is about this one.
 fn checkpoint_names(version: i64, hint: Option<&Hint>) -> Vec<String> {
     match hint.filter(|hint| hint.version == version) {
-        Some(Hint { v2_checkpoint: Some(v2), .. }) if !v2.path.contains('/') => vec![v2.path.clone()],
-        Some(Hint { parts: Some(parts), .. }) if *parts <= 100_000 => {
-            (1..=*parts).map(|part| format!("{version:020}.checkpoint.{part:010}.{parts:010}.parquet")).collect()
-        }
+        Some(Hint {
+            v2_checkpoint: Some(v2),
+            ..
+        }) if !v2.path.contains('/') => vec![v2.path.clone()],
+        Some(Hint {
+            parts: Some(parts), ..
+        }) if *parts <= 100_000 => (1..=*parts)
+            .map(|part| format!("{version:020}.checkpoint.{part:010}.{parts:010}.parquet"))
+            .collect(),
         _ => vec![format!("{version:020}.checkpoint.parquet")],
     }
 }
@@ -308,18 +403,38 @@ pub struct Listing {
 }
 
 impl Listing {
-    fn from_objects(from: i64, objects: Vec<ObjectMeta>, file: impl Fn(&ObjectMeta) -> File) -> Self {
-        let mut out = Self { from, ..Self::default() };
+    fn from_objects(
+        from: i64,
+        objects: Vec<ObjectMeta>,
+        file: impl Fn(&ObjectMeta) -> File,
+    ) -> Self {
+        let mut out = Self {
+            from,
+            ..Self::default()
+        };
         let mut parts: BTreeMap<(i64, u32), BTreeMap<u32, File>> = BTreeMap::new();
         for meta in &objects {
             let name = meta.path.rsplit('/').next().unwrap_or(&meta.path);
-            let commit = |first, version| CommitFile { first, version, file: file(meta), modified_ms: meta.modified_ms };
-            let mut checkpoint = |version, kind| out.checkpoints.push(Checkpoint { version, kind, files: vec![file(meta)] });
+            let commit = |first, version| CommitFile {
+                first,
+                version,
+                file: file(meta),
+                modified_ms: meta.modified_ms,
+            };
+            let mut checkpoint = |version, kind| {
+                out.checkpoints.push(Checkpoint {
+                    version,
+                    kind,
+                    files: vec![file(meta)],
+                })
+            };
             match LogFile::parse(name) {
                 Some(LogFile::Commit(v)) => {
                     out.commits.insert(v, commit(v, v));
                 }
-                Some(LogFile::Compacted(first, last)) if first < last => out.compactions.push(commit(first, last)),
+                Some(LogFile::Compacted(first, last)) if first < last => {
+                    out.compactions.push(commit(first, last))
+                }
                 Some(LogFile::Checksum(v)) => {
                     out.checksums.insert(v, file(meta));
                 }
@@ -335,12 +450,19 @@ impl Listing {
         for ((version, of), files) in parts {
             // An incomplete set was never finished: it does not exist.
             if usize::try_from(of) == Ok(files.len()) {
-                out.checkpoints.push(Checkpoint { version, kind: CheckpointKind::MultiPart, files: files.into_values().collect() });
+                out.checkpoints.push(Checkpoint {
+                    version,
+                    kind: CheckpointKind::MultiPart,
+                    files: files.into_values().collect(),
+                });
             } else if let Some(part) = (1..=of).find(|part| !files.contains_key(part)) {
-                out.incomplete.push(format!("{LOG_DIR}/{version:020}.checkpoint.{part:010}.{of:010}.parquet"));
+                out.incomplete.push(format!(
+                    "{LOG_DIR}/{version:020}.checkpoint.{part:010}.{of:010}.parquet"
+                ));
             }
         }
-        out.checkpoints.sort_by_key(|c| (c.version, std::cmp::Reverse(c.kind)));
+        out.checkpoints
+            .sort_by_key(|c| (c.version, std::cmp::Reverse(c.kind)));
         out
     }
 
@@ -352,7 +474,11 @@ impl Listing {
     }
 
     fn missing(&self, version: i64) -> Error {
-        let parts = self.incomplete.first().map(|part| format!(" (one lacks its part `{part}`)")).unwrap_or_default();
+        let parts = self
+            .incomplete
+            .first()
+            .map(|part| format!(" (one lacks its part `{part}`)"))
+            .unwrap_or_default();
         Error::corrupt(format!(
             "the log has a gap: `{}` is missing, and no complete checkpoint covers it{parts}; restore the file or, if a later checkpoint exists, ask for its version",
             log_path::commit(version)
@@ -368,21 +494,42 @@ impl Listing {
         let Some(newest) = self.newest() else {
             return Err(Error::not_found(
                 Missing::Table,
-                format!("no Delta table at {} (there is no `{LOG_DIR}` with commits or checkpoints in it)", self.url),
+                format!(
+                    "no Delta table at {} (there is no `{LOG_DIR}` with commits or checkpoints in it)",
+                    self.url
+                ),
             ));
         };
         let version = version.unwrap_or(newest);
         if version > newest || version < 0 {
-            let oldest = self.commits.keys().next().copied().unwrap_or(newest).min(newest);
-            return Err(
-                Error::not_found(Missing::Version, format!("the table has no version {version}; it has versions {oldest} to {newest}")).at_version(version)
-            );
+            let oldest = self
+                .commits
+                .keys()
+                .next()
+                .copied()
+                .unwrap_or(newest)
+                .min(newest);
+            return Err(Error::not_found(
+                Missing::Version,
+                format!("the table has no version {version}; it has versions {oldest} to {newest}"),
+            )
+            .at_version(version));
         }
-        let checkpoint = self.checkpoints.iter().rev().filter(|c| c.version <= version).nth(skip.checkpoints).cloned();
+        let checkpoint = self
+            .checkpoints
+            .iter()
+            .rev()
+            .filter(|c| c.version <= version)
+            .nth(skip.checkpoints)
+            .cloned();
         let first = checkpoint.as_ref().map_or(0, |c| c.version + 1);
         let mut commits = Vec::new();
         let mut expected = first;
-        for commit in self.commits.range(first.min(version)..=version).map(|(_, commit)| commit) {
+        for commit in self
+            .commits
+            .range(first.min(version)..=version)
+            .map(|(_, commit)| commit)
+        {
             if commit.version < first {
                 continue;
             }
@@ -393,16 +540,27 @@ impl Listing {
             expected += 1;
         }
         if expected <= version {
-            // Without a checkpoint below, a log whose first versions were cleaned up has no such version any more.
+            // Without a checkpoint below, a log whose first versions were cleaned up has no such
+            // version any more.
             let oldest = self.checkpoints.iter().map(|c| c.version).min();
             return Err(match (&checkpoint, oldest) {
                 (None, Some(oldest)) if skip.checkpoints == 0 && oldest > version => {
-                    Error::not_found(Missing::Version, format!("version {version} was cleaned up; the oldest version left is {oldest}")).at_version(version)
+                    Error::not_found(
+                        Missing::Version,
+                        format!(
+                            "version {version} was cleaned up; the oldest version left is {oldest}"
+                        ),
+                    )
+                    .at_version(version)
                 }
                 _ => self.missing(expected),
             });
         }
-        let replay = if skip.compactions { commits.clone() } else { self.with_compactions(&commits, version) };
+        let replay = if skip.compactions {
+            commits.clone()
+        } else {
+            self.with_compactions(&commits, version)
+        };
         Ok(Segment {
             version,
             checkpoint,
@@ -424,7 +582,11 @@ impl Listing {
             if commit.version < next {
                 continue;
             }
-            let longest = self.compactions.iter().filter(|c| c.first == commit.version && c.version <= version).max_by_key(|c| c.version);
+            let longest = self
+                .compactions
+                .iter()
+                .filter(|c| c.first == commit.version && c.version <= version)
+                .max_by_key(|c| c.version);
             let taken = longest.unwrap_or(commit);
             next = taken.version + 1;
             out.push(taken.clone());

@@ -57,8 +57,9 @@ pub struct CheckpointCounts {
 }
 
 impl CheckpointCounts {
-    /// Whether a checkpoint of so many live files and actions (where known) is the one meant. The number of actions counts
-    /// only where that of files is missing: writers do not agree on what it means for V2 checkpoints.
+    /// Whether a checkpoint of so many live files and actions (where known) is the one meant. The
+    /// number of actions counts only where that of files is missing: writers do not agree on
+    /// what it means for V2 checkpoints.
     #[must_use]
     pub fn agree(&self, adds: u64, actions: Option<u64>) -> bool {
         let same = |said: i64, found: u64| u64::try_from(said) == Ok(found);
@@ -79,8 +80,9 @@ pub struct Skip {
     pub compactions: bool,
 }
 
-/// The files of one version. Invariants: `commits` are ascending and without gaps, begin right after the checkpoint (at 0
-/// without one) and end at `version`; there is at least a checkpoint or a commit.
+/// The files of one version. Invariants: `commits` are ascending and without gaps, begin right
+/// after the checkpoint (at 0 without one) and end at `version`; there is at least a checkpoint or
+/// a commit.
 #[derive(Debug, Clone)]
 pub struct Segment {
     /// The version.
@@ -91,8 +93,9 @@ pub struct Segment {
     pub commits: Vec<CommitFile>,
     /// The same with compactions in the place of the commits they hold.
     pub replay: Vec<CommitFile>,
-    /// Commits that the checkpoint holds and that were read before it was written: ascending and without gaps, right before
-    /// the others. Readers that have the files of an older version go on from there.
+    /// Commits that the checkpoint holds and that were read before it was written: ascending and
+    /// without gaps, right before the others. Readers that have the files of an older version
+    /// go on from there.
     pub earlier: Vec<CommitFile>,
     /// The commit of `version` itself, also when the checkpoint holds it.
     pub last_commit: Option<CommitFile>,
@@ -112,7 +115,11 @@ impl Segment {
     #[must_use]
     pub fn on_checkpoint(&self, checkpoint: Checkpoint) -> Self {
         let known = self.earlier.len() + self.commits.len();
-        let earlier = self.known_commits().skip(known.saturating_sub(MOST_EARLIER)).cloned().collect();
+        let earlier = self
+            .known_commits()
+            .skip(known.saturating_sub(MOST_EARLIER))
+            .cloned()
+            .collect();
         Self {
             version: self.version,
             checkpoint: Some(checkpoint),

@@ -8,7 +8,8 @@ struct Folder(std::path::PathBuf);
 
 impl Folder {
     fn new(test: &str, names: &[&str]) -> Self {
-        let root = std::env::temp_dir().join(format!("deltafast-log-{}-{test}", std::process::id()));
+        let root =
+            std::env::temp_dir().join(format!("deltafast-log-{}-{test}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         std::fs::create_dir_all(root.join("_delta_log")).unwrap();
         for name in names {
@@ -19,7 +20,11 @@ impl Folder {
 
     fn log(&self) -> Log {
         let store = open(self.0.to_str().unwrap(), &Options::new()).unwrap();
-        Log::new(Arc::new(Stores::new(store, Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap()
+        Log::new(
+            Arc::new(Stores::new(store, Options::new(), ExternalPaths::Refused)),
+            Vec::new(),
+        )
+        .unwrap()
     }
 
     fn hint(self, json: &str) -> Self {
@@ -39,7 +44,11 @@ fn commit(version: i64) -> String {
 }
 
 fn names(commits: &[i64], more: &[&str]) -> Vec<String> {
-    commits.iter().map(|v| commit(*v)).chain(more.iter().map(ToString::to_string)).collect()
+    commits
+        .iter()
+        .map(|v| commit(*v))
+        .chain(more.iter().map(ToString::to_string))
+        .collect()
 }
 
 fn folder(test: &str, commits: &[i64], more: &[&str]) -> Folder {
@@ -49,10 +58,22 @@ fn folder(test: &str, commits: &[i64], more: &[&str]) -> Folder {
 
 #[test]
 fn a_lying_hint_means_a_full_listing() {
-    for (n, json) in [r#"{"version":9,"size":1}"#, r#"{"version":1,"size":1}"#, "{", r#"{"version":2,"checksum":"no"}"#].iter().enumerate() {
+    for (n, json) in [
+        r#"{"version":9,"size":1}"#,
+        r#"{"version":1,"size":1}"#,
+        "{",
+        r#"{"version":2,"checksum":"no"}"#,
+    ]
+    .iter()
+    .enumerate()
+    {
         let table = folder(&format!("hint{n}"), &[0, 1, 2], &[]).hint(json);
         let (listing, segment) = table.log().segment(None).unwrap();
-        assert_eq!((listing.from, segment.version, segment.commits.len()), (0, 2, 3), "{json}");
+        assert_eq!(
+            (listing.from, segment.version, segment.commits.len()),
+            (0, 2, 3),
+            "{json}"
+        );
     }
 }
 
@@ -62,34 +83,97 @@ fn the_newest_complete_checkpoint_is_used_and_can_be_done_without() {
     let part = "00000000000000000003.checkpoint.0000000001.0000000002.parquet";
     let table = folder("checkpoints", &[0, 1, 2, 3, 4], &[v2, part]);
     let (listing, segment) = table.log().segment(None).unwrap();
-    assert_eq!((segment.checkpoint.as_ref().unwrap().version, segment.commits.len()), (2, 2));
-    let without = listing.segment(None, Skip { checkpoints: 1, compactions: true }).unwrap();
+    assert_eq!(
+        (
+            segment.checkpoint.as_ref().unwrap().version,
+            segment.commits.len()
+        ),
+        (2, 2)
+    );
+    let without = listing
+        .segment(
+            None,
+            Skip {
+                checkpoints: 1,
+                compactions: true,
+            },
+        )
+        .unwrap();
     assert!(without.checkpoint.is_none() && without.commits.len() == 5);
 }
 
 #[test]
 fn a_gap_below_the_checkpoint_is_harmless_and_one_above_is_an_error() {
     let v3 = "00000000000000000003.checkpoint.parquet";
-    assert_eq!(folder("below", &[0, 3, 4], &[v3]).log().segment(None).unwrap().1.commits.len(), 1);
-    let error = folder("above", &[3, 5], &[v3]).log().segment(None).unwrap_err();
-    assert!(error.is_corrupt() && error.to_string().contains("00000000000000000004.json"), "{error}");
-    let error = folder("start", &[1, 2], &[]).log().segment(None).unwrap_err();
-    assert!(error.is_corrupt() && error.to_string().contains("00000000000000000000.json"), "{error}");
+    assert_eq!(
+        folder("below", &[0, 3, 4], &[v3])
+            .log()
+            .segment(None)
+            .unwrap()
+            .1
+            .commits
+            .len(),
+        1
+    );
+    let error = folder("above", &[3, 5], &[v3])
+        .log()
+        .segment(None)
+        .unwrap_err();
+    assert!(
+        error.is_corrupt() && error.to_string().contains("00000000000000000004.json"),
+        "{error}"
+    );
+    let error = folder("start", &[1, 2], &[])
+        .log()
+        .segment(None)
+        .unwrap_err();
+    assert!(
+        error.is_corrupt() && error.to_string().contains("00000000000000000000.json"),
+        "{error}"
+    );
 }
 
 #[test]
 fn compactions_stand_for_the_commits_they_hold() {
     let compacted = "00000000000000000001.00000000000000000003.compacted.json";
     let table = folder("compacted", &[0, 1, 2, 3, 4], &[compacted]);
-    let versions = |s: &Segment| s.replay.iter().map(|c| (c.first, c.version)).collect::<Vec<_>>();
-    assert_eq!(versions(&table.log().segment(None).unwrap().1), [(0, 0), (1, 3), (4, 4)]);
-    assert_eq!(versions(&table.log().segment(Some(2)).unwrap().1), [(0, 0), (1, 1), (2, 2)]);
+    let versions = |s: &Segment| {
+        s.replay
+            .iter()
+            .map(|c| (c.first, c.version))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        versions(&table.log().segment(None).unwrap().1),
+        [(0, 0), (1, 3), (4, 4)]
+    );
+    assert_eq!(
+        versions(&table.log().segment(Some(2)).unwrap().1),
+        [(0, 0), (1, 1), (2, 2)]
+    );
 }
 
 #[test]
 fn what_is_not_there_is_named() {
     let error = folder("none", &[], &[]).log().segment(None).unwrap_err();
-    assert!(matches!(error, crate::error::Error::NotFound { kind: crate::error::Missing::Table, .. }), "{error}");
-    let error = folder("version", &[0, 1], &[]).log().segment(Some(7)).unwrap_err();
-    assert!(error.to_string().contains("no version 7; it has versions 0 to 1"), "{error}");
+    assert!(
+        matches!(
+            error,
+            crate::error::Error::NotFound {
+                kind: crate::error::Missing::Table,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = folder("version", &[0, 1], &[])
+        .log()
+        .segment(Some(7))
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("no version 7; it has versions 0 to 1"),
+        "{error}"
+    );
 }

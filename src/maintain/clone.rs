@@ -1,12 +1,13 @@
 //! CLONE: a table that shares another's files: its log names them by absolute paths.
 //!
-//! It is a new one, or takes the place of one without files, whose id and history go on. Columns are those of the source with
-//! their ids; rows get ids of the clone's own, as in delta-spark. Files that
-//! it shares are never deleted by its own vacuum, which only looks below its root; the source's vacuum deletes them when the
-//! source no longer needs them, so a clone is for a limited time.
+//! It is a new one, or takes the place of one without files, whose id and history go on. Columns
+//! are those of the source with their ids; rows get ids of the clone's own, as in delta-spark.
+//! Files that it shares are never deleted by its own vacuum, which only looks below its root; the
+//! source's vacuum deletes them when the source no longer needs them, so a clone is for a limited
+//! time.
 //!
-//! Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type `p`). Cost: the adds of the source
-//! in one commit.
+//! Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type `p`).
+//! Cost: the adds of the source in one commit.
 
 use std::collections::BTreeMap;
 
@@ -61,26 +62,50 @@ pub struct Cloned {
 /// Makes a table at the root of `target` that has the files of `source`.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is a table already that may not or cannot be replaced; [`Error::Unsupported`] for a source
-/// whose files cannot be named from there; as [`Transaction::commit`].
-pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Cancel) -> Result<Cloned> {
+/// [`Error::Invalid`] when there is a table already that may not or cannot be replaced;
+/// [`Error::Unsupported`] for a source whose files cannot be named from there; as
+/// [`Transaction::commit`].
+pub fn clone(
+    source: &Snapshot,
+    target: Log,
+    options: &CloneOptions,
+    cancel: &Cancel,
+) -> Result<Cloned> {
     let root = source.stores().root();
-    features::check_writable(source.protocol()).at_file(root.url()).at_version(source.version())?;
+    features::check_writable(source.protocol())
+        .at_file(root.url())
+        .at_version(source.version())?;
     if source.protocol().has_writer_feature("catalogManaged") {
-        return Err(Error::unsupported_feature("catalogManaged", "a table whose commits are managed by a catalog is cloned by its catalog"));
+        return Err(Error::unsupported_feature(
+            "catalogManaged",
+            "a table whose commits are managed by a catalog is cloned by its catalog",
+        ));
     }
     let target_url = target.stores().root().url().to_owned();
     let base = Base::new(root.url(), &target_url)?;
-    let old = if options.replace { replaceable(&target, source, cancel)? } else { None };
+    let old = if options.replace {
+        replaceable(&target, source, cancel)?
+    } else {
+        None
+    };
     let mut tx = match &old {
         Some(old) => Transaction::new(old),
         None => Transaction::create(target, source.options())?,
     };
     let mut out = Cloned::default();
     let mut unique = uuid;
-    let mut context = Context { allow_unknown: false, now_ms: SystemEnv.now_ms(), unique: &mut unique };
+    let mut context = Context {
+        allow_unknown: false,
+        now_ms: SystemEnv.now_ms(),
+        unique: &mut unique,
+    };
     let replaced = old.as_ref().map(|old| (old.protocol(), old.metadata()));
-    let (protocol, metadata) = table::clone((source.protocol(), source.metadata()), replaced, &options.properties, &mut context)?;
+    let (protocol, metadata) = table::clone(
+        (source.protocol(), source.metadata()),
+        replaced,
+        &options.properties,
+        &mut context,
+    )?;
     tx.push(Action::Protocol(protocol));
     tx.push(Action::MetaData(Box::new(metadata)));
     if old.is_some() {
@@ -88,7 +113,14 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
     }
     let clustered = source.sets()?.domains.get(CLUSTERING).cloned();
     let ended = match &old {
-        Some(old) => old.sets()?.domains.get(CLUSTERING).map(|last| DomainMetadata { removed: true, ..last.clone() }),
+        Some(old) => old
+            .sets()?
+            .domains
+            .get(CLUSTERING)
+            .map(|last| DomainMetadata {
+                removed: true,
+                ..last.clone()
+            }),
         None => None,
     };
     tx.extend(clustered.or(ended).map(Action::DomainMetadata));
@@ -101,7 +133,11 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
             out.source_num_of_files += 1;
             out.source_table_size += u64::try_from(add.size).unwrap_or(0);
             // Rows get ids of the clone's own.
-            tx.push(Action::Add(base.absolute(Add { base_row_id: None, default_row_commit_version: None, ..add })?));
+            tx.push(Action::Add(base.absolute(Add {
+                base_row_id: None,
+                default_row_commit_version: None,
+                ..add
+            })?));
         }
     }
     let parameters = json!({"source": format!("delta.`{}`", base.shown), "sourceVersion": source.version(), "isShallow": true});
@@ -115,24 +151,38 @@ pub fn clone(source: &Snapshot, target: Log, options: &CloneOptions, cancel: &Ca
     });
     let done = match record(tx, "CLONE", parameters, metrics, &options.choices, cancel) {
         // Another writer was first, as if it had been there from the beginning.
-        Err(Error::CommitFailed { .. }) if old.is_none() => return Err(Error::invalid(format!("there is a table at {target_url} already"))),
+        Err(Error::CommitFailed { .. }) if old.is_none() => {
+            return Err(Error::invalid(format!(
+                "there is a table at {target_url} already"
+            )));
+        }
         other => other?,
     };
-    Ok(Cloned { done: Some(done), ..out })
+    Ok(Cloned {
+        done: Some(done),
+        ..out
+    })
 }
 
 /// The table at `target`, if there is one; it must have no files, as in delta-spark.
 fn replaceable(target: &Log, source: &Snapshot, cancel: &Cancel) -> Result<Option<Snapshot>> {
     let old = match Snapshot::open(target.clone(), None, source.options()) {
         Ok(old) => old,
-        Err(Error::NotFound { kind: Missing::Table, .. }) => return Ok(None),
+        Err(Error::NotFound {
+            kind: Missing::Table,
+            ..
+        }) => return Ok(None),
         Err(error) => return Err(error),
     };
     let url = target.stores().root().url();
-    features::check_writable(old.protocol()).at_file(url).at_version(old.version())?;
+    features::check_writable(old.protocol())
+        .at_file(url)
+        .at_version(old.version())?;
     for batch in old.files(FileKind::Adds, Wanted::default(), cancel)? {
         if !batch?.is_empty() {
-            return Err(Error::invalid(format!("a clone takes the place of an empty table only, and the one at {url} has rows; delete them first")));
+            return Err(Error::invalid(format!(
+                "a clone takes the place of an empty table only, and the one at {url} has rows; delete them first"
+            )));
         }
     }
     Ok(Some(old))
@@ -148,13 +198,23 @@ struct Base {
 impl Base {
     fn new(source: &str, target: &str) -> Result<Self> {
         let url = percent_decode_str(source).decode_utf8_lossy().into_owned();
-        let scheme = |url: &str| url.split_once("://").map(|(scheme, rest)| (scheme.to_owned(), rest.split('/').next().unwrap_or_default().to_owned()));
+        let scheme = |url: &str| {
+            url.split_once("://").map(|(scheme, rest)| {
+                (
+                    scheme.to_owned(),
+                    rest.split('/').next().unwrap_or_default().to_owned(),
+                )
+            })
+        };
         if scheme(source) != scheme(target) {
             return Err(Error::unsupported(format!(
                 "a shallow clone must be in the same store as its source: {target} is not where {source} is, and readers refuse files of other stores"
             )));
         }
-        Ok(Self { shown: url.trim_end_matches('/').to_owned(), url })
+        Ok(Self {
+            shown: url.trim_end_matches('/').to_owned(),
+            url,
+        })
     }
 
     /// The same file by absolute paths.

@@ -20,7 +20,9 @@ use crate::store::{Folder, Store, Stores, TablePath};
 /// [`Error::Corrupt`] for a descriptor that makes no sense.
 pub(super) fn vector_path(batch: &FileBatch, row: usize) -> Result<Option<DvPath>> {
     let vector = batch.deletion_vector(row);
-    vector.map_or(Ok(None), |vector| vector.path().at_file(batch.path.value(row)))
+    vector.map_or(Ok(None), |vector| {
+        vector.path().at_file(batch.path.value(row))
+    })
 }
 
 /// Finds out where below a table's root a file of its log is.
@@ -34,10 +36,15 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn new(stores: &Arc<Stores>) -> Self {
         let url = decoded(stores.root().url());
-        let real = url.strip_prefix("file://").and_then(|path| std::fs::canonicalize(path).ok());
+        let real = url
+            .strip_prefix("file://")
+            .and_then(|path| std::fs::canonicalize(path).ok());
         let real = real.and_then(|path| path.to_str().map(|path| format!("file://{path}/")));
         let roots = std::iter::once(url).chain(real).collect();
-        Self { stores: Arc::clone(stores), roots }
+        Self {
+            stores: Arc::clone(stores),
+            roots,
+        }
     }
 
     /// The place of a data file by its path in the log; `None` for one that is somewhere else.
@@ -49,7 +56,9 @@ impl Places {
         if is_plain(&canonical) {
             return Some(canonical);
         }
-        self.resolved(&canonical).filter(|place| TablePath::is_inside(place)).map(Cow::Owned)
+        self.resolved(&canonical)
+            .filter(|place| TablePath::is_inside(place))
+            .map(Cow::Owned)
     }
 
     fn resolved(&self, canonical: &str) -> Option<String> {
@@ -67,7 +76,10 @@ impl Places {
     }
 
     fn below(&self, url: &str) -> Option<String> {
-        self.roots.iter().find_map(|root| url.strip_prefix(root.as_str())).map(ToOwned::to_owned)
+        self.roots
+            .iter()
+            .find_map(|root| url.strip_prefix(root.as_str()))
+            .map(ToOwned::to_owned)
     }
 
     /// The place of a deletion vector's file; its prefix may lead anywhere.
@@ -83,13 +95,18 @@ fn decoded(url: &str) -> String {
     percent_decode_str(url).decode_utf8_lossy().into_owned()
 }
 
-/// Whether a canonical path is relative and has no parts such as `..` to resolve. (`//` is that of a URL, too.)
+/// Whether a canonical path is relative and has no parts such as `..` to resolve. (`//` is that of
+/// a URL, too.)
 fn is_plain(path: &str) -> bool {
-    !path.starts_with(['/', '.']) && !path.contains("/.") && !path.contains("//") && TablePath::is_inside(path)
+    !path.starts_with(['/', '.'])
+        && !path.contains("/.")
+        && !path.contains("//")
+        && TablePath::is_inside(path)
 }
 
-/// Walks through the folders below the root, many at once: `see` gets each with what lies in it, and says whether to go on
-/// below. Objects are listed where `take` wants their place. Gives the number of folders.
+/// Walks through the folders below the root, many at once: `see` gets each with what lies in it,
+/// and says whether to go on below. Objects are listed where `take` wants their place. Gives the
+/// number of folders.
 ///
 /// # Errors
 /// What the store says, and what `see` does.
@@ -106,7 +123,13 @@ pub(super) fn walk(
         folders += level.len() as u64;
         let (store, take) = (Arc::clone(store), Arc::clone(&take));
         let listed = map_all(std::mem::take(&mut level), move |folder| {
-            let listed = store.list_folder(&folder, &|name| if folder.is_empty() { take(name) } else { take(&format!("{folder}/{name}")) })?;
+            let listed = store.list_folder(&folder, &|name| {
+                if folder.is_empty() {
+                    take(name)
+                } else {
+                    take(&format!("{folder}/{name}"))
+                }
+            })?;
             Ok((folder, listed))
         })?;
         for (folder, listed) in listed {
@@ -121,8 +144,8 @@ pub(super) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Which names are nobody's business: those that begin with a dot or an underscore, but for folders of changes, of indexes
-/// and of partition columns with such names.
+/// Which names are nobody's business: those that begin with a dot or an underscore, but for folders
+/// of changes, of indexes and of partition columns with such names.
 #[derive(Debug, Clone)]
 pub(super) struct Hidden {
     partitions: Vec<String>,
@@ -131,7 +154,9 @@ pub(super) struct Hidden {
 impl Hidden {
     /// `partitions` are all names of partition columns.
     pub(super) fn new<'a>(partitions: impl Iterator<Item = &'a str>) -> Self {
-        Self { partitions: partitions.map(|name| format!("{name}=")).collect() }
+        Self {
+            partitions: partitions.map(|name| format!("{name}=")).collect(),
+        }
     }
 
     pub(super) fn is(&self, name: &str) -> bool {
@@ -141,12 +166,15 @@ impl Hidden {
             && !unfinished
             && name != "_change_data"
             && !name.starts_with("_delta_index")
-            && !self.partitions.iter().any(|column| name.starts_with(column.as_str()))
+            && !self
+                .partitions
+                .iter()
+                .any(|column| name.starts_with(column.as_str()))
     }
 }
 
-/// A set of places by their hashes. Of two places with one hash both count as being in it: where the set says what is to be
-/// kept, that errs on the safe side.
+/// A set of places by their hashes. Of two places with one hash both count as being in it: where
+/// the set says what is to be kept, that errs on the safe side.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PlaceSet {
     seed: DefaultHashBuilder,

@@ -1,13 +1,14 @@
 //! MAINTAIN: commands that keep a table in order without looking into its rows, a file for each.
 //!
-//! `vacuum` deletes files that no version in the time of retention needs, `restore` brings an older version back, `repair`
-//! takes files out of the log that are not there, `convert` makes a table of Parquet files, `clone` makes one that shares
-//! another's files. Each plans first and then does what the plan says; those that have a dry run give the same plan there.
+//! `vacuum` deletes files that no version in the time of retention needs, `restore` brings an older
+//! version back, `repair` takes files out of the log that are not there, `convert` makes a table of
+//! Parquet files, `clone` makes one that shares another's files. Each plans first and then does
+//! what the plan says; those that have a dry run give the same plan there.
 //!
 //! Names of operations, their parameters and figures in `commitInfo` are delta-spark's.
 //!
-//! Protocol: "Requirements for Writers", "Vacuum Protocol Check", "Deletion Vectors". Cost: the keys of the table's files in
-//! memory, a few dozen bytes each.
+//! Protocol: "Requirements for Writers", "Vacuum Protocol Check", "Deletion Vectors". Cost: the
+//! keys of the table's files in memory, a few dozen bytes each.
 
 mod clone;
 mod convert;
@@ -30,6 +31,21 @@ use crate::error::Result;
 use crate::exec::Cancel;
 
 /// Commits a command. None here copies rows, so those that there are keep their ids.
-fn record(tx: Transaction, name: &str, parameters: Value, metrics: Value, choices: &Choices, cancel: &Cancel) -> Result<Done> {
-    command::commit(tx, Operation { row_ids_preserved: Some(true), ..command::operation(name, parameters, metrics) }, choices, cancel)
+fn record(
+    tx: Transaction,
+    name: &str,
+    parameters: Value,
+    metrics: Value,
+    choices: &Choices,
+    cancel: &Cancel,
+) -> Result<Done> {
+    command::commit(
+        tx,
+        Operation {
+            row_ids_preserved: Some(true),
+            ..command::operation(name, parameters, metrics)
+        },
+        choices,
+        cancel,
+    )
 }

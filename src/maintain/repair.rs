@@ -1,10 +1,12 @@
 //! FSCK: live files that are not there -> removed from the log.
 //!
-//! Somebody deleted them behind the table's back; their rows are lost either way, and without this no reader can go on. Only
-//! a store that says clearly that a file is not there counts, and only data files are removed: what a missing deletion vector
-//! deleted nobody knows, so that is only said, and left for a restore.
+//! Somebody deleted them behind the table's back; their rows are lost either way, and without this
+//! no reader can go on. Only a store that says clearly that a file is not there counts, and only
+//! data files are removed: what a missing deletion vector deleted nobody knows, so that is only
+//! said, and left for a restore.
 //!
-//! Cost: a listing of each folder that has live files or vectors, a request for each file elsewhere.
+//! Cost: a listing of each folder that has live files or vectors, a request for each file
+//! elsewhere.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -59,10 +61,19 @@ pub struct Repaired {
 /// # Errors
 /// [`crate::error::Error::Storage`] when the store does not say; as [`Transaction::commit`].
 pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> Result<Repaired> {
-    features::check_writable(snapshot.protocol()).at_file(snapshot.stores().root().url()).at_version(snapshot.version())?;
-    let Missing { files: missing, vectors } = missing(snapshot, cancel)?;
-    let mut out =
-        Repaired { dry_run: options.dry_run, files_removed: missing.iter().cloned().collect(), vectors_missing: vectors.into_iter().collect(), done: None };
+    features::check_writable(snapshot.protocol())
+        .at_file(snapshot.stores().root().url())
+        .at_version(snapshot.version())?;
+    let Missing {
+        files: missing,
+        vectors,
+    } = missing(snapshot, cancel)?;
+    let mut out = Repaired {
+        dry_run: options.dry_run,
+        files_removed: missing.iter().cloned().collect(),
+        vectors_missing: vectors.into_iter().collect(),
+        done: None,
+    };
     out.files_removed.sort_unstable();
     out.vectors_missing.sort_unstable();
     if options.dry_run || missing.is_empty() {
@@ -74,12 +85,28 @@ pub fn repair(snapshot: &Snapshot, options: &RepairOptions, cancel: &Cancel) -> 
     let (partition, now) = (wanted.partition.clone(), SystemEnv.now_ms());
     for batch in snapshot.files(FileKind::Adds, wanted, cancel)? {
         let batch = batch?;
-        let gone: BooleanArray = (0..batch.len()).map(|row| Some(missing.contains(batch.path.value(row)))).collect();
-        tx.extend(adds(&batch.filter(&gone)?, &partition)?.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+        let gone: BooleanArray = (0..batch.len())
+            .map(|row| Some(missing.contains(batch.path.value(row))))
+            .collect();
+        tx.extend(
+            adds(&batch.filter(&gone)?, &partition)?
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true))),
+        );
     }
     let metrics = json!({"numRemovedFiles": out.files_removed.len()});
-    let done = record(tx, "FSCK", json!({"dryRun": false}), metrics, &options.choices, cancel)?;
-    Ok(Repaired { done: Some(done), ..out })
+    let done = record(
+        tx,
+        "FSCK",
+        json!({"dryRun": false}),
+        metrics,
+        &options.choices,
+        cancel,
+    )?;
+    Ok(Repaired {
+        done: Some(done),
+        ..out
+    })
 }
 
 /// What live files need and is not there.
@@ -123,7 +150,10 @@ fn missing(snapshot: &Snapshot, cancel: &Cancel) -> Result<Missing> {
     let mut seek = |sought: Sought| match sought.place(&places) {
         Some(place) => {
             let (folder, name) = place.rsplit_once('/').unwrap_or(("", &place));
-            by_folder.entry(folder.to_owned()).or_default().push((name.to_owned(), sought));
+            by_folder
+                .entry(folder.to_owned())
+                .or_default()
+                .push((name.to_owned(), sought));
         }
         None => elsewhere.push(sought),
     };
@@ -141,14 +171,28 @@ fn missing(snapshot: &Snapshot, cancel: &Cancel) -> Result<Missing> {
     }
     cancel.check()?;
     let store = Arc::clone(snapshot.stores().root());
-    cancel.progress().expect(elsewhere.len() as u64 + by_folder.values().map(|files| files.len() as u64).sum::<u64>());
+    cancel.progress().expect(
+        elsewhere.len() as u64
+            + by_folder
+                .values()
+                .map(|files| files.len() as u64)
+                .sum::<u64>(),
+    );
     let stop = cancel.clone();
     let here = map_all(by_folder, move |(folder, files)| {
         stop.check()?;
         stop.progress().advance(files.len() as u64);
         let listed = store.list_folder(&folder, &|_| true)?;
-        let there: HashSet<&str> = listed.objects.iter().filter_map(|object| object.path.rsplit('/').next()).collect();
-        Ok(files.into_iter().filter(|(name, _)| !there.contains(name.as_str())).map(|(_, sought)| sought).collect::<Vec<_>>())
+        let there: HashSet<&str> = listed
+            .objects
+            .iter()
+            .filter_map(|object| object.path.rsplit('/').next())
+            .collect();
+        Ok(files
+            .into_iter()
+            .filter(|(name, _)| !there.contains(name.as_str()))
+            .map(|(_, sought)| sought)
+            .collect::<Vec<_>>())
     })?;
     let stores = Arc::clone(snapshot.stores());
     let stop = cancel.clone();

@@ -1,11 +1,11 @@
 //! RESTORE: the files of an older version, alive again.
 //!
-//! A new version is made whose files, schema and properties are those of the older one. What only ever grows stays as it is:
-//! the protocol (unless the caller allows it to fall), row ids, column ids, marks of identity columns, and whether commits
-//! have timestamps of their own.
+//! A new version is made whose files, schema and properties are those of the older one. What only
+//! ever grows stays as it is: the protocol (unless the caller allows it to fall), row ids, column
+//! ids, marks of identity columns, and whether commits have timestamps of their own.
 //!
-//! Protocol: "Requirements for Writers", "Row Tracking", "Column Mapping". Cost: the keys of both versions' files, a request
-//! for each file that comes back.
+//! Protocol: "Requirements for Writers", "Row Tracking", "Column Mapping". Cost: the keys of both
+//! versions' files, a request for each file that comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +38,11 @@ const STEP: &str = "delta.identity.step";
 /// The only domain that belongs to a version's rows; others go on as they are.
 const CLUSTERING: &str = "delta.clustering";
 /// Properties that say since when commits have timestamps: they are of the log, not of a version.
-const TIMESTAMPS: [&str; 3] = ["delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp"];
+const TIMESTAMPS: [&str; 3] = [
+    "delta.enableInCommitTimestamps",
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+];
 
 /// What a caller decides of a restore: either `version` or `timestamp_ms`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -79,15 +83,24 @@ pub struct Restored {
 /// Makes a version that is like an older one.
 ///
 /// # Errors
-/// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more; [`Error::Invalid`] for one
-/// that does not exist yet, and for a timestamp after the newest version's; as [`Transaction::commit`].
+/// [`Error::NotFound`] for a version that cannot be read or a file that is not there any more;
+/// [`Error::Invalid`] for one that does not exist yet, and for a timestamp after the newest
+/// version's; as [`Transaction::commit`].
 pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -> Result<Restored> {
     let version = match (options.version, options.timestamp_ms) {
         (Some(version), None) => version,
         (None, Some(time)) => {
-            // The time by which time travel finds it, which grows with versions also where times of files do not.
-            let found = history::times(snapshot, &snapshot.log().list(0)?, snapshot.version(), snapshot.version())?;
-            let newest = found.first().map_or_else(|| snapshot.timestamp_ms(), |(_, time)| Ok(*time))?;
+            // The time by which time travel finds it, which grows with versions also where times of
+            // files do not.
+            let found = history::times(
+                snapshot,
+                &snapshot.log().list(0)?,
+                snapshot.version(),
+                snapshot.version(),
+            )?;
+            let newest = found
+                .first()
+                .map_or_else(|| snapshot.timestamp_ms(), |(_, time)| Ok(*time))?;
             if time > newest {
                 return Err(Error::invalid(format!(
                     "the table cannot be restored to {}: its newest version {} is of {}; give a timestamp that is not after it, or a version",
@@ -98,10 +111,17 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
             }
             history::version_at(snapshot, time, Search::AtOrBefore)?
         }
-        _ => return Err(Error::invalid("a restore needs a version or a timestamp, not both")),
+        _ => {
+            return Err(Error::invalid(
+                "a restore needs a version or a timestamp, not both",
+            ));
+        }
     };
     if version > snapshot.version() {
-        return Err(Error::invalid(format!("version {version} cannot be restored: the newest one is {}", snapshot.version())));
+        return Err(Error::invalid(format!(
+            "version {version} cannot be restored: the newest one is {}",
+            snapshot.version()
+        )));
     }
     let target = snapshot.at(Some(version))?;
     let live = keys(snapshot, &Seen::default(), cancel)?;
@@ -149,14 +169,23 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         let going = without(&batch?, &wanted_live)?;
         out.num_removed_file += going.len() as u64;
         out.removed_files_size += bytes(&going);
-        tx.extend(adds(&going, &partition)?.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+        tx.extend(
+            adds(&going, &partition)?
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true))),
+        );
     }
     let metadata = metadata(snapshot, &target)?;
     let protocol = if options.protocol_downgrade_allowed {
         target.protocol().clone()
     } else {
-        let raised = features::with_features(snapshot.protocol(), &features::supported(target.protocol()));
-        features::with_versions(&raised, Some(target.protocol().min_reader_version), Some(target.protocol().min_writer_version))?
+        let raised =
+            features::with_features(snapshot.protocol(), &features::supported(target.protocol()));
+        features::with_versions(
+            &raised,
+            Some(target.protocol().min_reader_version),
+            Some(target.protocol().min_writer_version),
+        )?
     };
     if protocol != *snapshot.protocol() {
         tx.push(Action::Protocol(protocol));
@@ -164,8 +193,13 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
     if metadata != *snapshot.metadata() {
         tx.push(Action::MetaData(Box::new(metadata)));
     }
-    tx.extend(domains(snapshot, &target)?.into_iter().map(Action::DomainMetadata));
-    let parameters = json!({"version": options.version, "timestamp": options.timestamp_ms.map(text_of)});
+    tx.extend(
+        domains(snapshot, &target)?
+            .into_iter()
+            .map(Action::DomainMetadata),
+    );
+    let parameters =
+        json!({"version": options.version, "timestamp": options.timestamp_ms.map(text_of)});
     let metrics = json!({
         "numRestoredFiles": out.num_restored_file,
         "restoredFilesSize": out.restored_files_size,
@@ -175,11 +209,17 @@ pub fn restore(snapshot: &Snapshot, options: &RestoreOptions, cancel: &Cancel) -
         "tableSizeAfterRestore": out.table_size_after_restore,
     });
     let done = record(tx, "RESTORE", parameters, metrics, &options.choices, cancel)?;
-    Ok(Restored { done: Some(done), ..out })
+    Ok(Restored {
+        done: Some(done),
+        ..out
+    })
 }
 
 fn text_of(ms: i64) -> String {
-    chrono::DateTime::from_timestamp_millis(ms).map_or_else(|| ms.to_string(), |time| time.format("%Y-%m-%d %H:%M:%S%.3f").to_string())
+    chrono::DateTime::from_timestamp_millis(ms).map_or_else(
+        || ms.to_string(),
+        |time| time.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+    )
 }
 
 /// The keys of a version's files, comparable with those of `like`.
@@ -196,18 +236,26 @@ fn keys(snapshot: &Snapshot, like: &Seen, cancel: &Cancel) -> Result<Seen> {
 }
 
 fn without(batch: &FileBatch, keys: &Seen) -> Result<FileBatch> {
-    let keep = (0..batch.len()).map(|row| keys.key(batch, row).map(|key| Some(!keys.contains(key)))).collect::<Result<BooleanArray>>()?;
+    let keep = (0..batch.len())
+        .map(|row| keys.key(batch, row).map(|key| Some(!keys.contains(key))))
+        .collect::<Result<BooleanArray>>()?;
     batch.filter(&keep)
 }
 
 fn bytes(batch: &FileBatch) -> u64 {
-    batch.size.iter().flatten().filter_map(|size| u64::try_from(size).ok()).sum()
+    batch
+        .size
+        .iter()
+        .flatten()
+        .filter_map(|size| u64::try_from(size).ok())
+        .sum()
 }
 
 /// Which files of a batch, or deletion vectors of them, are not there.
 fn absent(snapshot: &Snapshot, batch: &FileBatch, cancel: &Cancel) -> Result<Vec<bool>> {
-    let rows: Vec<(String, Option<DvPath>)> =
-        (0..batch.len()).map(|row| Ok((batch.path.value(row).to_owned(), vector_path(batch, row)?))).collect::<Result<_>>()?;
+    let rows: Vec<(String, Option<DvPath>)> = (0..batch.len())
+        .map(|row| Ok((batch.path.value(row).to_owned(), vector_path(batch, row)?)))
+        .collect::<Result<_>>()?;
     let (stores, stop) = (Arc::clone(snapshot.stores()), cancel.clone());
     cancel.progress().expect(rows.len() as u64);
     map_all(rows, move |(path, vector)| {
@@ -240,7 +288,8 @@ fn metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
         }
     }
     if let Some(highest) = current.configuration.get(MAX_ID) {
-        let number = |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        let number =
+            |text: Option<&String>| text.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
         if number(Some(highest)) > number(out.configuration.get(MAX_ID)) {
             out.configuration.insert(MAX_ID.to_owned(), highest.clone());
         }
@@ -248,7 +297,11 @@ fn metadata(now: &Snapshot, target: &Snapshot) -> Result<Metadata> {
     let mut schema = StructType::parse(&out.schema_string)?;
     let mut changed = false;
     for field in &mut schema.fields {
-        if let Some(mark) = now.schema().field(&field.name).and_then(|current| farther(field, current)) {
+        if let Some(mark) = now
+            .schema()
+            .field(&field.name)
+            .and_then(|current| farther(field, current))
+        {
             field.metadata.insert(MARK.to_owned(), mark);
             changed = true;
         }
@@ -274,7 +327,13 @@ fn farther(back: &StructField, now: &StructField) -> Option<Value> {
 /// What becomes of the domain of clustering columns.
 fn domains(now: &Snapshot, target: &Snapshot) -> Result<Vec<DomainMetadata>> {
     let of = |snapshot: &Snapshot| -> Result<BTreeMap<String, DomainMetadata>> {
-        Ok(snapshot.sets()?.domains.iter().filter(|(name, _)| name.as_str() == CLUSTERING).map(|(name, domain)| (name.clone(), domain.clone())).collect())
+        Ok(snapshot
+            .sets()?
+            .domains
+            .iter()
+            .filter(|(name, _)| name.as_str() == CLUSTERING)
+            .map(|(name, domain)| (name.clone(), domain.clone()))
+            .collect())
     };
     let (current, back) = (of(now)?, of(target)?);
     let names: BTreeSet<&String> = current.keys().chain(back.keys()).collect();
@@ -282,7 +341,10 @@ fn domains(now: &Snapshot, target: &Snapshot) -> Result<Vec<DomainMetadata>> {
         .into_iter()
         .filter_map(|name| match (current.get(name), back.get(name)) {
             (current, Some(back)) if current != Some(back) => Some(back.clone()),
-            (Some(current), None) => Some(DomainMetadata { removed: true, ..current.clone() }),
+            (Some(current), None) => Some(DomainMetadata {
+                removed: true,
+                ..current.clone()
+            }),
             _ => None,
         })
         .collect())

@@ -1,16 +1,18 @@
 //! VACUUM: files below the table's root that no version in the time of retention needs -> deleted.
 //!
-//! What is needed is the same for every way of looking: live files, files removed since the cutoff, files of versions that
-//! are to be kept, and the deletion vectors of all these. Of what is left, a file goes only when it is older than the cutoff,
-//! too, so that those of writers that are still at work stay.
+//! What is needed is the same for every way of looking: live files, files removed since the cutoff,
+//! files of versions that are to be kept, and the deletion vectors of all these. Of what is left, a
+//! file goes only when it is older than the cutoff, too, so that those of writers that are still at
+//! work stay.
 //!
-//! Candidates come from all folders (`full`), from what the log says was removed (the default, which never touches a file
-//! that the log does not name), or from an inventory. Hidden files and folders, other tables below the root, whatever links
-//! lead to, and whatever the log names outside of the root are left alone. The table is read again between the first commit (`VACUUM START`) and the first
-//! deletion: what came back to life meanwhile stays.
+//! Candidates come from all folders (`full`), from what the log says was removed (the default,
+//! which never touches a file that the log does not name), or from an inventory. Hidden files and
+//! folders, other tables below the root, whatever links lead to, and whatever the log names outside
+//! of the root are left alone. The table is read again between the first commit (`VACUUM START`)
+//! and the first deletion: what came back to life meanwhile stays.
 //!
-//! Protocol: "Vacuum Protocol Check", "Deletion Vectors". Cost: the keys of all files, one listing of each folder; a file that
-//! stays costs its name.
+//! Protocol: "Vacuum Protocol Check", "Deletion Vectors". Cost: the keys of all files, one listing
+//! of each folder; a file that stays costs its name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -46,7 +48,8 @@ const RETENTION: &str = "delta.deletedFileRetentionDuration";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VacuumOptions {
-    /// How long removed files are kept, in milliseconds; `delta.deletedFileRetentionDuration` (a week where unset) if `None`.
+    /// How long removed files are kept, in milliseconds; `delta.deletedFileRetentionDuration` (a
+    /// week where unset) if `None`.
     pub retention_ms: Option<i64>,
     /// Only plan.
     pub dry_run: bool,
@@ -93,22 +96,41 @@ pub struct Vacuumed {
     pub done: Option<Done>,
 }
 
-/// Deletes, or with `dry_run` only finds, what no version in the time of retention needs. `inventory` lists the table's files
-/// where the caller knows them; paths are below the root or absolute.
+/// Deletes, or with `dry_run` only finds, what no version in the time of retention needs.
+/// `inventory` lists the table's files where the caller knows them; paths are below the root or
+/// absolute.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a retention that is too short, [`Error::Unsupported`] for a table that this release cannot write or
-/// whose catalog does not permit it, [`Error::Storage`]. Nothing that is needed was deleted, whatever the error.
-pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<Inventory>, cancel: &Cancel) -> Result<Vacuumed> {
+/// [`Error::Invalid`] for a retention that is too short, [`Error::Unsupported`] for a table that
+/// this release cannot write or whose catalog does not permit it, [`Error::Storage`]. Nothing that
+/// is needed was deleted, whatever the error.
+pub fn vacuum(
+    snapshot: &Snapshot,
+    options: &VacuumOptions,
+    inventory: Option<Inventory>,
+    cancel: &Cancel,
+) -> Result<Vacuumed> {
     let root = snapshot.stores().root();
-    features::check_writable(snapshot.protocol()).at_file(root.url()).at_version(snapshot.version())?;
+    features::check_writable(snapshot.protocol())
+        .at_file(root.url())
+        .at_version(snapshot.version())?;
     snapshot.check_upkeep(Upkeep::Vacuum)?;
-    let of_table = properties::value(&snapshot.metadata().configuration, RETENTION).and_then(properties::duration_ms).unwrap_or(0);
+    let of_table = properties::value(&snapshot.metadata().configuration, RETENTION)
+        .and_then(properties::duration_ms)
+        .unwrap_or(0);
     let retention = options.retention_ms.unwrap_or(of_table);
     check_retention(retention, of_table, options)?;
-    let cutoff = options.now_ms.unwrap_or_else(|| SystemEnv.now_ms()).saturating_sub(retention);
+    let cutoff = options
+        .now_ms
+        .unwrap_or_else(|| SystemEnv.now_ms())
+        .saturating_sub(retention);
 
-    let look = Look { options, cutoff, places: Places::new(snapshot.stores()), cancel };
+    let look = Look {
+        options,
+        cutoff,
+        places: Places::new(snapshot.stores()),
+        cancel,
+    };
     let needed = look.needed(snapshot)?;
     let mut plan = match inventory {
         Some(inventory) => look.listed(snapshot, inventory, &needed)?,
@@ -123,7 +145,14 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
         parameters.insert("specifiedRetentionMillis".to_owned(), given.into());
     }
     let metrics = json!({"numFilesToDelete": plan.files.len(), "sizeOfDataToDelete": plan.bytes});
-    let begun = record(Transaction::new(snapshot), "VACUUM START", parameters, metrics, &options.choices, cancel)?;
+    let begun = record(
+        Transaction::new(snapshot),
+        "VACUUM START",
+        parameters,
+        metrics,
+        &options.choices,
+        cancel,
+    )?;
     let after = match begun.snapshot {
         Some(after) => after,
         None => snapshot.at(begun.version)?,
@@ -133,22 +162,44 @@ pub fn vacuum(snapshot: &Snapshot, options: &VacuumOptions, inventory: Option<In
         plan.files.retain(|file| !needed.contains(&file.path));
     }
     let deleted = delete(root, &plan.files, cancel);
-    let status = if deleted.is_ok() { "COMPLETED" } else { "FAILED" };
-    let done = deleted.as_ref().map_or_else(|failed| failed.deleted, |()| plan.files.len());
+    let status = if deleted.is_ok() {
+        "COMPLETED"
+    } else {
+        "FAILED"
+    };
+    let done = deleted
+        .as_ref()
+        .map_or_else(|failed| failed.deleted, |()| plan.files.len());
     let metrics = json!({"numDeletedFiles": done, "numVacuumedDirectories": plan.folders});
-    let ended = told(&after, &options.choices.without_transactions(), &json!({"status": status}), &metrics);
+    let ended = told(
+        &after,
+        &options.choices.without_transactions(),
+        &json!({"status": status}),
+        &metrics,
+    );
     deleted.map_err(|failed| failed.error)?;
     let mut ended = ended?;
     ended.warnings.splice(0..0, begun.warnings);
-    Ok(Vacuumed { done: Some(ended), ..plan.sorted() })
+    Ok(Vacuumed {
+        done: Some(ended),
+        ..plan.sorted()
+    })
 }
 
-/// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when others have changed what the
-/// table is, since the deletions have happened and depend on nothing any more.
+/// Says that the vacuum ended, on whatever version: also when the caller wants to stop, and when
+/// others have changed what the table is, since the deletions have happened and depend on nothing
+/// any more.
 fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value) -> Result<Done> {
     let (mut newest, mut left) = (after.clone(), OTHERS);
     loop {
-        match record(Transaction::new(&newest), "VACUUM END", parameters.clone(), metrics.clone(), choices, &Cancel::default()) {
+        match record(
+            Transaction::new(&newest),
+            "VACUUM END",
+            parameters.clone(),
+            metrics.clone(),
+            choices,
+            &Cancel::default(),
+        ) {
             Err(Error::CommitFailed { .. }) if left > 0 => {
                 newest = newest.at(None)?;
                 left -= 1;
@@ -161,7 +212,9 @@ fn told(after: &Snapshot, choices: &Choices, parameters: &Value, metrics: &Value
 fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Result<()> {
     const HOUR: f64 = 3_600_000.0;
     if retention < 0 {
-        return Err(Error::invalid("the retention of a vacuum cannot be negative"));
+        return Err(Error::invalid(
+            "the retention of a vacuum cannot be negative",
+        ));
     }
     if options.enforce_retention && retention < of_table {
         #[allow(clippy::cast_precision_loss)]
@@ -170,7 +223,11 @@ fn check_retention(retention: i64, of_table: i64, options: &VacuumOptions) -> Re
             "a retention of {} hours is shorter than the table's {} (`{RETENTION}`): readers and writers that are at work may need what it deletes{}",
             hours(retention),
             hours(of_table),
-            if options.force.is_empty() { String::new() } else { format!("; {} if there are none", options.force) }
+            if options.force.is_empty() {
+                String::new()
+            } else {
+                format!("; {} if there are none", options.force)
+            }
         )));
     }
     Ok(())
@@ -190,13 +247,22 @@ struct Found {
 impl Found {
     fn of(files: Vec<ObjectMeta>, folders: u64) -> Self {
         let bytes = files.iter().map(|file| file.size).sum();
-        Self { files, bytes, folders }
+        Self {
+            files,
+            bytes,
+            folders,
+        }
     }
 
     fn sorted(self) -> Vacuumed {
         let mut files: Vec<String> = self.files.into_iter().map(|file| file.path).collect();
         files.sort_unstable();
-        Vacuumed { files, bytes: self.bytes, folders: self.folders, done: None }
+        Vacuumed {
+            files,
+            bytes: self.bytes,
+            folders: self.folders,
+            done: None,
+        }
     }
 }
 
@@ -213,7 +279,14 @@ impl Look<'_> {
     fn needed(&self, snapshot: &Snapshot) -> Result<PlaceSet> {
         let mut needed = PlaceSet::default();
         self.note_live(snapshot, &mut needed)?;
-        for batch in snapshot.files(FileKind::Removes, Wanted { time: true, ..Wanted::default() }, self.cancel)? {
+        for batch in snapshot.files(
+            FileKind::Removes,
+            Wanted {
+                time: true,
+                ..Wanted::default()
+            },
+            self.cancel,
+        )? {
             let batch = batch?;
             for row in 0..batch.len() {
                 if removed_at(&batch, row) >= self.cutoff {
@@ -226,10 +299,17 @@ impl Look<'_> {
             self.note_live(&kept, &mut needed)?;
             // Its changes are its own.
             let segment = kept.segment();
-            let Some(commit) = &segment.last_commit else { continue };
+            let Some(commit) = &segment.last_commit else {
+                continue;
+            };
             let text = kept.commit_text(commit)?;
-            let take = Take { cdc: Some(Wanted::default()), ..Take::default() };
-            let changes = commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path)?.cdc;
+            let take = Take {
+                cdc: Some(Wanted::default()),
+                ..Take::default()
+            };
+            let changes = commit::parse(&text, 0..text.len(), &take, &[])
+                .at_file(&commit.file.path)?
+                .cdc;
             for row in 0..changes.len() {
                 self.note(&changes, row, &mut needed)?;
             }
@@ -273,12 +353,20 @@ impl Look<'_> {
             snapshot.stores().root(),
             move |place| !names.is(name_of(place)) && !needed.contains(place),
             |folder, listed| {
-                let is_table = !folder.is_empty() && listed.folders.iter().any(|inner| name_of(inner) == "_delta_log");
+                let is_table = !folder.is_empty()
+                    && listed
+                        .folders
+                        .iter()
+                        .any(|inner| name_of(inner) == "_delta_log");
                 if is_table {
                     return Ok(Vec::new());
                 }
                 files.extend(listed.objects.into_iter().filter(|file| self.is_old(file)));
-                Ok(listed.folders.into_iter().filter(|path| !hidden.is(name_of(path))).collect())
+                Ok(listed
+                    .folders
+                    .into_iter()
+                    .filter(|path| !hidden.is(name_of(path)))
+                    .collect())
             },
             self.cancel,
         )?;
@@ -286,7 +374,12 @@ impl Look<'_> {
     }
 
     /// What goes of an inventory.
-    fn listed(&self, snapshot: &Snapshot, inventory: Inventory, needed: &PlaceSet) -> Result<Found> {
+    fn listed(
+        &self,
+        snapshot: &Snapshot,
+        inventory: Inventory,
+        needed: &PlaceSet,
+    ) -> Result<Found> {
         let hidden = hidden(snapshot);
         let mut files = Vec::new();
         let mut owned: HashMap<String, bool> = HashMap::new();
@@ -300,9 +393,22 @@ impl Look<'_> {
         };
         for file in inventory {
             let file = file?;
-            let Some(place) = self.places.of_log(&file.path).map(std::borrow::Cow::into_owned) else { continue };
-            if !place.split('/').any(|part| hidden.is(part)) && !needed.contains(&place) && self.is_old(&file) && owns(&place) {
-                files.push(ObjectMeta { path: place, ..file });
+            let Some(place) = self
+                .places
+                .of_log(&file.path)
+                .map(std::borrow::Cow::into_owned)
+            else {
+                continue;
+            };
+            if !place.split('/').any(|part| hidden.is(part))
+                && !needed.contains(&place)
+                && self.is_old(&file)
+                && owns(&place)
+            {
+                files.push(ObjectMeta {
+                    path: place,
+                    ..file
+                });
             }
         }
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -310,13 +416,17 @@ impl Look<'_> {
         Ok(Found::of(files, 0))
     }
 
-    /// What goes of the files that the log says were removed, or that held changes of commits before the cutoff.
+    /// What goes of the files that the log says were removed, or that held changes of commits
+    /// before the cutoff.
     fn removed(&self, snapshot: &Snapshot, needed: &PlaceSet) -> Result<Found> {
         let mut by_folder: BTreeMap<String, hashbrown::HashSet<String>> = BTreeMap::new();
         let mut note = |place: &str| {
             if !needed.contains(place) {
                 let (folder, name) = place.rsplit_once('/').unwrap_or(("", place));
-                by_folder.entry(folder.to_owned()).or_default().insert(name.to_owned());
+                by_folder
+                    .entry(folder.to_owned())
+                    .or_default()
+                    .insert(name.to_owned());
             }
         };
         let mut note_rows = |batch: &FileBatch, is_old: &dyn Fn(usize) -> bool| -> Result<()> {
@@ -332,26 +442,49 @@ impl Look<'_> {
             }
             Ok(())
         };
-        for batch in snapshot.files(FileKind::Removes, Wanted { time: true, ..Wanted::default() }, self.cancel)? {
+        for batch in snapshot.files(
+            FileKind::Removes,
+            Wanted {
+                time: true,
+                ..Wanted::default()
+            },
+            self.cancel,
+        )? {
             let batch = batch?;
             note_rows(&batch, &|row| removed_at(&batch, row) < self.cutoff)?;
         }
         // Checkpoints forget tombstones when they expire; the commits that are still there do not.
         let listing = snapshot.log().list(0)?;
-        let commits: Vec<_> = listing.commits.into_values().filter(|commit| commit.version <= snapshot.version()).collect();
+        let commits: Vec<_> = listing
+            .commits
+            .into_values()
+            .filter(|commit| commit.version <= snapshot.version())
+            .collect();
         let table = snapshot.clone();
         let batches = map_all(commits.chunks(COMMITS).map(<[_]>::to_vec), move |commits| {
-            let take = Take { removes: Some(Wanted { time: true, ..Wanted::default() }), cdc: Some(Wanted::default()), ..Take::default() };
+            let take = Take {
+                removes: Some(Wanted {
+                    time: true,
+                    ..Wanted::default()
+                }),
+                cdc: Some(Wanted::default()),
+                ..Take::default()
+            };
             let parse = |commit: &crate::log::CommitFile| {
                 let text = match table.commit_text(commit) {
-                    // A cleanup of the log was faster. What only this commit knew of is for a full vacuum.
+                    // A cleanup of the log was faster. What only this commit knew of is for a full
+                    // vacuum.
                     Err(error) if error.is_not_found() => return Ok(None),
                     text => text?,
                 };
-                let parsed = commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path)?;
+                let parsed =
+                    commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path)?;
                 Ok(Some((parsed.removes, parsed.cdc)))
             };
-            commits.iter().filter_map(|commit| parse(commit).transpose()).collect::<Result<Vec<_>>>()
+            commits
+                .iter()
+                .filter_map(|commit| parse(commit).transpose())
+                .collect::<Result<Vec<_>>>()
         })?;
         for (removes, changes) in batches.iter().flatten() {
             note_rows(removes, &|row| removed_at(removes, row) < self.cutoff)?;
@@ -360,26 +493,39 @@ impl Look<'_> {
         }
         self.cancel.check()?;
         let (store, folders) = (Arc::clone(snapshot.stores().root()), by_folder.len() as u64);
-        let listed = map_all(
-            by_folder,
-            move |(folder, names)| {
-                if store.owns(&folder) { store.list_folder(&folder, &|name| names.contains(name)) } else { Ok(Folder::default()) }
-            },
-        )?;
-        let files = listed.into_iter().flat_map(|folder| folder.objects).filter(|file| self.is_old(file)).collect();
+        let listed = map_all(by_folder, move |(folder, names)| {
+            if store.owns(&folder) {
+                store.list_folder(&folder, &|name| names.contains(name))
+            } else {
+                Ok(Folder::default())
+            }
+        })?;
+        let files = listed
+            .into_iter()
+            .flat_map(|folder| folder.objects)
+            .filter(|file| self.is_old(file))
+            .collect();
         Ok(Found::of(files, folders))
     }
 }
 
 /// When a tombstone was set; one that does not say is older than all others.
 fn removed_at(batch: &FileBatch, row: usize) -> i64 {
-    batch.time.as_ref().filter(|times| times.is_valid(row)).map_or(0, |times| times.value(row))
+    batch
+        .time
+        .as_ref()
+        .filter(|times| times.is_valid(row))
+        .map_or(0, |times| times.value(row))
 }
 
 /// Names that are nobody's business in this table.
 fn hidden(snapshot: &Snapshot) -> Hidden {
     let fields = snapshot.partition_fields();
-    Hidden::new(fields.iter().flat_map(|field| [field.name.as_str(), snapshot.physical_name(field)]))
+    Hidden::new(
+        fields
+            .iter()
+            .flat_map(|field| [field.name.as_str(), snapshot.physical_name(field)]),
+    )
 }
 
 /// Deletions that did not go to their end.
@@ -389,8 +535,15 @@ struct Failed {
 }
 
 /// Deletes files, many at once.
-fn delete(store: &Arc<dyn Store>, files: &[ObjectMeta], cancel: &Cancel) -> std::result::Result<(), Failed> {
-    let chunks: Vec<Vec<String>> = files.chunks(CHUNK).map(|chunk| chunk.iter().map(|file| file.path.clone()).collect()).collect();
+fn delete(
+    store: &Arc<dyn Store>,
+    files: &[ObjectMeta],
+    cancel: &Cancel,
+) -> std::result::Result<(), Failed> {
+    let chunks: Vec<Vec<String>> = files
+        .chunks(CHUNK)
+        .map(|chunk| chunk.iter().map(|file| file.path.clone()).collect())
+        .collect();
     let (store, stop) = (Arc::clone(store), cancel.clone());
     cancel.progress().expect(files.len() as u64);
     // An error is a result here: what the other chunks deleted counts, too.
@@ -414,9 +567,17 @@ fn delete(store: &Arc<dyn Store>, files: &[ObjectMeta], cancel: &Cancel) -> std:
     Err(Failed {
         deleted,
         error: match error {
-            Error::Storage { what, retryable, place } => {
-                Error::Storage { what: format!("the vacuum deleted {deleted} of {all} files, then: {what}; run it again"), retryable, place }
-            }
+            Error::Storage {
+                what,
+                retryable,
+                place,
+            } => Error::Storage {
+                what: format!(
+                    "the vacuum deleted {deleted} of {all} files, then: {what}; run it again"
+                ),
+                retryable,
+                place,
+            },
             other => other,
         },
     })

@@ -1,6 +1,8 @@
 //! The one columnar shape of file actions, whatever file they came from.
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray, StructArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, StringViewArray, StructArray,
+};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 
@@ -16,7 +18,8 @@ pub struct Wanted {
     pub stats: bool,
     /// Statistics as text wherever there is text, even where the checkpoint's struct is there too.
     pub stats_text: bool,
-    /// Physical paths of the leaves whose statistics are wanted; of the checkpoint's struct only these are read.
+    /// Physical paths of the leaves whose statistics are wanted; of the checkpoint's struct only
+    /// these are read.
     pub leaves: Vec<Vec<String>>,
     /// `tags`, as JSON text.
     pub tags: bool,
@@ -120,7 +123,11 @@ impl FileBatch {
     pub fn dv_unique_id(&self, row: usize) -> Option<String> {
         let dv = self.dv.as_ref().filter(|dv| dv.present.value(row))?;
         let (kind, path) = (dv.storage_type.value(row), dv.path_or_inline.value(row));
-        Some(if dv.offset.is_valid(row) { format!("{kind}{path}@{}", dv.offset.value(row)) } else { format!("{kind}{path}") })
+        Some(if dv.offset.is_valid(row) {
+            format!("{kind}{path}@{}", dv.offset.value(row))
+        } else {
+            format!("{kind}{path}")
+        })
     }
 
     /// Row `row`'s deletion vector.
@@ -148,7 +155,12 @@ impl FileBatch {
         let strings = |a: &StringViewArray| -> Result<StringViewArray> { take(&filter, a) };
         let dv = match &self.dv {
             Some(dv) => Some(DvColumns {
-                present: take::<BooleanArray>(&filter, &BooleanArray::new(dv.present.clone(), None))?.values().clone(),
+                present: take::<BooleanArray>(
+                    &filter,
+                    &BooleanArray::new(dv.present.clone(), None),
+                )?
+                .values()
+                .clone(),
                 storage_type: strings(&dv.storage_type)?,
                 path_or_inline: strings(&dv.path_or_inline)?,
                 offset: take(&filter, &dv.offset)?,
@@ -172,11 +184,29 @@ impl FileBatch {
             time: self.time.as_ref().map(|a| take(&filter, a)).transpose()?,
             stats,
             tags: self.tags.as_ref().map(strings).transpose()?,
-            base_row_id: self.base_row_id.as_ref().map(|a| take(&filter, a)).transpose()?,
-            default_row_commit_version: self.default_row_commit_version.as_ref().map(|a| take(&filter, a)).transpose()?,
-            data_change: self.data_change.as_ref().map(|a| take(&filter, a)).transpose()?,
+            base_row_id: self
+                .base_row_id
+                .as_ref()
+                .map(|a| take(&filter, a))
+                .transpose()?,
+            default_row_commit_version: self
+                .default_row_commit_version
+                .as_ref()
+                .map(|a| take(&filter, a))
+                .transpose()?,
+            data_change: self
+                .data_change
+                .as_ref()
+                .map(|a| take(&filter, a))
+                .transpose()?,
             clustering: self.clustering.as_ref().map(strings).transpose()?,
-            order: self.order.iter().enumerate().filter(|(row, _)| keep.value(*row)).map(|(_, order)| *order).collect(),
+            order: self
+                .order
+                .iter()
+                .enumerate()
+                .filter(|(row, _)| keep.value(*row))
+                .map(|(_, order)| *order)
+                .collect(),
         })
     }
 
@@ -221,29 +251,67 @@ impl FileBatch {
     /// # Errors
     /// [`crate::error::Error::Internal`] for different columns.
     pub fn concat(all: &[&Self]) -> Result<Self> {
-        let some = |pick: &dyn Fn(&Self) -> Option<StringViewArray>| -> Result<Option<StringViewArray>> {
-            let arrays: Vec<StringViewArray> = all.iter().filter_map(|b| pick(b)).collect();
-            if arrays.is_empty() { Ok(None) } else { join(&arrays).map(Some) }
-        };
+        let some =
+            |pick: &dyn Fn(&Self) -> Option<StringViewArray>| -> Result<Option<StringViewArray>> {
+                let arrays: Vec<StringViewArray> = all.iter().filter_map(|b| pick(b)).collect();
+                if arrays.is_empty() {
+                    Ok(None)
+                } else {
+                    join(&arrays).map(Some)
+                }
+            };
         // A column that one batch has and another lacks is null there.
         let ints = |pick: &dyn Fn(&Self) -> Option<Int64Array>| -> Result<Option<Int64Array>> {
             if all.iter().all(|b| pick(b).is_none()) {
                 return Ok(None);
             }
-            let arrays: Vec<Int64Array> = all.iter().map(|b| pick(b).unwrap_or_else(|| Int64Array::new_null(b.len()))).collect();
+            let arrays: Vec<Int64Array> = all
+                .iter()
+                .map(|b| pick(b).unwrap_or_else(|| Int64Array::new_null(b.len())))
+                .collect();
             join(&arrays).map(Some)
         };
         let missing = || crate::error::Error::internal("a column of file actions is missing");
         let partitions = all.first().map_or(0, |b| b.partition.len());
         let dv = if all.iter().any(|b| b.dv.is_some()) {
-            let columns: Vec<DvColumns> = all.iter().map(|b| b.dv.clone().unwrap_or_else(|| DvColumns::none(b.len()))).collect();
+            let columns: Vec<DvColumns> = all
+                .iter()
+                .map(|b| b.dv.clone().unwrap_or_else(|| DvColumns::none(b.len())))
+                .collect();
             Some(DvColumns {
-                present: join(&columns.iter().map(|d| BooleanArray::new(d.present.clone(), None)).collect::<Vec<_>>())?.values().clone(),
-                storage_type: join(&columns.iter().map(|d| d.storage_type.clone()).collect::<Vec<_>>())?,
-                path_or_inline: join(&columns.iter().map(|d| d.path_or_inline.clone()).collect::<Vec<_>>())?,
+                present: join(
+                    &columns
+                        .iter()
+                        .map(|d| BooleanArray::new(d.present.clone(), None))
+                        .collect::<Vec<_>>(),
+                )?
+                .values()
+                .clone(),
+                storage_type: join(
+                    &columns
+                        .iter()
+                        .map(|d| d.storage_type.clone())
+                        .collect::<Vec<_>>(),
+                )?,
+                path_or_inline: join(
+                    &columns
+                        .iter()
+                        .map(|d| d.path_or_inline.clone())
+                        .collect::<Vec<_>>(),
+                )?,
                 offset: join(&columns.iter().map(|d| d.offset.clone()).collect::<Vec<_>>())?,
-                size_in_bytes: join(&columns.iter().map(|d| d.size_in_bytes.clone()).collect::<Vec<_>>())?,
-                cardinality: join(&columns.iter().map(|d| d.cardinality.clone()).collect::<Vec<_>>())?,
+                size_in_bytes: join(
+                    &columns
+                        .iter()
+                        .map(|d| d.size_in_bytes.clone())
+                        .collect::<Vec<_>>(),
+                )?,
+                cardinality: join(
+                    &columns
+                        .iter()
+                        .map(|d| d.cardinality.clone())
+                        .collect::<Vec<_>>(),
+                )?,
             })
         } else {
             None
@@ -251,7 +319,9 @@ impl FileBatch {
         Ok(Self {
             path: some(&|b| Some(b.path.clone()))?.ok_or_else(missing)?,
             dv,
-            partition: (0..partitions).map(|n| some(&|b| b.partition.get(n).cloned())?.ok_or_else(missing)).collect::<Result<_>>()?,
+            partition: (0..partitions)
+                .map(|n| some(&|b| b.partition.get(n).cloned())?.ok_or_else(missing))
+                .collect::<Result<_>>()?,
             size: ints(&|b| Some(b.size.clone()))?.ok_or_else(missing)?,
             time: ints(&|b| b.time.clone())?,
             stats: None,
@@ -267,12 +337,21 @@ impl FileBatch {
 
 fn take<A: Array + Clone + 'static>(filter: &FilterPredicate, array: &A) -> Result<A> {
     let filtered: ArrayRef = filter.filter(array)?;
-    filtered.as_any().downcast_ref::<A>().cloned().ok_or_else(|| crate::error::Error::internal("a filter changed the type of its array"))
+    filtered
+        .as_any()
+        .downcast_ref::<A>()
+        .cloned()
+        .ok_or_else(|| crate::error::Error::internal("a filter changed the type of its array"))
 }
 
 fn join<A: Array + Clone + 'static>(arrays: &[A]) -> Result<A> {
-    let joined = arrow_select::concat::concat(&arrays.iter().map(|a| a as &dyn Array).collect::<Vec<_>>())?;
-    joined.as_any().downcast_ref::<A>().cloned().ok_or_else(|| crate::error::Error::internal("joining changed the type of an array"))
+    let joined =
+        arrow_select::concat::concat(&arrays.iter().map(|a| a as &dyn Array).collect::<Vec<_>>())?;
+    joined
+        .as_any()
+        .downcast_ref::<A>()
+        .cloned()
+        .ok_or_else(|| crate::error::Error::internal("joining changed the type of an array"))
 }
 
 /// A mask from bits.

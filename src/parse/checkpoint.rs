@@ -1,16 +1,20 @@
 //! Checkpoints: Parquet files and V2 manifests -> the same columns that commits become.
 //!
-//! Only the columns that somebody wants are decoded, and row groups without such actions are skipped by the footer's
-//! null counts. Strings stay views of the decoded pages. Each row group is a source of its own, so that all cores decode.
+//! Only the columns that somebody wants are decoded, and row groups without such actions are
+//! skipped by the footer's null counts. Strings stay views of the decoded pages. Each row group is
+//! a source of its own, so that all cores decode.
 //!
-//! Protocol: "Checkpoints", "V2 Spec", "Sidecar Files", "Checkpoint Schema". Cost: one footer a file at opening, then the
-//! wanted column chunks.
+//! Protocol: "Checkpoints", "V2 Spec", "Sidecar Files", "Checkpoint Schema". Cost: one footer a
+//! file at opening, then the wanted column chunks.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, MapArray, RecordBatch, StringViewArray, StructArray, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, MapArray, RecordBatch, StringViewArray,
+    StructArray, new_null_array,
+};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_cast::cast;
 use arrow_schema::DataType as Arrow;
@@ -66,26 +70,37 @@ pub struct OpenCheckpoint {
 }
 
 impl OpenCheckpoint {
-    /// Reads the manifest and the footers of the checkpoint's own files; with `files`, those of sidecars too.
+    /// Reads the manifest and the footers of the checkpoint's own files; with `files`, those of
+    /// sidecars too.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file that is damaged or missing.
     pub fn open(checkpoint: &Checkpoint, store: &Arc<dyn Store>, files: bool) -> Result<Self> {
-        let mut out = Self { version: checkpoint.version, json: None, own: Vec::new(), sidecars: Vec::new() };
+        let mut out = Self {
+            version: checkpoint.version,
+            json: None,
+            own: Vec::new(),
+            sidecars: Vec::new(),
+        };
         let mut sidecars: Vec<Sidecar> = Vec::new();
         if checkpoint.kind == CheckpointKind::UuidJson {
             let (bytes, path) = manifest(checkpoint)?;
             sidecars = sidecars_of_json(&bytes, &path)?;
             out.json = Some((bytes, path));
         } else {
-            out.own = map_all(checkpoint.files.clone(), |file| as_log(open_raw(&file).map(Arc::new)))?;
+            out.own = map_all(checkpoint.files.clone(), |file| {
+                as_log(open_raw(&file).map(Arc::new))
+            })?;
             if files && checkpoint.kind != CheckpointKind::MultiPart {
                 sidecars = sidecars_of_parquet(&out.own)?;
             }
         }
         if files {
             sidecars.dedup_by(|a, b| a.path == b.path);
-            let sidecars = sidecars.iter().map(|s| sidecar_file(s, store)).collect::<Result<Vec<_>>>()?;
+            let sidecars = sidecars
+                .iter()
+                .map(|s| sidecar_file(s, store))
+                .collect::<Result<Vec<_>>>()?;
             out.sidecars = map_all(sidecars, |file| as_log(open_raw(&file).map(Arc::new)))?;
         }
         Ok(out)
@@ -101,17 +116,33 @@ impl OpenCheckpoint {
     #[must_use]
     pub fn files_at_most(&self) -> u64 {
         let live = |group: RawGroup<'_>| {
-            let nulls = group.statistics(&["add", "path"]).and_then(|statistics| statistics.null_count).unwrap_or(0);
+            let nulls = group
+                .statistics(&["add", "path"])
+                .and_then(|statistics| statistics.null_count)
+                .unwrap_or(0);
             group.num_rows().saturating_sub(nulls)
         };
-        let of_json = self.json.as_ref().map_or(0, |(text, _)| commit::adds_about(text.len() as u64));
-        of_json + self.own.iter().chain(&self.sidecars).flat_map(|raw| raw.row_groups().map(live)).sum::<u64>()
+        let of_json = self
+            .json
+            .as_ref()
+            .map_or(0, |(text, _)| commit::adds_about(text.len() as u64));
+        of_json
+            + self
+                .own
+                .iter()
+                .chain(&self.sidecars)
+                .flat_map(|raw| raw.row_groups().map(live))
+                .sum::<u64>()
     }
 
-    /// The number of actions in it, where it is the number of rows: not in a V2 checkpoint, whose actions writers count differently.
+    /// The number of actions in it, where it is the number of rows: not in a V2 checkpoint, whose
+    /// actions writers count differently.
     #[must_use]
     pub fn num_actions(&self) -> Option<u64> {
-        let is_v1 = |raw: &Arc<RawFile>| raw.leaves().all(|leaf| leaf.first() != Some(&"checkpointMetadata"));
+        let is_v1 = |raw: &Arc<RawFile>| {
+            raw.leaves()
+                .all(|leaf| leaf.first() != Some(&"checkpointMetadata"))
+        };
         let counts = self.json.is_none() && self.sidecars.is_empty() && self.own.iter().all(is_v1);
         counts.then(|| self.own.iter().map(|raw| raw.num_rows()).sum())
     }
@@ -120,13 +151,22 @@ impl OpenCheckpoint {
     #[must_use]
     pub fn size(&self) -> u64 {
         let of_json = self.json.as_ref().map_or(0, |(text, _)| text.len() as u64);
-        of_json + self.own.iter().chain(&self.sidecars).map(|raw| raw.size()).sum::<u64>()
+        of_json
+            + self
+                .own
+                .iter()
+                .chain(&self.sidecars)
+                .map(|raw| raw.size())
+                .sum::<u64>()
     }
 
     /// Whether it has statistics of live files as text only.
     #[must_use]
     pub fn has_text_only(&self) -> bool {
-        self.own.iter().chain(&self.sidecars).all(|raw| raw.row_groups().all(|group| !stats_are_parsed(&group, FileKind::Adds, false)))
+        self.own.iter().chain(&self.sidecars).all(|raw| {
+            raw.row_groups()
+                .all(|group| !stats_are_parsed(&group, FileKind::Adds, false))
+        })
     }
 
     /// Whether it is one of V2, whatever its name.
@@ -151,17 +191,30 @@ impl OpenCheckpoint {
     /// [`Error::Corrupt`] names the file.
     pub fn singles(&self, take: &Take) -> Result<Vec<Single>> {
         if let Some((bytes, path)) = &self.json {
-            let take = Take { adds: None, removes: None, cdc: None, ..take.clone() };
-            return Ok(commit::parse(bytes, 0..bytes.len(), &take, &[]).at_file(path)?.singles);
+            let take = Take {
+                adds: None,
+                removes: None,
+                cdc: None,
+                ..take.clone()
+            };
+            return Ok(commit::parse(bytes, 0..bytes.len(), &take, &[])
+                .at_file(path)?
+                .singles);
         }
         let mut out = Vec::new();
         for raw in &self.own {
             if take.table {
                 for json in rows_as_json(raw, "protocol", "minReaderVersion")? {
-                    out.push(Single::Protocol(action::from_json("protocol", &json.to_string())?));
+                    out.push(Single::Protocol(action::from_json(
+                        "protocol",
+                        &json.to_string(),
+                    )?));
                 }
                 for json in rows_as_json(raw, "metaData", "id")? {
-                    out.push(Single::Metadata(Box::new(action::from_json("metaData", &json.to_string())?)));
+                    out.push(Single::Metadata(Box::new(action::from_json(
+                        "metaData",
+                        &json.to_string(),
+                    )?)));
                 }
             }
             if take.sets {
@@ -169,7 +222,10 @@ impl OpenCheckpoint {
                     out.push(Single::Txn(action::from_json("txn", &json.to_string())?));
                 }
                 for json in rows_as_json(raw, "domainMetadata", "domain")? {
-                    out.push(Single::Domain(action::from_json("domainMetadata", &json.to_string())?));
+                    out.push(Single::Domain(action::from_json(
+                        "domainMetadata",
+                        &json.to_string(),
+                    )?));
                 }
             }
         }
@@ -208,17 +264,22 @@ impl OpenCheckpoint {
             if any && !path {
                 let file = raw.path().to_owned();
                 let what = format!("the checkpoint's column `{column}` has no field `path`");
-                out.push(Box::new(std::iter::once_with(move || Err(Error::corrupt(what).at_file(file)))));
+                out.push(Box::new(std::iter::once_with(move || {
+                    Err(Error::corrupt(what).at_file(file))
+                })));
                 continue;
             }
             for (index, group) in raw.row_groups().enumerate() {
-                let lacks = |field| group.is_all_null(&[column, field]) && group.accounts_for_rows();
+                let lacks =
+                    |field| group.is_all_null(&[column, field]) && group.accounts_for_rows();
                 if lacks("path") && (column == "remove" || lacks("size")) {
                     continue;
                 }
                 let (raw, wanted) = (Arc::clone(raw), Arc::clone(wanted));
                 let parsed_stats = stats_are_parsed(&group, kind, wanted.stats_text);
-                out.push(Box::new(Lazy::new(move || group_batches(&raw, index, kind, &wanted, parsed_stats))));
+                out.push(Box::new(Lazy::new(move || {
+                    group_batches(&raw, index, kind, &wanted, parsed_stats)
+                })));
             }
         }
         out
@@ -244,15 +305,29 @@ impl OpenSidecar {
         if checkpoint.kind == CheckpointKind::MultiPart {
             return Ok(Vec::new());
         }
-        let files = sidecars_of(checkpoint)?.into_iter().map(|action| Ok((sidecar_file(&action, store)?, action))).collect::<Result<Vec<_>>>()?;
+        let files = sidecars_of(checkpoint)?
+            .into_iter()
+            .map(|action| Ok((sidecar_file(&action, store)?, action)))
+            .collect::<Result<Vec<_>>>()?;
         let version = checkpoint.version;
-        map_all(files, move |(file, action)| Ok(Self { action, raw: as_log(open_raw(&file).map(Arc::new))?, version }))
+        map_all(files, move |(file, action)| {
+            Ok(Self {
+                action,
+                raw: as_log(open_raw(&file).map(Arc::new))?,
+                version,
+            })
+        })
     }
 
     /// Its file actions, a source for each piece that can be decoded on its own.
     #[must_use]
     pub fn files(&self, kind: FileKind, wanted: &Arc<Wanted>) -> Vec<Source<FileBatch>> {
-        let alone = OpenCheckpoint { version: self.version, json: None, own: Vec::new(), sidecars: vec![Arc::clone(&self.raw)] };
+        let alone = OpenCheckpoint {
+            version: self.version,
+            json: None,
+            own: Vec::new(),
+            sidecars: vec![Arc::clone(&self.raw)],
+        };
         alone.files(kind, wanted)
     }
 }
@@ -270,27 +345,50 @@ fn sidecars_of(checkpoint: &Checkpoint) -> Result<Vec<Sidecar>> {
         let (bytes, path) = manifest(checkpoint)?;
         return sidecars_of_json(&bytes, &path);
     }
-    let own = checkpoint.files.iter().map(|file| as_log(open_raw(file).map(Arc::new))).collect::<Result<Vec<_>>>()?;
+    let own = checkpoint
+        .files
+        .iter()
+        .map(|file| as_log(open_raw(file).map(Arc::new)))
+        .collect::<Result<Vec<_>>>()?;
     sidecars_of_parquet(&own)
 }
 
 /// A JSON manifest and its path.
 fn manifest(checkpoint: &Checkpoint) -> Result<(Bytes, String)> {
-    let [file] = checkpoint.files.as_slice() else { return Err(Error::internal("a JSON checkpoint has one file")) };
+    let [file] = checkpoint.files.as_slice() else {
+        return Err(Error::internal("a JSON checkpoint has one file"));
+    };
     Ok((json_lines::read(file)?, file.path.clone()))
 }
 
 fn sidecars_of_json(bytes: &Bytes, path: &str) -> Result<Vec<Sidecar>> {
-    let take = Take { sidecars: true, ..Take::default() };
-    let singles = commit::parse(bytes, 0..bytes.len(), &take, &[]).at_file(path)?.singles;
-    Ok(singles.into_iter().filter_map(|single| if let Single::Sidecar(sidecar) = single { Some(sidecar) } else { None }).collect())
+    let take = Take {
+        sidecars: true,
+        ..Take::default()
+    };
+    let singles = commit::parse(bytes, 0..bytes.len(), &take, &[])
+        .at_file(path)?
+        .singles;
+    Ok(singles
+        .into_iter()
+        .filter_map(|single| {
+            if let Single::Sidecar(sidecar) = single {
+                Some(sidecar)
+            } else {
+                None
+            }
+        })
+        .collect())
 }
 
 fn sidecars_of_parquet(files: &[Arc<RawFile>]) -> Result<Vec<Sidecar>> {
     let mut out = Vec::new();
     for raw in files {
         for json in rows_as_json(raw, "sidecar", "path")? {
-            out.push(serde_json::from_value(json).map_err(|e| Error::corrupt(format!("a sidecar action is malformed: {e}")))?);
+            out.push(
+                serde_json::from_value(json)
+                    .map_err(|e| Error::corrupt(format!("a sidecar action is malformed: {e}")))?,
+            );
         }
     }
     Ok(out)
@@ -300,7 +398,13 @@ fn sidecars_of_parquet(files: &[Arc<RawFile>]) -> Result<Vec<Sidecar>> {
 fn as_log<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         // What the decoder does not know makes this checkpoint as useless as a damaged one.
-        Error::Corrupt { what, place, .. } | Error::Unsupported { what, place, .. } => Error::Corrupt { kind: crate::error::Damaged::Log, what, place },
+        Error::Corrupt { what, place, .. } | Error::Unsupported { what, place, .. } => {
+            Error::Corrupt {
+                kind: crate::error::Damaged::Log,
+                what,
+                place,
+            }
+        }
         other => other,
     })
 }
@@ -308,17 +412,25 @@ fn as_log<T>(result: Result<T>) -> Result<T> {
 /// Sidecars are always in their own folder, whatever else a full URI says.
 fn sidecar_name(sidecar: &Sidecar) -> Result<String> {
     let path = data_path::canonical(&sidecar.path)?;
-    let name = path.rsplit('/').next().filter(|name| !name.is_empty() && *name != "..");
-    name.map(ToOwned::to_owned).ok_or_else(|| Error::corrupt(format!("`{path}` names no sidecar")))
+    let name = path
+        .rsplit('/')
+        .next()
+        .filter(|name| !name.is_empty() && *name != "..");
+    name.map(ToOwned::to_owned)
+        .ok_or_else(|| Error::corrupt(format!("`{path}` names no sidecar")))
 }
 
 fn sidecar_file(sidecar: &Sidecar, store: &Arc<dyn Store>) -> Result<File> {
     let name = sidecar_name(sidecar)?;
-    Ok(File { store: Arc::clone(store), path: format!("{SIDECAR_DIR}/{name}"), size: u64::try_from(sidecar.size_in_bytes).ok() })
+    Ok(File {
+        store: Arc::clone(store),
+        path: format!("{SIDECAR_DIR}/{name}"),
+        size: u64::try_from(sidecar.size_in_bytes).ok(),
+    })
 }
 
-/// Whether `stats_parsed` knows of every file of a row group of which the text knows; with `text_first`, whether it knows of
-/// one of which the text does not.
+/// Whether `stats_parsed` knows of every file of a row group of which the text knows; with
+/// `text_first`, whether it knows of one of which the text does not.
 fn stats_are_parsed(group: &RawGroup<'_>, kind: FileKind, text_first: bool) -> bool {
     let nulls = |path: &[&str]| group.statistics(path).map(|s| s.null_count);
     let parsed = nulls(&[kind.column(), "stats_parsed", "numRecords"]);
@@ -339,7 +451,10 @@ struct Lazy<F, I> {
 
 impl<F, I> Lazy<F, I> {
     fn new(make: F) -> Self {
-        Self { make: Some(make), made: None }
+        Self {
+            make: Some(make),
+            made: None,
+        }
     }
 }
 
@@ -358,7 +473,9 @@ impl<T, F: FnOnce() -> Result<I>, I: Iterator<Item = Result<T>>> Iterator for La
 }
 
 fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> bool {
-    let [column, field, rest @ ..] = path else { return false };
+    let [column, field, rest @ ..] = path else {
+        return false;
+    };
     if *column != kind.column() {
         return false;
     }
@@ -373,7 +490,10 @@ fn wants(wanted: &Wanted, kind: FileKind, parsed_stats: bool, path: &[&str]) -> 
                 && parsed_stats
                 && match rest {
                     ["numRecords" | "tightBounds"] => true,
-                    ["minValues" | "maxValues" | "nullCount", leaf @ ..] => wanted.leaves.iter().any(|l| l.iter().map(String::as_str).eq(leaf.iter().copied())),
+                    ["minValues" | "maxValues" | "nullCount", leaf @ ..] => wanted
+                        .leaves
+                        .iter()
+                        .any(|l| l.iter().map(String::as_str).eq(leaf.iter().copied())),
                     _ => false,
                 }
         }
@@ -393,17 +513,31 @@ fn group_batches(
     parsed_stats: bool,
 ) -> Result<impl Iterator<Item = Result<FileBatch>> + use<>> {
     let rows = wanted.batch_rows.unwrap_or(BATCH_ROWS);
-    let batches = as_log(raw.read(&[group], |path| wants(wanted, kind, parsed_stats, path), TextLayout::View, rows, BATCH_BYTES))?;
+    let batches = as_log(raw.read(
+        &[group],
+        |path| wants(wanted, kind, parsed_stats, path),
+        TextLayout::View,
+        rows,
+        BATCH_BYTES,
+    ))?;
     let (wanted, path) = (Arc::clone(wanted), raw.path().to_owned());
-    Ok(batches.map(move |batch| file_batch(&as_log(batch)?, kind, &wanted).at_file(&path)).filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
+    Ok(batches
+        .map(move |batch| file_batch(&as_log(batch)?, kind, &wanted).at_file(&path))
+        .filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
 }
 
 /// The columns of one batch, rows of other actions left out.
 fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<FileBatch> {
-    let actions = batch.column(0).as_struct_opt().ok_or_else(|| Error::corrupt(format!("the checkpoint's column `{}` is no struct", kind.column())))?;
+    let actions = batch.column(0).as_struct_opt().ok_or_else(|| {
+        Error::corrupt(format!(
+            "the checkpoint's column `{}` is no struct",
+            kind.column()
+        ))
+    })?;
     let path = string_column(actions, "path", actions.len())?;
     if let Some(size) = actions.column_by_name("size")
-        && (0..actions.len()).any(|row| actions.is_valid(row) && path.is_null(row) && size.is_valid(row))
+        && (0..actions.len())
+            .any(|row| actions.is_valid(row) && path.is_null(row) && size.is_valid(row))
     {
         return Err(Error::corrupt("a file action has no `path`"));
     }
@@ -426,17 +560,38 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
         return Err(Error::corrupt("an `add` has no `size`"));
     }
     let partition = match actions.column_by_name("partitionValues") {
-        Some(map) if !wanted.partition.is_empty() => map_columns(map.as_map_opt().ok_or_else(|| wrong_type("partitionValues"))?, &wanted.partition)?,
-        _ => wanted.partition.iter().map(|_| StringViewArray::new_null(rows)).collect(),
+        Some(map) if !wanted.partition.is_empty() => map_columns(
+            map.as_map_opt()
+                .ok_or_else(|| wrong_type("partitionValues"))?,
+            &wanted.partition,
+        )?,
+        _ => wanted
+            .partition
+            .iter()
+            .map(|_| StringViewArray::new_null(rows))
+            .collect(),
     };
-    let stats = match (wanted.stats, actions.column_by_name("stats_parsed"), actions.column_by_name("stats")) {
+    let stats = match (
+        wanted.stats,
+        actions.column_by_name("stats_parsed"),
+        actions.column_by_name("stats"),
+    ) {
         (false, ..) => None,
-        (true, Some(parsed), _) => Some(StatsColumn::Parsed(parsed.as_struct_opt().ok_or_else(|| wrong_type("stats_parsed"))?.clone())),
+        (true, Some(parsed), _) => Some(StatsColumn::Parsed(
+            parsed
+                .as_struct_opt()
+                .ok_or_else(|| wrong_type("stats_parsed"))?
+                .clone(),
+        )),
         (true, None, Some(_)) => Some(StatsColumn::Json(string_column(actions, "stats", rows)?)),
         (true, None, None) => Some(StatsColumn::Json(StringViewArray::new_null(rows))),
     };
     let tags = match actions.column_by_name("tags") {
-        Some(tags) if wanted.tags => Some((0..rows).map(|row| (!tags.is_null(row)).then(|| json_value(tags, row).to_string())).collect()),
+        Some(tags) if wanted.tags => Some(
+            (0..rows)
+                .map(|row| (!tags.is_null(row)).then(|| json_value(tags, row).to_string()))
+                .collect(),
+        ),
         _ => wanted.tags.then(|| StringViewArray::new_null(rows)),
     };
     let time = match kind {
@@ -445,12 +600,19 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
     };
     let boolean = |name: &str| -> Result<BooleanArray> {
         match actions.column_by_name(name) {
-            Some(array) => array.as_boolean_opt().cloned().ok_or_else(|| wrong_type(name)),
+            Some(array) => array
+                .as_boolean_opt()
+                .cloned()
+                .ok_or_else(|| wrong_type(name)),
             None => Ok(BooleanArray::new_null(rows)),
         }
     };
     let row_id = |name: &str| -> Result<Option<Int64Array>> {
-        let ids = if wanted.row_ids { Some(int_column(actions, name, rows)?) } else { None };
+        let ids = if wanted.row_ids {
+            Some(int_column(actions, name, rows)?)
+        } else {
+            None
+        };
         Ok(ids.filter(|ids| ids.null_count() < rows))
     };
     Ok(FileBatch {
@@ -458,26 +620,39 @@ fn file_batch(batch: &RecordBatch, kind: FileKind, wanted: &Wanted) -> Result<Fi
         dv: dv_columns(actions)?,
         partition,
         size,
-        time: wanted.time.then(|| int_column(actions, time, rows)).transpose()?,
+        time: wanted
+            .time
+            .then(|| int_column(actions, time, rows))
+            .transpose()?,
         stats,
         tags,
         base_row_id: row_id("baseRowId")?,
         default_row_commit_version: row_id("defaultRowCommitVersion")?,
-        data_change: wanted.data_change.then(|| boolean("dataChange")).transpose()?,
-        clustering: wanted.clustering.then(|| string_column(actions, "clusteringProvider", rows)).transpose()?,
+        data_change: wanted
+            .data_change
+            .then(|| boolean("dataChange"))
+            .transpose()?,
+        clustering: wanted
+            .clustering
+            .then(|| string_column(actions, "clusteringProvider", rows))
+            .transpose()?,
         order: Vec::new(),
     })
 }
 
 fn wrong_type(column: &str) -> Error {
-    Error::corrupt(format!("the checkpoint's column `{column}` has a wrong type"))
+    Error::corrupt(format!(
+        "the checkpoint's column `{column}` has a wrong type"
+    ))
 }
 
 fn typed(actions: &StructArray, name: &str, data_type: &Arrow, rows: usize) -> Result<ArrayRef> {
     match actions.column_by_name(name) {
         None => Ok(new_null_array(data_type, rows)),
         Some(array) if array.data_type() == data_type => Ok(Arc::clone(array)),
-        Some(array) if is_like(array.data_type(), data_type) => cast(array, data_type).map_err(|_| wrong_type(name)),
+        Some(array) if is_like(array.data_type(), data_type) => {
+            cast(array, data_type).map_err(|_| wrong_type(name))
+        }
         Some(_) => Err(wrong_type(name)),
     }
 }
@@ -492,24 +667,37 @@ fn is_like(found: &Arrow, wanted: &Arrow) -> bool {
 }
 
 fn string_column(actions: &StructArray, name: &str, rows: usize) -> Result<StringViewArray> {
-    Ok(typed(actions, name, &Arrow::Utf8View, rows)?.as_string_view().clone())
+    Ok(typed(actions, name, &Arrow::Utf8View, rows)?
+        .as_string_view()
+        .clone())
 }
 
 fn int_column(actions: &StructArray, name: &str, rows: usize) -> Result<Int64Array> {
-    Ok(typed(actions, name, &Arrow::Int64, rows)?.as_primitive::<Int64Type>().clone())
+    Ok(typed(actions, name, &Arrow::Int64, rows)?
+        .as_primitive::<Int64Type>()
+        .clone())
 }
 
 fn dv_columns(actions: &StructArray) -> Result<Option<DvColumns>> {
-    let Some(dv) = actions.column_by_name("deletionVector") else { return Ok(None) };
-    let dv = dv.as_struct_opt().ok_or_else(|| wrong_type("deletionVector"))?;
+    let Some(dv) = actions.column_by_name("deletionVector") else {
+        return Ok(None);
+    };
+    let dv = dv
+        .as_struct_opt()
+        .ok_or_else(|| wrong_type("deletionVector"))?;
     let rows = dv.len();
     let storage_type = string_column(dv, "storageType", rows)?;
     // Some writers write a struct of nulls for none.
-    let present = NullBuffer::union(dv.nulls(), storage_type.nulls()).map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
+    let present = NullBuffer::union(dv.nulls(), storage_type.nulls())
+        .map_or_else(|| BooleanBuffer::new_set(rows), NullBuffer::into_inner);
     if present.count_set_bits() == 0 {
         return Ok(None);
     }
-    let int32 = |name: &str| -> Result<Int32Array> { Ok(typed(dv, name, &Arrow::Int32, rows)?.as_primitive::<Int32Type>().clone()) };
+    let int32 = |name: &str| -> Result<Int32Array> {
+        Ok(typed(dv, name, &Arrow::Int32, rows)?
+            .as_primitive::<Int32Type>()
+            .clone())
+    };
     Ok(Some(DvColumns {
         present,
         storage_type,
@@ -523,8 +711,11 @@ fn dv_columns(actions: &StructArray) -> Result<Option<DvColumns>> {
 /// The values of some keys of a string map, each as a column of views into the map's own values.
 fn map_columns(map: &MapArray, names: &[String]) -> Result<Vec<StringViewArray>> {
     let text = |array: &ArrayRef| -> Result<StringViewArray> {
-        let array =
-            if array.data_type() == &Arrow::Utf8View { Arc::clone(array) } else { cast(array, &Arrow::Utf8View).map_err(|_| wrong_type("partitionValues"))? };
+        let array = if array.data_type() == &Arrow::Utf8View {
+            Arc::clone(array)
+        } else {
+            cast(array, &Arrow::Utf8View).map_err(|_| wrong_type("partitionValues"))?
+        };
         Ok(array.as_string_view().clone())
     };
     let (keys, values) = (text(map.keys())?, text(map.values())?);
@@ -532,13 +723,26 @@ fn map_columns(map: &MapArray, names: &[String]) -> Result<Vec<StringViewArray>>
     let mut views: Vec<Vec<u128>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
     let mut valid: Vec<Vec<bool>> = names.iter().map(|_| Vec::with_capacity(rows)).collect();
     for row in 0..rows {
-        let (start, end) = match (map.offsets().get(row), map.offsets().get(row + 1), map.is_null(row)) {
-            (Some(start), Some(end), false) => (usize::try_from(*start).unwrap_or(0), usize::try_from(*end).unwrap_or(0)),
+        let (start, end) = match (
+            map.offsets().get(row),
+            map.offsets().get(row + 1),
+            map.is_null(row),
+        ) {
+            (Some(start), Some(end), false) => (
+                usize::try_from(*start).unwrap_or(0),
+                usize::try_from(*end).unwrap_or(0),
+            ),
             _ => (0, 0),
         };
         for ((name, views), valid) in names.iter().zip(&mut views).zip(&mut valid) {
-            let entry = (start..end).find(|entry| !keys.is_null(*entry) && keys.value(*entry) == name).filter(|entry| !values.is_null(*entry));
-            views.push(entry.and_then(|entry| values.views().get(entry).copied()).unwrap_or(0));
+            let entry = (start..end)
+                .find(|entry| !keys.is_null(*entry) && keys.value(*entry) == name)
+                .filter(|entry| !values.is_null(*entry));
+            views.push(
+                entry
+                    .and_then(|entry| values.views().get(entry).copied())
+                    .unwrap_or(0),
+            );
             valid.push(entry.is_some());
         }
     }
@@ -546,9 +750,14 @@ fn map_columns(map: &MapArray, names: &[String]) -> Result<Vec<StringViewArray>>
         .into_iter()
         .zip(valid)
         .map(|(views, valid)| {
-            // SAFETY: every view comes from `values` and keeps its buffers; a zero view is the empty string.
+            // SAFETY: every view comes from `values` and keeps its buffers; a zero view is the
+            // empty string.
             unsafe {
-                StringViewArray::new_unchecked(ScalarBuffer::from(views), Arc::clone(values.data_buffers()), super::batch::validity(BooleanBuffer::from(valid)))
+                StringViewArray::new_unchecked(
+                    ScalarBuffer::from(views),
+                    Arc::clone(values.data_buffers()),
+                    super::batch::validity(BooleanBuffer::from(valid)),
+                )
             }
         })
         .collect())
@@ -556,18 +765,32 @@ fn map_columns(map: &MapArray, names: &[String]) -> Result<Vec<StringViewArray>>
 
 /// The rows of a column in which `key` is set, as JSON objects.
 fn rows_as_json(raw: &RawFile, column: &str, key: &str) -> Result<Vec<Value>> {
-    let groups: Vec<usize> =
-        raw.row_groups().enumerate().filter(|(_, group)| !(group.is_all_null(&[column, key]) && group.accounts_for_rows())).map(|(n, _)| n).collect();
+    let groups: Vec<usize> = raw
+        .row_groups()
+        .enumerate()
+        .filter(|(_, group)| !(group.is_all_null(&[column, key]) && group.accounts_for_rows()))
+        .map(|(n, _)| n)
+        .collect();
     let mut out = Vec::new();
     if groups.is_empty() {
         return Ok(out);
     }
-    for batch in as_log(raw.read(&groups, |path| path.first() == Some(&column), TextLayout::View, BATCH_ROWS, BATCH_BYTES))? {
+    for batch in as_log(raw.read(
+        &groups,
+        |path| path.first() == Some(&column),
+        TextLayout::View,
+        BATCH_ROWS,
+        BATCH_BYTES,
+    ))? {
         let batch = as_log(batch)?;
         // A file may lack the column.
-        let Some(values) = batch.columns().first() else { continue };
+        let Some(values) = batch.columns().first() else {
+            continue;
+        };
         let actions = values.as_struct_opt().ok_or_else(|| wrong_type(column))?;
-        let Some(keys) = actions.column_by_name(key) else { continue };
+        let Some(keys) = actions.column_by_name(key) else {
+            continue;
+        };
         for row in 0..actions.len() {
             if actions.is_valid(row) && keys.is_valid(row) {
                 out.push(json_value(values, row));

@@ -1,10 +1,11 @@
 //! Commit files: JSON lines -> columns of file actions, and the few actions that stand alone.
 //!
-//! A line goes straight into views of the text: no struct, no copy, no allocation for an `add` of the usual form.
-//! Statistics stay where they are, still escaped, until somebody wants them. Large files are parsed in pieces, split at
-//! newlines, on all cores.
+//! A line goes straight into views of the text: no struct, no copy, no allocation for an `add` of
+//! the usual form. Statistics stay where they are, still escaped, until somebody wants them. Large
+//! files are parsed in pieces, split at newlines, on all cores.
 //!
-//! Protocol: "Delta Log Entries", "Actions". Cost: one pass; 24 bytes a value beside the text itself.
+//! Protocol: "Delta Log Entries", "Actions". Cost: one pass; 24 bytes a value beside the text
+//! itself.
 
 use std::ops::Range;
 
@@ -70,17 +71,22 @@ pub struct Parsed {
     pub marks: Vec<u32>,
 }
 
-/// Parses the lines of `text[piece]`. `marks` are ascending positions at which lines begin; see [`Parsed::marks`].
+/// Parses the lines of `text[piece]`. `marks` are ascending positions at which lines begin; see
+/// [`Parsed::marks`].
 ///
 /// # Errors
-/// [`Error::Corrupt`] with the line, counted from the text's beginning. The caller names file and version.
+/// [`Error::Corrupt`] with the line, counted from the text's beginning. The caller names file and
+/// version.
 pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) -> Result<Parsed> {
     let viewed = ViewedText::new(text, piece.clone()).map_err(|error| match error {
         NotViewable::NotUtf8(at) => {
             let line = memchr::memchr_iter(b'\n', text.get(..at).unwrap_or_default()).count();
             Error::corrupt("not UTF-8").at_line(line as u64 + 1)
         }
-        NotViewable::TooLong => Error::corrupt(format!("the text has {} bytes; at most 4 GiB are read at once", text.len())),
+        NotViewable::TooLong => Error::corrupt(format!(
+            "the text has {} bytes; at most 4 GiB are read at once",
+            text.len()
+        )),
     })?;
     let mut parser = Parser::new(take, &viewed);
     let mut cursor = Cursor::new(text.get(..piece.end).unwrap_or_default(), piece.start);
@@ -91,7 +97,9 @@ pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) ->
             orders.push(parser.order);
         }
         if let Err(failure) = parser.line(&mut cursor) {
-            let line = memchr::memchr_iter(b'\n', text.get(..start).unwrap_or_default()).count() as u64 + 1;
+            let line = memchr::memchr_iter(b'\n', text.get(..start).unwrap_or_default()).count()
+                as u64
+                + 1;
             return Err(match failure {
                 Failure::Json(what) => Error::corrupt(format!("not a JSON action: {what}")),
                 Failure::Action(error) => error,
@@ -100,7 +108,10 @@ pub fn parse(text: &Bytes, piece: Range<usize>, take: &Take, marks: &[usize]) ->
         }
     }
     orders.resize(marks.len(), parser.order);
-    Ok(Parsed { marks: orders, ..parser.finish(&viewed) })
+    Ok(Parsed {
+        marks: orders,
+        ..parser.finish(&viewed)
+    })
 }
 
 /// About how many adds a text of so many bytes may hold.
@@ -131,8 +142,16 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(take: &'a Take, text: &ViewedText) -> Self {
-        let files = |wanted: &'a Option<Wanted>| wanted.as_ref().map(|wanted| Files::new(wanted, text));
-        Self { take, adds: files(&take.adds), removes: files(&take.removes), cdc: files(&take.cdc), singles: Vec::new(), order: 0 }
+        let files =
+            |wanted: &'a Option<Wanted>| wanted.as_ref().map(|wanted| Files::new(wanted, text));
+        Self {
+            take,
+            adds: files(&take.adds),
+            removes: files(&take.removes),
+            cdc: files(&take.cdc),
+            singles: Vec::new(),
+            order: 0,
+        }
     }
 
     fn line(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Failure> {
@@ -165,7 +184,11 @@ impl<'a> Parser<'a> {
             return Err(failure);
         }
         cursor.skip_blanks();
-        if cursor.peek().is_none() || cursor.take_literal(b"\n") { Ok(()) } else { Err(Failure::Json("text after the end of the action")) }
+        if cursor.peek().is_none() || cursor.take_literal(b"\n") {
+            Ok(())
+        } else {
+            Err(Failure::Json("text after the end of the action"))
+        }
     }
 
     fn action(&mut self, cursor: &mut Cursor<'_>, name: &[u8]) -> Result<(), Failure> {
@@ -184,16 +207,21 @@ impl<'a> Parser<'a> {
 
     fn single(&mut self, cursor: &mut Cursor<'_>, name: &[u8]) -> Result<(), Failure> {
         let (start, end) = cursor.skip_value()?;
-        let body = std::str::from_utf8(cursor.text().get(start..end).unwrap_or_default()).unwrap_or_default();
+        let body = std::str::from_utf8(cursor.text().get(start..end).unwrap_or_default())
+            .unwrap_or_default();
         if body == "null" {
             return Ok(());
         }
         let take = self.take;
         let single = match name {
             b"protocol" if take.table => action::from_json("protocol", body).map(Single::Protocol),
-            b"metaData" if take.table => action::from_json("metaData", body).map(|m| Single::Metadata(Box::new(m))),
+            b"metaData" if take.table => {
+                action::from_json("metaData", body).map(|m| Single::Metadata(Box::new(m)))
+            }
             b"txn" if take.sets => action::from_json("txn", body).map(Single::Txn),
-            b"domainMetadata" if take.sets => action::from_json("domainMetadata", body).map(Single::Domain),
+            b"domainMetadata" if take.sets => {
+                action::from_json("domainMetadata", body).map(Single::Domain)
+            }
             b"commitInfo" if take.info => Ok(Single::CommitInfo(body.to_owned())),
             b"sidecar" if take.sidecars => action::from_json("sidecar", body).map(Single::Sidecar),
             _ => return Ok(()),
@@ -204,8 +232,15 @@ impl<'a> Parser<'a> {
 
     fn finish(self, text: &ViewedText) -> Parsed {
         let empty = Wanted::default();
-        let finish = |files: Option<Files<'_>>| files.unwrap_or_else(|| Files::new(&empty, text)).finish();
-        Parsed { adds: finish(self.adds), removes: finish(self.removes), cdc: finish(self.cdc), singles: self.singles, marks: Vec::new() }
+        let finish =
+            |files: Option<Files<'_>>| files.unwrap_or_else(|| Files::new(&empty, text)).finish();
+        Parsed {
+            adds: finish(self.adds),
+            removes: finish(self.removes),
+            cdc: finish(self.cdc),
+            singles: self.singles,
+            marks: Vec::new(),
+        }
     }
 }
 
@@ -275,7 +310,8 @@ impl<'a> Files<'a> {
 
     fn action(&mut self, cursor: &mut Cursor<'_>, order: u32, is_add: bool) -> Result<(), Failure> {
         let (mut path, mut size, mut time, mut stats, mut tags) = (None, None, None, None, None);
-        let (mut base_row_id, mut commit_version, mut data_change, mut clustering) = (None, None, None, None);
+        let (mut base_row_id, mut commit_version, mut data_change, mut clustering) =
+            (None, None, None, None);
         let mut dv: Option<Dv> = None;
         self.row_partition.fill(None);
         let (wanted, row_partition) = (self.wanted, &mut self.row_partition);
@@ -310,7 +346,11 @@ impl<'a> Files<'a> {
                 b"stats" => {
                     c.skip_blanks();
                     // Statistics of any other form than text say nothing.
-                    stats = if c.peek() == Some(b'"') { Some(c.quoted_json()?) } else { c.skip_value().map(|_| None)? }
+                    stats = if c.peek() == Some(b'"') {
+                        Some(c.quoted_json()?)
+                    } else {
+                        c.skip_value().map(|_| None)?
+                    }
                 }
                 b"deletionVector" => {
                     let mut found = Dv::default();
@@ -329,7 +369,11 @@ impl<'a> Files<'a> {
                 }
                 b"tags" => {
                     c.skip_blanks();
-                    tags = if c.take_null() { None } else { Some(c.skip_value()?) }
+                    tags = if c.take_null() {
+                        None
+                    } else {
+                        Some(c.skip_value()?)
+                    }
                 }
                 b"baseRowId" => base_row_id = c.opt_i64()?,
                 b"defaultRowCommitVersion" => commit_version = c.opt_i64()?,
@@ -342,9 +386,12 @@ impl<'a> Files<'a> {
         if !present {
             return Ok(());
         }
-        let path = path.ok_or_else(|| Failure::Action(Error::corrupt("a file action has no `path`")))?;
+        let path =
+            path.ok_or_else(|| Failure::Action(Error::corrupt("a file action has no `path`")))?;
         if size.is_some_and(|size| size < 0) {
-            return Err(Failure::Action(Error::corrupt("a file action has a negative `size`")));
+            return Err(Failure::Action(Error::corrupt(
+                "a file action has a negative `size`",
+            )));
         }
         if is_add && size.is_none() {
             return Err(Failure::Action(Error::corrupt("an `add` has no `size`")));
@@ -387,14 +434,17 @@ impl<'a> Files<'a> {
     fn finish(mut self) -> FileBatch {
         let rows = self.path.len();
         let wanted = self.wanted;
-        let row_id = |ids: Int64Array| Some(ids).filter(|ids| wanted.row_ids && ids.null_count() < rows);
+        let row_id =
+            |ids: Int64Array| Some(ids).filter(|ids| wanted.row_ids && ids.null_count() < rows);
         FileBatch {
             path: self.path.finish(),
             dv: self.dv.finish(rows),
             partition: self.partition.into_iter().map(Views::finish).collect(),
             size: self.size.finish(),
             time: wanted.time.then(|| self.time.finish()),
-            stats: wanted.stats.then(|| StatsColumn::EscapedJson(self.stats.finish())),
+            stats: wanted
+                .stats
+                .then(|| StatsColumn::EscapedJson(self.stats.finish())),
             tags: wanted.tags.then(|| self.tags.finish()),
             base_row_id: row_id(self.base_row_id.finish()),
             default_row_commit_version: row_id(self.commit_version.finish()),
@@ -406,7 +456,8 @@ impl<'a> Files<'a> {
 }
 
 impl DvBuilders {
-    /// Appends the descriptor of the row that makes the column `rows` long. Nothing is kept until the first one comes.
+    /// Appends the descriptor of the row that makes the column `rows` long. Nothing is kept until
+    /// the first one comes.
     fn push(&mut self, dv: Option<Dv>, rows: usize) -> Result<(), Failure> {
         let Some(dv) = dv else {
             if !self.present.is_empty() {
@@ -417,16 +468,26 @@ impl DvBuilders {
         while self.present.len() + 1 < rows {
             self.null();
         }
-        let missing = |what: &str| Failure::Action(Error::corrupt(format!("a deletion vector has no `{what}`")));
+        let missing = |what: &str| {
+            Failure::Action(Error::corrupt(format!("a deletion vector has no `{what}`")))
+        };
         let int = |value: Option<i64>, what: &str| {
-            value.map(i32::try_from).transpose().map_err(|_| Failure::Action(Error::corrupt(format!("the `{what}` of a deletion vector is beyond 32 bits"))))
+            value.map(i32::try_from).transpose().map_err(|_| {
+                Failure::Action(Error::corrupt(format!(
+                    "the `{what}` of a deletion vector is beyond 32 bits"
+                )))
+            })
         };
         self.present.append(true);
-        self.storage_type.push(dv.storage_type.ok_or_else(|| missing("storageType"))?)?;
-        self.path.push(dv.path.ok_or_else(|| missing("pathOrInlineDv"))?)?;
+        self.storage_type
+            .push(dv.storage_type.ok_or_else(|| missing("storageType"))?)?;
+        self.path
+            .push(dv.path.ok_or_else(|| missing("pathOrInlineDv"))?)?;
         self.offset.append_option(int(dv.offset, "offset")?);
-        self.size.append_value(int(dv.size, "sizeInBytes")?.ok_or_else(|| missing("sizeInBytes"))?);
-        self.cardinality.append_value(dv.cardinality.ok_or_else(|| missing("cardinality"))?);
+        self.size
+            .append_value(int(dv.size, "sizeInBytes")?.ok_or_else(|| missing("sizeInBytes"))?);
+        self.cardinality
+            .append_value(dv.cardinality.ok_or_else(|| missing("cardinality"))?);
         Ok(())
     }
 
@@ -457,8 +518,8 @@ impl DvBuilders {
     }
 }
 
-/// Protocol and metadata of a commit, and its times, without looking into file actions: only lines that begin with the
-/// names asked for are parsed.
+/// Protocol and metadata of a commit, and its times, without looking into file actions: only lines
+/// that begin with the names asked for are parsed.
 ///
 /// # Errors
 /// [`Error::Corrupt`] with the line.
@@ -469,7 +530,9 @@ pub fn singles(text: &Bytes, take: &Take) -> Result<Vec<Single>> {
         let rest = text.get(start..).unwrap_or_default();
         let end = memchr::memchr(b'\n', rest).map_or(text.len(), |n| start + n + 1);
         let skip = rest.first() == Some(&b'\n')
-            || [&b"{\"add\":"[..], b"{\"remove\":", b"{\"cdc\":"].iter().any(|prefix| rest.starts_with(prefix))
+            || [&b"{\"add\":"[..], b"{\"remove\":", b"{\"cdc\":"]
+                .iter()
+                .any(|prefix| rest.starts_with(prefix))
             || (!take.info && rest.starts_with(b"{\"commitInfo\":"));
         if !skip {
             out.extend(parse(text, start..end, take, &[])?.singles);
@@ -497,7 +560,15 @@ mod tests {
             clustering: true,
             batch_rows: None,
         });
-        Take { adds: files.clone(), removes: files.clone(), cdc: files, table: true, sets: true, info: true, sidecars: true }
+        Take {
+            adds: files.clone(),
+            removes: files.clone(),
+            cdc: files,
+            table: true,
+            sets: true,
+            info: true,
+            sidecars: true,
+        }
     }
 
     fn parse_all(text: &str) -> Result<Parsed> {
@@ -519,16 +590,33 @@ mod tests {
         .unwrap();
         let adds = &parsed.adds;
         assert_eq!(adds.len(), 2);
-        assert_eq!(adds.path.iter().flatten().collect::<Vec<_>>(), ["q=%2F/a/b.parquet", "a-rather-long-name.parquet"]);
-        assert_eq!(adds.partition[0].iter().collect::<Vec<_>>(), [None, Some("1")]);
-        assert_eq!(adds.partition[1].iter().collect::<Vec<_>>(), [Some("x\ny"), Some("")]);
+        assert_eq!(
+            adds.path.iter().flatten().collect::<Vec<_>>(),
+            ["q=%2F/a/b.parquet", "a-rather-long-name.parquet"]
+        );
+        assert_eq!(
+            adds.partition[0].iter().collect::<Vec<_>>(),
+            [None, Some("1")]
+        );
+        assert_eq!(
+            adds.partition[1].iter().collect::<Vec<_>>(),
+            [Some("x\ny"), Some("")]
+        );
         assert_eq!(adds.dv_unique_id(0), None);
         assert_eq!(adds.dv_unique_id(1).unwrap(), "uab^-aqEH.-t@S}K{vb[*k^@4");
         assert_eq!(adds.tags.as_ref().unwrap().value(1), r#"{"a":"b"}"#);
-        let Some(StatsColumn::EscapedJson(stats)) = &adds.stats else { panic!("escaped statistics") };
-        assert_eq!((stats.value(0), stats.is_null(1)), (r#"{\"numRecords\":3}"#, true));
+        let Some(StatsColumn::EscapedJson(stats)) = &adds.stats else {
+            panic!("escaped statistics")
+        };
+        assert_eq!(
+            (stats.value(0), stats.is_null(1)),
+            (r#"{\"numRecords\":3}"#, true)
+        );
         assert_eq!(parsed.removes.time.as_ref().unwrap().value(0), 9);
-        assert!(matches!(&parsed.singles[..], [Single::CommitInfo(_), Single::Txn(Txn { version: 4, .. })]));
+        assert!(matches!(
+            &parsed.singles[..],
+            [Single::CommitInfo(_), Single::Txn(Txn { version: 4, .. })]
+        ));
     }
 
     #[test]
@@ -537,13 +625,21 @@ mod tests {
             (r#"{"add":{"path":"x"#, "does not end"),
             ("banana", "expected `{`"),
             (r#"{"add":{"size":1}}"#, "no `path`"),
-            (r#"{"add":{"path":"x","size":99999999999999999999}}"#, "beyond 64 bits"),
+            (
+                r#"{"add":{"path":"x","size":99999999999999999999}}"#,
+                "beyond 64 bits",
+            ),
             (r#"{"add":{"path":"x","size":1}} x"#, "after the end"),
             (r#"{"metaData":{"id":1}}"#, "`metaData` is malformed"),
             ("{\"add\":{\"path\":\"x\ny\",\"size\":1}}", "on its line"),
         ] {
             let error = parse_all(&format!("{{\"commitInfo\":{{}}}}\r\n\n{bad}\n")).unwrap_err();
-            assert!(error.is_corrupt() && error.to_string().contains(what) && error.place().unwrap().line == Some(3), "{bad}: {error}");
+            assert!(
+                error.is_corrupt()
+                    && error.to_string().contains(what)
+                    && error.place().unwrap().line == Some(3),
+                "{bad}: {error}"
+            );
         }
     }
 
@@ -556,7 +652,20 @@ mod tests {
 
     #[test]
     fn singles_do_not_look_into_file_actions() {
-        let text = Bytes::from_static(b"{\"add\":{broken\n{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n");
-        assert_eq!(singles(&text, &Take { table: true, ..Take::default() }).unwrap().len(), 1);
+        let text = Bytes::from_static(
+            b"{\"add\":{broken\n{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n",
+        );
+        assert_eq!(
+            singles(
+                &text,
+                &Take {
+                    table: true,
+                    ..Take::default()
+                }
+            )
+            .unwrap()
+            .len(),
+            1
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! A forward-only reader of JSON text that has been checked to be UTF-8.
 //!
-//! The JSON library builds values; a commit of a hundred thousand lines needs spans of the text it already has. So this
-//! reader only finds where things begin and end, and checks the grammar on the way. Nesting costs one bit a level, not
-//! stack, so no input can overflow it.
+//! The JSON library builds values; a commit of a hundred thousand lines needs spans of the text it
+//! already has. So this reader only finds where things begin and end, and checks the grammar on the
+//! way. Nesting costs one bit a level, not stack, so no input can overflow it.
 
 use std::borrow::Cow;
 
@@ -63,7 +63,10 @@ impl<'a> Cursor<'a> {
     /// Takes `literal` if it is next, with no blanks before it.
     #[inline]
     pub(super) fn take_literal(&mut self, literal: &[u8]) -> bool {
-        let found = self.text.get(self.at..).is_some_and(|rest| rest.starts_with(literal));
+        let found = self
+            .text
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(literal));
         self.at += if found { literal.len() } else { 0 };
         found
     }
@@ -89,7 +92,11 @@ impl<'a> Cursor<'a> {
             }
             self.at += step;
             if self.peek() == Some(b'"') {
-                let span = Span { start, end: self.at, escaped };
+                let span = Span {
+                    start,
+                    end: self.at,
+                    escaped,
+                };
                 self.at += 1;
                 return Ok(span);
             }
@@ -111,15 +118,24 @@ impl<'a> Cursor<'a> {
             return Err("a string does not end on its line");
         }
         self.at = start + length + 1;
-        Ok(Span { start, end: start + length, escaped: true })
+        Ok(Span {
+            start,
+            end: start + length,
+            escaped: true,
+        })
     }
 
     /// `null` or a string.
     pub(super) fn opt_string(&mut self) -> Result<Option<Span>, Wrong> {
-        if self.take_null() { Ok(None) } else { self.string().map(Some) }
+        if self.take_null() {
+            Ok(None)
+        } else {
+            self.string().map(Some)
+        }
     }
 
-    /// `null` or a string; numbers and truth values, which some writers put into string maps, count as their text.
+    /// `null` or a string; numbers and truth values, which some writers put into string maps, count
+    /// as their text.
     #[inline]
     pub(super) fn opt_string_lossy(&mut self) -> Result<Option<Span>, Wrong> {
         self.skip_blanks();
@@ -127,7 +143,13 @@ impl<'a> Cursor<'a> {
             Some(b'"') => self.string().map(Some),
             Some(b'n') => self.opt_string(),
             Some(b'{' | b'[') => Err("expected a string"),
-            _ => self.skip_value().map(|(start, end)| Some(Span { start, end, escaped: false })),
+            _ => self.skip_value().map(|(start, end)| {
+                Some(Span {
+                    start,
+                    end,
+                    escaped: false,
+                })
+            }),
         }
     }
 
@@ -146,8 +168,16 @@ impl<'a> Cursor<'a> {
         let mut value: i64 = 0;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
             let digit = i64::from(digit - b'0');
-            value =
-                value.checked_mul(10).and_then(|v| if negative { v.checked_sub(digit) } else { v.checked_add(digit) }).ok_or("an integer is beyond 64 bits")?;
+            value = value
+                .checked_mul(10)
+                .and_then(|v| {
+                    if negative {
+                        v.checked_sub(digit)
+                    } else {
+                        v.checked_add(digit)
+                    }
+                })
+                .ok_or("an integer is beyond 64 bits")?;
             self.at += 1;
         }
         if self.at == first {
@@ -207,7 +237,10 @@ impl<'a> Cursor<'a> {
                     self.string()?;
                 }
                 b't' | b'f' | b'n' => {
-                    if !(self.take_literal(b"true") || self.take_literal(b"false") || self.take_literal(b"null")) {
+                    if !(self.take_literal(b"true")
+                        || self.take_literal(b"false")
+                        || self.take_literal(b"null"))
+                    {
                         return Err("expected a value");
                     }
                 }
@@ -219,7 +252,9 @@ impl<'a> Cursor<'a> {
             }
             // A value has ended: close what it was the last part of.
             loop {
-                let Some(object) = open.last().copied() else { return Ok((start, self.at)) };
+                let Some(object) = open.last().copied() else {
+                    return Ok((start, self.at));
+                };
                 if self.take(b',') {
                     if object {
                         self.key()?;
@@ -238,14 +273,26 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn key(&mut self) -> Result<Span, Wrong> {
         let key = self.string()?;
-        if self.take(b':') { Ok(key) } else { Err("expected `:`") }
+        if self.take(b':') {
+            Ok(key)
+        } else {
+            Err("expected `:`")
+        }
     }
 
-    /// The members of an object, or `null`: `member` is called after each key and must take the value.
+    /// The members of an object, or `null`: `member` is called after each key and must take the
+    /// value.
     #[inline]
-    pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, Span) -> Result<(), Wrong>) -> Result<bool, Wrong> {
+    pub(super) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Span) -> Result<(), Wrong>,
+    ) -> Result<bool, Wrong> {
         if !self.take(b'{') {
-            return if self.take_null() { Ok(false) } else { Err("expected an object") };
+            return if self.take_null() {
+                Ok(false)
+            } else {
+                Err("expected an object")
+            };
         }
         if self.take(b'}') {
             return Ok(true);
@@ -256,14 +303,22 @@ impl<'a> Cursor<'a> {
             if self.take(b',') {
                 continue;
             }
-            return if self.take(b'}') { Ok(true) } else { Err("expected `,` or `}`") };
+            return if self.take(b'}') {
+                Ok(true)
+            } else {
+                Err("expected `,` or `}`")
+            };
         }
     }
 
     /// A key with its escapes resolved.
     #[inline]
     pub(super) fn name(&self, span: Span) -> Result<Cow<'a, [u8]>, Wrong> {
-        if span.escaped { unescape(self.slice(span)).map(|name| Cow::Owned(name.into_bytes())) } else { Ok(Cow::Borrowed(self.slice(span))) }
+        if span.escaped {
+            unescape(self.slice(span)).map(|name| Cow::Owned(name.into_bytes()))
+        } else {
+            Ok(Cow::Borrowed(self.slice(span)))
+        }
     }
 
     pub(super) fn slice(&self, span: Span) -> &'a [u8] {
@@ -271,9 +326,16 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The length of the JSON number at the front; `None` if there is no number, or one with leading zeros.
+/// The length of the JSON number at the front; `None` if there is no number, or one with leading
+/// zeros.
 pub(super) fn number_length(text: &[u8]) -> Option<usize> {
-    let digits = |from: usize| text.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = |from: usize| {
+        text.get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count()
+    };
     let at_least_one = |from: usize| Some(digits(from)).filter(|count| *count > 0);
     let mut end = usize::from(text.first() == Some(&b'-'));
     let first = text.get(end);
@@ -292,9 +354,11 @@ pub(super) fn number_length(text: &[u8]) -> Option<usize> {
     Some(end)
 }
 
-/// Where the first quote is that may end a string: one not after a backslash, or after an even run of them.
+/// Where the first quote is that may end a string: one not after a backslash, or after an even run
+/// of them.
 ///
-/// Eight bytes at a time: in each, the high bit of a byte tells whether it is a quote or a backslash.
+/// Eight bytes at a time: in each, the high bit of a byte tells whether it is a quote or a
+/// backslash.
 fn bare_quote(text: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -341,7 +405,8 @@ pub(super) fn unescape(content: &[u8]) -> Result<String, Wrong> {
     quoted.push(b'"');
     quoted.extend_from_slice(content);
     quoted.push(b'"');
-    serde_json::from_slice(&quoted).map_err(|_| "a string has an invalid escape or control character")
+    serde_json::from_slice(&quoted)
+        .map_err(|_| "a string has an invalid escape or control character")
 }
 
 #[cfg(test)]
@@ -349,15 +414,36 @@ mod tests {
     use super::*;
 
     fn skip(text: &str) -> Result<usize, Wrong> {
-        Cursor::new(text.as_bytes(), 0).skip_value().map(|(_, end)| end)
+        Cursor::new(text.as_bytes(), 0)
+            .skip_value()
+            .map(|(_, end)| end)
     }
 
     #[test]
     fn values_are_skipped_whole_or_refused() {
-        for text in ["1", "-1.5e+3", "\"a\\\"b\"", "[]", "{}", r#"{"a":[1,{"b":null}],"c":"}"}"#, "[ [ ] , { } ]", "true"] {
+        for text in [
+            "1",
+            "-1.5e+3",
+            "\"a\\\"b\"",
+            "[]",
+            "{}",
+            r#"{"a":[1,{"b":null}],"c":"}"}"#,
+            "[ [ ] , { } ]",
+            "true",
+        ] {
             assert_eq!(skip(text), Ok(text.len()), "{text}");
         }
-        for text in ["", "{", "[1", r#"{"a"}"#, r#"{"a":1,}"#, "[1,]", "nul", "\"a", r#"{"a":1]"#] {
+        for text in [
+            "",
+            "{",
+            "[1",
+            r#"{"a"}"#,
+            r#"{"a":1,}"#,
+            "[1,]",
+            "nul",
+            "\"a",
+            r#"{"a":1]"#,
+        ] {
             assert!(skip(text).is_err(), "{text}");
         }
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
@@ -369,7 +455,10 @@ mod tests {
         let text = br#""{\"a\":\"x\\\"y\",\"b\":\"\\\\\"}","z""#;
         let mut cursor = Cursor::new(text, 0);
         let span = cursor.quoted_json().unwrap();
-        assert_eq!(unescape(cursor.slice(span)).unwrap(), r#"{"a":"x\"y","b":"\\"}"#);
+        assert_eq!(
+            unescape(cursor.slice(span)).unwrap(),
+            r#"{"a":"x\"y","b":"\\"}"#
+        );
         assert_eq!(cursor.peek(), Some(b','));
     }
 
@@ -392,7 +481,12 @@ mod tests {
                     Some(byte)
                 })
                 .collect();
-            assert_eq!(bare_quote(&text), naive(&text), "{:?}", String::from_utf8_lossy(&text));
+            assert_eq!(
+                bare_quote(&text),
+                naive(&text),
+                "{:?}",
+                String::from_utf8_lossy(&text)
+            );
         }
     }
 
@@ -405,17 +499,39 @@ mod tests {
 
     #[test]
     fn numbers_outside_the_grammar_are_refused() {
-        for text in ["0", "-0", "10", "-7", "0.5", "-0.0e-0", "1E9", "1e+05", "120.0250E-10"] {
+        for text in [
+            "0",
+            "-0",
+            "10",
+            "-7",
+            "0.5",
+            "-0.0e-0",
+            "1E9",
+            "1e+05",
+            "120.0250E-10",
+        ] {
             assert_eq!(skip(text), Ok(text.len()), "{text}");
-            assert!(serde_json::from_str::<serde_json::Value>(text).is_ok(), "{text}");
+            assert!(
+                serde_json::from_str::<serde_json::Value>(text).is_ok(),
+                "{text}"
+            );
         }
-        for text in ["00", "01", "-01", "007", "-", "--1", "1-2", "1.", ".5", "1.e5", "1e", "1e+", "1.5.2", "+1", "0x1", "1e5.5", "00.5"] {
+        for text in [
+            "00", "01", "-01", "007", "-", "--1", "1-2", "1.", ".5", "1.e5", "1e", "1e+", "1.5.2",
+            "+1", "0x1", "1e5.5", "00.5",
+        ] {
             let array = format!("[{text}]");
             assert!(skip(&array).is_err(), "{text}");
-            assert!(serde_json::from_str::<serde_json::Value>(&array).is_err(), "{text}");
+            assert!(
+                serde_json::from_str::<serde_json::Value>(&array).is_err(),
+                "{text}"
+            );
         }
         let int = |t: &str| Cursor::new(t.as_bytes(), 0).opt_i64();
-        assert_eq!((int("0"), int("-0"), int("10")), (Ok(Some(0)), Ok(Some(0)), Ok(Some(10))));
+        assert_eq!(
+            (int("0"), int("-0"), int("10")),
+            (Ok(Some(0)), Ok(Some(0)), Ok(Some(10)))
+        );
         for text in ["00", "01", "-00", "-01", "-"] {
             assert!(int(text).is_err(), "{text}");
         }

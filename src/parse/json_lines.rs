@@ -1,8 +1,9 @@
 //! JSON files of the log, read whole: [`File`] -> bytes.
 //!
-//! A long file is read in pieces, and the first piece with a byte that no JSON has ends the reading: a file of zeros, which
-//! a crash or a sparse copy leaves behind, costs one piece however long it is. A file that is shorter than its listing said
-//! is an error, for its lines may end where it was cut.
+//! A long file is read in pieces, and the first piece with a byte that no JSON has ends the
+//! reading: a file of zeros, which a crash or a sparse copy leaves behind, costs one piece however
+//! long it is. A file that is shorter than its listing said is an error, for its lines may end
+//! where it was cut.
 //!
 //! Cost: one request for a file of usual length.
 
@@ -23,7 +24,10 @@ pub fn begin(file: &File) -> Pending<Bytes> {
     match file.size {
         Some(size) if size > LONGEST => Pending::lazy(move || Err(too_long(&file, size))),
         Some(size) if size > PIECE => Pending::lazy(move || in_pieces(&file, size)),
-        _ => file.store.get(&file.path).map(move |(bytes, _)| whole(&file, bytes)),
+        _ => file
+            .store
+            .get(&file.path)
+            .map(move |(bytes, _)| whole(&file, bytes)),
     }
 }
 
@@ -40,9 +44,21 @@ pub fn read(file: &File) -> Result<Bytes> {
 /// # Errors
 /// As [`read`].
 pub fn read_range(file: &File, start: u64, end: u64) -> Result<Bytes> {
-    let ranges = file.store.get_ranges(&file.path, std::iter::once(start..end).collect()).wait();
-    let bytes = ranges.map_err(of_the_log).at_file(&file.path)?.into_iter().next().unwrap_or_default();
-    if bytes.len() as u64 == end - start { Ok(bytes) } else { Err(shorter(file, start + bytes.len() as u64)) }
+    let ranges = file
+        .store
+        .get_ranges(&file.path, std::iter::once(start..end).collect())
+        .wait();
+    let bytes = ranges
+        .map_err(of_the_log)
+        .at_file(&file.path)?
+        .into_iter()
+        .next()
+        .unwrap_or_default();
+    if bytes.len() as u64 == end - start {
+        Ok(bytes)
+    } else {
+        Err(shorter(file, start + bytes.len() as u64))
+    }
 }
 
 /// Refuses bytes that no JSON text has.
@@ -64,7 +80,11 @@ fn in_pieces(file: &File, size: u64) -> Result<Bytes> {
         let bytes = read_range(file, start, end)?;
         check_is_text(file, &bytes)?;
         if out.try_reserve(bytes.len()).is_err() {
-            return Err(Error::storage(format!("there is no memory for the {size} bytes of the file"), false).at_file(&file.path));
+            return Err(Error::storage(
+                format!("there is no memory for the {size} bytes of the file"),
+                false,
+            )
+            .at_file(&file.path));
         }
         out.extend_from_slice(&bytes);
         start = end;
@@ -85,13 +105,20 @@ fn shorter(file: &File, found: u64) -> Error {
 }
 
 fn too_long(file: &File, size: u64) -> Error {
-    Error::corrupt(format!("the file is {size} bytes long, more than the {LONGEST} that are read at once")).at_file(&file.path)
+    Error::corrupt(format!(
+        "the file is {size} bytes long, more than the {LONGEST} that are read at once"
+    ))
+    .at_file(&file.path)
 }
 
 /// Damage to a file of the log is damage to the log.
 fn of_the_log(error: Error) -> Error {
     match error {
-        Error::Corrupt { what, place, .. } => Error::Corrupt { kind: Damaged::Log, what, place },
+        Error::Corrupt { what, place, .. } => Error::Corrupt {
+            kind: Damaged::Log,
+            what,
+            place,
+        },
         other => other,
     }
 }

@@ -1,7 +1,8 @@
-//! PARSE: log files -> [`FileBatch`], the one columnar shape of file actions, and the actions that stand alone.
+//! PARSE: log files -> [`FileBatch`], the one columnar shape of file actions, and the actions that
+//! stand alone.
 //!
-//! `json_lines` reads files, `commit` parses JSON lines, `checkpoint` reads Parquet and V2 manifests, `stats` turns statistics
-//! into typed columns.
+//! `json_lines` reads files, `commit` parses JSON lines, `checkpoint` reads Parquet and V2
+//! manifests, `stats` turns statistics into typed columns.
 
 mod batch;
 pub mod checkpoint;

@@ -1,12 +1,14 @@
 //! Statistics: text of a million files -> typed columns of the leaves that somebody asks for.
 //!
-//! The texts of a table repeat one template: the same keys in the same order, only values differ. So the first text is
-//! read by the JSON reader, and the literal pieces between its values become a template against which the next ones are
-//! compared, piece by piece; what lies between the pieces is a value, read where it stands. Any difference falls back to
-//! the reader for that text, whose shape becomes one more template. Statistics may be escaped, as they stand in a commit: the template is then
-//! escaped too, and no text is ever unescaped on the fast way.
+//! The texts of a table repeat one template: the same keys in the same order, only values differ.
+//! So the first text is read by the JSON reader, and the literal pieces between its values become a
+//! template against which the next ones are compared, piece by piece; what lies between the pieces
+//! is a value, read where it stands. Any difference falls back to the reader for that text, whose
+//! shape becomes one more template. Statistics may be escaped, as they stand in a commit: the
+//! template is then escaped too, and no text is ever unescaped on the fast way.
 //!
-//! Statistics never make a table unreadable: what cannot be understood is null, as if it were not there.
+//! Statistics never make a table unreadable: what cannot be understood is null, as if it were not
+//! there.
 //!
 //! Protocol: "Per-file Statistics". Cost: one pass over the text, no allocation a file.
 
@@ -16,9 +18,13 @@ use std::sync::Arc;
 use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, PrimitiveArray, StringArray, StringViewArray, StructArray, make_array, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, PrimitiveArray, StringArray, StringViewArray,
+    StructArray, make_array, new_null_array,
+};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType as Arrow;
@@ -84,18 +90,39 @@ impl Stats {
     /// # Errors
     /// [`Error::Internal`] for different leaves.
     pub fn concat(all: &[&Self]) -> Result<Option<Self>> {
-        let Some((first, rest)) = all.split_first() else { return Ok(None) };
-        first.each(|arrays| Ok(arrow_select::concat::concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>())?), rest).map(Some)
+        let Some((first, rest)) = all.split_first() else {
+            return Ok(None);
+        };
+        first
+            .each(
+                |arrays| {
+                    Ok(arrow_select::concat::concat(
+                        &arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
+                    )?)
+                },
+                rest,
+            )
+            .map(Some)
     }
 
     /// Makes every column of the columns in its place.
     fn each(&self, make: impl Fn(&[ArrayRef]) -> Result<ArrayRef>, rest: &[&Self]) -> Result<Self> {
         let column = |pick: &dyn Fn(&Self) -> Option<ArrayRef>| -> Result<Option<ArrayRef>> {
-            let arrays: Vec<ArrayRef> = std::iter::once(self).chain(rest.iter().copied()).filter_map(pick).collect();
-            if arrays.is_empty() { Ok(None) } else { make(&arrays).map(Some) }
+            let arrays: Vec<ArrayRef> = std::iter::once(self)
+                .chain(rest.iter().copied())
+                .filter_map(pick)
+                .collect();
+            if arrays.is_empty() {
+                Ok(None)
+            } else {
+                make(&arrays).map(Some)
+            }
         };
-        let long =
-            |array: Option<ArrayRef>| array.and_then(|a| a.as_primitive_opt::<Int64Type>().cloned()).ok_or_else(|| Error::internal("a count is missing"));
+        let long = |array: Option<ArrayRef>| {
+            array
+                .and_then(|a| a.as_primitive_opt::<Int64Type>().cloned())
+                .ok_or_else(|| Error::internal("a count is missing"))
+        };
         Ok(Self {
             num_records: long(column(&|s| Some(Arc::new(s.num_records.clone())))?)?,
             tight_bounds: column(&|s| Some(Arc::new(s.tight_bounds.clone())))?
@@ -106,7 +133,9 @@ impl Stats {
                     Ok(LeafStats {
                         min: column(&|s| s.leaves.get(n)?.min.clone())?,
                         max: column(&|s| s.leaves.get(n)?.max.clone())?,
-                        null_count: long(column(&|s| Some(Arc::new(s.leaves.get(n)?.null_count.clone())))?)?,
+                        null_count: long(column(&|s| {
+                            Some(Arc::new(s.leaves.get(n)?.null_count.clone()))
+                        })?)?,
                     })
                 })
                 .collect::<Result<_>>()?,
@@ -117,7 +146,11 @@ impl Stats {
 /// Whether bounds of this type are kept in statistics at all.
 #[must_use]
 pub fn has_bounds(data_type: &DataType) -> bool {
-    data_type.is_primitive() && !matches!(data_type, DataType::Binary | DataType::Void | DataType::Spark(_))
+    data_type.is_primitive()
+        && !matches!(
+            data_type,
+            DataType::Binary | DataType::Void | DataType::Spark(_)
+        )
 }
 
 /// About how many bytes the statistics of a leaf take for each file.
@@ -151,11 +184,21 @@ pub fn parse(column: &StatsColumn, leaves: &[Leaf], zone: Zone) -> Result<Stats>
 /// Statistics of files that have none.
 #[must_use]
 pub fn none(rows: usize, leaves: &[Leaf]) -> Stats {
-    let bound = |leaf: &Leaf| leaf.bounds.then(|| new_null_array(&leaf.data_type.to_arrow(TextLayout::Plain), rows));
+    let bound = |leaf: &Leaf| {
+        leaf.bounds
+            .then(|| new_null_array(&leaf.data_type.to_arrow(TextLayout::Plain), rows))
+    };
     Stats {
         num_records: Int64Array::new_null(rows),
         tight_bounds: BooleanArray::new_null(rows),
-        leaves: leaves.iter().map(|leaf| LeafStats { min: bound(leaf), max: bound(leaf), null_count: Int64Array::new_null(rows) }).collect(),
+        leaves: leaves
+            .iter()
+            .map(|leaf| LeafStats {
+                min: bound(leaf),
+                max: bound(leaf),
+                null_count: Int64Array::new_null(rows),
+            })
+            .collect(),
     }
 }
 
@@ -165,7 +208,10 @@ fn from_struct(parsed: &StructArray, leaves: &[Leaf]) -> Result<Stats> {
         let wanted = data_type.to_arrow(TextLayout::Plain);
         let mut array: ArrayRef = Arc::new(parsed.clone());
         for name in path {
-            let Some(next) = array.as_struct_opt().and_then(|s| s.column_by_name(name).map(|c| (c.clone(), s.nulls().cloned()))) else {
+            let Some(next) = array.as_struct_opt().and_then(|s| {
+                s.column_by_name(name)
+                    .map(|c| (c.clone(), s.nulls().cloned()))
+            }) else {
                 return Ok(new_null_array(&wanted, rows));
             };
             // A null parent hides whatever its children hold.
@@ -184,34 +230,64 @@ fn from_struct(parsed: &StructArray, leaves: &[Leaf]) -> Result<Stats> {
         .iter()
         .map(|leaf| {
             let under = |root: &'static str, data_type: &DataType| {
-                let path: Vec<&str> = std::iter::once(root).chain(leaf.path.iter().map(String::as_str)).collect();
+                let path: Vec<&str> = std::iter::once(root)
+                    .chain(leaf.path.iter().map(String::as_str))
+                    .collect();
                 child(&path, data_type)
             };
-            let bound = |root| if leaf.bounds { under(root, &leaf.data_type).map(Some) } else { Ok(None) };
+            let bound = |root| {
+                if leaf.bounds {
+                    under(root, &leaf.data_type).map(Some)
+                } else {
+                    Ok(None)
+                }
+            };
             Ok(LeafStats {
                 min: bound("minValues")?,
                 max: bound("maxValues")?,
-                null_count: under("nullCount", &DataType::Long)?.as_primitive::<Int64Type>().clone(),
+                null_count: under("nullCount", &DataType::Long)?
+                    .as_primitive::<Int64Type>()
+                    .clone(),
             })
         })
         .collect::<Result<_>>()?;
     Ok(Stats {
-        num_records: child(&["numRecords"], &DataType::Long)?.as_primitive::<Int64Type>().clone(),
-        tight_bounds: child(&["tightBounds"], &DataType::Boolean)?.as_boolean().clone(),
+        num_records: child(&["numRecords"], &DataType::Long)?
+            .as_primitive::<Int64Type>()
+            .clone(),
+        tight_bounds: child(&["tightBounds"], &DataType::Boolean)?
+            .as_boolean()
+            .clone(),
         leaves,
     })
 }
 
 /// Casts; zones of timestamps are put aside, for statistics are instants in any of them.
 fn as_type(array: &ArrayRef, wanted: &Arrow) -> Result<ArrayRef> {
-    let retyped = |array: ArrayRef, data_type: Arrow| -> Result<ArrayRef> { Ok(make_array(array.to_data().into_builder().data_type(data_type).build()?)) };
-    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let retyped = |array: ArrayRef, data_type: Arrow| -> Result<ArrayRef> {
+        Ok(make_array(
+            array
+                .to_data()
+                .into_builder()
+                .data_type(data_type)
+                .build()?,
+        ))
+    };
+    let options = CastOptions {
+        safe: true,
+        ..CastOptions::default()
+    };
     let array = match array.data_type() {
-        Arrow::Timestamp(unit, Some(_)) => retyped(Arc::clone(array), Arrow::Timestamp(*unit, None))?,
+        Arrow::Timestamp(unit, Some(_)) => {
+            retyped(Arc::clone(array), Arrow::Timestamp(*unit, None))?
+        }
         _ => Arc::clone(array),
     };
     match wanted {
-        Arrow::Timestamp(unit, Some(_)) => retyped(cast_with_options(&array, &Arrow::Timestamp(*unit, None), &options)?, wanted.clone()),
+        Arrow::Timestamp(unit, Some(_)) => retyped(
+            cast_with_options(&array, &Arrow::Timestamp(*unit, None), &options)?,
+            wanted.clone(),
+        ),
         _ => Ok(cast_with_options(&array, wanted, &options)?),
     }
 }
@@ -248,7 +324,10 @@ impl Node {
     }
 
     fn child(&self, name: &[u8]) -> Option<&Self> {
-        self.children.iter().find(|(n, _)| n.as_bytes() == name).map(|(_, node)| node)
+        self.children
+            .iter()
+            .find(|(n, _)| n.as_bytes() == name)
+            .map(|(_, node)| node)
     }
 }
 
@@ -267,11 +346,16 @@ fn from_text(texts: &StringViewArray, leaves: &[Leaf], zone: Zone, escaped: bool
     root.insert(&["numRecords"], NUM_RECORDS);
     root.insert(&["tightBounds"], TIGHT_BOUNDS);
     let rows = texts.len();
-    let mut columns = vec![Column::new(&DataType::Long, rows, zone), Column::new(&DataType::Boolean, rows, zone)];
+    let mut columns = vec![
+        Column::new(&DataType::Long, rows, zone),
+        Column::new(&DataType::Boolean, rows, zone),
+    ];
     for (n, leaf) in leaves.iter().enumerate() {
         let slot = FIRST_LEAF + 3 * n;
         let mut insert = |kind: &'static str, slot| {
-            let path: Vec<&str> = std::iter::once(kind).chain(leaf.path.iter().map(String::as_str)).collect();
+            let path: Vec<&str> = std::iter::once(kind)
+                .chain(leaf.path.iter().map(String::as_str))
+                .collect();
             root.insert(&path, slot);
         };
         if leaf.bounds {
@@ -279,10 +363,21 @@ fn from_text(texts: &StringViewArray, leaves: &[Leaf], zone: Zone, escaped: bool
             insert("maxValues", slot + 1);
         }
         insert("nullCount", slot + 2);
-        let bound = || if leaf.bounds { Column::new(&leaf.data_type, rows, zone) } else { Column::Absent };
+        let bound = || {
+            if leaf.bounds {
+                Column::new(&leaf.data_type, rows, zone)
+            } else {
+                Column::Absent
+            }
+        };
         columns.extend([bound(), bound(), Column::new(&DataType::Long, rows, zone)]);
     }
-    let mut reader = Reader { root, columns, templates: VecDeque::new(), escaped };
+    let mut reader = Reader {
+        root,
+        columns,
+        templates: VecDeque::new(),
+        escaped,
+    };
     for row in 0..rows {
         if !texts.is_null(row) {
             reader.row(row, texts.value(row).as_bytes());
@@ -303,8 +398,13 @@ impl Reader {
     #[inline]
     fn row(&mut self, row: usize, text: &[u8]) {
         for n in 0..self.templates.len() {
-            let Some(template) = self.templates.get(n) else { break };
-            if template.read(text, self.escaped, row, &mut self.columns).is_some() {
+            let Some(template) = self.templates.get(n) else {
+                break;
+            };
+            if template
+                .read(text, self.escaped, row, &mut self.columns)
+                .is_some()
+            {
                 if n > 0 {
                     self.templates.swap(0, n);
                 }
@@ -343,12 +443,19 @@ impl Reader {
         }
         let mut filled = vec![false; self.columns.len()];
         for value in &found {
-            let Some((column, filled)) = value.slot.and_then(|slot| Some((self.columns.get_mut(slot)?, filled.get_mut(slot)?))) else { continue };
+            let Some((column, filled)) = value
+                .slot
+                .and_then(|slot| Some((self.columns.get_mut(slot)?, filled.get_mut(slot)?)))
+            else {
+                continue;
+            };
             // Of a key that occurs twice the first value stands.
             if std::mem::replace(filled, true) {
                 continue;
             }
-            let content = json.get(value.span.start..value.span.end).unwrap_or_default();
+            let content = json
+                .get(value.span.start..value.span.end)
+                .unwrap_or_default();
             if value.span.escaped {
                 column.put(row, unescape(content)?.as_bytes(), value.is_string);
             } else {
@@ -370,16 +477,30 @@ impl Reader {
     fn finish(self, rows: usize, leaves: usize) -> Stats {
         let mut columns = self.columns.into_iter().map(|column| column.finish(rows));
         let mut next = || columns.next().flatten();
-        let long = |array: Option<ArrayRef>| array.map_or_else(|| Int64Array::new_null(rows), |a| a.as_primitive::<Int64Type>().clone());
+        let long = |array: Option<ArrayRef>| {
+            array.map_or_else(
+                || Int64Array::new_null(rows),
+                |a| a.as_primitive::<Int64Type>().clone(),
+            )
+        };
         let num_records = long(next());
-        let tight_bounds = next().map_or_else(|| BooleanArray::new_null(rows), |a| a.as_boolean().clone());
+        let tight_bounds =
+            next().map_or_else(|| BooleanArray::new_null(rows), |a| a.as_boolean().clone());
         let leaves = (0..leaves)
             .map(|_| {
                 let (min, max) = (next(), next());
-                LeafStats { min, max, null_count: long(next()) }
+                LeafStats {
+                    min,
+                    max,
+                    null_count: long(next()),
+                }
             })
             .collect();
-        Stats { num_records, tight_bounds, leaves }
+        Stats {
+            num_records,
+            tight_bounds,
+            leaves,
+        }
     }
 }
 
@@ -394,13 +515,22 @@ struct Found {
 const DEPTH: usize = 64;
 
 /// Collects every scalar below an object: its content, whether it is a string, and its slot.
-fn walk(cursor: &mut Cursor<'_>, node: Option<&Node>, found: &mut Vec<Found>, depth: usize) -> Result<(), Wrong> {
+fn walk(
+    cursor: &mut Cursor<'_>,
+    node: Option<&Node>,
+    found: &mut Vec<Found>,
+    depth: usize,
+) -> Result<(), Wrong> {
     if depth > DEPTH {
         return Err("the statistics are nested too deeply");
     }
     cursor.object(|c, key| {
         let child = if key.escaped {
-            node.and_then(|n| unescape(c.slice(key)).ok().and_then(|name| n.child(name.as_bytes())))
+            node.and_then(|n| {
+                unescape(c.slice(key))
+                    .ok()
+                    .and_then(|name| n.child(name.as_bytes()))
+            })
         } else {
             node.and_then(|n| n.child(c.slice(key)))
         };
@@ -409,13 +539,25 @@ fn walk(cursor: &mut Cursor<'_>, node: Option<&Node>, found: &mut Vec<Found>, de
             Some(b'{') => walk(c, child, found, depth + 1),
             Some(b'"') => {
                 let span = c.string()?;
-                found.push(Found { span, is_string: true, slot: child.and_then(|n| n.slot) });
+                found.push(Found {
+                    span,
+                    is_string: true,
+                    slot: child.and_then(|n| n.slot),
+                });
                 Ok(())
             }
             _ => {
                 let (start, end) = c.skip_value()?;
-                let span = Span { start, end, escaped: false };
-                found.push(Found { span, is_string: false, slot: child.and_then(|n| n.slot) });
+                let span = Span {
+                    start,
+                    end,
+                    escaped: false,
+                };
+                found.push(Found {
+                    span,
+                    is_string: false,
+                    slot: child.and_then(|n| n.slot),
+                });
                 Ok(())
             }
         }
@@ -428,15 +570,26 @@ impl Template {
         let mut pieces = Vec::with_capacity(found.len());
         let mut at = 0;
         for value in found {
-            // The quotes of a string belong to the value, so that a null in its place still matches.
+            // The quotes of a string belong to the value, so that a null in its place still
+            // matches.
             let quote = usize::from(value.is_string);
-            pieces.push((Literal::new(&as_written(json.get(at..value.span.start - quote)?, escaped)), value.slot));
+            pieces.push((
+                Literal::new(&as_written(
+                    json.get(at..value.span.start - quote)?,
+                    escaped,
+                )),
+                value.slot,
+            ));
             at = value.span.end + quote;
         }
-        Some(Self { pieces, tail: as_written(json.get(at..)?, escaped) })
+        Some(Self {
+            pieces,
+            tail: as_written(json.get(at..)?, escaped),
+        })
     }
 
-    /// Puts the values of a text of this shape into row `row`; `None`, with some of them put, for a text of another.
+    /// Puts the values of a text of this shape into row `row`; `None`, with some of them put, for a
+    /// text of another.
     #[inline]
     fn read(&self, text: &[u8], escaped: bool, row: usize, columns: &mut [Column]) -> Option<()> {
         let mut rest = text;
@@ -458,20 +611,28 @@ impl Template {
     }
 }
 
-/// The value at the front: its content, whether it is a string, what follows. What is neither a string without escapes nor
-/// a number or word as the reader takes it is `None`.
+/// The value at the front: its content, whether it is a string, what follows. What is neither a
+/// string without escapes nor a number or word as the reader takes it is `None`.
 #[inline]
 fn value(text: &[u8], escaped: bool) -> Option<(&[u8], bool, &[u8])> {
     let quote: &[u8] = if escaped { b"\\\"" } else { b"\"" };
     if let Some(content) = text.strip_prefix(quote) {
-        // The first backslash or quote must be the closing one: a value with escapes goes the slow way.
-        let end = if escaped { memchr::memchr(b'\\', content) } else { memchr::memchr2(b'"', b'\\', content) }?;
+        // The first backslash or quote must be the closing one: a value with escapes goes the slow
+        // way.
+        let end = if escaped {
+            memchr::memchr(b'\\', content)
+        } else {
+            memchr::memchr2(b'"', b'\\', content)
+        }?;
         let (content, rest) = content.split_at_checked(end)?;
         return Some((content, true, rest.strip_prefix(quote)?));
     }
     let end = match text.first()? {
         b'-' | b'0'..=b'9' => number_length(text)?,
-        _ => [&b"true"[..], b"false", b"null"].into_iter().find(|word| text.starts_with(word))?.len(),
+        _ => [&b"true"[..], b"false", b"null"]
+            .into_iter()
+            .find(|word| text.starts_with(word))?
+            .len(),
     };
     let (content, rest) = text.split_at_checked(end)?;
     Some((content, false, rest))
@@ -512,13 +673,19 @@ impl Literal {
         for ((head, mask), byte) in head.iter_mut().zip(&mut mask).zip(text) {
             (*head, *mask) = (*byte, 0xff);
         }
-        Self { head: u128::from_le_bytes(head), mask: u128::from_le_bytes(mask), text: text.to_vec() }
+        Self {
+            head: u128::from_le_bytes(head),
+            mask: u128::from_le_bytes(mask),
+            text: text.to_vec(),
+        }
     }
 
     /// What follows the literal in `text`.
     #[inline]
     fn strip<'a>(&self, text: &'a [u8]) -> Option<&'a [u8]> {
-        let Some(front) = text.first_chunk::<{ Self::HEAD }>() else { return text.strip_prefix(self.text.as_slice()) };
+        let Some(front) = text.first_chunk::<{ Self::HEAD }>() else {
+            return text.strip_prefix(self.text.as_slice());
+        };
         if (u128::from_le_bytes(*front) ^ self.head) & self.mask != 0 {
             return None;
         }
@@ -571,7 +738,14 @@ fn number(text: &[u8]) -> Option<(Number, &[u8])> {
     if count == 0 || count > 19 || (point.is_some() && fraction == 0) {
         return None;
     }
-    Some((Number { negative, digits: value, fraction }, digits.get(end..)?))
+    Some((
+        Number {
+            negative,
+            digits: value,
+            fraction,
+        },
+        digits.get(end..)?,
+    ))
 }
 
 /// Values of one type and which of them are known.
@@ -582,7 +756,10 @@ struct Cells<T: ArrowPrimitiveType> {
 
 impl<T: ArrowPrimitiveType> Cells<T> {
     fn new(rows: usize) -> Self {
-        Self { values: vec![T::Native::default(); rows], known: unknown(rows) }
+        Self {
+            values: vec![T::Native::default(); rows],
+            known: unknown(rows),
+        }
     }
 
     #[inline]
@@ -615,7 +792,11 @@ impl Texts {
     fn new(rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
-        Self { offsets, bytes: Vec::new(), known: unknown(rows) }
+        Self {
+            offsets,
+            bytes: Vec::new(),
+            known: unknown(rows),
+        }
     }
 
     #[inline]
@@ -641,15 +822,24 @@ impl Texts {
 
     fn forget(&mut self, row: usize) {
         self.offsets.truncate(row + 1);
-        self.bytes.truncate(self.offsets.last().and_then(|end| usize::try_from(*end).ok()).unwrap_or(0));
+        self.bytes.truncate(
+            self.offsets
+                .last()
+                .and_then(|end| usize::try_from(*end).ok())
+                .unwrap_or(0),
+        );
     }
 
     fn finish(mut self, rows: usize) -> StringArray {
         self.offsets.resize(rows + 1, self.end());
         self.bytes.shrink_to_fit();
-        let (offsets, bytes) = (OffsetBuffer::new(self.offsets.into()), Buffer::from_vec(self.bytes));
+        let (offsets, bytes) = (
+            OffsetBuffer::new(self.offsets.into()),
+            Buffer::from_vec(self.bytes),
+        );
         // What is cut out of a text at quotes is text.
-        StringArray::try_new(offsets, bytes, validity(self.known.build())).unwrap_or_else(|_| StringArray::new_null(rows))
+        StringArray::try_new(offsets, bytes, validity(self.known.build()))
+            .unwrap_or_else(|_| StringArray::new_null(rows))
     }
 }
 
@@ -685,7 +875,13 @@ fn int(text: &[u8]) -> Option<i64> {
             return None;
         }
         let digit = i64::from(byte - b'0');
-        value = value.checked_mul(10).and_then(|v| if negative { v.checked_sub(digit) } else { v.checked_add(digit) })?;
+        value = value.checked_mul(10).and_then(|v| {
+            if negative {
+                v.checked_sub(digit)
+            } else {
+                v.checked_add(digit)
+            }
+        })?;
     }
     Some(value)
 }
@@ -695,18 +891,28 @@ fn float(text: &[u8]) -> Option<f64> {
         b"NaN" => Some(f64::NAN),
         b"Infinity" | b"INF" => Some(f64::INFINITY),
         b"-Infinity" | b"-INF" => Some(f64::NEG_INFINITY),
-        _ if text.first().is_some_and(|b| b.is_ascii_digit() || *b == b'-') => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ if text
+            .first()
+            .is_some_and(|b| b.is_ascii_digit() || *b == b'-') =>
+        {
+            std::str::from_utf8(text).ok()?.parse().ok()
+        }
         _ => None,
     }
 }
 
 /// Powers of ten that a double holds exactly.
-const POWERS: [f64; 23] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22];
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
 
 impl Number {
     #[inline]
     fn int(&self) -> Option<i64> {
-        let value = i64::try_from(self.digits).ok().filter(|_| self.fraction == 0)?;
+        let value = i64::try_from(self.digits)
+            .ok()
+            .filter(|_| self.fraction == 0)?;
         Some(if self.negative { -value } else { value })
     }
 
@@ -725,7 +931,8 @@ impl Number {
     #[inline]
     fn decimal(&self, scale: i8) -> Option<i128> {
         let more = usize::try_from(scale).ok()?.checked_sub(self.fraction)?;
-        let value = i128::from(self.digits).checked_mul(10_i128.checked_pow(u32::try_from(more).ok()?)?)?;
+        let value =
+            i128::from(self.digits).checked_mul(10_i128.checked_pow(u32::try_from(more).ok()?)?)?;
         Some(if self.negative { -value } else { value })
     }
 }
@@ -739,7 +946,9 @@ impl Column {
             DataType::Long => Self::Long(Cells::new(rows)),
             DataType::Float => Self::Float(Cells::new(rows)),
             DataType::Double => Self::Double(Cells::new(rows)),
-            DataType::Decimal(precision, scale) => Self::Decimal(Cells::new(rows), *precision, *scale),
+            DataType::Decimal(precision, scale) => {
+                Self::Decimal(Cells::new(rows), *precision, *scale)
+            }
             DataType::Boolean => Self::Boolean(unknown(rows), unknown(rows)),
             DataType::String => Self::Text(Texts::new(rows), rows),
             DataType::Date => Self::Date(Cells::new(rows)),
@@ -749,7 +958,8 @@ impl Column {
         }
     }
 
-    /// Takes a value of the usual form from the front of `text`; what follows it. `None`, and nothing taken, for any other.
+    /// Takes a value of the usual form from the front of `text`; what follows it. `None`, and
+    /// nothing taken, for any other.
     #[inline]
     fn take<'a>(&mut self, row: usize, text: &'a [u8], escaped: bool) -> Option<&'a [u8]> {
         match self {
@@ -793,7 +1003,12 @@ impl Column {
             Self::Long(cells) => cells.put(row, int(text)),
             Self::Float(cells) => cells.put(row, float(text).map(|v| v as f32)),
             Self::Double(cells) => cells.put(row, float(text)),
-            Self::Decimal(cells, _, scale) => cells.put(row, std::str::from_utf8(text).ok().and_then(|t| decimal(t, *scale))),
+            Self::Decimal(cells, _, scale) => cells.put(
+                row,
+                std::str::from_utf8(text)
+                    .ok()
+                    .and_then(|t| decimal(t, *scale)),
+            ),
             Self::Boolean(values, known) => {
                 let value = match text {
                     b"true" => true,
@@ -806,7 +1021,9 @@ impl Column {
             Self::Text(texts, rows) if is_string => texts.put(row, *rows, text),
             Self::Date(cells) => cells.put(row, time::parse_date(text)),
             Self::Timestamp(cells, zone) => cells.put(row, time::parse_timestamp(text, *zone)),
-            Self::TimestampNtz(cells) => cells.put(row, time::parse_wall_clock(text).map(|(wall, _)| wall)),
+            Self::TimestampNtz(cells) => {
+                cells.put(row, time::parse_wall_clock(text).map(|(wall, _)| wall))
+            }
             Self::Text(..) | Self::Absent => {}
         }
     }
@@ -827,7 +1044,9 @@ impl Column {
                 texts.forget(row);
             }
             Self::Date(cells) => cells.known.set_bit(row, false),
-            Self::Timestamp(cells, _) | Self::TimestampNtz(cells) => cells.known.set_bit(row, false),
+            Self::Timestamp(cells, _) | Self::TimestampNtz(cells) => {
+                cells.known.set_bit(row, false)
+            }
             Self::Absent => {}
         }
     }
@@ -840,11 +1059,18 @@ impl Column {
             Self::Long(cells) => Arc::new(cells.finish()),
             Self::Float(cells) => Arc::new(cells.finish()),
             Self::Double(cells) => Arc::new(cells.finish()),
-            Self::Decimal(cells, precision, scale) => match cells.finish().with_precision_and_scale(precision, scale) {
-                Ok(array) => Arc::new(array),
-                Err(_) => new_null_array(&DataType::Decimal(precision, scale).to_arrow(TextLayout::Plain), rows),
-            },
-            Self::Boolean(mut values, known) => Arc::new(BooleanArray::new(values.finish(), validity(known.build()))),
+            Self::Decimal(cells, precision, scale) => {
+                match cells.finish().with_precision_and_scale(precision, scale) {
+                    Ok(array) => Arc::new(array),
+                    Err(_) => new_null_array(
+                        &DataType::Decimal(precision, scale).to_arrow(TextLayout::Plain),
+                        rows,
+                    ),
+                }
+            }
+            Self::Boolean(mut values, known) => {
+                Arc::new(BooleanArray::new(values.finish(), validity(known.build())))
+            }
             Self::Text(texts, _) => Arc::new(texts.finish(rows)),
             Self::Date(cells) => Arc::new(cells.finish()),
             Self::Timestamp(cells, _) => Arc::new(cells.finish().with_timezone("UTC")),
@@ -854,7 +1080,8 @@ impl Column {
     }
 }
 
-/// A string of exactly `N` bytes in quotes, and what follows. The caller makes sure that it holds no quote.
+/// A string of exactly `N` bytes in quotes, and what follows. The caller makes sure that it holds
+/// no quote.
 #[inline]
 fn quoted<const N: usize>(text: &[u8], escaped: bool) -> Option<(&[u8; N], &[u8])> {
     let quote: &[u8] = if escaped { b"\\\"" } else { b"\"" };
@@ -889,7 +1116,12 @@ mod tests {
 
     fn show(stats: &Stats) -> Vec<String> {
         let mut out = vec![format!("{:?} {:?}", stats.num_records, stats.tight_bounds)];
-        out.extend(stats.leaves.iter().map(|l| format!("{:?} {:?} {:?}", l.min, l.max, l.null_count)));
+        out.extend(
+            stats
+                .leaves
+                .iter()
+                .map(|l| format!("{:?} {:?} {:?}", l.min, l.max, l.null_count)),
+        );
         out
     }
 
@@ -899,20 +1131,60 @@ mod tests {
             max: l.max.as_ref().map(|a| a.slice(row, 1)),
             null_count: l.null_count.slice(row, 1),
         };
-        Stats { num_records: stats.num_records.slice(row, 1), tight_bounds: stats.tight_bounds.slice(row, 1), leaves: stats.leaves.iter().map(leaf).collect() }
+        Stats {
+            num_records: stats.num_records.slice(row, 1),
+            tight_bounds: stats.tight_bounds.slice(row, 1),
+            leaves: stats.leaves.iter().map(leaf).collect(),
+        }
     }
 
     const ONE: &str = r#"{"numRecords":2,"minValues":{"i":1,"s":"a","n":{"d":1.5},"t":"2024-01-02T03:04:05.678Z","f":"NaN","day":"2024-01-01"},"maxValues":{"i":9,"s":"zz","n":{"d":2},"t":"2024-01-02T03:04:05.679Z","f":-1e3,"day":"2024-02-30"},"nullCount":{"i":0,"s":1,"n":{"d":2},"t":0}}"#;
 
     #[test]
     fn values_of_every_type_are_read() {
-        let stats = from_text(&texts(&[Some(ONE), None, Some(ONE)]), &leaves(), Zone::UTC, false);
-        assert_eq!(stats.num_records.iter().collect::<Vec<_>>(), [Some(2), None, Some(2)]);
-        let int = |a: &Option<ArrayRef>| a.as_ref().unwrap().as_primitive::<Int32Type>().iter().collect::<Vec<_>>();
-        assert_eq!((int(&stats.leaves[0].min), int(&stats.leaves[0].max)), (vec![Some(1), None, Some(1)], vec![Some(9), None, Some(9)]));
-        assert_eq!(stats.leaves[2].max.as_ref().unwrap().as_primitive::<Decimal128Type>().value(2), 200);
-        assert!(stats.leaves[4].min.as_ref().unwrap().as_primitive::<Float64Type>().value(2).is_nan());
-        assert!(stats.leaves[5].max.as_ref().unwrap().is_null(0), "a date that does not exist is unknown");
+        let stats = from_text(
+            &texts(&[Some(ONE), None, Some(ONE)]),
+            &leaves(),
+            Zone::UTC,
+            false,
+        );
+        assert_eq!(
+            stats.num_records.iter().collect::<Vec<_>>(),
+            [Some(2), None, Some(2)]
+        );
+        let int = |a: &Option<ArrayRef>| {
+            a.as_ref()
+                .unwrap()
+                .as_primitive::<Int32Type>()
+                .iter()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (int(&stats.leaves[0].min), int(&stats.leaves[0].max)),
+            (vec![Some(1), None, Some(1)], vec![Some(9), None, Some(9)])
+        );
+        assert_eq!(
+            stats.leaves[2]
+                .max
+                .as_ref()
+                .unwrap()
+                .as_primitive::<Decimal128Type>()
+                .value(2),
+            200
+        );
+        assert!(
+            stats.leaves[4]
+                .min
+                .as_ref()
+                .unwrap()
+                .as_primitive::<Float64Type>()
+                .value(2)
+                .is_nan()
+        );
+        assert!(
+            stats.leaves[5].max.as_ref().unwrap().is_null(0),
+            "a date that does not exist is unknown"
+        );
         assert_eq!(stats.leaves[1].null_count.value(0), 1);
         assert!(stats.leaves[5].null_count.is_null(0));
     }
@@ -920,18 +1192,46 @@ mod tests {
     #[test]
     fn null_is_no_text() {
         let null = r#"{"minValues":{"s":null},"maxValues":{"s":"null"}}"#;
-        let stats = from_text(&texts(&[Some(null), Some(null)]), &leaves(), Zone::UTC, false);
-        let text = |a: &Option<ArrayRef>| a.as_ref().unwrap().as_string::<i32>().iter().map(|t| t.map(str::to_owned)).collect::<Vec<_>>();
+        let stats = from_text(
+            &texts(&[Some(null), Some(null)]),
+            &leaves(),
+            Zone::UTC,
+            false,
+        );
+        let text = |a: &Option<ArrayRef>| {
+            a.as_ref()
+                .unwrap()
+                .as_string::<i32>()
+                .iter()
+                .map(|t| t.map(str::to_owned))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(text(&stats.leaves[1].min), [None, None]);
-        assert_eq!(text(&stats.leaves[1].max), [Some("null".to_owned()), Some("null".to_owned())]);
+        assert_eq!(
+            text(&stats.leaves[1].max),
+            [Some("null".to_owned()), Some("null".to_owned())]
+        );
     }
 
     #[test]
     fn a_repeated_key_keeps_its_first_value() {
         let twice = r#"{"numRecords":1,"numRecords":2,"minValues":{"s":"a","s":"b"}}"#;
-        let stats = from_text(&texts(&[Some(twice), Some(twice)]), &leaves(), Zone::UTC, false);
+        let stats = from_text(
+            &texts(&[Some(twice), Some(twice)]),
+            &leaves(),
+            Zone::UTC,
+            false,
+        );
         assert_eq!(stats.num_records.values().to_vec(), [1, 1]);
-        assert_eq!(stats.leaves[1].min.as_ref().unwrap().as_string::<i32>().value(1), "a");
+        assert_eq!(
+            stats.leaves[1]
+                .min
+                .as_ref()
+                .unwrap()
+                .as_string::<i32>()
+                .value(1),
+            "a"
+        );
     }
 
     #[test]
@@ -946,16 +1246,38 @@ mod tests {
         let rows: Vec<Option<&str>> = shapes.iter().cycle().take(23).copied().map(Some).collect();
         let stats = from_text(&texts(&rows), &leaves(), Zone::UTC, false);
         for row in 0..rows.len() {
-            let alone = show(&from_text(&texts(&rows[row..=row]), &leaves(), Zone::UTC, false));
+            let alone = show(&from_text(
+                &texts(&rows[row..=row]),
+                &leaves(),
+                Zone::UTC,
+                false,
+            ));
             assert_eq!(show(&slice(&stats, row)), alone, "{:?}", rows[row]);
         }
     }
 
     #[test]
     fn invalid_statistics_are_unknown_and_harm_no_neighbour() {
-        for bad in ["", "{", "[]x", "null x", r#"{"numRecords":"x"}"#, r#"{"numRecords":1e400}"#, r#"{"minValues":7}"#] {
-            let stats = from_text(&texts(&[Some(ONE), Some(bad), Some(ONE)]), &leaves(), Zone::UTC, false);
-            assert_eq!(stats.num_records.iter().collect::<Vec<_>>(), [Some(2), None, Some(2)], "{bad}");
+        for bad in [
+            "",
+            "{",
+            "[]x",
+            "null x",
+            r#"{"numRecords":"x"}"#,
+            r#"{"numRecords":1e400}"#,
+            r#"{"minValues":7}"#,
+        ] {
+            let stats = from_text(
+                &texts(&[Some(ONE), Some(bad), Some(ONE)]),
+                &leaves(),
+                Zone::UTC,
+                false,
+            );
+            assert_eq!(
+                stats.num_records.iter().collect::<Vec<_>>(),
+                [Some(2), None, Some(2)],
+                "{bad}"
+            );
             assert!(stats.leaves[0].min.as_ref().unwrap().is_null(1));
         }
     }

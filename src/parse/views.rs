@@ -1,7 +1,8 @@
 //! String views into a text that is already in memory: no byte is copied.
 //!
-//! Views are made without the checks of Arrow, so everything that they rely on is checked here: [`ViewedText`] is UTF-8, a
-//! value begins and ends at characters of it, and offsets and lengths fit the 32 bits that a view has for them.
+//! Views are made without the checks of Arrow, so everything that they rely on is checked here:
+//! [`ViewedText`] is UTF-8, a value begins and ends at characters of it, and offsets and lengths
+//! fit the 32 bits that a view has for them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub(super) enum NotViewable {
     TooLong,
 }
 
-/// A piece of a text, checked to be UTF-8 and short enough to be addressed by views. Positions are those of the whole text.
+/// A piece of a text, checked to be UTF-8 and short enough to be addressed by views. Positions are
+/// those of the whole text.
 #[derive(Clone)]
 pub(super) struct ViewedText {
     buffer: Buffer,
@@ -34,10 +36,18 @@ impl ViewedText {
         if u32::try_from(piece.end).is_err() {
             return Err(NotViewable::TooLong);
         }
-        let piece = if text.get(piece.clone()).is_some() { piece } else { 0..0 };
+        let piece = if text.get(piece.clone()).is_some() {
+            piece
+        } else {
+            0..0
+        };
         let bytes = text.get(piece.clone()).unwrap_or_default();
-        simdutf8::compat::from_utf8(bytes).map_err(|error| NotViewable::NotUtf8(piece.start + error.valid_up_to()))?;
-        Ok(Self { buffer: Buffer::from(text.clone()), piece })
+        simdutf8::compat::from_utf8(bytes)
+            .map_err(|error| NotViewable::NotUtf8(piece.start + error.valid_up_to()))?;
+        Ok(Self {
+            buffer: Buffer::from(text.clone()),
+            piece,
+        })
     }
 
     /// The text from `start` to `end`, if these are characters of the piece.
@@ -50,7 +60,8 @@ impl ViewedText {
     }
 }
 
-/// A column of views into one text, and into a second buffer for values whose escapes had to be resolved.
+/// A column of views into one text, and into a second buffer for values whose escapes had to be
+/// resolved.
 pub(super) struct Views {
     text: ViewedText,
     views: Vec<u128>,
@@ -64,14 +75,22 @@ const TOO_LONG: Wrong = "a string lies beyond the 4 GiB that can be addressed";
 /// The offset and length of a value, if a view can hold them.
 #[inline]
 fn address(offset: usize, length: usize) -> Result<(u32, u32), Wrong> {
-    let end = offset.checked_add(length).and_then(|end| u32::try_from(end).ok()).ok_or(TOO_LONG)?;
+    let end = offset
+        .checked_add(length)
+        .and_then(|end| u32::try_from(end).ok())
+        .ok_or(TOO_LONG)?;
     let length = u32::try_from(length).map_err(|_| TOO_LONG)?;
     Ok((end - length, length))
 }
 
 impl Views {
     pub(super) fn new(text: &ViewedText) -> Self {
-        Self { text: text.clone(), views: Vec::new(), nulls: NullBufferBuilder::new(0), resolved: Vec::new() }
+        Self {
+            text: text.clone(),
+            views: Vec::new(),
+            nulls: NullBufferBuilder::new(0),
+            resolved: Vec::new(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -94,14 +113,23 @@ impl Views {
         for (to, from) in prefix.iter_mut().zip(value) {
             *to = *from;
         }
-        Ok(ByteView { length, prefix: u32::from_le_bytes(prefix), buffer_index: buffer, offset }.into())
+        Ok(ByteView {
+            length,
+            prefix: u32::from_le_bytes(prefix),
+            buffer_index: buffer,
+            offset,
+        }
+        .into())
     }
 
     /// Appends the content of a string, escapes resolved.
     #[inline]
     pub(super) fn push(&mut self, span: Span) -> Result<(), Wrong> {
         if span.escaped {
-            let content = self.text.get(span.start, span.end).ok_or("a string does not end at a character")?;
+            let content = self
+                .text
+                .get(span.start, span.end)
+                .ok_or("a string does not end at a character")?;
             let resolved = unescape(content.as_bytes())?;
             self.push_owned(&resolved)
         } else {
@@ -112,7 +140,10 @@ impl Views {
     /// Appends a span of the text as it is.
     #[inline]
     pub(super) fn push_raw(&mut self, start: usize, end: usize) -> Result<(), Wrong> {
-        let content = self.text.get(start, end).ok_or("a string does not end at a character")?;
+        let content = self
+            .text
+            .get(start, end)
+            .ok_or("a string does not end at a character")?;
         let view = Self::view(content.as_bytes(), 0, start)?;
         self.views.push(view);
         self.nulls.append_non_null();
@@ -147,9 +178,16 @@ impl Views {
     /// The column.
     pub(super) fn finish(mut self) -> StringViewArray {
         let buffers: Arc<[Buffer]> = Arc::from([self.text.buffer, Buffer::from_vec(self.resolved)]);
-        // SAFETY: a view is made of a `str` that lies in one of the two buffers, with its length and offset there, which
-        // `address` found to fit; a null has the view of the empty string. Nothing is taken out of the buffers.
-        unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(self.views), buffers, self.nulls.finish()) }
+        // SAFETY: a view is made of a `str` that lies in one of the two buffers, with its length
+        // and offset there, which `address` found to fit; a null has the view of the empty
+        // string. Nothing is taken out of the buffers.
+        unsafe {
+            StringViewArray::new_unchecked(
+                ScalarBuffer::from(self.views),
+                buffers,
+                self.nulls.finish(),
+            )
+        }
     }
 }
 
@@ -160,18 +198,29 @@ mod tests {
     use arrow_array::Array;
 
     fn views(text: &str) -> Views {
-        Views::new(&ViewedText::new(&Bytes::copy_from_slice(text.as_bytes()), 0..text.len()).unwrap())
+        Views::new(
+            &ViewedText::new(&Bytes::copy_from_slice(text.as_bytes()), 0..text.len()).unwrap(),
+        )
     }
 
     fn span(text: &str, content: &str) -> Span {
         let start = text.find(content).unwrap();
-        Span { start, end: start + content.len(), escaped: content.contains('\\') }
+        Span {
+            start,
+            end: start + content.len(),
+            escaped: content.contains('\\'),
+        }
     }
 
     /// The column, checked again by Arrow.
     fn checked(views: Views) -> Vec<Option<String>> {
         let array = views.finish();
-        let again = StringViewArray::try_new(array.views().clone(), array.data_buffers().to_vec(), array.nulls().cloned()).unwrap();
+        let again = StringViewArray::try_new(
+            array.views().clone(),
+            array.data_buffers().to_vec(),
+            array.nulls().cloned(),
+        )
+        .unwrap();
         assert_eq!(array, again);
         array.iter().map(|value| value.map(str::to_owned)).collect()
     }
@@ -180,13 +229,26 @@ mod tests {
     fn values_of_every_kind_are_views_that_arrow_accepts() {
         let text = r#"["","short","exactly12by.","a string that is longer","größer als zwölf Bytes","tab\tand \u00e4 and more than twelve","\n"]"#;
         let mut column = views(text);
-        column.push(Span { start: 2, end: 2, escaped: false }).unwrap();
-        for content in ["short", "exactly12by.", "a string that is longer", "größer als zwölf Bytes"] {
+        column
+            .push(Span {
+                start: 2,
+                end: 2,
+                escaped: false,
+            })
+            .unwrap();
+        for content in [
+            "short",
+            "exactly12by.",
+            "a string that is longer",
+            "größer als zwölf Bytes",
+        ] {
             column.push(span(text, content)).unwrap();
         }
         column.push_null();
         column.push_opt(None).unwrap();
-        column.push(span(text, r"tab\tand \u00e4 and more than twelve")).unwrap();
+        column
+            .push(span(text, r"tab\tand \u00e4 and more than twelve"))
+            .unwrap();
         column.push(span(text, r"\n")).unwrap();
         column.push_raw(0, text.len()).unwrap();
         assert_eq!(column.len(), 10);
@@ -202,7 +264,10 @@ mod tests {
             Some("\n"),
             Some(text),
         ];
-        assert_eq!(checked(column), expected.map(|value| value.map(str::to_owned)));
+        assert_eq!(
+            checked(column),
+            expected.map(|value| value.map(str::to_owned))
+        );
     }
 
     #[test]
@@ -211,9 +276,27 @@ mod tests {
         let whole = Bytes::copy_from_slice(text.as_bytes());
         let mut column = Views::new(&ViewedText::new(&whole, 11..18).unwrap());
         column.push_raw(11, 17).unwrap();
-        for (start, end) in [(10, 13), (11, 19), (12, 13), (11, 14), (15, 13), (0, 5), (usize::MAX, usize::MAX), (13, usize::MAX)] {
+        for (start, end) in [
+            (10, 13),
+            (11, 19),
+            (12, 13),
+            (11, 14),
+            (15, 13),
+            (0, 5),
+            (usize::MAX, usize::MAX),
+            (13, usize::MAX),
+        ] {
             assert!(column.push_raw(start, end).is_err(), "{start}..{end}");
-            assert!(column.push(Span { start, end, escaped: true }).is_err(), "{start}..{end}");
+            assert!(
+                column
+                    .push(Span {
+                        start,
+                        end,
+                        escaped: true
+                    })
+                    .is_err(),
+                "{start}..{end}"
+            );
         }
         assert_eq!(checked(column), [Some("äöü".to_owned())]);
     }
@@ -221,11 +304,18 @@ mod tests {
     #[test]
     fn what_is_no_text_cannot_be_viewed() {
         let bytes = Bytes::from_static(b"abc\xffdef");
-        assert_eq!(ViewedText::new(&bytes, 0..7).err(), Some(NotViewable::NotUtf8(3)));
+        assert_eq!(
+            ViewedText::new(&bytes, 0..7).err(),
+            Some(NotViewable::NotUtf8(3))
+        );
         assert!(ViewedText::new(&bytes, 0..3).is_ok());
         assert!(ViewedText::new(&bytes, 4..7).is_ok());
         // A piece that the text does not have is empty.
-        assert!(Views::new(&ViewedText::new(&bytes, 5..9).unwrap()).push_raw(5, 6).is_err());
+        assert!(
+            Views::new(&ViewedText::new(&bytes, 5..9).unwrap())
+                .push_raw(5, 6)
+                .is_err()
+        );
     }
 
     #[cfg(target_pointer_width = "64")]
@@ -233,9 +323,19 @@ mod tests {
     fn nothing_is_addressed_beyond_32_bits() {
         let most = u32::MAX as usize;
         assert_eq!(address(most - 20, 20), Ok((u32::MAX - 20, 20)));
-        for (offset, length) in [(most - 20, 21), (most + 1, 0), (most, 1), (0, most + 1), (usize::MAX, 1), (usize::MAX, usize::MAX)] {
+        for (offset, length) in [
+            (most - 20, 21),
+            (most + 1, 0),
+            (most, 1),
+            (0, most + 1),
+            (usize::MAX, 1),
+            (usize::MAX, usize::MAX),
+        ] {
             assert_eq!(address(offset, length), Err(TOO_LONG), "{offset} {length}");
         }
-        assert_eq!(ViewedText::new(&Bytes::new(), 0..most + 1).err(), Some(NotViewable::TooLong));
+        assert_eq!(
+            ViewedText::new(&Bytes::new(), 0..most + 1).err(),
+            Some(NotViewable::TooLong)
+        );
     }
 }

@@ -1,18 +1,23 @@
 //! Page checksums: encoded pages -> the same pages with the CRC-32 of their bytes in their headers.
 //!
-//! The `parquet` crate verifies checksums but does not write them. Its column writers give each page, header and body, to a
-//! page store. The store here adds the checksum to the header (field 4 of `PageHeader`; it covers the bytes after the header
-//! as they are stored: for pages V2 the levels too) and keeps the pages, and [`EncodedChunk`] corrects the sizes and offsets
+//! The `parquet` crate verifies checksums but does not write them. Its column writers give each
+//! page, header and body, to a page store. The store here adds the checksum to the header (field 4
+//! of `PageHeader`; it covers the bytes after the header as they are stored: for pages V2 the
+//! levels too) and keeps the pages, and [`EncodedChunk`] corrects the sizes and offsets
 //! that the column writer counted without it.
 //!
-//! Cost: six bytes and one pass over the compressed bytes of a page while they are in the processor's cache.
+//! Cost: six bytes and one pass over the compressed bytes of a page while they are in the
+//! processor's cache.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, PageKey, PageStore, PageStoreArgs, PageStoreFactory};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, PageKey, PageStore,
+    PageStoreArgs, PageStoreFactory,
+};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
@@ -55,12 +60,15 @@ impl ChunkPages {
             self.header = Some(blob);
             return Ok(());
         };
-        let (with, kind) = with_checksum(&header, &blob).ok_or_else(|| defect("its header does not fit its body"))?;
+        let (with, kind) = with_checksum(&header, &blob)
+            .ok_or_else(|| defect("its header does not fit its body"))?;
         self.added += with.len() - header.len();
         self.length += with.len() + blob.len();
         let page = (Bytes::from(with), blob);
         match kind {
-            PageKind::Dictionary if self.dictionary.is_some() => return Err(defect("it is a second dictionary")),
+            PageKind::Dictionary if self.dictionary.is_some() => {
+                return Err(defect("it is a second dictionary"));
+            }
             PageKind::Dictionary => self.dictionary = Some(page),
             _ => self.data.push(page),
         }
@@ -112,7 +120,11 @@ impl ChunkWriterFactory {
     pub fn new(inner: ArrowRowGroupWriterFactory) -> Self {
         let stores = Arc::new(ChecksumPageStores::default());
         let inner = inner.with_page_store_factory(Arc::clone(&stores) as Arc<dyn PageStoreFactory>);
-        Self { inner, stores, creating: Mutex::new(()) }
+        Self {
+            inner,
+            stores,
+            creating: Mutex::new(()),
+        }
     }
 
     /// The writers of row group `group`, one for each leaf.
@@ -124,7 +136,11 @@ impl ChunkWriterFactory {
         if pages.len() != writers.len() {
             return Err(defect("a column has no page store"));
         }
-        Ok(writers.into_iter().zip(pages).map(|(writer, pages)| ChunkWriter { writer, pages }).collect())
+        Ok(writers
+            .into_iter()
+            .zip(pages)
+            .map(|(writer, pages)| ChunkWriter { writer, pages })
+            .collect())
     }
 }
 
@@ -167,7 +183,9 @@ impl ChunkWriter {
         let mut offset = 0;
         if let Some(dictionary) = &pages.dictionary {
             offset = size(dictionary);
-            metadata = metadata.set_dictionary_page_offset(Some(0)).set_data_page_offset(offset);
+            metadata = metadata
+                .set_dictionary_page_offset(Some(0))
+                .set_data_page_offset(offset);
         }
         let mut offset_index = close.offset_index.take();
         if let Some(index) = &mut offset_index {
@@ -176,7 +194,8 @@ impl ChunkWriter {
             }
             for (location, page) in index.page_locations.iter_mut().zip(&pages.data) {
                 location.offset = offset;
-                location.compressed_page_size = i32::try_from(size(page)).map_err(|_| defect("it is too large"))?;
+                location.compressed_page_size =
+                    i32::try_from(size(page)).map_err(|_| defect("it is too large"))?;
                 offset += size(page);
             }
         }
@@ -209,11 +228,20 @@ impl EncodedChunk {
     }
 
     /// Writes it as the row group's next column.
-    pub fn append<W: Write + Send>(self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
+    pub fn append<W: Write + Send>(
+        self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<()> {
         let length = self.pages.length as u64;
         let pages = self.pages.dictionary.into_iter().chain(self.pages.data);
         let pieces = pages.flat_map(|(header, body)| [header, body]).collect();
-        group.append_column(&PageSource { length, pieces: Mutex::new(pieces) }, self.close)
+        group.append_column(
+            &PageSource {
+                length,
+                pieces: Mutex::new(pieces),
+            },
+            self.close,
+        )
     }
 }
 
@@ -269,7 +297,9 @@ mod tests {
     use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
     use arrow_schema::{DataType, Field};
     use parquet::arrow::ArrowSchemaConverter;
-    use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+    use parquet::arrow::arrow_reader::{
+        ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    };
     use parquet::arrow::arrow_writer::compute_leaves;
     use parquet::basic::Compression;
     use parquet::file::metadata::PageIndexPolicy;
@@ -282,21 +312,44 @@ mod tests {
     /// A column without dictionary, one with, and one whose dictionary grows too large on the way.
     fn batch() -> RecordBatch {
         let ids: ArrayRef = Arc::new((0..5000).collect::<Int64Array>());
-        let names: ArrayRef = Arc::new((0..5000).map(|n| (n % 9 != 0).then(|| format!("name {}", n % 7))).collect::<StringArray>());
-        let mixed: ArrayRef = Arc::new((0..5000).map(|n| Some(format!("value {}", if n < 100 { n % 3 } else { n }))).collect::<StringArray>());
-        RecordBatch::try_from_iter_with_nullable([("id", ids, false), ("name", names, true), ("mixed", mixed, true)]).unwrap()
+        let names: ArrayRef = Arc::new(
+            (0..5000)
+                .map(|n| (n % 9 != 0).then(|| format!("name {}", n % 7)))
+                .collect::<StringArray>(),
+        );
+        let mixed: ArrayRef = Arc::new(
+            (0..5000)
+                .map(|n| Some(format!("value {}", if n < 100 { n % 3 } else { n })))
+                .collect::<StringArray>(),
+        );
+        RecordBatch::try_from_iter_with_nullable([
+            ("id", ids, false),
+            ("name", names, true),
+            ("mixed", mixed, true),
+        ])
+        .unwrap()
     }
 
     fn file(properties: WriterProperties) -> Bytes {
         let batch = batch();
         let (schema, properties) = (batch.schema(), Arc::new(properties));
-        let root = ArrowSchemaConverter::new().convert(&schema).unwrap().root_schema_ptr();
+        let root = ArrowSchemaConverter::new()
+            .convert(&schema)
+            .unwrap()
+            .root_schema_ptr();
         let mut writer = SerializedFileWriter::new(Vec::new(), root, properties).unwrap();
-        let factory = ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema)));
+        let factory = ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(
+            &writer,
+            Arc::clone(&schema),
+        ));
         for part in [batch.slice(0, 3000), batch.slice(3000, 2000)] {
             let mut writers = factory.create(0).unwrap();
-            for ((field, column), writer) in schema.fields().iter().zip(part.columns()).zip(&mut writers) {
-                writer.write(&compute_leaves(field, column).unwrap()[0]).unwrap();
+            for ((field, column), writer) in
+                schema.fields().iter().zip(part.columns()).zip(&mut writers)
+            {
+                writer
+                    .write(&compute_leaves(field, column).unwrap()[0])
+                    .unwrap();
             }
             let mut group = writer.next_row_group().unwrap();
             for writer in writers {
@@ -310,7 +363,11 @@ mod tests {
     #[test]
     fn every_page_has_the_checksum_of_its_bytes_and_the_footer_finds_it() {
         for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
-            for codec in [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(Default::default())] {
+            for codec in [
+                Compression::UNCOMPRESSED,
+                Compression::SNAPPY,
+                Compression::ZSTD(Default::default()),
+            ] {
                 let properties = WriterProperties::builder()
                     .set_writer_version(version)
                     .set_compression(codec)
@@ -319,7 +376,8 @@ mod tests {
                     .set_column_dictionary_enabled("id".into(), false)
                     .set_data_page_row_count_limit(700);
                 let bytes = file(properties.build());
-                let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
+                let options =
+                    ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
                 let metadata = ArrowReaderMetadata::load(&bytes, options).unwrap();
                 for (n, group) in metadata.metadata().row_groups().iter().enumerate() {
                     for (leaf, column) in group.columns().iter().enumerate() {
@@ -331,7 +389,9 @@ mod tests {
                             let next = body + head.compressed as usize;
                             assert_eq!(head.checksum, Some(crc32fast::hash(&bytes[body..next])));
                             match head.kind {
-                                PageKind::Dictionary => assert_eq!(column.dictionary_page_offset(), Some(at as i64)),
+                                PageKind::Dictionary => {
+                                    assert_eq!(column.dictionary_page_offset(), Some(at as i64))
+                                }
                                 _ => data.push((at as i64, (next as u64 - at) as i32)),
                             }
                             at = next as u64;
@@ -341,11 +401,21 @@ mod tests {
                         assert_eq!(column.dictionary_page_offset().is_some(), leaf > 0);
                         let pages = metadata.metadata().page_index_for_row_group(n);
                         let index = pages.offset_index(leaf).unwrap().page_locations();
-                        assert_eq!(index.iter().map(|page| (page.offset, page.compressed_page_size)).collect::<Vec<_>>(), data);
+                        assert_eq!(
+                            index
+                                .iter()
+                                .map(|page| (page.offset, page.compressed_page_size))
+                                .collect::<Vec<_>>(),
+                            data
+                        );
                         assert!(data.len() > 1);
                     }
                 }
-                let read = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().with_batch_size(10_000).build().unwrap();
+                let read = ParquetRecordBatchReaderBuilder::try_new(bytes)
+                    .unwrap()
+                    .with_batch_size(10_000)
+                    .build()
+                    .unwrap();
                 let read: Vec<RecordBatch> = read.map(Result::unwrap).collect();
                 assert_eq!(read.iter().map(RecordBatch::num_rows).sum::<usize>(), 5000);
                 assert_eq!(read[0], batch().slice(0, read[0].num_rows()));
@@ -355,10 +425,20 @@ mod tests {
 
     #[test]
     fn writers_made_on_several_threads_keep_their_own_pages() {
-        let schema = Arc::new(arrow_schema::Schema::new(vec![Field::new("n", DataType::Int64, false)]));
-        let root = ArrowSchemaConverter::new().convert(&schema).unwrap().root_schema_ptr();
+        let schema = Arc::new(arrow_schema::Schema::new(vec![Field::new(
+            "n",
+            DataType::Int64,
+            false,
+        )]));
+        let root = ArrowSchemaConverter::new()
+            .convert(&schema)
+            .unwrap()
+            .root_schema_ptr();
         let writer = SerializedFileWriter::new(io::sink(), root, Arc::default()).unwrap();
-        let factory = ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema)));
+        let factory = ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(
+            &writer,
+            Arc::clone(&schema),
+        ));
         std::thread::scope(|scope| {
             for rows in [10, 200, 3000] {
                 let (factory, schema) = (&factory, &schema);
@@ -366,7 +446,9 @@ mod tests {
                     for _ in 0..20 {
                         let mut writer = factory.create(0).unwrap().remove(0);
                         let array: ArrayRef = Arc::new((0..rows).collect::<Int64Array>());
-                        writer.write(&compute_leaves(schema.field(0), &array).unwrap()[0]).unwrap();
+                        writer
+                            .write(&compute_leaves(schema.field(0), &array).unwrap()[0])
+                            .unwrap();
                         assert_eq!(writer.close().unwrap().close().rows_written, rows as u64);
                     }
                 });

@@ -1,19 +1,21 @@
 //! Bytes of column chunks: footer and wanted leaves -> pages for the decoder.
 //!
-//! A remote row group's chunks are fetched whole in one call (`get_ranges` joins neighbours and runs the rest at once) that
-//! can be under way while the row group before it is decoded. On local disks small chunks are read at once and others by
-//! windows, as the decoder gets to them: memory stays at a window a column however large the row group is, a limit or a skipped
-//! page saves the reading, and the buffers are used again while still in the processor's cache.
+//! A remote row group's chunks are fetched whole in one call (`get_ranges` joins neighbours and
+//! runs the rest at once) that can be under way while the row group before it is decoded. On local
+//! disks small chunks are read at once and others by windows, as the decoder gets to them: memory
+//! stays at a window a column however large the row group is, a limit or a skipped page saves the
+//! reading, and the buffers are used again while still in the processor's cache.
 //!
-//! Where a filter leaves only parts of a row group, the offset index says which pages hold them: only those are fetched from a
-//! remote store, and others are passed over without a look at them.
+//! Where a filter leaves only parts of a row group, the offset index says which pages hold them:
+//! only those are fetched from a remote store, and others are passed over without a look at them.
 //!
-//! Every page header is read here before the decoder sees the page. Decompression allocates what the header announces, so
-//! what a row group holds at once is bounded: the largest page and the dictionary of each column together may exceed
-//! [`HELD`] only as long as they expand their bytes less than [`RATIO`] times. Real dictionaries do not repeat themselves,
-//! so a large one that compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can say.
-//! Pages are inflated here: the decoder's own way does not stop at the announced size with Gzip and Brotli, and takes new
-//! zeroed memory for every page with the others.
+//! Every page header is read here before the decoder sees the page. Decompression allocates what
+//! the header announces, so what a row group holds at once is bounded: the largest page and the
+//! dictionary of each column together may exceed [`HELD`] only as long as they expand their bytes
+//! less than [`RATIO`] times. Real dictionaries do not repeat themselves, so a large one that
+//! compresses a thousandfold is refused; so is a row whose lists have more elements than bytes can
+//! say. Pages are inflated here: the decoder's own way does not stop at the announced size with
+//! Gzip and Brotli, and takes new zeroed memory for every page with the others.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -44,7 +46,8 @@ use crate::store::{File, Opened, Pending};
 const WHOLE: u64 = 1 << 20;
 /// Bytes read at once of a larger one where pages are small.
 const WINDOW: u64 = 128 << 10;
-/// Bytes read beyond a larger page, for the next page's header: then each page costs one read and none is read twice.
+/// Bytes read beyond a larger page, for the next page's header: then each page costs one read and
+/// none is read twice.
 const LOOK_AHEAD: u64 = 1 << 10;
 /// The longest page header that is looked for; statistics inside it can make it long.
 const HEADER_LIMIT: usize = 4 << 20;
@@ -62,8 +65,13 @@ const ELEMENTS: u64 = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// Checks where a column chunk says it is.
 pub(super) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> Result<Range<u64>> {
     // As the decoder does: a dictionary page, where there is one, comes first.
-    let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
-    let range = u64::try_from(start).ok().zip(u64::try_from(column.compressed_size()).ok()).map(|(start, length)| start..start.saturating_add(length));
+    let start = column
+        .dictionary_page_offset()
+        .unwrap_or_else(|| column.data_page_offset());
+    let range = u64::try_from(start)
+        .ok()
+        .zip(u64::try_from(column.compressed_size()).ok())
+        .map(|(start, length)| start..start.saturating_add(length));
     match range {
         Some(range) if range.end <= size => Ok(range),
         _ => Err(Error::corrupt_data(format!(
@@ -98,7 +106,12 @@ enum ChunkBytes {
 impl Chunk {
     /// At least `least` bytes from `start`, fewer only at the chunk's end.
     fn at_least(&self, start: u64, least: usize) -> Result<Bytes> {
-        let outside = || Error::corrupt_data(format!("a page lies outside of its column's bytes ({start} of {} to {})", self.range.start, self.range.end));
+        let outside = || {
+            Error::corrupt_data(format!(
+                "a page lies outside of its column's bytes ({start} of {} to {})",
+                self.range.start, self.range.end
+            ))
+        };
         if start < self.range.start || start > self.range.end {
             return Err(outside());
         }
@@ -110,7 +123,11 @@ impl Chunk {
             ChunkBytes::Whole(bytes) => within(self.range.start, bytes).ok_or_else(outside),
             ChunkBytes::Pages(pages) => {
                 let after = pages.partition_point(|(from, _)| *from <= start);
-                after.checked_sub(1).and_then(|n| pages.get(n)).and_then(|(from, bytes)| within(*from, bytes)).ok_or_else(outside)
+                after
+                    .checked_sub(1)
+                    .and_then(|n| pages.get(n))
+                    .and_then(|(from, bytes)| within(*from, bytes))
+                    .ok_or_else(outside)
             }
             ChunkBytes::Window { opened, held } => {
                 let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +143,8 @@ impl Chunk {
                 let (from, size) = if whole {
                     (self.range.start, WHOLE)
                 } else if start < held.0 {
-                    // The decoder passes a page's header once more when the page is read: what follows is still wanted.
+                    // The decoder passes a page's header once more when the page is read: what
+                    // follows is still wanted.
                     return opened.range(start..start + left.min(enough.max(LOOK_AHEAD)));
                 } else if held.1.is_empty() {
                     // Nobody knows yet how large pages are.
@@ -148,7 +166,10 @@ impl Chunk {
     /// Keeps `error` for [`Group::failed`] and gives the decoder its text.
     fn fail(&self, error: Error) -> ParquetError {
         let text = error.to_string();
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
         ParquetError::General(text)
     }
 
@@ -160,7 +181,9 @@ impl Chunk {
                 return Ok(head);
             }
             if bytes.len() < wanted || wanted >= HEADER_LIMIT {
-                return Err(Error::corrupt_data(format!("the Parquet page header at offset {start} is damaged")));
+                return Err(Error::corrupt_data(format!(
+                    "the Parquet page header at offset {start} is damaged"
+                )));
             }
             wanted = bytes.len().max(wanted) * 4;
         }
@@ -177,15 +200,20 @@ impl ChunkReader for Chunk {
     type T = ChunkRead;
 
     fn get_read(&self, start: u64) -> ParquetResult<ChunkRead> {
-        // Only headers are read this way, and what is held has each whole, since it was looked at just before. (The decoder
-        // asks also when it has the header already, and then at the page's body.)
-        self.at_least(start, 1).map(ChunkRead).map_err(|e| self.fail(e))
+        // Only headers are read this way, and what is held has each whole, since it was looked at
+        // just before. (The decoder asks also when it has the header already, and then at
+        // the page's body.)
+        self.at_least(start, 1)
+            .map(ChunkRead)
+            .map_err(|e| self.fail(e))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let bytes = self.at_least(start, length).map_err(|e| self.fail(e))?;
         if length > bytes.len() {
-            return Err(self.fail(Error::corrupt_data("a Parquet page is longer than its column's bytes")));
+            return Err(self.fail(Error::corrupt_data(
+                "a Parquet page is longer than its column's bytes",
+            )));
         }
         Ok(bytes.slice(..length))
     }
@@ -216,8 +244,14 @@ fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<
     let too_long = || Error::corrupt_data("a Parquet page is longer than its column's bytes");
     let stored = usize::try_from(head.compressed).map_err(|_| too_long())?;
     let body = chunk.at_least(start + head.length as u64, stored)?;
-    let body = body.get(..stored).map(|_| body.slice(..stored)).ok_or_else(too_long)?;
-    if head.checksum.is_some_and(|checksum| checksum != crc32fast::hash(&body)) {
+    let body = body
+        .get(..stored)
+        .map(|_| body.slice(..stored))
+        .ok_or_else(too_long)?;
+    if head
+        .checksum
+        .is_some_and(|checksum| checksum != crc32fast::hash(&body))
+    {
         return Err(Error::corrupt_data("Page CRC checksum mismatch"));
     }
     let details = head.details;
@@ -227,18 +261,28 @@ fn inflated(chunk: &Chunk, start: u64, head: &PageHead, how: Inflate) -> Result<
         _ => 0,
     };
     let (levels, values) = body.split_at_checked(levels).ok_or_else(too_long)?;
-    let wanted = usize::try_from(head.uncompressed).ok().and_then(|size| size.checked_sub(levels.len())).ok_or_else(too_long)?;
+    let wanted = usize::try_from(head.uncompressed)
+        .ok()
+        .and_then(|size| size.checked_sub(levels.len()))
+        .ok_or_else(too_long)?;
     let bytes = if details.is_plain {
         body.clone()
     } else {
         filled(levels.len() + wanted, |out| {
-            let (head, rest) = out.split_at_mut_checked(levels.len()).ok_or_else(too_long)?;
+            let (head, rest) = out
+                .split_at_mut_checked(levels.len())
+                .ok_or_else(too_long)?;
             head.copy_from_slice(levels);
             how.fill(values, rest)
         })?
     };
     Ok(match head.kind {
-        PageKind::Dictionary => Page::DictionaryPage { buf: bytes, num_values: details.values, encoding: encoding(details.encoding)?, is_sorted: false },
+        PageKind::Dictionary => Page::DictionaryPage {
+            buf: bytes,
+            num_values: details.values,
+            encoding: encoding(details.encoding)?,
+            is_sorted: false,
+        },
         PageKind::DataV2 => Page::DataPageV2 {
             buf: bytes,
             num_values: details.values,
@@ -275,7 +319,11 @@ fn encoding(number: i32) -> Result<Encoding> {
         7 => Encoding::DELTA_BYTE_ARRAY,
         8 => Encoding::RLE_DICTIONARY,
         9 => Encoding::BYTE_STREAM_SPLIT,
-        other => return Err(Error::corrupt_data(format!("a Parquet page has an unknown encoding: {other}"))),
+        other => {
+            return Err(Error::corrupt_data(format!(
+                "a Parquet page has an unknown encoding: {other}"
+            )));
+        }
     })
 }
 
@@ -318,10 +366,14 @@ impl CheckedPages {
             let head = self.chunk.head(self.next)?;
             let body = self.next + head.length as u64;
             if head.kind == PageKind::Other && self.listed.is_some() {
-                return Err(Error::corrupt_data("a Parquet offset index lists a page that holds no data"));
+                return Err(Error::corrupt_data(
+                    "a Parquet offset index lists a page that holds no data",
+                ));
             }
             if head.compressed > self.chunk.range.end.saturating_sub(body) {
-                return Err(Error::corrupt_data("a Parquet page is longer than its column's bytes"));
+                return Err(Error::corrupt_data(
+                    "a Parquet page is longer than its column's bytes",
+                ));
             }
             match head.kind {
                 PageKind::Other => {
@@ -330,9 +382,13 @@ impl CheckedPages {
                 }
                 PageKind::Dictionary => {
                     if std::mem::replace(&mut self.has_dictionary, true) {
-                        return Err(Error::corrupt_data("a Parquet column has more than one dictionary page"));
+                        return Err(Error::corrupt_data(
+                            "a Parquet column has more than one dictionary page",
+                        ));
                     }
-                    if head.uncompressed > DICTIONARY.max(head.compressed.saturating_mul(DICTIONARY_RATIO)) {
+                    if head.uncompressed
+                        > DICTIONARY.max(head.compressed.saturating_mul(DICTIONARY_RATIO))
+                    {
                         return Err(Error::corrupt_data(format!(
                             "a Parquet dictionary of {} bytes claims to expand to {} bytes",
                             head.compressed, head.uncompressed
@@ -346,9 +402,13 @@ impl CheckedPages {
                     self.largest_page = self.largest_page.max(head.uncompressed);
                     self.values = self.values.saturating_add(head.details.values.into());
                     if let Some(rows) = self.rows
-                        && self.values.saturating_sub(rows) > ELEMENTS.max(self.held.stored.saturating_mul(RATIO))
+                        && self.values.saturating_sub(rows)
+                            > ELEMENTS.max(self.held.stored.saturating_mul(RATIO))
                     {
-                        return Err(Error::corrupt_data(format!("the lists of a Parquet column claim {} elements in {rows} rows", self.values)));
+                        return Err(Error::corrupt_data(format!(
+                            "the lists of a Parquet column claim {} elements in {rows} rows",
+                            self.values
+                        )));
                     }
                 }
             }
@@ -360,15 +420,25 @@ impl CheckedPages {
             && let Some(announced) = self.announced.take()
             && announced != self.values
         {
-            return Err(Error::corrupt_data(format!("the pages of a Parquet column hold {} values and its footer says {announced}", self.values)));
+            return Err(Error::corrupt_data(format!(
+                "the pages of a Parquet column hold {} values and its footer says {announced}",
+                self.values
+            )));
         }
         Ok(())
     }
 
     fn hold(&self, more: u64) -> Result<()> {
-        let held = self.held.bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        let held = self
+            .held
+            .bytes
+            .fetch_add(more, Ordering::Relaxed)
+            .saturating_add(more);
         if held > HELD.max(self.held.stored.saturating_mul(RATIO)) {
-            return Err(Error::corrupt_data(format!("Parquet pages of {} stored bytes claim to expand to {held} bytes at once", self.held.stored)));
+            return Err(Error::corrupt_data(format!(
+                "Parquet pages of {} stored bytes claim to expand to {held} bytes at once",
+                self.held.stored
+            )));
         }
         Ok(())
     }
@@ -384,8 +454,8 @@ impl CheckedPages {
         }
     }
 
-    /// Whether the inner reader can pass the next page by without reading of it. A dictionary is looked at in any case, since
-    /// it may be decoded after it was passed.
+    /// Whether the inner reader can pass the next page by without reading of it. A dictionary is
+    /// looked at in any case, since it may be decoded after it was passed.
     fn passes_unseen(&self) -> bool {
         self.listed.is_some() && !self.dictionary_next
     }
@@ -393,7 +463,9 @@ impl CheckedPages {
 
 impl Drop for CheckedPages {
     fn drop(&mut self) {
-        self.held.bytes.fetch_sub(self.largest_page + self.dictionary, Ordering::Relaxed);
+        self.held
+            .bytes
+            .fetch_sub(self.largest_page + self.dictionary, Ordering::Relaxed);
     }
 }
 
@@ -410,7 +482,8 @@ impl PageReader for CheckedPages {
         self.check()?;
         let page = match (self.inflates, self.looked) {
             (Some(how), Some(head)) => {
-                let page = inflated(&self.chunk, self.next, &head, how).map_err(|e| self.chunk.fail(e))?;
+                let page =
+                    inflated(&self.chunk, self.next, &head, how).map_err(|e| self.chunk.fail(e))?;
                 self.inner.skip_next_page()?;
                 Some(page)
             }
@@ -463,7 +536,8 @@ impl PageReader for CheckedPages {
 /// The part of a row group that is wanted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pages {
-    /// Where the pages of a leaf are, checked by [`Pages::add`]. Leaves without are read as if all were wanted.
+    /// Where the pages of a leaf are, checked by [`Pages::add`]. Leaves without are read as if all
+    /// were wanted.
     locations: FxHashMap<usize, Vec<PageLocation>>,
 }
 
@@ -472,10 +546,19 @@ impl Pages {
     pub fn add(&mut self, leaf: usize, chunk: &Range<u64>, rows: u64, locations: &[PageLocation]) {
         let offset = |page: &PageLocation| u64::try_from(page.offset).unwrap_or(u64::MAX);
         let row = |page: &PageLocation| u64::try_from(page.first_row_index).unwrap_or(u64::MAX);
-        let ends = |page: &PageLocation| offset(page).saturating_add(u64::try_from(page.compressed_page_size).unwrap_or(u64::MAX));
-        let fits = locations.first().is_some_and(|first| row(first) == 0 && offset(first) >= chunk.start)
-            && locations.last().is_some_and(|last| row(last) < rows && ends(last) <= chunk.end)
-            && locations.windows(2).all(|pair| matches!(pair, [a, b] if row(a) < row(b) && ends(a) <= offset(b)));
+        let ends = |page: &PageLocation| {
+            offset(page)
+                .saturating_add(u64::try_from(page.compressed_page_size).unwrap_or(u64::MAX))
+        };
+        let fits = locations
+            .first()
+            .is_some_and(|first| row(first) == 0 && offset(first) >= chunk.start)
+            && locations
+                .last()
+                .is_some_and(|last| row(last) < rows && ends(last) <= chunk.end)
+            && locations
+                .windows(2)
+                .all(|pair| matches!(pair, [a, b] if row(a) < row(b) && ends(a) <= offset(b)));
         if fits {
             self.locations.insert(leaf, locations.to_vec());
         }
@@ -483,11 +566,21 @@ impl Pages {
 
     /// The first rows of a leaf's pages.
     pub fn first_rows(&self, leaf: usize) -> Option<impl Iterator<Item = u64>> {
-        Some(self.locations.get(&leaf)?.iter().map(|page| u64::try_from(page.first_row_index).unwrap_or(0)))
+        Some(
+            self.locations
+                .get(&leaf)?
+                .iter()
+                .map(|page| u64::try_from(page.first_row_index).unwrap_or(0)),
+        )
     }
 
     /// The byte ranges of a leaf's dictionary and of its pages that hold some of `wanted`.
-    fn ranges(&self, leaf: usize, chunk: &Range<u64>, wanted: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
+    fn ranges(
+        &self,
+        leaf: usize,
+        chunk: &Range<u64>,
+        wanted: &[Range<u64>],
+    ) -> Option<Vec<Range<u64>>> {
         let locations = self.locations.get(&leaf)?;
         let number = |n: i64| u64::try_from(n).unwrap_or(0);
         let mut out: Vec<Range<u64>> = Vec::new();
@@ -495,11 +588,17 @@ impl Pages {
             Some(last) if last.end == range.start => last.end = range.end,
             _ => out.push(range),
         };
-        let first = locations.first().map_or(chunk.end, |first| number(first.offset));
+        let first = locations
+            .first()
+            .map_or(chunk.end, |first| number(first.offset));
         if first > chunk.start {
             push(chunk.start..first);
         }
-        let ends = locations.iter().skip(1).map(|next| number(next.first_row_index)).chain([u64::MAX]);
+        let ends = locations
+            .iter()
+            .skip(1)
+            .map(|next| number(next.first_row_index))
+            .chain([u64::MAX]);
         for (page, end) in locations.iter().zip(ends) {
             let from = number(page.first_row_index);
             let after = wanted.partition_point(|range| range.end <= from);
@@ -540,75 +639,160 @@ pub(super) struct Wish<'a> {
 }
 
 /// Begins to fetch chunks of a row group.
-pub(super) fn fetch(file: &File, footer: &Arc<Footer>, end: Option<&End>, wish: &Wish<'_>) -> Result<Fetch> {
-    let Wish { group, leaves, part } = wish;
-    let metadata = footer.metadata.row_groups().get(*group).ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
+pub(super) fn fetch(
+    file: &File,
+    footer: &Arc<Footer>,
+    end: Option<&End>,
+    wish: &Wish<'_>,
+) -> Result<Fetch> {
+    let Wish {
+        group,
+        leaves,
+        part,
+    } = wish;
+    let metadata = footer
+        .metadata
+        .row_groups()
+        .get(*group)
+        .ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
     let ranges = leaves
         .iter()
         .map(|leaf| {
-            let column = metadata.columns().get(*leaf).ok_or_else(|| Error::internal(format!("there is no column {leaf}")))?;
+            let column = metadata
+                .columns()
+                .get(*leaf)
+                .ok_or_else(|| Error::internal(format!("there is no column {leaf}")))?;
             if column.file_path().is_some_and(|path| !path.is_empty()) {
-                return Err(Error::unsupported("the Parquet file keeps its columns in another file, which is not supported"));
+                return Err(Error::unsupported(
+                    "the Parquet file keeps its columns in another file, which is not supported",
+                ));
             }
             chunk_range(column, footer.size)
         })
         .collect::<Result<Vec<_>>>()?;
-    let known = end.and_then(|end| ranges.iter().map(|range| end.get(range)).collect::<Option<Vec<_>>>());
-    let opened = if known.is_none() { file.store.opened(&file.path)? } else { None };
+    let known = end.and_then(|end| {
+        ranges
+            .iter()
+            .map(|range| end.get(range))
+            .collect::<Option<Vec<_>>>()
+    });
+    let opened = if known.is_none() {
+        file.store.opened(&file.path)?
+    } else {
+        None
+    };
     let bytes = match (known, opened, part) {
         (Some(bytes), ..) => FetchBytes::Known(bytes),
         (None, Some(opened), _) => FetchBytes::Windows(opened),
         (None, None, Some((rows, pages))) => {
-            let parts: Vec<Vec<Range<u64>>> =
-                leaves.iter().zip(&ranges).map(|(leaf, chunk)| pages.ranges(*leaf, chunk, rows).unwrap_or_else(|| vec![chunk.clone()])).collect();
+            let parts: Vec<Vec<Range<u64>>> = leaves
+                .iter()
+                .zip(&ranges)
+                .map(|(leaf, chunk)| {
+                    pages
+                        .ranges(*leaf, chunk, rows)
+                        .unwrap_or_else(|| vec![chunk.clone()])
+                })
+                .collect();
             let all = parts.iter().flatten().cloned().collect();
             FetchBytes::Parts(parts, file.store.get_ranges(&file.path, all))
         }
         (None, None, None) => FetchBytes::Remote(file.store.get_ranges(&file.path, ranges.clone())),
     };
     let pages = part.map(|(_, pages)| pages.clone()).unwrap_or_default();
-    Ok(Fetch { footer: Arc::clone(footer), group: *group, leaves: leaves.to_vec(), ranges, bytes, pages })
+    Ok(Fetch {
+        footer: Arc::clone(footer),
+        group: *group,
+        leaves: leaves.to_vec(),
+        ranges,
+        bytes,
+        pages,
+    })
 }
 
 impl Fetch {
     /// Waits for the bytes.
     pub fn wait(self) -> Result<Group> {
         let failure = Failure::default();
-        let whole = |bytes: Vec<Bytes>| bytes.into_iter().map(ChunkBytes::Whole).collect::<Vec<_>>();
+        let whole =
+            |bytes: Vec<Bytes>| bytes.into_iter().map(ChunkBytes::Whole).collect::<Vec<_>>();
         let bytes = match self.bytes {
             FetchBytes::Known(bytes) => whole(bytes),
             FetchBytes::Remote(pending) => {
                 let bytes = pending.wait()?;
-                if !bytes.iter().map(|b| b.len() as u64).eq(self.ranges.iter().map(|r| r.end - r.start)) {
-                    return Err(Error::corrupt_data("the file is shorter than its Parquet footer says"));
+                if !bytes
+                    .iter()
+                    .map(|b| b.len() as u64)
+                    .eq(self.ranges.iter().map(|r| r.end - r.start))
+                {
+                    return Err(Error::corrupt_data(
+                        "the file is shorter than its Parquet footer says",
+                    ));
                 }
                 whole(bytes)
             }
             FetchBytes::Parts(parts, pending) => {
                 let mut bytes = pending.wait()?.into_iter();
                 let mut take = |range: Range<u64>| match bytes.next() {
-                    Some(bytes) if bytes.len() as u64 == range.end - range.start => Ok((range.start, bytes)),
-                    _ => Err(Error::corrupt_data("the file is shorter than its Parquet footer says")),
+                    Some(bytes) if bytes.len() as u64 == range.end - range.start => {
+                        Ok((range.start, bytes))
+                    }
+                    _ => Err(Error::corrupt_data(
+                        "the file is shorter than its Parquet footer says",
+                    )),
                 };
-                parts.into_iter().map(|ranges| Ok(ChunkBytes::Pages(ranges.into_iter().map(&mut take).collect::<Result<_>>()?))).collect::<Result<_>>()?
+                parts
+                    .into_iter()
+                    .map(|ranges| {
+                        Ok(ChunkBytes::Pages(
+                            ranges.into_iter().map(&mut take).collect::<Result<_>>()?,
+                        ))
+                    })
+                    .collect::<Result<_>>()?
             }
-            FetchBytes::Windows(opened) => self.ranges.iter().map(|_| ChunkBytes::Window { opened: Arc::clone(&opened), held: Mutex::default() }).collect(),
+            FetchBytes::Windows(opened) => self
+                .ranges
+                .iter()
+                .map(|_| ChunkBytes::Window {
+                    opened: Arc::clone(&opened),
+                    held: Mutex::default(),
+                })
+                .collect(),
         };
-        let stored = self.ranges.iter().map(|range| range.end - range.start).sum();
-        let chunks = self.ranges.into_iter().zip(bytes).map(|(range, bytes)| Arc::new(Chunk { range, bytes, failure: Arc::clone(&failure) })).collect();
+        let stored = self
+            .ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum();
+        let chunks = self
+            .ranges
+            .into_iter()
+            .zip(bytes)
+            .map(|(range, bytes)| {
+                Arc::new(Chunk {
+                    range,
+                    bytes,
+                    failure: Arc::clone(&failure),
+                })
+            })
+            .collect();
         Ok(Group {
             footer: self.footer,
             group: self.group,
             leaves: self.leaves,
             chunks,
             pages: self.pages,
-            held: Arc::new(Held { bytes: AtomicU64::new(0), stored }),
+            held: Arc::new(Held {
+                bytes: AtomicU64::new(0),
+                stored,
+            }),
             failure,
         })
     }
 }
 
-/// A row group whose bytes can be read: what arrow-rs' readers pull pages from. Column `i` is leaf `leaves[i]` of the file.
+/// A row group whose bytes can be read: what arrow-rs' readers pull pages from. Column `i` is leaf
+/// `leaves[i]` of the file.
 pub(super) struct Group {
     footer: Arc<Footer>,
     group: usize,
@@ -641,14 +825,21 @@ impl Group {
         let leaf = self.leaves.get(i).ok_or_else(missing)?;
         let column = metadata.columns().get(*leaf).ok_or_else(missing)?;
         let locations = self.pages.locations.get(leaf).cloned();
-        let mut listed: Option<VecDeque<u64>> =
-            locations.as_ref().map(|pages| pages.iter().map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX)).collect());
+        let mut listed: Option<VecDeque<u64>> = locations.as_ref().map(|pages| {
+            pages
+                .iter()
+                .map(|page| u64::try_from(page.offset).unwrap_or(u64::MAX))
+                .collect()
+        });
         // What lies before the first listed page is a dictionary.
-        let dictionary_next = listed.as_ref().is_some_and(|listed| listed.front() != Some(&chunk.range.start));
+        let dictionary_next = listed
+            .as_ref()
+            .is_some_and(|listed| listed.front() != Some(&chunk.range.start));
         if !dictionary_next && let Some(listed) = &mut listed {
             listed.pop_front();
         }
-        let inner = SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), locations)?;
+        let inner =
+            SerializedPageReader::new(Arc::clone(chunk), column, self.num_rows(), locations)?;
         Ok(CheckedPages {
             inner,
             chunk: Arc::clone(chunk),
@@ -673,8 +864,14 @@ impl Group {
         Self {
             footer: Arc::clone(&self.footer),
             group: self.group,
-            leaves: columns.iter().filter_map(|i| self.leaves.get(*i).copied()).collect(),
-            chunks: columns.iter().filter_map(|i| self.chunks.get(*i).cloned()).collect(),
+            leaves: columns
+                .iter()
+                .filter_map(|i| self.leaves.get(*i).copied())
+                .collect(),
+            chunks: columns
+                .iter()
+                .filter_map(|i| self.chunks.get(*i).cloned())
+                .collect(),
             pages: self.pages.clone(),
             held: Arc::clone(&self.held),
             failure: Arc::clone(&self.failure),
@@ -694,13 +891,19 @@ pub(super) struct GroupFailure(Failure);
 impl GroupFailure {
     /// `error`, or the error of ours behind it.
     pub fn or(&self, error: Error) -> Error {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .unwrap_or(error)
     }
 }
 
 impl RowGroups for Group {
     fn num_rows(&self) -> usize {
-        self.metadata().and_then(|m| usize::try_from(m.num_rows()).ok()).unwrap_or(0)
+        self.metadata()
+            .and_then(|m| usize::try_from(m.num_rows()).ok())
+            .unwrap_or(0)
     }
 
     fn column_chunks(&self, i: usize) -> ParquetResult<Box<dyn PageIterator>> {
@@ -722,7 +925,9 @@ impl Iterator for OneChunk {
     type Item = ParquetResult<Box<dyn PageReader>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.take().map(|pages| Ok(Box::new(pages) as Box<dyn PageReader>))
+        self.0
+            .take()
+            .map(|pages| Ok(Box::new(pages) as Box<dyn PageReader>))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Whether a dictionary pays for a column, by a sample of its rows.
 //!
-//! The encoder fills a dictionary until it is too large and only then goes on without: with values that hardly repeat most of
-//! its time went into hashing, and in files of some ten thousand rows the dictionary was larger than the values alone. From
-//! the distinct values among the first rows the number of all is estimated, as if values came at random; values that come in
-//! order look more repetitive than they are and keep their dictionary.
+//! The encoder fills a dictionary until it is too large and only then goes on without: with values
+//! that hardly repeat most of its time went into hashing, and in files of some ten thousand rows
+//! the dictionary was larger than the values alone. From the distinct values among the first rows
+//! the number of all is estimated, as if values came at random; values that come in order look more
+//! repetitive than they are and keep their dictionary.
 //!
 //! Cost: one hash a row of the sample, once a write.
 
@@ -18,7 +19,8 @@ use std::hash::BuildHasher;
 const SAMPLE: usize = 16 << 10;
 /// Fewer say nothing.
 const LEAST: usize = 1 << 10;
-/// Rows of a small file: with more of them a dictionary that pays here pays more, or grows beyond its limit.
+/// Rows of a small file: with more of them a dictionary that pays here pays more, or grows beyond
+/// its limit.
 const ROWS: f64 = (128 << 10) as f64;
 /// What a dictionary must save to be worth its making.
 const WORTH: f64 = 0.8;
@@ -26,16 +28,27 @@ const WORTH: f64 = 0.8;
 /// For each leaf of the column whether to make a dictionary, in the order of the file.
 pub(super) fn leaves(array: &ArrayRef, out: &mut Vec<bool>) {
     match array.data_type() {
-        Arrow::Struct(_) => array.as_struct().columns().iter().for_each(|child| leaves(child, out)),
+        Arrow::Struct(_) => array
+            .as_struct()
+            .columns()
+            .iter()
+            .for_each(|child| leaves(child, out)),
         Arrow::List(_) => leaves(array.as_list::<i32>().values(), out),
-        Arrow::Map(..) => array.as_map().entries().columns().iter().for_each(|child| leaves(child, out)),
+        Arrow::Map(..) => array
+            .as_map()
+            .entries()
+            .columns()
+            .iter()
+            .for_each(|child| leaves(child, out)),
         _ => out.push(pays(array)),
     }
 }
 
 fn pays(array: &ArrayRef) -> bool {
     let array = array.slice(0, array.len().min(SAMPLE));
-    let Some((rows, distinct, bytes)) = counted(&array).filter(|(rows, ..)| *rows >= LEAST) else { return true };
+    let Some((rows, distinct, bytes)) = counted(&array).filter(|(rows, ..)| *rows >= LEAST) else {
+        return true;
+    };
     #[allow(clippy::cast_precision_loss)]
     let (rows, distinct, bytes) = (rows as f64, distinct as f64, bytes as f64);
     let width = bytes / rows;
@@ -47,8 +60,8 @@ fn pays(array: &ArrayRef) -> bool {
     fits && dictionary + codes < WORTH * ROWS * width
 }
 
-/// Values, how many of them differ, bytes of all when they are written plainly; `None` for types whose values are not told
-/// apart here.
+/// Values, how many of them differ, bytes of all when they are written plainly; `None` for types
+/// whose values are not told apart here.
 fn counted(array: &ArrayRef) -> Option<(usize, usize, usize)> {
     let hasher = FxBuildHasher;
     let mut seen: FxHashSet<u64> = FxHashSet::default();
@@ -60,17 +73,50 @@ fn counted(array: &ArrayRef) -> Option<(usize, usize, usize)> {
     };
     // Text has its length before it.
     match array.data_type() {
-        Arrow::Utf8 => array.as_string::<i32>().iter().flatten().for_each(|text| see(text.as_bytes(), 4)),
-        Arrow::LargeUtf8 => array.as_string::<i64>().iter().flatten().for_each(|text| see(text.as_bytes(), 4)),
-        Arrow::Utf8View => array.as_string_view().iter().flatten().for_each(|text| see(text.as_bytes(), 4)),
-        Arrow::Binary => array.as_binary::<i32>().iter().flatten().for_each(|value| see(value, 4)),
-        Arrow::LargeBinary => array.as_binary::<i64>().iter().flatten().for_each(|value| see(value, 4)),
-        Arrow::BinaryView => array.as_binary_view().iter().flatten().for_each(|value| see(value, 4)),
+        Arrow::Utf8 => array
+            .as_string::<i32>()
+            .iter()
+            .flatten()
+            .for_each(|text| see(text.as_bytes(), 4)),
+        Arrow::LargeUtf8 => array
+            .as_string::<i64>()
+            .iter()
+            .flatten()
+            .for_each(|text| see(text.as_bytes(), 4)),
+        Arrow::Utf8View => array
+            .as_string_view()
+            .iter()
+            .flatten()
+            .for_each(|text| see(text.as_bytes(), 4)),
+        Arrow::Binary => array
+            .as_binary::<i32>()
+            .iter()
+            .flatten()
+            .for_each(|value| see(value, 4)),
+        Arrow::LargeBinary => array
+            .as_binary::<i64>()
+            .iter()
+            .flatten()
+            .for_each(|value| see(value, 4)),
+        Arrow::BinaryView => array
+            .as_binary_view()
+            .iter()
+            .flatten()
+            .for_each(|value| see(value, 4)),
         other => {
             let width = other.primitive_width()?;
             let data = array.to_data();
-            let values = data.buffers().first()?.as_slice().get(data.offset() * width..)?;
-            values.chunks_exact(width).take(array.len()).enumerate().filter(|(row, _)| array.is_valid(*row)).for_each(|(_, value)| see(value, 0));
+            let values = data
+                .buffers()
+                .first()?
+                .as_slice()
+                .get(data.offset() * width..)?;
+            values
+                .chunks_exact(width)
+                .take(array.len())
+                .enumerate()
+                .filter(|(row, _)| array.is_valid(*row))
+                .for_each(|(_, value)| see(value, 0));
         }
     }
     Some((rows, seen.len(), bytes))
@@ -85,7 +131,11 @@ fn population(rows: f64, distinct: f64) -> f64 {
     // The expectation grows with the population.
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        if expected(middle, rows) < distinct { low = middle } else { high = middle }
+        if expected(middle, rows) < distinct {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     high
 }
@@ -117,22 +167,41 @@ mod tests {
     #[test]
     fn values_that_hardly_repeat_get_none() {
         assert!(!of(Int64Array::from_iter_values(0..20_000)));
-        assert!(!of(Float64Array::from_iter_values((0..20_000).map(|n| f64::from(n) / 3.0))));
-        assert!(!of(StringArray::from_iter_values((0..20_000).map(|n| format!("key {}", scattered(n) % 1_000_000)))));
-        assert!(!of(Int64Array::from_iter_values((0..50_000).map(scattered)).slice(30_000, 20_000)));
+        assert!(!of(Float64Array::from_iter_values(
+            (0..20_000).map(|n| f64::from(n) / 3.0)
+        )));
+        assert!(!of(StringArray::from_iter_values(
+            (0..20_000).map(|n| format!("key {}", scattered(n) % 1_000_000))
+        )));
+        assert!(!of(Int64Array::from_iter_values(
+            (0..50_000).map(scattered)
+        )
+        .slice(30_000, 20_000)));
     }
 
     #[test]
     fn values_that_repeat_get_one() {
-        assert!(of(Int64Array::from_iter_values((0..20_000).map(|n| scattered(n) % 1000))));
-        assert!(of(StringArray::from_iter_values((0..20_000).map(|n| format!("some longer name {}", scattered(n) % 20_000)))));
-        assert!(of(Int32Array::from(vec![None; 20_000])), "nothing is known of nulls");
-        assert!(of(Int64Array::from_iter_values(0..1000)), "nor of a few rows");
+        assert!(of(Int64Array::from_iter_values(
+            (0..20_000).map(|n| scattered(n) % 1000)
+        )));
+        assert!(of(StringArray::from_iter_values((0..20_000).map(
+            |n| format!("some longer name {}", scattered(n) % 20_000)
+        ))));
+        assert!(
+            of(Int32Array::from(vec![None; 20_000])),
+            "nothing is known of nulls"
+        );
+        assert!(
+            of(Int64Array::from_iter_values(0..1000)),
+            "nor of a few rows"
+        );
     }
 
     #[test]
     fn leaves_are_those_of_the_file() {
-        let list = ListArray::from_iter_primitive::<arrow_array::types::Int64Type, _, _>((0..20_000).map(|n| Some(vec![Some(n)])));
+        let list = ListArray::from_iter_primitive::<arrow_array::types::Int64Type, _, _>(
+            (0..20_000).map(|n| Some(vec![Some(n)])),
+        );
         assert!(!of(list));
     }
 }

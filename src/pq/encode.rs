@@ -1,14 +1,16 @@
 //! Arrays -> new Parquet files, on all cores.
 //!
-//! A file's columns are encoded side by side: each column of a row group is a *lane*, a queue of arrays that one pool job at
-//! a time works off, so one file alone keeps all cores busy and nothing on the pool waits. Whoever pushes waits instead, when
-//! too much is queued. A row group that is complete goes to one thread that writes files; the next one is encoded meanwhile.
+//! A file's columns are encoded side by side: each column of a row group is a *lane*, a queue of
+//! arrays that one pool job at a time works off, so one file alone keeps all cores busy and nothing
+//! on the pool waits. Whoever pushes waits instead, when too much is queued. A row group that is
+//! complete goes to one thread that writes files; the next one is encoded meanwhile.
 //!
-//! Memory is what is queued and what is encoded but not written; [`Encoders::memory`] says how much that is, so that the
-//! caller can end row groups early. The size of a file is known while it grows ([`FileEncoder::bytes`]).
+//! Memory is what is queued and what is encoded but not written; [`Encoders::memory`] says how much
+//! that is, so that the caller can end row groups early. The size of a file is known while it grows
+//! ([`FileEncoder::bytes`]).
 //!
-//! Rejected: one job a file or a row group, which leaves cores idle where there is one file, or holds whole row groups as
-//! plain arrays; `ArrowWriter`, which encodes on the thread that writes.
+//! Rejected: one job a file or a row group, which leaves cores idle where there is one file, or
+//! holds whole row groups as plain arrays; `ArrowWriter`, which encodes on the thread that writes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -51,12 +53,13 @@ pub struct Format {
 }
 
 impl Format {
-    /// Files with the columns of `schema`, whose types are those of `DataType::to_arrow` in the plain layout; field ids stand
-    /// in the fields' metadata under `PARQUET:field_id`.
+    /// Files with the columns of `schema`, whose types are those of `DataType::to_arrow` in the
+    /// plain layout; field ids stand in the fields' metadata under `PARQUET:field_id`.
     ///
-    /// `wanted` says what is to be learned of each stop (a column or a field of a struct column that is no struct itself), in
-    /// order; `named` finds the path in the file that a name in `properties.column_properties` means; `text_bytes` is how much
-    /// of a long text its bounds must keep. `sample` are first rows, by which is seen where dictionaries pay.
+    /// `wanted` says what is to be learned of each stop (a column or a field of a struct column
+    /// that is no struct itself), in order; `named` finds the path in the file that a name in
+    /// `properties.column_properties` means; `text_bytes` is how much of a long text its bounds
+    /// must keep. `sample` are first rows, by which is seen where dictionaries pay.
     ///
     /// # Errors
     /// [`Error::Invalid`] for properties that cannot be.
@@ -70,13 +73,29 @@ impl Format {
         sample: &[ArrayRef],
     ) -> Result<Self> {
         let unmarked = unmarked(&schema);
-        let descriptor = ArrowSchemaConverter::new().schema_root("table").convert(&unmarked).map_err(|e| encode_error(&e))?;
+        let descriptor = ArrowSchemaConverter::new()
+            .schema_root("table")
+            .convert(&unmarked)
+            .map_err(|e| encode_error(&e))?;
         let mut wanted = wanted.iter().copied();
-        let observers: Vec<Observer> = schema.fields().iter().map(|field| Observer::new(field, &mut wanted)).collect();
-        let paths: Vec<ColumnPath> = descriptor.columns().iter().map(|column| column.path().clone()).collect();
-        let needs: Vec<bool> = observers.iter().flat_map(|observer| (0..observer.leaves).map(|leaf| observer.needs_bounds(leaf))).collect();
+        let observers: Vec<Observer> = schema
+            .fields()
+            .iter()
+            .map(|field| Observer::new(field, &mut wanted))
+            .collect();
+        let paths: Vec<ColumnPath> = descriptor
+            .columns()
+            .iter()
+            .map(|column| column.path().clone())
+            .collect();
+        let needs: Vec<bool> = observers
+            .iter()
+            .flat_map(|observer| (0..observer.leaves).map(|leaf| observer.needs_bounds(leaf)))
+            .collect();
         let named = |name: &str| match named(name) {
-            Some(path) => (0..paths.len()).filter(|n| paths.get(*n).is_some_and(|p| p.parts().starts_with(&path))).collect(),
+            Some(path) => (0..paths.len())
+                .filter(|n| paths.get(*n).is_some_and(|p| p.parts().starts_with(&path)))
+                .collect(),
             None => Vec::new(),
         };
         let mut repeats = Vec::new();
@@ -84,13 +103,30 @@ impl Format {
             dictionary::leaves(column, &mut repeats);
         }
         let repeats = |n: usize| repeats.get(n).is_none_or(|repeats| *repeats);
-        let built = properties.build(codec.compression, &paths, named, |n| needs.get(n) == Some(&true), text_bytes, repeats)?;
+        let built = properties.build(
+            codec.compression,
+            &paths,
+            named,
+            |n| needs.get(n) == Some(&true),
+            text_bytes,
+            repeats,
+        )?;
         let properties_ptr = Arc::new(built);
         let root = descriptor.root_schema_ptr();
         // The factory only takes schema and properties from the writer.
-        let model = SerializedFileWriter::new(io::sink(), Arc::clone(&root), Arc::clone(&properties_ptr)).map_err(|e| encode_error(&e))?;
-        let factory = ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(&model, Arc::clone(&schema)));
-        Ok(Self { schema, root, properties: properties_ptr, factory, observers, group_rows: properties.group_rows() })
+        let model =
+            SerializedFileWriter::new(io::sink(), Arc::clone(&root), Arc::clone(&properties_ptr))
+                .map_err(|e| encode_error(&e))?;
+        let factory =
+            ChunkWriterFactory::new(ArrowRowGroupWriterFactory::new(&model, Arc::clone(&schema)));
+        Ok(Self {
+            schema,
+            root,
+            properties: properties_ptr,
+            factory,
+            observers,
+            group_rows: properties.group_rows(),
+        })
     }
 
     /// Whether the row groups of a file can be copied into files of this format.
@@ -106,7 +142,8 @@ impl Format {
     }
 }
 
-/// The schema without the extensions of its fields, at any depth: Spark does not know Parquet's annotation of variants.
+/// The schema without the extensions of its fields, at any depth: Spark does not know Parquet's
+/// annotation of variants.
 fn unmarked(schema: &Schema) -> Schema {
     fn field(of: &FieldRef) -> FieldRef {
         let inner = match of.data_type() {
@@ -115,19 +152,33 @@ fn unmarked(schema: &Schema) -> Schema {
             DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
             other => other.clone(),
         };
-        let metadata = of.metadata().iter().filter(|(key, _)| !key.starts_with("ARROW:extension:")).map(|(key, value)| (key.clone(), value.clone()));
-        Arc::new(of.as_ref().clone().with_data_type(inner).with_metadata(metadata.collect::<std::collections::HashMap<String, String>>()))
+        let metadata = of
+            .metadata()
+            .iter()
+            .filter(|(key, _)| !key.starts_with("ARROW:extension:"))
+            .map(|(key, value)| (key.clone(), value.clone()));
+        Arc::new(
+            of.as_ref()
+                .clone()
+                .with_data_type(inner)
+                .with_metadata(metadata.collect::<std::collections::HashMap<String, String>>()),
+        )
     }
     Schema::new(schema.fields().iter().map(field).collect::<Fields>())
 }
 
-/// What the encoder says: our own error if one is inside, else a defect, since what it is given has been checked.
+/// What the encoder says: our own error if one is inside, else a defect, since what it is given has
+/// been checked.
 fn encode_error(error: &ParquetError) -> Error {
     if let ParquetError::External(inner) = error {
         if let Some(own) = inner.downcast_ref::<Error>() {
             return own.clone();
         }
-        if let Some(own) = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<Error>()) {
+        if let Some(own) = inner
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+            .and_then(|inner| inner.downcast_ref::<Error>())
+        {
             return own.clone();
         }
     }
@@ -294,9 +345,21 @@ struct LaneEncoder {
 }
 
 impl Group {
-    /// A row group whose columns are to be encoded, but for those that are `copied`: by place, `None` or absent otherwise.
-    fn new(shared: &Arc<Shared>, file: u64, index: usize, sizes: &Arc<Sizes>, mut copied: Vec<Option<Closed>>) -> Result<Arc<Self>> {
-        let mut writers = shared.format.factory.create(index).map_err(|e| encode_error(&e))?.into_iter();
+    /// A row group whose columns are to be encoded, but for those that are `copied`: by place,
+    /// `None` or absent otherwise.
+    fn new(
+        shared: &Arc<Shared>,
+        file: u64,
+        index: usize,
+        sizes: &Arc<Sizes>,
+        mut copied: Vec<Option<Closed>>,
+    ) -> Result<Arc<Self>> {
+        let mut writers = shared
+            .format
+            .factory
+            .create(index)
+            .map_err(|e| encode_error(&e))?
+            .into_iter();
         let lanes: Vec<Mutex<Lane>> = shared
             .format
             .observers
@@ -305,11 +368,26 @@ impl Group {
             .map(|(n, observer)| {
                 let writers = writers.by_ref().take(observer.leaves).collect();
                 let closed = copied.get_mut(n).and_then(Option::take);
-                let encoder = closed.is_none().then(|| LaneEncoder { writers, facts: observer.start(), memory: 0, encoded: 0 });
-                Mutex::new(Lane { queue: VecDeque::new(), closing: false, encoder, closed })
+                let encoder = closed.is_none().then(|| LaneEncoder {
+                    writers,
+                    facts: observer.start(),
+                    memory: 0,
+                    encoded: 0,
+                });
+                Mutex::new(Lane {
+                    queue: VecDeque::new(),
+                    closing: false,
+                    encoder,
+                    closed,
+                })
             })
             .collect();
-        let open = AtomicUsize::new(lanes.iter().filter(|lane| lock(lane).closed.is_none()).count());
+        let open = AtomicUsize::new(
+            lanes
+                .iter()
+                .filter(|lane| lock(lane).closed.is_none())
+                .count(),
+        );
         Ok(Arc::new(Self {
             file,
             index,
@@ -324,14 +402,18 @@ impl Group {
 
     /// Queues arrays for the lane, or its end.
     fn give(self: &Arc<Self>, lane: usize, pieces: Option<Pieces>) -> Result<()> {
-        let Some(slot) = self.lanes.get(lane) else { return Err(Error::internal("a file has fewer columns than its data")) };
+        let Some(slot) = self.lanes.get(lane) else {
+            return Err(Error::internal("a file has fewer columns than its data"));
+        };
         let mut state = lock(slot);
         match pieces {
             Some(pieces) => state.queue.push_back(pieces),
             None => state.closing = true,
         }
         // Without an encoder there is a job that will see what was queued.
-        let Some(encoder) = state.encoder.take() else { return Ok(()) };
+        let Some(encoder) = state.encoder.take() else {
+            return Ok(());
+        };
         drop(state);
         let group = Arc::clone(self);
         spawn(move || group.run(lane, encoder))
@@ -340,7 +422,9 @@ impl Group {
     /// Works off a lane's queue.
     fn run(self: &Arc<Self>, lane: usize, mut encoder: LaneEncoder) {
         let gauge = &self.shared.gauge;
-        let Some(slot) = self.lanes.get(lane) else { return };
+        let Some(slot) = self.lanes.get(lane) else {
+            return;
+        };
         loop {
             let mut state = lock(slot);
             let Some((pieces, bytes)) = state.queue.pop_front() else {
@@ -352,8 +436,12 @@ impl Group {
             };
             drop(state);
             if !gauge.has_failed() {
-                let done = catch_unwind(AssertUnwindSafe(|| self.encode(lane, &mut encoder, &pieces)));
-                if let Err(error) = done.unwrap_or_else(|panic| Err(panic_error("the encoder", &*panic))) {
+                let done = catch_unwind(AssertUnwindSafe(|| {
+                    self.encode(lane, &mut encoder, &pieces)
+                }));
+                if let Err(error) =
+                    done.unwrap_or_else(|panic| Err(panic_error("the encoder", &*panic)))
+                {
                     self.shared.fail(error);
                 }
             }
@@ -380,22 +468,40 @@ impl Group {
 
     fn encode(&self, lane: usize, encoder: &mut LaneEncoder, pieces: &[ArrayRef]) -> Result<()> {
         let format = &self.shared.format;
-        let (field, observer): (&FieldRef, _) = match (format.schema.fields().get(lane), format.observers.get(lane)) {
-            (Some(field), Some(observer)) => (field, observer),
-            _ => return Err(Error::internal("a file has fewer columns than its data")),
-        };
+        let (field, observer): (&FieldRef, _) =
+            match (format.schema.fields().get(lane), format.observers.get(lane)) {
+                (Some(field), Some(observer)) => (field, observer),
+                _ => return Err(Error::internal("a file has fewer columns than its data")),
+            };
         // Small pieces cost more than putting them together.
         let rows: usize = pieces.iter().map(|array| array.len()).sum();
-        let joined = if pieces.len() > 1 && rows / pieces.len() < SMALL { join(pieces)? } else { None };
+        let joined = if pieces.len() > 1 && rows / pieces.len() < SMALL {
+            join(pieces)?
+        } else {
+            None
+        };
         for array in joined.as_ref().map_or(pieces, std::slice::from_ref) {
             observer.observe(array, &mut encoder.facts);
-            let leaves = compute_leaves(field, array).map_err(|e| encode_error(&e)).at_column(field.name())?;
+            let leaves = compute_leaves(field, array)
+                .map_err(|e| encode_error(&e))
+                .at_column(field.name())?;
             for (leaf, writer) in leaves.iter().zip(&mut encoder.writers) {
-                writer.write(leaf).map_err(|e| encode_error(&e)).at_column(field.name())?;
+                writer
+                    .write(leaf)
+                    .map_err(|e| encode_error(&e))
+                    .at_column(field.name())?;
             }
         }
-        let memory: u64 = encoder.writers.iter().map(|writer| writer.memory_size() as u64).sum();
-        let encoded: u64 = encoder.writers.iter().map(|writer| writer.estimated_bytes() as u64).sum();
+        let memory: u64 = encoder
+            .writers
+            .iter()
+            .map(|writer| writer.memory_size() as u64)
+            .sum();
+        let encoded: u64 = encoder
+            .writers
+            .iter()
+            .map(|writer| writer.estimated_bytes() as u64)
+            .sum();
         self.account(encoder, memory, encoded);
         Ok(())
     }
@@ -403,18 +509,34 @@ impl Group {
     /// Tells how large a lane is now.
     fn account(&self, encoder: &mut LaneEncoder, memory: u64, encoded: u64) {
         // Wrapping sums of differences: each lane only ever takes back what it gave.
-        self.memory.fetch_add(memory.wrapping_sub(encoder.memory), Ordering::Relaxed);
-        self.sizes.encoded.fetch_add(encoded.wrapping_sub(encoder.encoded), Ordering::Relaxed);
+        self.memory
+            .fetch_add(memory.wrapping_sub(encoder.memory), Ordering::Relaxed);
+        self.sizes
+            .encoded
+            .fetch_add(encoded.wrapping_sub(encoder.encoded), Ordering::Relaxed);
         self.shared.gauge.change(encoder.memory, memory);
         (encoder.memory, encoder.encoded) = (memory, encoded);
     }
 
     fn close(&self, lane: usize, mut encoder: LaneEncoder) -> Result<Closed> {
-        let Some(observer) = self.shared.format.observers.get(lane) else { return Err(Error::internal("a file has fewer columns than its data")) };
+        let Some(observer) = self.shared.format.observers.get(lane) else {
+            return Err(Error::internal("a file has fewer columns than its data"));
+        };
         let writers = std::mem::take(&mut encoder.writers);
-        let mut chunks = writers.into_iter().map(ChunkWriter::close).collect::<std::result::Result<Vec<_>, _>>().map_err(|e| encode_error(&e))?;
-        let statistics: Vec<_> = chunks.iter().map(|chunk| chunk.close().metadata.statistics()).collect();
-        observer.settle(&statistics, self.rows.load(Ordering::Acquire), &mut encoder.facts);
+        let mut chunks = writers
+            .into_iter()
+            .map(ChunkWriter::close)
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(|e| encode_error(&e))?;
+        let statistics: Vec<_> = chunks
+            .iter()
+            .map(|chunk| chunk.close().metadata.statistics())
+            .collect();
+        observer.settle(
+            &statistics,
+            self.rows.load(Ordering::Acquire),
+            &mut encoder.facts,
+        );
         for leaf in observer.with_nan(&encoder.facts) {
             if let Some(chunk) = chunks.get_mut(leaf) {
                 without_bounds(chunk.close_mut()).map_err(|e| encode_error(&e))?;
@@ -422,7 +544,13 @@ impl Group {
         }
         let bytes: u64 = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
         self.account(&mut encoder, bytes, bytes);
-        Ok((chunks.into_iter().map(|chunk| Chunk::Encoded(Box::new(chunk))).collect(), encoder.facts))
+        Ok((
+            chunks
+                .into_iter()
+                .map(|chunk| Chunk::Encoded(Box::new(chunk)))
+                .collect(),
+            encoder.facts,
+        ))
     }
 
     /// Hands the row group to the writing thread.
@@ -435,12 +563,17 @@ impl Group {
             memory: self.memory.load(Ordering::Acquire),
         };
         for lane in &self.lanes {
-            let Some((chunks, facts)) = lock(lane).closed.take() else { return };
+            let Some((chunks, facts)) = lock(lane).closed.take() else {
+                return;
+            };
             done.chunks.extend(chunks);
             done.facts.extend(facts);
         }
         // The receiver is gone only after a failure.
-        let _ = self.shared.done.send(Event::Group { file: self.file, group: done });
+        let _ = self.shared.done.send(Event::Group {
+            file: self.file,
+            group: done,
+        });
     }
 }
 
@@ -449,22 +582,41 @@ const SMALL: usize = 4096;
 
 /// Pieces as one array, where they have one type.
 fn join(pieces: &[ArrayRef]) -> Result<Option<ArrayRef>> {
-    let Some((first, rest)) = pieces.split_first() else { return Ok(None) };
-    if rest.iter().any(|piece| piece.data_type() != first.data_type()) {
+    let Some((first, rest)) = pieces.split_first() else {
+        return Ok(None);
+    };
+    if rest
+        .iter()
+        .any(|piece| piece.data_type() != first.data_type())
+    {
         return Ok(None);
     }
-    Ok(Some(concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<_>>())?))
+    Ok(Some(concat(
+        &pieces.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
+    )?))
 }
 
 /// Takes the bounds of floating point numbers out of a chunk.
 fn without_bounds(chunk: &mut ColumnCloseResult) -> std::result::Result<(), ParquetError> {
-    let nulls = chunk.metadata.statistics().and_then(Statistics::null_count_opt);
+    let nulls = chunk
+        .metadata
+        .statistics()
+        .and_then(Statistics::null_count_opt);
     let bare: Statistics = match chunk.metadata.statistics() {
-        Some(Statistics::Float(_)) => ValueStatistics::<f32>::new(None, None, None, nulls, false).into(),
-        Some(Statistics::Double(_)) => ValueStatistics::<f64>::new(None, None, None, nulls, false).into(),
+        Some(Statistics::Float(_)) => {
+            ValueStatistics::<f32>::new(None, None, None, nulls, false).into()
+        }
+        Some(Statistics::Double(_)) => {
+            ValueStatistics::<f64>::new(None, None, None, nulls, false).into()
+        }
         _ => return Ok(()),
     };
-    chunk.metadata = chunk.metadata.clone().into_builder().set_statistics(bare).build()?;
+    chunk.metadata = chunk
+        .metadata
+        .clone()
+        .into_builder()
+        .set_statistics(bare)
+        .build()?;
     chunk.column_index = None;
     Ok(())
 }
@@ -480,25 +632,32 @@ pub struct FileEncoder {
 }
 
 impl FileEncoder {
-    /// Appends rows: for each piece one array of every column. Text and bytes may come in any layout, other types are those
-    /// of the format's schema.
+    /// Appends rows: for each piece one array of every column. Text and bytes may come in any
+    /// layout, other types are those of the format's schema.
     ///
     /// # Errors
     /// [`Error::Internal`] for columns that do not fit.
     pub fn push(&mut self, pieces: &[Vec<ArrayRef>]) -> Result<()> {
         // Pieces that fit into the row group go as one; one that does not is cut.
-        let mut rest: VecDeque<Vec<ArrayRef>> = pieces.iter().filter(|piece| rows_of(piece) > 0).cloned().collect();
+        let mut rest: VecDeque<Vec<ArrayRef>> = pieces
+            .iter()
+            .filter(|piece| rows_of(piece) > 0)
+            .cloned()
+            .collect();
         while !rest.is_empty() {
             let group = match &self.group {
                 Some(group) => Arc::clone(group),
                 None => {
-                    let group = Group::new(&self.shared, self.id, self.groups, &self.sizes, Vec::new())?;
+                    let group =
+                        Group::new(&self.shared, self.id, self.groups, &self.sizes, Vec::new())?;
                     self.group = Some(Arc::clone(&group));
                     self.groups += 1;
                     group
                 }
             };
-            let mut room = self.shared.format.group_rows.saturating_sub(usize::try_from(group.rows.load(Ordering::Relaxed)).unwrap_or(usize::MAX));
+            let mut room = self.shared.format.group_rows.saturating_sub(
+                usize::try_from(group.rows.load(Ordering::Relaxed)).unwrap_or(usize::MAX),
+            );
             let mut taken: Vec<Vec<ArrayRef>> = Vec::new();
             let mut rows = 0;
             while room > 0
@@ -507,7 +666,12 @@ impl FileEncoder {
                 let size = rows_of(&piece);
                 if size > room {
                     taken.push(piece.iter().map(|array| array.slice(0, room)).collect());
-                    rest.push_front(piece.iter().map(|array| array.slice(room, size - room)).collect());
+                    rest.push_front(
+                        piece
+                            .iter()
+                            .map(|array| array.slice(room, size - room))
+                            .collect(),
+                    );
                     rows += room;
                     room = 0;
                 } else {
@@ -518,9 +682,14 @@ impl FileEncoder {
             }
             group.rows.fetch_add(rows as u64, Ordering::AcqRel);
             for lane in 0..group.lanes.len() {
-                let arrays: Vec<ArrayRef> = taken.iter().filter_map(|piece| piece.get(lane).cloned()).collect();
+                let arrays: Vec<ArrayRef> = taken
+                    .iter()
+                    .filter_map(|piece| piece.get(lane).cloned())
+                    .collect();
                 if arrays.len() != taken.len() {
-                    return Err(Error::internal("rows do not have the columns of their file"));
+                    return Err(Error::internal(
+                        "rows do not have the columns of their file",
+                    ));
                 }
                 self.queue(&group, lane, arrays)?;
             }
@@ -540,26 +709,49 @@ impl FileEncoder {
         group.give(lane, Some((arrays, bytes)))
     }
 
-    /// Appends a row group of another file as it is: columns whose bytes are copied, and what is known of each column's stops.
-    /// `columns` are new arrays of some columns, by place, which are encoded instead.
+    /// Appends a row group of another file as it is: columns whose bytes are copied, and what is
+    /// known of each column's stops. `columns` are new arrays of some columns, by place, which
+    /// are encoded instead.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a file whose chunks are not where its footer says, [`Error::Internal`] for one that does not fit.
-    pub fn splice(&mut self, source: &Spliceable, group: usize, facts: &[LeafFacts], mut columns: BTreeMap<usize, Vec<ArrayRef>>) -> Result<()> {
+    /// [`Error::Corrupt`] for a file whose chunks are not where its footer says,
+    /// [`Error::Internal`] for one that does not fit.
+    pub fn splice(
+        &mut self,
+        source: &Spliceable,
+        group: usize,
+        facts: &[LeafFacts],
+        mut columns: BTreeMap<usize, Vec<ArrayRef>>,
+    ) -> Result<()> {
         self.end_group()?;
         let mut copied = Vec::new();
         let (mut leaf, mut facts) = (0, facts.iter());
         for (lane, observer) in self.shared.format.observers.iter().enumerate() {
             let leaves = leaf..leaf + observer.leaves;
             leaf = leaves.end;
-            let known: Vec<LeafFacts> = observer.start().iter().filter_map(|_| facts.next().cloned()).collect();
+            let known: Vec<LeafFacts> = observer
+                .start()
+                .iter()
+                .filter_map(|_| facts.next().cloned())
+                .collect();
             if columns.contains_key(&lane) {
                 copied.push(None);
                 continue;
             }
-            let chunks = leaves.map(|leaf| source.chunk(group, leaf)).collect::<Result<Vec<_>>>()?;
-            self.sizes.encoded.fetch_add(chunks.iter().map(CopiedChunk::bytes).sum(), Ordering::Relaxed);
-            copied.push(Some((chunks.into_iter().map(|chunk| Chunk::Copied(Box::new(chunk))).collect(), known)));
+            let chunks = leaves
+                .map(|leaf| source.chunk(group, leaf))
+                .collect::<Result<Vec<_>>>()?;
+            self.sizes.encoded.fetch_add(
+                chunks.iter().map(CopiedChunk::bytes).sum(),
+                Ordering::Relaxed,
+            );
+            copied.push(Some((
+                chunks
+                    .into_iter()
+                    .map(|chunk| Chunk::Copied(Box::new(chunk)))
+                    .collect(),
+                known,
+            )));
         }
         let rows = source.group_rows(group);
         let group = Group::new(&self.shared, self.id, self.groups, &self.sizes, copied)?;
@@ -570,7 +762,9 @@ impl FileEncoder {
         }
         while let Some((lane, arrays)) = columns.pop_first() {
             if arrays.iter().map(|array| array.len() as u64).sum::<u64>() != rows {
-                return Err(Error::internal("new values do not have the rows of their row group"));
+                return Err(Error::internal(
+                    "new values do not have the rows of their row group",
+                ));
             }
             self.queue(&group, lane, arrays)?;
             group.give(lane, None)?;
@@ -583,7 +777,9 @@ impl FileEncoder {
     /// # Errors
     /// [`Error::Internal`] when no thread can be had.
     pub fn end_group(&mut self) -> Result<()> {
-        let Some(group) = self.group.take() else { return Ok(()) };
+        let Some(group) = self.group.take() else {
+            return Ok(());
+        };
         (0..group.lanes.len()).try_for_each(|lane| group.give(lane, None))
     }
 
@@ -595,14 +791,21 @@ impl FileEncoder {
         self.end_group()?;
         self.closed = true;
         // The receiver is gone only after a failure, which shows at the end.
-        let _ = self.shared.done.send(Event::End { file: self.id, groups: self.groups });
+        let _ = self.shared.done.send(Event::End {
+            file: self.id,
+            groups: self.groups,
+        });
         Ok(())
     }
 
-    /// Bytes that the rows given so far take in the file: encoded ones, and a guess for those in queues. Without the footer.
+    /// Bytes that the rows given so far take in the file: encoded ones, and a guess for those in
+    /// queues. Without the footer.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let (encoded, done) = (self.sizes.encoded.load(Ordering::Relaxed), self.sizes.done.load(Ordering::Relaxed));
+        let (encoded, done) = (
+            self.sizes.encoded.load(Ordering::Relaxed),
+            self.sizes.done.load(Ordering::Relaxed),
+        );
         let ahead = u128::from(self.queued()) * u128::from(encoded) / u128::from(done.max(1));
         encoded.saturating_add(u64::try_from(ahead).unwrap_or(0).min(self.queued()))
     }
@@ -616,7 +819,9 @@ impl FileEncoder {
     /// Bytes of memory that ending the row group sets free.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        self.group.as_ref().map_or(0, |group| group.memory.load(Ordering::Relaxed))
+        self.group
+            .as_ref()
+            .map_or(0, |group| group.memory.load(Ordering::Relaxed))
     }
 }
 
@@ -627,13 +832,17 @@ fn rows_of(piece: &[ArrayRef]) -> usize {
 /// Bytes that the rows of an array take, whatever buffers they share with others.
 #[must_use]
 pub fn size_of(array: &ArrayRef) -> u64 {
-    array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()) as u64
+    array
+        .to_data()
+        .get_slice_memory_size()
+        .unwrap_or_else(|_| array.get_array_memory_size()) as u64
 }
 
 impl Drop for FileEncoder {
     fn drop(&mut self) {
         if !self.closed {
-            self.shared.fail(Error::internal("a data file was given up half-way"));
+            self.shared
+                .fail(Error::internal("a data file was given up half-way"));
         }
     }
 }
@@ -655,14 +864,31 @@ impl Encoders {
     ///
     /// # Errors
     /// [`Error::Resource`] when it cannot be started.
-    pub fn start(format: Format, store: Arc<dyn Store>, cancel: &Cancel, progress: &Progress) -> Result<Self> {
+    pub fn start(
+        format: Format,
+        store: Arc<dyn Store>,
+        cancel: &Cancel,
+        progress: &Progress,
+    ) -> Result<Self> {
         let (done, events) = unbounded();
-        let shared = Arc::new(Shared { format, gauge: Gauge::default(), done, ended: AtomicBool::new(false) });
-        let (target, of_thread, progress) = (Arc::clone(&store), Arc::clone(&shared), progress.clone());
+        let shared = Arc::new(Shared {
+            format,
+            gauge: Gauge::default(),
+            done,
+            ended: AtomicBool::new(false),
+        });
+        let (target, of_thread, progress) =
+            (Arc::clone(&store), Arc::clone(&shared), progress.clone());
         let thread = thread::Builder::new()
             .name("deltafast-files".to_owned())
             .spawn(move || {
-                let mut files = Files { store: target, shared: of_thread, progress, open: BTreeMap::new(), finishing: Vec::new() };
+                let mut files = Files {
+                    store: target,
+                    shared: of_thread,
+                    progress,
+                    open: BTreeMap::new(),
+                    finishing: Vec::new(),
+                };
                 let result = files.run(&events);
                 let written = files.settle(result);
                 files.shared.ended.store(true, Ordering::Release);
@@ -670,7 +896,13 @@ impl Encoders {
                 written
             })
             .map_err(|e| Error::no_thread(&e))?;
-        Ok(Self { shared, thread: Some(thread), store, cancel: cancel.clone(), next: 0 })
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            store,
+            cancel: cancel.clone(),
+            next: 0,
+        })
     }
 
     /// Begins a file.
@@ -683,7 +915,14 @@ impl Encoders {
         self.next += 1;
         // The receiver is gone only after a failure.
         let _ = self.shared.done.send(Event::File { id, path });
-        Ok(FileEncoder { id, shared: Arc::clone(&self.shared), sizes: Arc::default(), group: None, groups: 0, closed: false })
+        Ok(FileEncoder {
+            id,
+            shared: Arc::clone(&self.shared),
+            sizes: Arc::default(),
+            group: None,
+            groups: 0,
+            closed: false,
+        })
     }
 
     /// The number of the file that [`Self::open`] gives next.
@@ -717,7 +956,11 @@ impl Encoders {
             if enough(self) {
                 return Ok(());
             }
-            guard = gauge.changed.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            guard = gauge
+                .changed
+                .wait_timeout(guard, TICK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -727,18 +970,28 @@ impl Encoders {
     /// Whatever went wrong anywhere; then no file is left behind, as far as that can be had.
     pub fn finish(mut self) -> Result<Vec<EncodedFile>> {
         let _ = self.shared.done.send(Event::Stop);
-        let ended = |encoders: &Self| encoders.shared.ended.load(Ordering::Acquire) || encoders.thread.as_ref().is_none_or(thread::JoinHandle::is_finished);
+        let ended = |encoders: &Self| {
+            encoders.shared.ended.load(Ordering::Acquire)
+                || encoders
+                    .thread
+                    .as_ref()
+                    .is_none_or(thread::JoinHandle::is_finished)
+        };
         let outcome = self.wait(ended);
         self.end(outcome)
     }
 
     /// Gives everything up and deletes what was written.
     fn end(&mut self, outcome: Result<()>) -> Result<Vec<EncodedFile>> {
-        let Some(thread) = self.thread.take() else { return Err(Error::internal("a write ended twice")) };
+        let Some(thread) = self.thread.take() else {
+            return Err(Error::internal("a write ended twice"));
+        };
         if let Err(error) = &outcome {
             self.shared.fail(error.clone());
         }
-        let (files, written) = thread.join().map_err(|panic| panic_error("the writing thread", &*panic))?;
+        let (files, written) = thread
+            .join()
+            .map_err(|panic| panic_error("the writing thread", &*panic))?;
         match outcome.and(written) {
             Ok(()) => Ok(files),
             Err(error) => {
@@ -800,8 +1053,15 @@ impl Sink {
     /// Uploads the collected bytes and frees their memory.
     fn send(&mut self) -> Result<()> {
         let held = std::mem::take(&mut self.held);
-        let upload = self.upload.as_mut().ok_or_else(|| Error::internal("a file was written after its end"))?;
-        if held.is_empty() { Ok(()) } else { upload.write(&held) }
+        let upload = self
+            .upload
+            .as_mut()
+            .ok_or_else(|| Error::internal("a file was written after its end"))?;
+        if held.is_empty() {
+            Ok(())
+        } else {
+            upload.write(&held)
+        }
     }
 }
 
@@ -809,7 +1069,10 @@ impl io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.held.extend_from_slice(bytes);
         if self.held.len() >= Self::PIECE {
-            let upload = self.upload.as_mut().ok_or_else(|| io::Error::other("a file was written after its end"))?;
+            let upload = self
+                .upload
+                .as_mut()
+                .ok_or_else(|| io::Error::other("a file was written after its end"))?;
             upload.write(&self.held).map_err(io::Error::other)?;
             self.held.clear();
         }
@@ -833,8 +1096,22 @@ impl Files {
                     None
                 }
                 Event::File { id, path } => {
-                    let facts = EncodedFacts { id, rows: 0, facts: Vec::new() };
-                    self.open.insert(id, OpenFile { path, writer: None, early: BTreeMap::new(), written: 0, groups: None, facts });
+                    let facts = EncodedFacts {
+                        id,
+                        rows: 0,
+                        facts: Vec::new(),
+                    };
+                    self.open.insert(
+                        id,
+                        OpenFile {
+                            path,
+                            writer: None,
+                            early: BTreeMap::new(),
+                            written: 0,
+                            groups: None,
+                            facts,
+                        },
+                    );
                     None
                 }
                 Event::Group { file, group } => {
@@ -851,7 +1128,8 @@ impl Files {
                 }
             };
             if let Some(id) = id {
-                self.advance(id).inspect_err(|error| self.shared.fail(error.clone()))?;
+                self.advance(id)
+                    .inspect_err(|error| self.shared.fail(error.clone()))?;
             }
             if stopping && self.open.is_empty() {
                 break;
@@ -860,9 +1138,12 @@ impl Files {
         Ok(())
     }
 
-    /// Writes the row groups of a file whose turn it is, and ends the file when they are all written.
+    /// Writes the row groups of a file whose turn it is, and ends the file when they are all
+    /// written.
     fn advance(&mut self, id: u64) -> Result<()> {
-        let Some(file) = self.open.get_mut(&id) else { return Ok(()) };
+        let Some(file) = self.open.get_mut(&id) else {
+            return Ok(());
+        };
         while let Some(group) = file.early.remove(&file.written) {
             let memory = group.memory;
             let path = file.path.clone();
@@ -875,12 +1156,25 @@ impl Files {
         if file.groups != Some(file.written) {
             return Ok(());
         }
-        let Some(file) = self.open.remove(&id) else { return Ok(()) };
-        let Some(mut writer) = file.writer else { return Ok(()) };
+        let Some(file) = self.open.remove(&id) else {
+            return Ok(());
+        };
+        let Some(mut writer) = file.writer else {
+            return Ok(());
+        };
         // Not `into_inner`, which forgets what the store said.
-        writer.finish().map_err(|e| encode_error(&e)).at_file(&file.path)?;
+        writer
+            .finish()
+            .map_err(|e| encode_error(&e))
+            .at_file(&file.path)?;
         writer.inner_mut().send().at_file(&file.path)?;
-        self.finishing.extend(writer.inner_mut().upload.take().map(|upload| (file.facts, upload.finish())));
+        self.finishing.extend(
+            writer
+                .inner_mut()
+                .upload
+                .take()
+                .map(|upload| (file.facts, upload.finish())),
+        );
         Ok(())
     }
 
@@ -890,7 +1184,12 @@ impl Files {
         let mut files = Vec::new();
         for (EncodedFacts { id, rows, facts }, pending) in self.finishing.drain(..) {
             match pending.wait() {
-                Ok(meta) => files.push(EncodedFile { id, meta, rows, facts }),
+                Ok(meta) => files.push(EncodedFile {
+                    id,
+                    meta,
+                    rows,
+                    facts,
+                }),
                 Err(error) => result = result.and(Err(error)),
             }
         }
@@ -899,12 +1198,25 @@ impl Files {
     }
 }
 
-fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: DoneGroup) -> Result<()> {
+fn write_group(
+    store: &dyn Store,
+    format: &Format,
+    file: &mut OpenFile,
+    group: DoneGroup,
+) -> Result<()> {
     let writer = match &mut file.writer {
         Some(writer) => writer,
         none => {
-            let sink = Sink { upload: Some(store.upload(&file.path, Role::Essential)?), held: Vec::new() };
-            let made = SerializedFileWriter::new(sink, Arc::clone(&format.root), Arc::clone(&format.properties)).map_err(|e| encode_error(&e))?;
+            let sink = Sink {
+                upload: Some(store.upload(&file.path, Role::Essential)?),
+                held: Vec::new(),
+            };
+            let made = SerializedFileWriter::new(
+                sink,
+                Arc::clone(&format.root),
+                Arc::clone(&format.properties),
+            )
+            .map_err(|e| encode_error(&e))?;
             none.insert(made)
         }
     };
@@ -922,7 +1234,11 @@ fn write_group(store: &dyn Store, format: &Format, file: &mut OpenFile, group: D
     if facts.facts.is_empty() {
         facts.facts = group.facts;
     } else {
-        facts.facts.iter_mut().zip(group.facts).for_each(|(all, more)| all.merge(more));
+        facts
+            .facts
+            .iter_mut()
+            .zip(group.facts)
+            .for_each(|(all, more)| all.merge(more));
     }
     Ok(())
 }
@@ -941,42 +1257,96 @@ mod tests {
         encoders_with(name, fields, properties, "zstd")
     }
 
-    fn encoders_with(name: &str, fields: Vec<Field>, properties: &WriterProperties, codec: &str) -> Encoders {
+    fn encoders_with(
+        name: &str,
+        fields: Vec<Field>,
+        properties: &WriterProperties,
+        codec: &str,
+    ) -> Encoders {
         let wanted = vec![Wanted::Bounds; fields.len()];
-        let format = Format::new(Arc::new(Schema::new(fields)), properties, Codec::parse(codec).unwrap(), &wanted, |_| None, 64, &[]).unwrap();
+        let format = Format::new(
+            Arc::new(Schema::new(fields)),
+            properties,
+            Codec::parse(codec).unwrap(),
+            &wanted,
+            |_| None,
+            64,
+            &[],
+        )
+        .unwrap();
         let store = open(&format!("memory:///{name}"), &Options::default()).unwrap();
         Encoders::start(format, store, &Cancel::default(), &Progress::default()).unwrap()
     }
 
     #[test]
     fn bounds_of_a_chunk_with_nan_are_left_out_of_the_file() {
-        let fields = vec![Field::new("a", DataType::Float64, true), Field::new("b", DataType::Float64, true)];
+        let fields = vec![
+            Field::new("a", DataType::Float64, true),
+            Field::new("b", DataType::Float64, true),
+        ];
         let mut encoders = encoders("nan", fields, &WriterProperties::default());
         let store = Arc::clone(&encoders.store);
         let mut file = encoders.open("x.parquet".to_owned()).unwrap();
-        let columns: Vec<ArrayRef> = vec![Arc::new(Float64Array::from(vec![1.0, f64::NAN])), Arc::new(Float64Array::from(vec![1.0, 2.0]))];
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Float64Array::from(vec![1.0, f64::NAN])),
+            Arc::new(Float64Array::from(vec![1.0, 2.0])),
+        ];
         file.push(&[columns]).unwrap();
         file.close().unwrap();
         let files = encoders.finish().unwrap();
         assert!(matches!(&files[0].facts[0].max, Some(Scalar::Double(max)) if max.is_nan()));
-        let footer = read_footer(&File { store, path: "x.parquet".to_owned(), size: None }).unwrap();
-        let bounds: Vec<bool> = footer.metadata.row_group(0).columns().iter().map(|c| c.statistics().is_some_and(|s| s.max_bytes_opt().is_some())).collect();
+        let footer = read_footer(&File {
+            store,
+            path: "x.parquet".to_owned(),
+            size: None,
+        })
+        .unwrap();
+        let bounds: Vec<bool> = footer
+            .metadata
+            .row_group(0)
+            .columns()
+            .iter()
+            .map(|c| c.statistics().is_some_and(|s| s.max_bytes_opt().is_some()))
+            .collect();
         assert_eq!(bounds, [false, true]);
     }
 
     #[test]
     fn pieces_are_cut_at_row_groups_and_memory_returns_to_nothing() {
-        let properties = WriterProperties { max_row_group_size: Some(100), ..WriterProperties::default() };
-        let mut encoders = encoders("groups", vec![Field::new("n", DataType::Int64, false)], &properties);
+        let properties = WriterProperties {
+            max_row_group_size: Some(100),
+            ..WriterProperties::default()
+        };
+        let mut encoders = encoders(
+            "groups",
+            vec![Field::new("n", DataType::Int64, false)],
+            &properties,
+        );
         let shared = Arc::clone(&encoders.shared);
         let mut file = encoders.open("x.parquet".to_owned()).unwrap();
-        let piece = |from: i64, to: i64| vec![Arc::new((from..to).collect::<Int64Array>()) as ArrayRef];
-        file.push(&[piece(0, 30), piece(30, 250), piece(250, 250), piece(250, 260)]).unwrap();
+        let piece =
+            |from: i64, to: i64| vec![Arc::new((from..to).collect::<Int64Array>()) as ArrayRef];
+        file.push(&[
+            piece(0, 30),
+            piece(30, 250),
+            piece(250, 250),
+            piece(250, 260),
+        ])
+        .unwrap();
         file.push(&[piece(260, 300)]).unwrap();
         file.close().unwrap();
         let files = encoders.finish().unwrap();
-        assert_eq!((files[0].rows, &files[0].facts[0].max), (300, &Some(Scalar::Long(299))));
-        assert_eq!((shared.gauge.bytes.load(Ordering::Relaxed), shared.gauge.queued.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!(
+            (files[0].rows, &files[0].facts[0].max),
+            (300, &Some(Scalar::Long(299)))
+        );
+        assert_eq!(
+            (
+                shared.gauge.bytes.load(Ordering::Relaxed),
+                shared.gauge.queued.load(Ordering::Relaxed)
+            ),
+            (0, 0)
+        );
     }
 
     #[test]
@@ -991,34 +1361,83 @@ mod tests {
             Field::new("d", DataType::Float64, true),
             Field::new_list("l", Field::new("element", DataType::Int32, true), true),
         ];
-        let names: arrow_array::StringArray = (0..60).map(|n| (n % 7 != 0).then(|| format!("name {}", n % 5))).collect();
+        let names: arrow_array::StringArray = (0..60)
+            .map(|n| (n % 7 != 0).then(|| format!("name {}", n % 5)))
+            .collect();
         let list = |n: i32| (n % 4 != 0).then(|| (0..n % 3).map(Some).collect::<Vec<_>>());
         let arrays: Vec<ArrayRef> = vec![
             Arc::new((0..60).collect::<Int64Array>()),
             Arc::new(names),
-            Arc::new((0..60).map(|n| (n % 9 != 0).then_some(f64::from(n) / 3.0)).collect::<Float64Array>()),
-            Arc::new(arrow_array::ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>((0..60).map(list))),
+            Arc::new(
+                (0..60)
+                    .map(|n| (n % 9 != 0).then_some(f64::from(n) / 3.0))
+                    .collect::<Float64Array>(),
+            ),
+            Arc::new(arrow_array::ListArray::from_iter_primitive::<
+                arrow_array::types::Int32Type,
+                _,
+                _,
+            >((0..60).map(list))),
         ];
-        let list = Delta::from_json(&serde_json::json!({"type": "array", "elementType": "integer", "containsNull": true})).unwrap();
-        let columns = [("id", Delta::Long), ("name", Delta::String), ("d", Delta::Double), ("l", list)];
-        let columns: Vec<StructField> = columns.into_iter().map(|(name, of)| StructField::new(name, of, true)).collect();
+        let list = Delta::from_json(
+            &serde_json::json!({"type": "array", "elementType": "integer", "containsNull": true}),
+        )
+        .unwrap();
+        let columns = [
+            ("id", Delta::Long),
+            ("name", Delta::String),
+            ("d", Delta::Double),
+            ("l", list),
+        ];
+        let columns: Vec<StructField> = columns
+            .into_iter()
+            .map(|(name, of)| StructField::new(name, of, true))
+            .collect();
         for codec in ["none", "snappy", "zstd"] {
-            let properties = WriterProperties { max_row_group_size: Some(25), ..WriterProperties::default() };
-            let mut encoders = encoders_with(&format!("flipped-{codec}"), fields.clone(), &properties, codec);
+            let properties = WriterProperties {
+                max_row_group_size: Some(25),
+                ..WriterProperties::default()
+            };
+            let mut encoders = encoders_with(
+                &format!("flipped-{codec}"),
+                fields.clone(),
+                &properties,
+                codec,
+            );
             let store = Arc::clone(&encoders.store);
             let mut file = encoders.open("x.parquet".to_owned()).unwrap();
             file.push(std::slice::from_ref(&arrays)).unwrap();
             file.close().unwrap();
             let size = encoders.finish().unwrap()[0].meta.size;
-            let bytes = store.get_ranges("x.parquet", std::iter::once(0..size).collect()).wait().unwrap().remove(0);
-            flipped_bits(&bytes, |bytes| read(FileSpec::new(file_of(bytes), columns.clone()), &Arc::default()).collect());
+            let bytes = store
+                .get_ranges("x.parquet", std::iter::once(0..size).collect())
+                .wait()
+                .unwrap()
+                .remove(0);
+            flipped_bits(&bytes, |bytes| {
+                read(
+                    FileSpec::new(file_of(bytes), columns.clone()),
+                    &Arc::default(),
+                )
+                .collect()
+            });
         }
     }
 
     #[test]
     fn a_file_that_is_dropped_half_way_fails_the_write() {
-        let mut encoders = encoders("dropped", vec![Field::new("n", DataType::Int64, true)], &WriterProperties::default());
+        let mut encoders = encoders(
+            "dropped",
+            vec![Field::new("n", DataType::Int64, true)],
+            &WriterProperties::default(),
+        );
         drop(encoders.open("x.parquet".to_owned()).unwrap());
-        assert!(encoders.finish().unwrap_err().to_string().contains("half-way"));
+        assert!(
+            encoders
+                .finish()
+                .unwrap_err()
+                .to_string()
+                .contains("half-way")
+        );
     }
 }

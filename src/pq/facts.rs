@@ -1,8 +1,9 @@
 //! What is learned about a file's columns while they are encoded: nulls, least and greatest value.
 //!
-//! Columns are followed into structs, not into lists, maps and variants: each such *stop* has its own [`LeafFacts`]. Nulls are
-//! counted on the arrays; bounds are the encoder's own, so that nothing is looked at twice, but those of floating point
-//! numbers, of which the encoder leaves out `NaN`. Where there is one, the file keeps no bounds either: Spark, for which `NaN`
+//! Columns are followed into structs, not into lists, maps and variants: each such *stop* has its
+//! own [`LeafFacts`]. Nulls are counted on the arrays; bounds are the encoder's own, so that
+//! nothing is looked at twice, but those of floating point numbers, of which the encoder leaves out
+//! `NaN`. Where there is one, the file keeps no bounds either: Spark, for which `NaN`
 //! is the greatest, would pass over it.
 
 use arrow_array::cast::AsArray;
@@ -31,7 +32,8 @@ pub enum Wanted {
 pub struct LeafFacts {
     /// Rows in which it is null, also because a struct around it is.
     pub nulls: u64,
-    /// The least value, or one a little less where text is very long. `None`: there is none, or it is not known.
+    /// The least value, or one a little less where text is very long. `None`: there is none, or it
+    /// is not known.
     pub min: Option<Scalar>,
     /// The greatest value; `NaN` is greater than all others.
     pub max: Option<Scalar>,
@@ -44,9 +46,18 @@ pub struct LeafFacts {
 impl LeafFacts {
     /// What somebody else knows of a leaf of so many rows: nulls, the least and the greatest value.
     #[must_use]
-    pub fn known(rows: u64, nulls: Option<u64>, (min, max): (Option<Scalar>, Option<Scalar>)) -> Self {
+    pub fn known(
+        rows: u64,
+        nulls: Option<u64>,
+        (min, max): (Option<Scalar>, Option<Scalar>),
+    ) -> Self {
         let unknown = nulls.is_none_or(|nulls| nulls < rows) && (min.is_none() || max.is_none());
-        let mut out = Self { nulls: nulls.unwrap_or(0), uncounted: nulls.is_none(), unknown, ..Self::default() };
+        let mut out = Self {
+            nulls: nulls.unwrap_or(0),
+            uncounted: nulls.is_none(),
+            unknown,
+            ..Self::default()
+        };
         out.see(min, max);
         out
     }
@@ -69,17 +80,24 @@ impl LeafFacts {
 }
 
 /// Of two values the one for which `before` holds.
-fn first(a: Option<Scalar>, b: Option<Scalar>, before: impl Fn(&Scalar, &Scalar) -> bool) -> Option<Scalar> {
+fn first(
+    a: Option<Scalar>,
+    b: Option<Scalar>,
+    before: impl Fn(&Scalar, &Scalar) -> bool,
+) -> Option<Scalar> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if before(&b, &a) { b } else { a }),
         (a, b) => a.or(b),
     }
 }
 
-/// Whether `a` is less than `b`; the two zeros are told apart, so that bounds hold for readers who do so and who do not.
+/// Whether `a` is less than `b`; the two zeros are told apart, so that bounds hold for readers who
+/// do so and who do not.
 fn lower(a: &Scalar, b: &Scalar) -> bool {
     match (a, b) {
-        (Scalar::Double(x), Scalar::Double(y)) if x == y => x.is_sign_negative() && y.is_sign_positive(),
+        (Scalar::Double(x), Scalar::Double(y)) if x == y => {
+            x.is_sign_negative() && y.is_sign_positive()
+        }
         _ => a.compare(b).is_some_and(std::cmp::Ordering::is_lt),
     }
 }
@@ -126,13 +144,21 @@ pub(super) struct Observer {
 
 /// Whether a field is a variant, whose parts are not columns.
 fn is_variant(field: &Field) -> bool {
-    field.metadata().get("ARROW:extension:name").map(String::as_str) == Some(VARIANT_EXTENSION)
+    field
+        .metadata()
+        .get("ARROW:extension:name")
+        .map(String::as_str)
+        == Some(VARIANT_EXTENSION)
 }
 
 impl Observer {
     /// The plan for `field`; `wanted` gives what is wanted of one stop after the other.
     pub(super) fn new(field: &Field, wanted: &mut impl Iterator<Item = Wanted>) -> Self {
-        let mut out = Self { root: Node::Struct(Vec::new()), stops: Vec::new(), leaves: 0 };
+        let mut out = Self {
+            root: Node::Struct(Vec::new()),
+            stops: Vec::new(),
+            leaves: 0,
+        };
         out.root = out.node(field, wanted);
         out
     }
@@ -141,16 +167,30 @@ impl Observer {
         if let Arrow::Struct(children) = field.data_type()
             && !is_variant(field)
         {
-            return Node::Struct(children.iter().map(|child| self.node(child, wanted)).collect());
+            return Node::Struct(
+                children
+                    .iter()
+                    .map(|child| self.node(child, wanted))
+                    .collect(),
+            );
         }
         let kind = match field.data_type() {
-            Arrow::Int8 | Arrow::Int16 | Arrow::Int32 | Arrow::Int64 | Arrow::Date32 | Arrow::Timestamp(..) => Kind::Long,
+            Arrow::Int8
+            | Arrow::Int16
+            | Arrow::Int32
+            | Arrow::Int64
+            | Arrow::Date32
+            | Arrow::Timestamp(..) => Kind::Long,
             Arrow::Decimal128(..) => Kind::Decimal,
             Arrow::Utf8 => Kind::Text,
             Arrow::Float32 | Arrow::Float64 => Kind::Double,
             _ => Kind::None,
         };
-        self.stops.push(Stop { wanted: wanted.next().unwrap_or(Wanted::Nothing), kind, leaf: self.leaves });
+        self.stops.push(Stop {
+            wanted: wanted.next().unwrap_or(Wanted::Nothing),
+            kind,
+            leaf: self.leaves,
+        });
         self.leaves += leaf_count(field.data_type());
         Node::Stop(self.stops.len() - 1)
     }
@@ -162,7 +202,11 @@ impl Observer {
 
     /// Whether the encoder must keep bounds of a leaf of the column.
     pub(super) fn needs_bounds(&self, leaf: usize) -> bool {
-        self.stops.iter().any(|stop| stop.leaf == leaf && stop.wanted == Wanted::Bounds && !matches!(stop.kind, Kind::None | Kind::Double))
+        self.stops.iter().any(|stop| {
+            stop.leaf == leaf
+                && stop.wanted == Wanted::Bounds
+                && !matches!(stop.kind, Kind::None | Kind::Double)
+        })
     }
 
     /// Looks at rows that are about to be encoded.
@@ -170,17 +214,27 @@ impl Observer {
         self.walk(&self.root, array, None, facts);
     }
 
-    fn walk(&self, node: &Node, array: &ArrayRef, above: Option<&NullBuffer>, facts: &mut [LeafFacts]) {
+    fn walk(
+        &self,
+        node: &Node,
+        array: &ArrayRef,
+        above: Option<&NullBuffer>,
+        facts: &mut [LeafFacts],
+    ) {
         match node {
             Node::Struct(children) => {
-                let Some(array) = array.as_struct_opt() else { return };
+                let Some(array) = array.as_struct_opt() else {
+                    return;
+                };
                 let nulls = NullBuffer::union(above, array.nulls());
                 for (child, array) in children.iter().zip(array.columns()) {
                     self.walk(child, array, nulls.as_ref(), facts);
                 }
             }
             Node::Stop(n) => {
-                let (Some(stop), Some(facts)) = (self.stops.get(*n), facts.get_mut(*n)) else { return };
+                let (Some(stop), Some(facts)) = (self.stops.get(*n), facts.get_mut(*n)) else {
+                    return;
+                };
                 if stop.wanted == Wanted::Nothing && stop.kind != Kind::Double {
                     return;
                 }
@@ -188,8 +242,14 @@ impl Observer {
                 facts.nulls += nulls.as_ref().map_or(0, |nulls| nulls.null_count() as u64);
                 if stop.kind == Kind::Double {
                     let bounds = match array.data_type() {
-                        Arrow::Float32 => doubles(array.as_primitive::<Float32Type>(), nulls.as_ref(), f64::from),
-                        Arrow::Float64 => doubles(array.as_primitive::<Float64Type>(), nulls.as_ref(), |v| v),
+                        Arrow::Float32 => doubles(
+                            array.as_primitive::<Float32Type>(),
+                            nulls.as_ref(),
+                            f64::from,
+                        ),
+                        Arrow::Float64 => {
+                            doubles(array.as_primitive::<Float64Type>(), nulls.as_ref(), |v| v)
+                        }
                         _ => None,
                     };
                     if let Some((min, max)) = bounds {
@@ -200,13 +260,23 @@ impl Observer {
         }
     }
 
-    /// Takes over the encoder's statistics of the column's leaves; `rows` is how many rows were encoded.
-    pub(super) fn settle(&self, leaves: &[Option<&Statistics>], rows: u64, facts: &mut [LeafFacts]) {
+    /// Takes over the encoder's statistics of the column's leaves; `rows` is how many rows were
+    /// encoded.
+    pub(super) fn settle(
+        &self,
+        leaves: &[Option<&Statistics>],
+        rows: u64,
+        facts: &mut [LeafFacts],
+    ) {
         for (stop, facts) in self.stops.iter().zip(facts) {
             if stop.wanted != Wanted::Bounds || matches!(stop.kind, Kind::None | Kind::Double) {
                 continue;
             }
-            let (min, max) = leaves.get(stop.leaf).copied().flatten().map_or((None, None), |statistics| bounds(statistics, stop.kind));
+            let (min, max) = leaves
+                .get(stop.leaf)
+                .copied()
+                .flatten()
+                .map_or((None, None), |statistics| bounds(statistics, stop.kind));
             facts.unknown |= facts.nulls < rows && (min.is_none() || max.is_none());
             facts.see(min, max);
         }
@@ -215,30 +285,50 @@ impl Observer {
 
 impl Observer {
     /// The leaves of the column that have a `NaN`, by what was observed.
-    pub(super) fn with_nan<'a>(&'a self, facts: &'a [LeafFacts]) -> impl Iterator<Item = usize> + 'a {
-        let nan = |facts: &LeafFacts| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
-        self.stops.iter().zip(facts).filter(move |(stop, facts)| stop.kind == Kind::Double && nan(facts)).map(|(stop, _)| stop.leaf)
+    pub(super) fn with_nan<'a>(
+        &'a self,
+        facts: &'a [LeafFacts],
+    ) -> impl Iterator<Item = usize> + 'a {
+        let nan =
+            |facts: &LeafFacts| matches!(facts.max, Some(Scalar::Double(max)) if max.is_nan());
+        self.stops
+            .iter()
+            .zip(facts)
+            .filter(move |(stop, facts)| stop.kind == Kind::Double && nan(facts))
+            .map(|(stop, _)| stop.leaf)
     }
 }
 
 /// Leaves below a type in the file.
 fn leaf_count(data_type: &Arrow) -> usize {
     match data_type {
-        Arrow::Struct(fields) => fields.iter().map(|field| leaf_count(field.data_type())).sum(),
+        Arrow::Struct(fields) => fields
+            .iter()
+            .map(|field| leaf_count(field.data_type()))
+            .sum(),
         Arrow::List(field) | Arrow::Map(field, _) => leaf_count(field.data_type()),
         _ => 1,
     }
 }
 
 /// Least and greatest of the valid values, by Spark's order.
-fn doubles<T: ArrowPrimitiveType>(array: &arrow_array::PrimitiveArray<T>, nulls: Option<&NullBuffer>, wide: impl Fn(T::Native) -> f64) -> Option<(f64, f64)> {
+fn doubles<T: ArrowPrimitiveType>(
+    array: &arrow_array::PrimitiveArray<T>,
+    nulls: Option<&NullBuffer>,
+    wide: impl Fn(T::Native) -> f64,
+) -> Option<(f64, f64)> {
     struct Seen {
         min: f64,
         max: f64,
         nan: bool,
         any: bool,
     }
-    let mut seen = Seen { min: f64::INFINITY, max: f64::NEG_INFINITY, nan: false, any: false };
+    let mut seen = Seen {
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+        nan: false,
+        any: false,
+    };
     let mut look = |values: &[T::Native]| {
         seen.any |= !values.is_empty();
         // Plain comparisons pass over `NaN` and become vector instructions.
@@ -252,13 +342,20 @@ fn doubles<T: ArrowPrimitiveType>(array: &arrow_array::PrimitiveArray<T>, nulls:
     let values: &[T::Native] = array.values();
     match nulls {
         None => look(values),
-        Some(nulls) => nulls.valid_slices().for_each(|(from, to)| look(values.get(from..to).unwrap_or_default())),
+        Some(nulls) => nulls
+            .valid_slices()
+            .for_each(|(from, to)| look(values.get(from..to).unwrap_or_default())),
     }
     if !seen.any {
         return None;
     }
     let valid = |n: usize| nulls.is_none_or(|nulls| nulls.is_valid(n));
-    let has = |wanted: f64| values.iter().enumerate().any(|(n, value)| wide(*value).to_bits() == wanted.to_bits() && valid(n));
+    let has = |wanted: f64| {
+        values
+            .iter()
+            .enumerate()
+            .any(|(n, value)| wide(*value).to_bits() == wanted.to_bits() && valid(n))
+    };
     if seen.min == 0.0 {
         seen.min = if has(-0.0) { -0.0 } else { 0.0 };
     }
@@ -266,18 +363,43 @@ fn doubles<T: ArrowPrimitiveType>(array: &arrow_array::PrimitiveArray<T>, nulls:
         seen.max = if has(0.0) { 0.0 } else { -0.0 };
     }
     let only_nan = seen.nan && seen.min > seen.max;
-    Some((if only_nan { f64::NAN } else { seen.min }, if seen.nan { f64::NAN } else { seen.max }))
+    Some((
+        if only_nan { f64::NAN } else { seen.min },
+        if seen.nan { f64::NAN } else { seen.max },
+    ))
 }
 
 pub(super) fn bounds(statistics: &Statistics, kind: Kind) -> (Option<Scalar>, Option<Scalar>) {
-    let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(|text| Scalar::Text(text.into()));
+    let text = |bytes: &[u8]| {
+        std::str::from_utf8(bytes)
+            .ok()
+            .map(|text| Scalar::Text(text.into()))
+    };
     match (statistics, kind) {
-        (Statistics::Int32(s), Kind::Long) => (s.min_opt().map(|v| Scalar::Long(i64::from(*v))), s.max_opt().map(|v| Scalar::Long(i64::from(*v)))),
-        (Statistics::Int64(s), Kind::Long) => (s.min_opt().map(|v| Scalar::Long(*v)), s.max_opt().map(|v| Scalar::Long(*v))),
-        (Statistics::Int32(s), Kind::Decimal) => (s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))), s.max_opt().map(|v| Scalar::Decimal(i128::from(*v)))),
-        (Statistics::Int64(s), Kind::Decimal) => (s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))), s.max_opt().map(|v| Scalar::Decimal(i128::from(*v)))),
-        (Statistics::FixedLenByteArray(s), Kind::Decimal) => (s.min_bytes_opt().and_then(unscaled), s.max_bytes_opt().and_then(unscaled)),
-        (Statistics::ByteArray(s), Kind::Text) => (s.min_bytes_opt().and_then(text), s.max_bytes_opt().and_then(text)),
+        (Statistics::Int32(s), Kind::Long) => (
+            s.min_opt().map(|v| Scalar::Long(i64::from(*v))),
+            s.max_opt().map(|v| Scalar::Long(i64::from(*v))),
+        ),
+        (Statistics::Int64(s), Kind::Long) => (
+            s.min_opt().map(|v| Scalar::Long(*v)),
+            s.max_opt().map(|v| Scalar::Long(*v)),
+        ),
+        (Statistics::Int32(s), Kind::Decimal) => (
+            s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+            s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+        ),
+        (Statistics::Int64(s), Kind::Decimal) => (
+            s.min_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+            s.max_opt().map(|v| Scalar::Decimal(i128::from(*v))),
+        ),
+        (Statistics::FixedLenByteArray(s), Kind::Decimal) => (
+            s.min_bytes_opt().and_then(unscaled),
+            s.max_bytes_opt().and_then(unscaled),
+        ),
+        (Statistics::ByteArray(s), Kind::Text) => (
+            s.min_bytes_opt().and_then(text),
+            s.max_bytes_opt().and_then(text),
+        ),
         _ => (None, None),
     }
 }
@@ -297,7 +419,10 @@ mod tests {
     use std::sync::Arc;
 
     fn of(values: Float64Array) -> (u64, Option<Scalar>, Option<Scalar>) {
-        let observer = Observer::new(&Field::new("f", Arrow::Float64, true), &mut std::iter::once(Wanted::Bounds));
+        let observer = Observer::new(
+            &Field::new("f", Arrow::Float64, true),
+            &mut std::iter::once(Wanted::Bounds),
+        );
         let mut facts = observer.start();
         observer.observe(&(Arc::new(values) as ArrayRef), &mut facts);
         let facts = facts.remove(0);
@@ -307,11 +432,26 @@ mod tests {
     #[test]
     fn nan_is_the_greatest_value_and_zeros_keep_their_sign() {
         let show = |facts: (u64, Option<Scalar>, Option<Scalar>)| format!("{facts:?}");
-        assert_eq!(show(of(vec![1.0, f64::NAN, -2.0].into())), "(0, Some(Double(-2.0)), Some(Double(NaN)))");
-        assert_eq!(show(of(vec![f64::NAN].into())), "(0, Some(Double(NaN)), Some(Double(NaN)))");
-        assert_eq!(show(of(vec![Some(0.0), None, Some(-0.0)].into())), "(1, Some(Double(-0.0)), Some(Double(0.0)))");
-        assert_eq!(show(of(vec![0.0, 1.0].into())), "(0, Some(Double(0.0)), Some(Double(1.0)))");
-        assert_eq!(show(of(vec![f64::INFINITY, f64::NEG_INFINITY].into())), "(0, Some(Double(-inf)), Some(Double(inf)))");
+        assert_eq!(
+            show(of(vec![1.0, f64::NAN, -2.0].into())),
+            "(0, Some(Double(-2.0)), Some(Double(NaN)))"
+        );
+        assert_eq!(
+            show(of(vec![f64::NAN].into())),
+            "(0, Some(Double(NaN)), Some(Double(NaN)))"
+        );
+        assert_eq!(
+            show(of(vec![Some(0.0), None, Some(-0.0)].into())),
+            "(1, Some(Double(-0.0)), Some(Double(0.0)))"
+        );
+        assert_eq!(
+            show(of(vec![0.0, 1.0].into())),
+            "(0, Some(Double(0.0)), Some(Double(1.0)))"
+        );
+        assert_eq!(
+            show(of(vec![f64::INFINITY, f64::NEG_INFINITY].into())),
+            "(0, Some(Double(-inf)), Some(Double(inf)))"
+        );
         assert_eq!(show(of(vec![None, None].into())), "(2, None, None)");
     }
 
@@ -319,7 +459,11 @@ mod tests {
     fn nulls_of_a_struct_are_nulls_of_its_fields() {
         let child = Arc::new(Int64Array::from(vec![Some(1), Some(2), None])) as ArrayRef;
         let fields = vec![Field::new("a", Arrow::Int64, true)];
-        let array = StructArray::new(fields.clone().into(), vec![child], Some(vec![true, false, true].into()));
+        let array = StructArray::new(
+            fields.clone().into(),
+            vec![child],
+            Some(vec![true, false, true].into()),
+        );
         let field = Field::new("s", Arrow::Struct(fields.into()), true);
         let observer = Observer::new(&field, &mut std::iter::once(Wanted::Nulls));
         let mut facts = observer.start();
@@ -329,11 +473,26 @@ mod tests {
 
     #[test]
     fn bounds_that_a_part_of_the_file_lacks_are_lost() {
-        let part = || LeafFacts { nulls: 0, min: Some(Scalar::Long(1)), max: Some(Scalar::Long(2)), ..LeafFacts::default() };
+        let part = || LeafFacts {
+            nulls: 0,
+            min: Some(Scalar::Long(1)),
+            max: Some(Scalar::Long(2)),
+            ..LeafFacts::default()
+        };
         let mut facts = part();
-        facts.merge(LeafFacts { nulls: 3, ..LeafFacts::default() });
-        assert_eq!((facts.nulls, &facts.max), (3, &Some(Scalar::Long(2))), "a part of nulls alone takes nothing away");
-        facts.merge(LeafFacts { unknown: true, ..LeafFacts::default() });
+        facts.merge(LeafFacts {
+            nulls: 3,
+            ..LeafFacts::default()
+        });
+        assert_eq!(
+            (facts.nulls, &facts.max),
+            (3, &Some(Scalar::Long(2))),
+            "a part of nulls alone takes nothing away"
+        );
+        facts.merge(LeafFacts {
+            unknown: true,
+            ..LeafFacts::default()
+        });
         facts.merge(part());
         assert_eq!((facts.min, facts.max), (None, None));
     }

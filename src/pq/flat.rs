@@ -1,18 +1,23 @@
-//! The straight way for flat columns of numbers, dates, times, decimals and strings: pages -> Arrow arrays.
+//! The straight way for flat columns of numbers, dates, times, decimals and strings: pages -> Arrow
+//! arrays.
 //!
-//! Most columns of most tables are flat and plain or dictionary encoded. Here their values go from the page into the array
-//! once: no level is expanded, no buffer zeroed before it is written, a dictionary is converted once and its indices are
-//! unpacked by the thousand. Everything else (lists, structs, other encodings, old physical types) is arrow-rs' as before;
-//! both give the same arrays, which a property test holds.
+//! Most columns of most tables are flat and plain or dictionary encoded. Here their values go from
+//! the page into the array once: no level is expanded, no buffer zeroed before it is written, a
+//! dictionary is converted once and its indices are unpacked by the thousand. Everything else
+//! (lists, structs, other encodings, old physical types) is arrow-rs' as before; both give the same
+//! arrays, which a property test holds.
 //!
-//! Format: "Data Pages", "Encodings" of the Parquet format. Cost: one pass; a copy for numbers, views for strings.
+//! Format: "Data Pages", "Encodings" of the Parquet format. Cost: one pass; a copy for numbers,
+//! views for strings.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryViewArray, StringViewArray, make_array};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer, ScalarBuffer,
+};
 use arrow_data::ArrayDataBuilder;
 use arrow_schema::{DataType, Field};
 use bytes::Bytes;
@@ -62,11 +67,19 @@ struct Plain {
 
 impl Plain {
     fn new(bytes: Bytes) -> Self {
-        Self { bytes, at: 0, buffer: None }
+        Self {
+            bytes,
+            at: 0,
+            buffer: None,
+        }
     }
 
     fn take(&mut self, count: usize) -> Result<&[u8]> {
-        let bytes = self.at.checked_add(count).and_then(|end| self.bytes.get(self.at..end)).ok_or_else(ends_early)?;
+        let bytes = self
+            .at
+            .checked_add(count)
+            .and_then(|end| self.bytes.get(self.at..end))
+            .ok_or_else(ends_early)?;
         self.at += count;
         Ok(bytes)
     }
@@ -123,8 +136,8 @@ stored!(i32, i64, f32, f64);
 
 /// The values of an array under construction.
 struct Values<T> {
-    /// Entries of the dictionary that are the array, as long as nothing else is: values that do not repeat are written in
-    /// the order of their entries, and need no copy.
+    /// Entries of the dictionary that are the array, as long as nothing else is: values that do
+    /// not repeat are written in the order of their entries, and need no copy.
     whole: Range<usize>,
     out: Option<Filling<T>>,
     rows: usize,
@@ -132,20 +145,31 @@ struct Values<T> {
 
 impl<T: ArrowNativeType> Values<T> {
     fn new() -> Self {
-        Self { whole: 0..0, out: None, rows: 0 }
+        Self {
+            whole: 0..0,
+            out: None,
+            rows: 0,
+        }
     }
 
     /// Takes entries of the dictionary as they stand; `false` where something else was before them.
     fn join(&mut self, run: &Range<usize>) -> bool {
         let joined = match self.whole.len() {
-            0 => self.out.as_ref().is_none_or(Filling::is_empty).then(|| run.clone()),
+            0 => self
+                .out
+                .as_ref()
+                .is_none_or(Filling::is_empty)
+                .then(|| run.clone()),
             _ => (self.whole.end == run.start).then_some(self.whole.start..run.end),
         };
         joined.map(|joined| self.whole = joined).is_some()
     }
 
     /// Where values go that are not `entries` of the dictionary as it stands.
-    fn out<I: ExactSizeIterator<Item = T>>(&mut self, entries: impl FnOnce(Range<usize>) -> I) -> &mut Filling<T> {
+    fn out<I: ExactSizeIterator<Item = T>>(
+        &mut self,
+        entries: impl FnOnce(Range<usize>) -> I,
+    ) -> &mut Filling<T> {
         let whole = std::mem::replace(&mut self.whole, 0..0);
         let out = self.out.get_or_insert_with(|| Filling::new(self.rows));
         if !whole.is_empty() {
@@ -154,15 +178,20 @@ impl<T: ArrowNativeType> Values<T> {
         out
     }
 
-    /// The entries that are the array as they stand, and not few of them: the array keeps all of the dictionary.
+    /// The entries that are the array as they stand, and not few of them: the array keeps all of
+    /// the dictionary.
     fn shared(&self, dictionary: usize) -> Option<Range<usize>> {
         /// How many times what it needs of a dictionary an array may keep.
         const KEPT: usize = 4;
-        (!self.whole.is_empty() && self.whole.len() * KEPT >= dictionary).then(|| self.whole.clone())
+        (!self.whole.is_empty() && self.whole.len() * KEPT >= dictionary)
+            .then(|| self.whole.clone())
     }
 
     /// All values, none being left.
-    fn finish<I: ExactSizeIterator<Item = T>>(&mut self, entries: impl FnOnce(Range<usize>) -> I) -> ScalarBuffer<T> {
+    fn finish<I: ExactSizeIterator<Item = T>>(
+        &mut self,
+        entries: impl FnOnce(Range<usize>) -> I,
+    ) -> ScalarBuffer<T> {
         self.out(entries);
         self.out.take().map(ScalarBuffer::from).unwrap_or_default()
     }
@@ -178,13 +207,25 @@ struct Numbers<S, T> {
 }
 
 /// The numbers of a page.
-fn numbers<S: Stored, T: From<S>>(bytes: &[u8], range: Range<usize>) -> impl ExactSizeIterator<Item = T> {
-    S::all(bytes).get(range).unwrap_or_default().iter().map(|bytes| T::from(S::read(*bytes)))
+fn numbers<S: Stored, T: From<S>>(
+    bytes: &[u8],
+    range: Range<usize>,
+) -> impl ExactSizeIterator<Item = T> {
+    S::all(bytes)
+        .get(range)
+        .unwrap_or_default()
+        .iter()
+        .map(|bytes| T::from(S::read(*bytes)))
 }
 
 impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
     fn boxed(data_type: &DataType) -> Box<dyn Output> {
-        Box::new(Self { dictionary: Bytes::new(), values: Values::new(), data_type: data_type.clone(), stored: PhantomData })
+        Box::new(Self {
+            dictionary: Bytes::new(),
+            values: Values::new(),
+            data_type: data_type.clone(),
+            stored: PhantomData,
+        })
     }
 
     fn entries(&self) -> usize {
@@ -192,13 +233,16 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Numbers<S, T> {
     }
 
     fn out(&mut self) -> &mut Filling<T> {
-        self.values.out(|whole| numbers::<S, T>(&self.dictionary, whole))
+        self.values
+            .out(|whole| numbers::<S, T>(&self.dictionary, whole))
     }
 
     /// The array where it is entries of the dictionary as they stand.
     fn shared(&self) -> Option<(usize, Buffer)> {
         let whole = self.values.shared(self.entries())?;
-        let bytes = self.dictionary.get(whole.start * S::SIZE..whole.end * S::SIZE)?;
+        let bytes = self
+            .dictionary
+            .get(whole.start * S::SIZE..whole.end * S::SIZE)?;
         let is_aligned = bytes.as_ptr().align_offset(align_of::<T>()) == 0;
         is_aligned.then(|| (whole.len(), Buffer::from(self.dictionary.slice_ref(bytes))))
     }
@@ -210,7 +254,10 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
     }
 
     fn dictionary(&mut self, bytes: Bytes, values: usize) -> Result<()> {
-        let size = values.checked_mul(S::SIZE).filter(|size| *size <= bytes.len()).ok_or_else(ends_early)?;
+        let size = values
+            .checked_mul(S::SIZE)
+            .filter(|size| *size <= bytes.len())
+            .ok_or_else(ends_early)?;
         self.out();
         self.dictionary = bytes.slice(..size);
         Ok(())
@@ -224,21 +271,31 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
 
     fn gather(&mut self, indices: &[u32]) -> Result<()> {
         let Some(run) = in_order(indices) else {
-            let out = self.values.out(|whole| numbers::<S, T>(&self.dictionary, whole));
-            return gather(S::all(&self.dictionary), indices, out, |bytes| T::from(S::read(bytes)));
+            let out = self
+                .values
+                .out(|whole| numbers::<S, T>(&self.dictionary, whole));
+            return gather(S::all(&self.dictionary), indices, out, |bytes| {
+                T::from(S::read(bytes))
+            });
         };
         if run.end > self.entries() {
             return Err(no_entry());
         }
         if size_of::<T>() != S::SIZE || !self.values.join(&run) {
-            let out = self.values.out(|whole| numbers::<S, T>(&self.dictionary, whole));
+            let out = self
+                .values
+                .out(|whole| numbers::<S, T>(&self.dictionary, whole));
             out.extend(numbers::<S, T>(&self.dictionary, run));
         }
         Ok(())
     }
 
     fn repeat(&mut self, index: u32, count: usize) -> Result<()> {
-        let value = T::from(S::read(*S::all(&self.dictionary).get(index as usize).ok_or_else(no_entry)?));
+        let value = T::from(S::read(
+            *S::all(&self.dictionary)
+                .get(index as usize)
+                .ok_or_else(no_entry)?,
+        ));
         self.out().extend(std::iter::repeat_n(value, count));
         Ok(())
     }
@@ -258,11 +315,17 @@ impl<S: Stored, T: ArrowNativeType + From<S>> Output for Numbers<S, T> {
                 shared
             }
             None => {
-                let values = self.values.finish(|whole| numbers::<S, T>(&self.dictionary, whole));
+                let values = self
+                    .values
+                    .finish(|whole| numbers::<S, T>(&self.dictionary, whole));
                 (values.len(), values.into_inner())
             }
         };
-        let data = ArrayDataBuilder::new(self.data_type.clone()).len(length).add_buffer(buffer).nulls(nulls).build()?;
+        let data = ArrayDataBuilder::new(self.data_type.clone())
+            .len(length)
+            .add_buffer(buffer)
+            .nulls(nulls)
+            .build()?;
         Ok(make_array(data))
     }
 }
@@ -278,16 +341,27 @@ fn in_order(indices: &[u32]) -> Option<Range<usize>> {
     if last.wrapping_sub(first) as usize != indices.len() - 1 {
         return None;
     }
-    let differ = indices.iter().zip(first..=last).fold(0, |differ, (index, next)| differ | (index ^ next));
+    let differ = indices
+        .iter()
+        .zip(first..=last)
+        .fold(0, |differ, (index, next)| differ | (index ^ next));
     (differ == 0).then(|| first as usize..last as usize + 1)
 }
 
 /// Appends the entries at `indices`.
-fn gather<E: Copy, T: ArrowNativeType>(dictionary: &[E], indices: &[u32], out: &mut Filling<T>, value: impl Fn(E) -> T) -> Result<()> {
-    // One bit says of all indices at once whether any is negative, seen as signed, or above the last entry: two
-    // instructions for four indices on any processor, which a maximum of unsigned numbers is not.
+fn gather<E: Copy, T: ArrowNativeType>(
+    dictionary: &[E],
+    indices: &[u32],
+    out: &mut Filling<T>,
+    value: impl Fn(E) -> T,
+) -> Result<()> {
+    // One bit says of all indices at once whether any is negative, seen as signed, or above the
+    // last entry: two instructions for four indices on any processor, which a maximum of
+    // unsigned numbers is not.
     let last = i32::try_from(dictionary.len()).map_err(|_| no_entry())? - 1;
-    let outside = indices.iter().fold(0, |outside, index| outside | last.wrapping_sub(index.cast_signed()) | index.cast_signed());
+    let outside = indices.iter().fold(0, |outside, index| {
+        outside | last.wrapping_sub(index.cast_signed()) | index.cast_signed()
+    });
     if outside < 0 {
         return Err(no_entry());
     }
@@ -298,10 +372,13 @@ fn gather<E: Copy, T: ArrowNativeType>(dictionary: &[E], indices: &[u32], out: &
     Ok(())
 }
 
-/// Moves the last values of `out` apart, so that each stands where its bit is; nothing is said of the slots between.
+/// Moves the last values of `out` apart, so that each stands where its bit is; nothing is said of
+/// the slots between.
 fn spread<T: ArrowNativeType>(out: &mut Filling<T>, valid: &BooleanBuffer) {
     let values = valid.count_set_bits();
-    let Some(from) = out.len().checked_sub(values) else { return };
+    let Some(from) = out.len().checked_sub(values) else {
+        return;
+    };
     out.extend(std::iter::repeat_n(T::default(), valid.len() - values));
     let slots = out.tail(from);
     let mut next = values;
@@ -337,7 +414,10 @@ const OFFSET_BITS: u32 = 96;
 const INLINE: u32 = 12;
 
 fn view_length(view: u128) -> u32 {
-    #[allow(clippy::cast_possible_truncation, reason = "the length is the lowest quarter")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the length is the lowest quarter"
+    )]
     {
         view as u32
     }
@@ -365,14 +445,24 @@ impl Views {
         if self.dictionary_buffer.is_some() {
             return;
         }
-        let Some(bytes) = &self.dictionary_bytes else { return };
+        let Some(bytes) = &self.dictionary_bytes else {
+            return;
+        };
         let at = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
         self.buffers.push(bytes.clone());
         self.dictionary_buffer = Some(at);
         if self.named != at {
-            let named = |view: &u128| *view & !(u128::from(u32::MAX) << BUFFER_BITS) | u128::from(at) << BUFFER_BITS;
+            let named = |view: &u128| {
+                *view & !(u128::from(u32::MAX) << BUFFER_BITS) | u128::from(at) << BUFFER_BITS
+            };
             let mut renamed = Filling::new(self.dictionary.len());
-            renamed.extend(self.dictionary.iter().map(|view| if view_length(*view) > INLINE { named(view) } else { *view }));
+            renamed.extend(self.dictionary.iter().map(|view| {
+                if view_length(*view) > INLINE {
+                    named(view)
+                } else {
+                    *view
+                }
+            }));
             self.dictionary = renamed.into();
             self.named = at;
         }
@@ -383,13 +473,25 @@ fn entries(dictionary: &[u128], range: Range<usize>) -> impl ExactSizeIterator<I
     dictionary.get(range).unwrap_or_default().iter().copied()
 }
 
-/// Makes views of values that stand one after the other, each behind its length, and name `buffer`; says where they end and
-/// whether any is too long to stand in its view.
+/// Makes views of values that stand one after the other, each behind its length, and name `buffer`;
+/// says where they end and whether any is too long to stand in its view.
 ///
-/// A short value with its length before it looks as its view does, but for what follows it; a long one as the first half.
-fn read_views(bytes: &[u8], from: usize, text: bool, buffer: u32, views: &mut [u128]) -> Result<(usize, bool)> {
+/// A short value with its length before it looks as its view does, but for what follows it; a long
+/// one as the first half.
+fn read_views(
+    bytes: &[u8],
+    from: usize,
+    text: bool,
+    buffer: u32,
+    views: &mut [u128],
+) -> Result<(usize, bool)> {
     let not_text = || Error::corrupt_data("a Parquet page has a string that is not UTF-8");
-    let check = |range: Option<&[u8]>| range.filter(|bytes| simdutf8::basic::from_utf8(bytes).is_ok()).map(|_| ()).ok_or_else(not_text);
+    let check = |range: Option<&[u8]>| {
+        range
+            .filter(|bytes| simdutf8::basic::from_utf8(bytes).is_ok())
+            .map(|_| ())
+            .ok_or_else(not_text)
+    };
     let (mut at, mut unchecked, mut long) = (from, from, false);
     for view in views {
         let head = match bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -407,10 +509,12 @@ fn read_views(bytes: &[u8], from: usize, text: bool, buffer: u32, views: &mut [u
         } else {
             long = true;
             // Pages are smaller than 4 GiB.
-            head & u128::from(u64::MAX) | u128::from(buffer) << BUFFER_BITS | u128::from(u32::try_from(start).unwrap_or(u32::MAX)) << OFFSET_BITS
+            head & u128::from(u64::MAX)
+                | u128::from(buffer) << BUFFER_BITS
+                | u128::from(u32::try_from(start).unwrap_or(u32::MAX)) << OFFSET_BITS
         };
-        // Lengths below 128 are ASCII, so that runs of values are validated at once, lengths and all: no character can
-        // reach across a length. Others are left out.
+        // Lengths below 128 are ASCII, so that runs of values are validated at once, lengths and
+        // all: no character can reach across a length. Others are left out.
         if text && length >= 128 {
             check(bytes.get(unchecked..at))?;
             check(bytes.get(start..end))?;
@@ -431,7 +535,9 @@ fn last_head(bytes: &[u8]) -> Result<u128> {
     if bytes.len() < 4 {
         return Err(ends_early());
     }
-    head.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    head.iter_mut()
+        .zip(bytes)
+        .for_each(|(to, from)| *to = *from);
     Ok(u128::from_le_bytes(head))
 }
 
@@ -515,8 +621,9 @@ impl Output for Views {
         };
         let buffers = std::mem::take(&mut self.buffers);
         self.dictionary_buffer = None;
-        // SAFETY: every view was made of a value that stands at its place in the buffer that it names, buffers are only
-        // appended within one array, and text was validated; views of nulls are empty.
+        // SAFETY: every view was made of a value that stands at its place in the buffer that it
+        // names, buffers are only appended within one array, and text was validated; views
+        // of nulls are empty.
         Ok(unsafe {
             if self.text {
                 Arc::new(StringViewArray::new_unchecked(views, buffers.into(), nulls)) as ArrayRef
@@ -533,15 +640,24 @@ fn output(column: &ColumnChunkMetaData, field: &Field) -> Option<Box<dyn Output>
     if described.max_rep_level() > 0 || described.max_def_level() > 1 {
         return None;
     }
-    let known = |encoding| matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE | Encoding::RLE_DICTIONARY);
+    let known = |encoding| {
+        matches!(
+            encoding,
+            Encoding::PLAIN | Encoding::PLAIN_DICTIONARY | Encoding::RLE | Encoding::RLE_DICTIONARY
+        )
+    };
     if !column.encodings().all(known) {
         return None;
     }
     let data_type = field.data_type();
     Some(match (column.column_type(), data_type) {
-        (Physical::INT32, DataType::Int32 | DataType::Date32) => Numbers::<i32, i32>::boxed(data_type),
+        (Physical::INT32, DataType::Int32 | DataType::Date32) => {
+            Numbers::<i32, i32>::boxed(data_type)
+        }
         (Physical::INT32, DataType::Decimal128(_, _)) => Numbers::<i32, i128>::boxed(data_type),
-        (Physical::INT64, DataType::Int64 | DataType::Timestamp(_, _)) => Numbers::<i64, i64>::boxed(data_type),
+        (Physical::INT64, DataType::Int64 | DataType::Timestamp(_, _)) => {
+            Numbers::<i64, i64>::boxed(data_type)
+        }
         (Physical::INT64, DataType::Decimal128(_, _)) => Numbers::<i64, i128>::boxed(data_type),
         (Physical::FLOAT, DataType::Float32) => Numbers::<f32, f32>::boxed(data_type),
         (Physical::DOUBLE, DataType::Float64) => Numbers::<f64, f64>::boxed(data_type),
@@ -558,10 +674,25 @@ pub(super) fn is_flat(column: &ColumnChunkMetaData, field: &Field) -> bool {
 
 impl FlatColumn {
     /// The column of `pages`, which must be [`is_flat`].
-    pub fn new(pages: Box<dyn PageReader>, column: &ColumnChunkMetaData, field: &Field) -> Result<Self> {
+    pub fn new(
+        pages: Box<dyn PageReader>,
+        column: &ColumnChunkMetaData,
+        field: &Field,
+    ) -> Result<Self> {
         let out = output(column, field).ok_or_else(|| Error::internal("the column is not flat"))?;
-        let page = DataPage { left: 0, levels: None, values: Stream::Plain(Plain::new(Bytes::new())) };
-        Ok(Self { pages, optional: column.column_descr().max_def_level() > 0, out, page, rows: 0, validity: None })
+        let page = DataPage {
+            left: 0,
+            levels: None,
+            values: Stream::Plain(Plain::new(Bytes::new())),
+        };
+        Ok(Self {
+            pages,
+            optional: column.column_descr().max_def_level() > 0,
+            out,
+            page,
+            rows: 0,
+            validity: None,
+        })
     }
 
     /// The next `rows` rows, fewer only at the end.
@@ -589,14 +720,19 @@ impl FlatColumn {
             self.page.left -= taken;
             self.rows += taken;
         }
-        let nulls = self.validity.take().map(|mut validity| NullBuffer::new(validity.finish()));
+        let nulls = self
+            .validity
+            .take()
+            .map(|mut validity| NullBuffer::new(validity.finish()));
         self.out.finish(nulls)
     }
 
     /// Whether any row is left.
     pub fn more(&mut self) -> Result<bool> {
         while self.page.left == 0 {
-            let Some(page) = self.pages.get_next_page().map_err(decode_error)? else { return Ok(false) };
+            let Some(page) = self.pages.get_next_page().map_err(decode_error)? else {
+                return Ok(false);
+            };
             self.turn(page)?;
         }
         Ok(true)
@@ -604,16 +740,37 @@ impl FlatColumn {
 
     fn turn(&mut self, page: Page) -> Result<()> {
         let (left, encoding, levels, values) = match page {
-            Page::DictionaryPage { buf, num_values, encoding: Encoding::PLAIN | Encoding::PLAIN_DICTIONARY, .. } => {
+            Page::DictionaryPage {
+                buf,
+                num_values,
+                encoding: Encoding::PLAIN | Encoding::PLAIN_DICTIONARY,
+                ..
+            } => {
                 return self.out.dictionary(buf, num_values as usize);
             }
-            Page::DictionaryPage { encoding, .. } => return Err(Error::corrupt_data(format!("a Parquet dictionary is encoded as {encoding}"))),
-            Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
+            Page::DictionaryPage { encoding, .. } => {
+                return Err(Error::corrupt_data(format!(
+                    "a Parquet dictionary is encoded as {encoding}"
+                )));
+            }
+            Page::DataPage {
+                buf,
+                num_values,
+                encoding,
+                def_level_encoding,
+                ..
+            } => {
                 let (levels, values) = if self.optional {
                     if def_level_encoding != Encoding::RLE {
-                        return Err(Error::corrupt_data(format!("the levels of a Parquet page are encoded as {def_level_encoding}")));
+                        return Err(Error::corrupt_data(format!(
+                            "the levels of a Parquet page are encoded as {def_level_encoding}"
+                        )));
                     }
-                    let size = buf.get(..4).and_then(|size| size.try_into().ok()).map(u32::from_le_bytes).ok_or_else(ends_early)? as usize;
+                    let size = buf
+                        .get(..4)
+                        .and_then(|size| size.try_into().ok())
+                        .map(u32::from_le_bytes)
+                        .ok_or_else(ends_early)? as usize;
                     if size > buf.len() - 4 {
                         return Err(ends_early());
                     }
@@ -623,25 +780,49 @@ impl FlatColumn {
                 };
                 (num_values, encoding, levels, values)
             }
-            Page::DataPageV2 { buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
-                let (begin, end) = (rep_levels_byte_len as usize, rep_levels_byte_len as usize + def_levels_byte_len as usize);
+            Page::DataPageV2 {
+                buf,
+                num_values,
+                encoding,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
+            } => {
+                let (begin, end) = (
+                    rep_levels_byte_len as usize,
+                    rep_levels_byte_len as usize + def_levels_byte_len as usize,
+                );
                 if end > buf.len() {
                     return Err(ends_early());
                 }
-                (num_values, encoding, self.optional.then(|| buf.slice(begin..end)), buf.slice(end..))
+                (
+                    num_values,
+                    encoding,
+                    self.optional.then(|| buf.slice(begin..end)),
+                    buf.slice(end..),
+                )
             }
         };
         self.page = DataPage {
             left: left as usize,
-            levels: levels.map(|levels| Hybrid::new(levels, 1)).transpose().map_err(damaged)?,
+            levels: levels
+                .map(|levels| Hybrid::new(levels, 1))
+                .transpose()
+                .map_err(damaged)?,
             values: match encoding {
                 Encoding::PLAIN => Stream::Plain(Plain::new(values)),
                 Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
                     // A page of nulls may have no values at all.
                     let width = values.first().copied().unwrap_or(0);
-                    Stream::Indices(Hybrid::new(values.slice(values.len().min(1)..), width).map_err(damaged)?)
+                    Stream::Indices(
+                        Hybrid::new(values.slice(values.len().min(1)..), width).map_err(damaged)?,
+                    )
                 }
-                other => return Err(Error::corrupt_data(format!("a Parquet page is encoded as {other}, of which the footer does not know"))),
+                other => {
+                    return Err(Error::corrupt_data(format!(
+                        "a Parquet page is encoded as {other}, of which the footer does not know"
+                    )));
+                }
             },
         };
         Ok(())
@@ -711,7 +892,10 @@ impl FlatColumn {
 #[cfg(test)]
 mod tests {
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+    use arrow_array::types::{
+        Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
+        TimestampMicrosecondType,
+    };
     use arrow_array::{Array, BinaryArray, PrimitiveArray, RecordBatch, StringArray};
     use arrow_select::concat::concat_batches;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -727,10 +911,21 @@ mod tests {
     fn column(kind: u8, values: &[Option<u64>]) -> ArrayRef {
         macro_rules! numbers {
             ($t:ty, $of:expr) => {
-                Arc::new(values.iter().map(|v| v.map($of)).collect::<PrimitiveArray<$t>>())
+                Arc::new(
+                    values
+                        .iter()
+                        .map(|v| v.map($of))
+                        .collect::<PrimitiveArray<$t>>(),
+                )
             };
         }
-        let text = |v: u64| if v.is_multiple_of(3) { format!("é{v}") } else { format!("{}-{}", "long text with ü ".repeat((v % 11) as usize), v) };
+        let text = |v: u64| {
+            if v.is_multiple_of(3) {
+                format!("é{v}")
+            } else {
+                format!("{}-{}", "long text with ü ".repeat((v % 11) as usize), v)
+            }
+        };
         match kind {
             0 => numbers!(Int32Type, |v| v as i32),
             1 => numbers!(Int64Type, |v| v as i64),
@@ -738,10 +933,29 @@ mod tests {
             3 => numbers!(Float64Type, |v| v as f64 / 7.0),
             4 => numbers!(Date32Type, |v| v as i32),
             5 => numbers!(TimestampMicrosecondType, |v| v as i64),
-            6 => Arc::new(values.iter().map(|v| v.map(i128::from)).collect::<PrimitiveArray<Decimal128Type>>().with_precision_and_scale(7, 2).unwrap()),
-            7 => Arc::new(values.iter().map(|v| v.map(i128::from)).collect::<PrimitiveArray<Decimal128Type>>().with_precision_and_scale(17, 3).unwrap()),
+            6 => Arc::new(
+                values
+                    .iter()
+                    .map(|v| v.map(i128::from))
+                    .collect::<PrimitiveArray<Decimal128Type>>()
+                    .with_precision_and_scale(7, 2)
+                    .unwrap(),
+            ),
+            7 => Arc::new(
+                values
+                    .iter()
+                    .map(|v| v.map(i128::from))
+                    .collect::<PrimitiveArray<Decimal128Type>>()
+                    .with_precision_and_scale(17, 3)
+                    .unwrap(),
+            ),
             8 => Arc::new(values.iter().map(|v| v.map(text)).collect::<StringArray>()),
-            _ => Arc::new(values.iter().map(|v| v.map(|v| v.to_le_bytes().repeat((v % 4) as usize))).collect::<BinaryArray>()),
+            _ => Arc::new(
+                values
+                    .iter()
+                    .map(|v| v.map(|v| v.to_le_bytes().repeat((v % 4) as usize)))
+                    .collect::<BinaryArray>(),
+            ),
         }
     }
 
@@ -753,21 +967,43 @@ mod tests {
         let shape = Shape::new(schema, |_| true).unwrap();
         let (mut out, mut flat) = (Vec::new(), 0);
         for group in 0..footer.metadata.num_row_groups() {
-            let wish = chunks::Wish { group, leaves: &shape.leaves, part: None };
-            let group = chunks::fetch(&file, &footer, Some(&end), &wish).unwrap().wait().unwrap();
-            flat += (0..shape.leaves.len()).filter(|n| is_flat(group.column(*n).unwrap(), &shape.fields[*n])).count();
-            out.extend(decode(&shape, &group, batch_rows, None, "test").unwrap().map(Result::unwrap));
+            let wish = chunks::Wish {
+                group,
+                leaves: &shape.leaves,
+                part: None,
+            };
+            let group = chunks::fetch(&file, &footer, Some(&end), &wish)
+                .unwrap()
+                .wait()
+                .unwrap();
+            flat += (0..shape.leaves.len())
+                .filter(|n| is_flat(group.column(*n).unwrap(), &shape.fields[*n]))
+                .count();
+            out.extend(
+                decode(&shape, &group, batch_rows, None, "test")
+                    .unwrap()
+                    .map(Result::unwrap),
+            );
         }
         (out, flat)
     }
 
     /// Runs of values and of nulls, few and many distinct ones.
     fn values() -> impl Strategy<Value = Vec<Option<u64>>> {
-        let run = (prop::option::weighted(0.8, 0..9_999_999_u64), 1..60_usize, 1..200_u64, any::<bool>());
+        let run = (
+            prop::option::weighted(0.8, 0..9_999_999_u64),
+            1..60_usize,
+            1..200_u64,
+            any::<bool>(),
+        );
         prop::collection::vec(run, 1..if cfg!(miri) { 4 } else { 40 }).prop_map(|runs| {
             let mut out = Vec::new();
             for (value, times, step, mixed) in runs {
-                out.extend((0..times as u64).map(|n| value.map(|v| (v + n * (step % 3)) % 10_000_000).filter(|v| !mixed || v % 5 != n % 5)));
+                out.extend((0..times as u64).map(|n| {
+                    value
+                        .map(|v| (v + n * (step % 3)) % 10_000_000)
+                        .filter(|v| !mixed || v % 5 != n % 5)
+                }));
             }
             out
         })
@@ -821,14 +1057,42 @@ mod tests {
     #[test]
     fn flat_columns_stand_beside_others() {
         let plain: ArrayRef = Arc::new((0..100).collect::<PrimitiveArray<Int64Type>>());
-        let bools: ArrayRef = Arc::new((0..100).map(|n| Some(n % 3 == 0)).collect::<arrow_array::BooleanArray>());
-        let text: ArrayRef = Arc::new((0..100).map(|n| Some(n.to_string())).collect::<StringArray>());
-        let batch = RecordBatch::try_from_iter([("a", Arc::clone(&bools)), ("b", plain), ("c", text), ("d", bools)]).unwrap();
+        let bools: ArrayRef = Arc::new(
+            (0..100)
+                .map(|n| Some(n % 3 == 0))
+                .collect::<arrow_array::BooleanArray>(),
+        );
+        let text: ArrayRef = Arc::new(
+            (0..100)
+                .map(|n| Some(n.to_string()))
+                .collect::<StringArray>(),
+        );
+        let batch = RecordBatch::try_from_iter([
+            ("a", Arc::clone(&bools)),
+            ("b", plain),
+            ("c", text),
+            ("d", bools),
+        ])
+        .unwrap();
         let (batches, flat) = ours(&write(&batch, None), 33);
         assert_eq!(flat, 2);
         let ours = concat_batches(&batches[0].schema(), &batches).unwrap();
-        assert_eq!(ours.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
-        assert_eq!(ours.column(1).as_primitive::<Int64Type>().values().iter().sum::<i64>(), 4950);
+        assert_eq!(
+            ours.schema()
+                .fields()
+                .iter()
+                .map(|f| f.name().as_str())
+                .collect::<Vec<_>>(),
+            ["a", "b", "c", "d"]
+        );
+        assert_eq!(
+            ours.column(1)
+                .as_primitive::<Int64Type>()
+                .values()
+                .iter()
+                .sum::<i64>(),
+            4950
+        );
         assert_eq!(ours.column(2).as_string_view().value(99), "99");
         assert_eq!(ours.column(3).as_boolean().true_count(), 34);
     }

@@ -1,7 +1,7 @@
 //! Parquet's run-length and bit-packing hybrid: levels and dictionary indices.
 //!
-//! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are given out as they stand, so that a repeated
-//! value is never expanded to be looked at again.
+//! Format: "RLE/Bit-Packing Hybrid" of the Parquet format's encodings. Runs are given out as they
+//! stand, so that a repeated value is never expanded to be looked at again.
 
 use bytes::Bytes;
 
@@ -43,7 +43,16 @@ impl Hybrid {
         if width > WIDEST {
             return Err(Damaged);
         }
-        Ok(Self { bytes, at: 0, width, value: 0, same: 0, begins: 0, next: 0, packed: 0 })
+        Ok(Self {
+            bytes,
+            at: 0,
+            width,
+            value: 0,
+            same: 0,
+            begins: 0,
+            next: 0,
+            packed: 0,
+        })
     }
 
     /// Whether the last run has been begun and nothing follows it.
@@ -80,26 +89,39 @@ impl Hybrid {
         let count = usize::try_from(header >> 1).map_err(|_| Damaged)?;
         let left = self.bytes.len() - self.at;
         if header & 1 == 0 {
-            let bytes = self.bytes.get(self.at..self.at + self.width.div_ceil(8)).ok_or(Damaged)?;
-            self.value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+            let bytes = self
+                .bytes
+                .get(self.at..self.at + self.width.div_ceil(8))
+                .ok_or(Damaged)?;
+            self.value = bytes
+                .iter()
+                .rev()
+                .fold(0, |value, byte| value << 8 | u32::from(*byte));
             self.at += bytes.len();
             self.same = count;
         } else {
             // Some writers leave out what no value of the last group needs.
             let bytes = count.checked_mul(self.width).ok_or(Damaged)?.min(left);
-            self.packed = count.checked_mul(8).ok_or(Damaged)?.min((bytes * 8).checked_div(self.width).unwrap_or(usize::MAX));
+            self.packed = count
+                .checked_mul(8)
+                .ok_or(Damaged)?
+                .min((bytes * 8).checked_div(self.width).unwrap_or(usize::MAX));
             (self.begins, self.next) = (self.at, 0);
             self.at += bytes;
         }
         Ok(())
     }
 
-    /// The bits of `count` values of one bit, of the packed run under way, and the first's place in them.
+    /// The bits of `count` values of one bit, of the packed run under way, and the first's place in
+    /// them.
     pub fn bits(&mut self, count: usize) -> (&[u8], usize) {
         let from = self.next;
         self.next += count;
         self.packed -= count.min(self.packed);
-        (self.bytes.get(self.begins..self.at).unwrap_or_default(), from)
+        (
+            self.bytes.get(self.begins..self.at).unwrap_or_default(),
+            from,
+        )
     }
 
     /// Takes values of the packed run under way, which has enough of them.
@@ -112,13 +134,21 @@ impl Hybrid {
             if skip == 0 && out.len() >= 8 {
                 let whole = out.len() / 8 * 8;
                 let (now, later) = out.split_at_mut(whole);
-                unpack_groups(run.get(group * self.width..).unwrap_or_default(), self.width, now);
+                unpack_groups(
+                    run.get(group * self.width..).unwrap_or_default(),
+                    self.width,
+                    now,
+                );
                 self.next += whole;
                 out = later;
                 continue;
             }
             let mut eight = [0; 8];
-            unpack_groups(run.get(group * self.width..).unwrap_or_default(), self.width, &mut eight);
+            unpack_groups(
+                run.get(group * self.width..).unwrap_or_default(),
+                self.width,
+                &mut eight,
+            );
             let count = out.len().min(8 - skip);
             let (now, later) = out.split_at_mut(count);
             now.copy_from_slice(eight.get(skip..skip + count).unwrap_or_default());
@@ -147,12 +177,18 @@ mod tests {
         for (packed, values) in runs {
             let mask = u32::try_from(u64::MAX >> (64 - width)).unwrap();
             if *packed {
-                let values: Vec<u32> = values.iter().cycle().take(values.len().div_ceil(8) * 8).map(|v| v & mask).collect();
+                let values: Vec<u32> = values
+                    .iter()
+                    .cycle()
+                    .take(values.len().div_ceil(8) * 8)
+                    .map(|v| v & mask)
+                    .collect();
                 header(&mut out, ((values.len() / 8) << 1) | 1);
                 let mut bits = vec![0_u8; values.len() * width / 8];
                 for (n, value) in values.iter().enumerate() {
                     for bit in 0..width {
-                        bits[(n * width + bit) / 8] |= u8::from(value >> bit & 1 == 1) << ((n * width + bit) % 8);
+                        bits[(n * width + bit) / 8] |=
+                            u8::from(value >> bit & 1 == 1) << ((n * width + bit) % 8);
                     }
                 }
                 out.extend(bits);
@@ -213,7 +249,8 @@ mod tests {
 
     #[test]
     fn bits_are_given_as_they_stand() {
-        let mut hybrid = Hybrid::new(Bytes::from_static(&[0b101, 0b1010_0110, 0b1111_0000]), 1).unwrap();
+        let mut hybrid =
+            Hybrid::new(Bytes::from_static(&[0b101, 0b1010_0110, 0b1111_0000]), 1).unwrap();
         assert_eq!(hybrid.run(100), Ok(Run::Packed(16)));
         let (bits, from) = hybrid.bits(3);
         assert_eq!((bits, from), ([0b1010_0110, 0b1111_0000].as_slice(), 0));

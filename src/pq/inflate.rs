@@ -37,12 +37,15 @@ impl Inflate {
     /// Inflates `stored` into `out`, which it must fill.
     pub fn fill(self, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let wanted = out.len();
-        // How many bytes there are, as far as is known: one more than wanted stands for all that is too much.
+        // How many bytes there are, as far as is known: one more than wanted stands for all that is
+        // too much.
         let length = match self {
             // A page without values may have no bytes at all.
             _ if wanted == 0 => 0,
             Self::Snappy => match snappy::size(stored).map_err(damaged)? {
-                length if length == wanted => snappy::expand(stored, out).map(|()| length).map_err(damaged)?,
+                length if length == wanted => snappy::expand(stored, out)
+                    .map(|()| length)
+                    .map_err(damaged)?,
                 other => other,
             },
             Self::Zstd => ZSTD.with_borrow_mut(|decoder| {
@@ -52,8 +55,12 @@ impl Inflate {
                 };
                 decoder.decompress_to_buffer(stored, out).map_err(damaged)
             })?,
-            Self::Gzip => exactly(&mut flate2::read::MultiGzDecoder::new(stored), out).map_err(damaged)?,
-            Self::Brotli => exactly(&mut brotli::Decompressor::new(stored, 4096), out).map_err(damaged)?,
+            Self::Gzip => {
+                exactly(&mut flate2::read::MultiGzDecoder::new(stored), out).map_err(damaged)?
+            }
+            Self::Brotli => {
+                exactly(&mut brotli::Decompressor::new(stored, 4096), out).map_err(damaged)?
+            }
         };
         expect(length, wanted)
     }
@@ -68,7 +75,9 @@ fn expect(length: usize, wanted: usize) -> Result<()> {
         return Ok(());
     }
     let most = if length > wanted { "more" } else { "fewer" };
-    Err(Error::corrupt_data(format!("a Parquet page expands to {most} bytes than the {wanted} that it announces")))
+    Err(Error::corrupt_data(format!(
+        "a Parquet page expands to {most} bytes than the {wanted} that it announces"
+    )))
 }
 
 /// Fills `out` and looks whether there is more: the bytes read, one more than asked for if so.

@@ -1,18 +1,30 @@
 //! Parquet bytes: the crate's only user of the `parquet` crate.
 //!
-//! [`read`] turns one data file into batches of exactly the table's logical schema; [`RawFile`] gives a file (a checkpoint)
-//! as it is. [`encode`] makes new files. Both readers share the way from bytes to arrays: [`footer`] (metadata within limits, cached), `chunks` (bytes of column
-//! chunks, fetched whole or by windows, every page header checked before it is believed), `shape` (which columns of the
-//! file, as a pruned Parquet schema of their own), then `flat` for flat columns and arrow-rs' array readers for others.
+//! [`read`] turns one data file into batches of exactly the table's logical schema; [`RawFile`]
+//! gives a file (a checkpoint) as it is. [`encode`] makes new files. Both readers share the way
+//! from bytes to arrays: [`footer`] (metadata within limits, cached), `chunks` (bytes of column
+//! chunks, fetched whole or by windows, every page header checked before it is believed), `shape`
+//! (which columns of the file, as a pruned Parquet schema of their own), then `flat` for flat
+//! columns and arrow-rs' array readers for others.
 //!
-//! Rejected: `ParquetRecordBatchReaderBuilder`, because it projects by mask over the file's whole schema (one odd column
-//! spoils a file of which it is not even read) and opens pages without a look at their announced sizes. The readers
-//! below it take our pages and our schema, and are the same code, so that nothing is slower.
+//! Rejected: `ParquetRecordBatchReaderBuilder`, because it projects by mask over the file's whole
+//! schema (one odd column spoils a file of which it is not even read) and opens pages without a
+//! look at their announced sizes. The readers below it take our pages and our schema, and are the
+//! same code, so that nothing is slower.
 //!
-//! Nothing that a file holds may hurt the process: sizes are compared with the bytes that are there, expansion is bounded,
-//! and a panic inside the decoder is caught at the boundary of a call and becomes a [`Error::Corrupt`] that names the file.
+//! Nothing that a file holds may hurt the process: sizes are compared with the bytes that are
+//! there, expansion is bounded, and a panic inside the decoder is caught at the boundary of a call
+//! and becomes a [`Error::Corrupt`] that names the file.
 
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing
+    )
+)]
 
 mod bounds_check;
 mod calendar;
@@ -70,9 +82,11 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics into errors.
+/// Runs `work`, which calls into the decoder; names the file in its errors and turns its panics
+/// into errors.
 fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // A panic over a damaged file is an error like others and is not to be told on the process's error stream too.
+    // A panic over a damaged file is an error like others and is not to be told on the process's
+    // error stream too.
     static HOOKED: AtomicBool = AtomicBool::new(false);
     if !HOOKED.load(Ordering::Relaxed) && !HOOKED.swap(true, Ordering::Relaxed) {
         let before = std::panic::take_hook();
@@ -86,10 +100,15 @@ fn guarded<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let result = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(outer);
     let undecodable = |panic: &(dyn Any + Send)| match panic_error("the decoder", panic) {
-        Error::Internal { .. } => Error::corrupt_data(format!("the Parquet file cannot be decoded: {}", panic_text(panic))),
+        Error::Internal { .. } => Error::corrupt_data(format!(
+            "the Parquet file cannot be decoded: {}",
+            panic_text(panic)
+        )),
         other => other,
     };
-    result.unwrap_or_else(|panic| Err(undecodable(&*panic))).at_file(file)
+    result
+        .unwrap_or_else(|panic| Err(undecodable(&*panic)))
+        .at_file(file)
 }
 
 /// What the decoder says of a file: damage, unless our own error is inside.
@@ -97,9 +116,13 @@ fn decode_error(error: ParquetError) -> Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<Error>() {
             Ok(own) => *own,
-            Err(other) => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+            Err(other) => {
+                Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}"))
+            }
         },
-        ParquetError::NYI(what) => Error::unsupported(format!("the Parquet file uses something that is not supported: {what}")),
+        ParquetError::NYI(what) => Error::unsupported(format!(
+            "the Parquet file uses something that is not supported: {what}"
+        )),
         other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
     }
 }
@@ -111,10 +134,14 @@ fn batch_error(error: arrow_schema::ArrowError) -> Error {
             Ok(own) => *own,
             Err(other) => match other.downcast::<ParquetError>() {
                 Ok(parquet) => decode_error(*parquet),
-                Err(other) => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
+                Err(other) => {
+                    Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}"))
+                }
             },
         },
-        arrow_schema::ArrowError::ParquetError(what) => Error::corrupt_data(format!("the Parquet file cannot be decoded: {what}")),
+        arrow_schema::ArrowError::ParquetError(what) => {
+            Error::corrupt_data(format!("the Parquet file cannot be decoded: {what}"))
+        }
         other => Error::corrupt_data(format!("the Parquet file cannot be decoded: {other}")),
     }
 }
@@ -125,7 +152,9 @@ pub(crate) mod tests {
 
     use arrow_array::{ArrayRef, Int64Array, RecordBatch};
     use parquet::arrow::ArrowWriter;
-    use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData};
+    use parquet::file::metadata::{
+        ColumnChunkMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData,
+    };
     use parquet::file::properties::WriterProperties;
 
     pub(crate) use crate::dv::tests::{file_in, file_of};
@@ -139,18 +168,28 @@ pub(crate) mod tests {
         out
     }
 
-    /// Flips each bit of all pages of a file with checksums, headers included, one after the other: what `rows` reads stays the
-    /// same, or it is an error.
-    pub(crate) fn flipped_bits(bytes: &[u8], rows: impl Fn(&[u8]) -> crate::error::Result<Vec<RecordBatch>>) {
+    /// Flips each bit of all pages of a file with checksums, headers included, one after the other:
+    /// what `rows` reads stays the same, or it is an error.
+    pub(crate) fn flipped_bits(
+        bytes: &[u8],
+        rows: impl Fn(&[u8]) -> crate::error::Result<Vec<RecordBatch>>,
+    ) {
         let whole = rows(bytes).unwrap();
         assert!(whole.iter().any(|batch| batch.num_rows() > 0));
-        let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+        let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap())
+            as usize;
         let options = ParquetMetaDataOptions::new();
         let metadata = &bytes[bytes.len() - 8 - footer..bytes.len() - 8];
-        let metadata = ParquetMetaDataReader::decode_metadata_with_options(metadata, Some(&options)).unwrap();
+        let metadata =
+            ParquetMetaDataReader::decode_metadata_with_options(metadata, Some(&options)).unwrap();
         let mut bad = bytes.to_vec();
         let (mut bits, mut found) = (0, 0);
-        for (start, length) in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns).map(ColumnChunkMetaData::byte_range) {
+        for (start, length) in metadata
+            .row_groups()
+            .iter()
+            .flat_map(RowGroupMetaData::columns)
+            .map(ColumnChunkMetaData::byte_range)
+        {
             for at in start as usize..(start + length) as usize {
                 for bit in 0..8 {
                     bad[at] ^= 1 << bit;
@@ -158,7 +197,14 @@ pub(crate) mod tests {
                     match rows(&bad) {
                         Ok(batches) => assert_eq!(batches, whole, "bit {bit} of byte {at}"),
                         Err(error) => {
-                            assert!(matches!(error, crate::error::Error::Corrupt { .. } | crate::error::Error::Unsupported { .. }), "{error}");
+                            assert!(
+                                matches!(
+                                    error,
+                                    crate::error::Error::Corrupt { .. }
+                                        | crate::error::Error::Unsupported { .. }
+                                ),
+                                "{error}"
+                            );
                             found += usize::from(error.to_string().contains("checksum"));
                         }
                     }
@@ -172,6 +218,10 @@ pub(crate) mod tests {
 
     /// One column `n` that counts from 0.
     pub(crate) fn ints(count: i64) -> RecordBatch {
-        RecordBatch::try_from_iter([("n", Arc::new((0..count).collect::<Int64Array>()) as ArrayRef)]).unwrap()
+        RecordBatch::try_from_iter([(
+            "n",
+            Arc::new((0..count).collect::<Int64Array>()) as ArrayRef,
+        )])
+        .unwrap()
     }
 }

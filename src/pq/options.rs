@@ -1,10 +1,12 @@
-//! How files are encoded, in the words of the `deltalake` package: compression, pages, encodings, bloom filters.
+//! How files are encoded, in the words of the `deltalake` package: compression, pages, encodings,
+//! bloom filters.
 
 use std::collections::BTreeMap;
 
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{
-    BloomFilterProperties as ParquetBloom, EnabledStatistics, WriterProperties as Parquet, WriterPropertiesBuilder, WriterVersion,
+    BloomFilterProperties as ParquetBloom, EnabledStatistics, WriterProperties as Parquet,
+    WriterPropertiesBuilder, WriterVersion,
 };
 use parquet::schema::types::ColumnPath;
 use serde::Deserialize;
@@ -17,7 +19,8 @@ use crate::error::{Error, Result, shown};
 pub struct WriterProperties {
     /// Bytes of a data page at most.
     pub data_page_size_limit: Option<usize>,
-    /// Bytes of a dictionary page at most; a column with more distinct values is written without a dictionary.
+    /// Bytes of a dictionary page at most; a column with more distinct values is written without a
+    /// dictionary.
     pub dictionary_page_size_limit: Option<usize>,
     /// Rows of a data page at most.
     pub data_page_row_count_limit: Option<usize>,
@@ -25,10 +28,11 @@ pub struct WriterProperties {
     pub write_batch_size: Option<usize>,
     /// Rows of a row group at most (1,048,576).
     pub max_row_group_size: Option<usize>,
-    /// `ZSTD(3)`, `SNAPPY`, `GZIP(6)`, `BROTLI(1)`, `LZ4`, `LZ4_RAW`, `UNCOMPRESSED`; the level may be left out.
+    /// `ZSTD(3)`, `SNAPPY`, `GZIP(6)`, `BROTLI(1)`, `LZ4`, `LZ4_RAW`, `UNCOMPRESSED`; the level
+    /// may be left out.
     pub compression: Option<String>,
-    /// Bytes of text that bounds in the footer and the page index keep (64). The footer's keep more where the table's own
-    /// statistics need it.
+    /// Bytes of text that bounds in the footer and the page index keep (64). The footer's keep
+    /// more where the table's own statistics need it.
     pub statistics_truncate_length: Option<usize>,
     /// For all columns.
     pub default_column_properties: Option<ColumnProperties>,
@@ -45,7 +49,8 @@ pub struct WriterProperties {
 pub struct ColumnProperties {
     /// Whether a dictionary is tried.
     pub dictionary_enabled: Option<bool>,
-    /// `NONE`, `CHUNK` or `PAGE`: the statistics inside of the file. Those of the table do not depend on it.
+    /// `NONE`, `CHUNK` or `PAGE`: the statistics inside of the file. Those of the table do not
+    /// depend on it.
     pub statistics_enabled: Option<String>,
     /// A bloom filter.
     pub bloom_filter_properties: Option<BloomFilterProperties>,
@@ -77,9 +82,10 @@ impl WriterProperties {
         self.max_row_group_size.unwrap_or(GROUP_ROWS).max(1)
     }
 
-    /// The properties as the `parquet` crate has them. `leaves` are the paths of the file's leaves, `named` finds those that a
-    /// key of `column_properties` means, `bounds` says of which leaves the footer must have bounds, of at least `keep` bytes,
-    /// `repeats` of which a dictionary is worth trying, unless the properties say.
+    /// The properties as the `parquet` crate has them. `leaves` are the paths of the file's leaves,
+    /// `named` finds those that a key of `column_properties` means, `bounds` says of which
+    /// leaves the footer must have bounds, of at least `keep` bytes, `repeats` of which a
+    /// dictionary is worth trying, unless the properties say.
     pub(super) fn build(
         &self,
         compression: Compression,
@@ -95,7 +101,11 @@ impl WriterProperties {
             .set_max_row_group_row_count(None)
             .set_max_row_group_bytes(None)
             .set_compression(compression)
-            .set_writer_version(if self.has_v2_pages { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 })
+            .set_writer_version(if self.has_v2_pages {
+                WriterVersion::PARQUET_2_0
+            } else {
+                WriterVersion::PARQUET_1_0
+            })
             .set_column_index_truncate_length(Some(truncate))
             .set_statistics_truncate_length(Some(truncate.max(keep)));
         if let Some(bytes) = self.data_page_size_limit {
@@ -111,7 +121,12 @@ impl WriterProperties {
             out = out.set_write_batch_size(positive("write_batch_size", rows)?);
         }
         positive("max_row_group_size", self.group_rows())?;
-        for path in leaves.iter().enumerate().filter(|(n, _)| !repeats(*n)).map(|(_, path)| path) {
+        for path in leaves
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| !repeats(*n))
+            .map(|(_, path)| path)
+        {
             out = out.set_column_dictionary_enabled(path.clone(), false);
         }
         if let Some(default) = &self.default_column_properties {
@@ -122,7 +137,10 @@ impl WriterProperties {
         for (name, properties) in self.column_properties.iter().flatten() {
             let found = named(name);
             if found.is_empty() {
-                return Err(Error::invalid("`column_properties` name a column that the table does not have").at_column(name));
+                return Err(Error::invalid(
+                    "`column_properties` name a column that the table does not have",
+                )
+                .at_column(name));
             }
             for path in found.into_iter().filter_map(|leaf| leaves.get(leaf)) {
                 if let Some(properties) = properties {
@@ -142,11 +160,19 @@ impl WriterProperties {
 }
 
 fn positive(name: &str, value: usize) -> Result<usize> {
-    if value == 0 { Err(Error::invalid(format!("`{name}` must be at least 1"))) } else { Ok(value) }
+    if value == 0 {
+        Err(Error::invalid(format!("`{name}` must be at least 1")))
+    } else {
+        Ok(value)
+    }
 }
 
 impl ColumnProperties {
-    fn apply(&self, mut out: WriterPropertiesBuilder, path: &ColumnPath) -> Result<WriterPropertiesBuilder> {
+    fn apply(
+        &self,
+        mut out: WriterPropertiesBuilder,
+        path: &ColumnPath,
+    ) -> Result<WriterPropertiesBuilder> {
         if let Some(enabled) = self.dictionary_enabled {
             out = out.set_column_dictionary_enabled(path.clone(), enabled);
         }
@@ -155,7 +181,12 @@ impl ColumnProperties {
                 "NONE" => EnabledStatistics::None,
                 "CHUNK" => EnabledStatistics::Chunk,
                 "PAGE" => EnabledStatistics::Page,
-                _ => return Err(Error::invalid(format!("`statistics_enabled` is `{}`; it can be NONE, CHUNK or PAGE", shown(text)))),
+                _ => {
+                    return Err(Error::invalid(format!(
+                        "`statistics_enabled` is `{}`; it can be NONE, CHUNK or PAGE",
+                        shown(text)
+                    )));
+                }
             };
             out = out.set_column_statistics_enabled(path.clone(), level);
         }
@@ -184,16 +215,24 @@ impl ColumnProperties {
 }
 
 impl BloomFilterProperties {
-    fn apply(&self, mut out: WriterPropertiesBuilder, path: &ColumnPath) -> Result<WriterPropertiesBuilder> {
+    fn apply(
+        &self,
+        mut out: WriterPropertiesBuilder,
+        path: &ColumnPath,
+    ) -> Result<WriterPropertiesBuilder> {
         if let Some(fpp) = self.fpp
             && !(fpp > 0.0 && fpp < 1.0)
         {
-            return Err(Error::invalid("`fpp` of a bloom filter must lie between 0 and 1"));
+            return Err(Error::invalid(
+                "`fpp` of a bloom filter must lie between 0 and 1",
+            ));
         }
         if let Some(enabled) = self.set_bloom_filter_enabled {
             out = out.set_column_bloom_filter_enabled(path.clone(), enabled);
         }
-        if self.set_bloom_filter_enabled != Some(false) && (self.fpp.is_some() || self.ndv.is_some()) {
+        if self.set_bloom_filter_enabled != Some(false)
+            && (self.fpp.is_some() || self.ndv.is_some())
+        {
             let mut bloom = ParquetBloom::builder();
             if let Some(fpp) = self.fpp {
                 bloom = bloom.with_fpp(fpp);
@@ -201,7 +240,9 @@ impl BloomFilterProperties {
             if let Some(ndv) = self.ndv {
                 bloom = bloom.with_max_ndv(ndv);
             }
-            let bloom = bloom.try_build().map_err(|e| Error::invalid(format!("a bloom filter cannot be made so: {e}")))?;
+            let bloom = bloom
+                .try_build()
+                .map_err(|e| Error::invalid(format!("a bloom filter cannot be made so: {e}")))?;
             out = out.set_column_bloom_filter_properties(path.clone(), bloom);
         }
         Ok(out)
@@ -222,10 +263,22 @@ impl Codec {
     /// # Errors
     /// [`Error::Invalid`] names the codec or its level.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || Error::invalid(format!("`{}` is no compression; it can be ZSTD, SNAPPY, GZIP, BROTLI, LZ4, LZ4_RAW or UNCOMPRESSED", shown(text)));
+        let wrong = || {
+            Error::invalid(format!(
+                "`{}` is no compression; it can be ZSTD, SNAPPY, GZIP, BROTLI, LZ4, LZ4_RAW or UNCOMPRESSED",
+                shown(text)
+            ))
+        };
         let upper = text.trim().to_ascii_uppercase();
         let (name, level) = match upper.split_once('(') {
-            Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(')').and_then(|level| level.trim().parse::<i32>().ok()).ok_or_else(wrong)?)),
+            Some((name, rest)) => (
+                name.trim(),
+                Some(
+                    rest.strip_suffix(')')
+                        .and_then(|level| level.trim().parse::<i32>().ok())
+                        .ok_or_else(wrong)?,
+                ),
+            ),
             None => (upper.as_str(), None),
         };
         let (name, suffix, default) = match name {
@@ -242,8 +295,13 @@ impl Codec {
             Some(level) => format!("{name}({level})"),
             None => name.to_owned(),
         };
-        let compression = text.parse().map_err(|e| Error::invalid(format!("the compression `{text}` cannot be used: {e}")))?;
-        Ok(Self { compression, suffix })
+        let compression = text
+            .parse()
+            .map_err(|e| Error::invalid(format!("the compression `{text}` cannot be used: {e}")))?;
+        Ok(Self {
+            compression,
+            suffix,
+        })
     }
 }
 
@@ -254,7 +312,14 @@ mod tests {
     #[test]
     fn codecs_are_read_with_and_without_level() {
         let suffix = |text: &str| Codec::parse(text).map(|codec| codec.suffix);
-        for (text, expected) in [("zstd", ".zstd"), ("ZSTD(7)", ".zstd"), ("Snappy", ".snappy"), ("none", ""), ("gzip", ".gz"), ("lz4_raw", ".lz4raw")] {
+        for (text, expected) in [
+            ("zstd", ".zstd"),
+            ("ZSTD(7)", ".zstd"),
+            ("Snappy", ".snappy"),
+            ("none", ""),
+            ("gzip", ".gz"),
+            ("lz4_raw", ".lz4raw"),
+        ] {
             assert_eq!(suffix(text).unwrap(), expected, "{text}");
         }
         for text in ["", "zip", "ZSTD(99)", "ZSTD(", "SNAPPY(1)", "ZSTD(x)"] {
@@ -270,21 +335,82 @@ mod tests {
         )
         .unwrap();
         let leaves = [ColumnPath::from("a"), ColumnPath::from("b")];
-        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| false, 10, |_| true).unwrap();
-        assert_eq!(built.statistics_enabled(&leaves[0]), EnabledStatistics::None);
-        assert!(built.bloom_filter_properties(&leaves[0]).is_some() && built.bloom_filter_properties(&leaves[1]).is_none());
+        let built = properties
+            .build(
+                Compression::SNAPPY,
+                &leaves,
+                |_| vec![0],
+                |_| false,
+                10,
+                |_| true,
+            )
+            .unwrap();
+        assert_eq!(
+            built.statistics_enabled(&leaves[0]),
+            EnabledStatistics::None
+        );
+        assert!(
+            built.bloom_filter_properties(&leaves[0]).is_some()
+                && built.bloom_filter_properties(&leaves[1]).is_none()
+        );
         assert!(!built.dictionary_enabled(&leaves[1]));
-        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| true, 300, |_| true).unwrap();
-        assert_eq!((built.statistics_enabled(&leaves[0]), built.statistics_truncate_length()), (EnabledStatistics::Chunk, Some(300)));
-        assert!(properties.build(Compression::SNAPPY, &leaves, |_| vec![], |_| true, 0, |_| true).unwrap_err().to_string().contains("column `a`"));
+        let built = properties
+            .build(
+                Compression::SNAPPY,
+                &leaves,
+                |_| vec![0],
+                |_| true,
+                300,
+                |_| true,
+            )
+            .unwrap();
+        assert_eq!(
+            (
+                built.statistics_enabled(&leaves[0]),
+                built.statistics_truncate_length()
+            ),
+            (EnabledStatistics::Chunk, Some(300))
+        );
+        assert!(
+            properties
+                .build(
+                    Compression::SNAPPY,
+                    &leaves,
+                    |_| vec![],
+                    |_| true,
+                    0,
+                    |_| true
+                )
+                .unwrap_err()
+                .to_string()
+                .contains("column `a`")
+        );
         assert!(serde_json::from_str::<WriterProperties>(r#"{"page_size": 1}"#).is_err());
     }
 
     #[test]
     fn a_dictionary_is_made_where_it_pays_or_was_asked_for() {
-        let properties: WriterProperties = serde_json::from_str(r#"{"column_properties": {"a": {"dictionary_enabled": true}}}"#).unwrap();
-        let leaves = [ColumnPath::from("a"), ColumnPath::from("b"), ColumnPath::from("c")];
-        let built = properties.build(Compression::SNAPPY, &leaves, |_| vec![0], |_| false, 10, |n| n == 2).unwrap();
-        assert_eq!(leaves.map(|leaf| built.dictionary_enabled(&leaf)), [true, false, true]);
+        let properties: WriterProperties =
+            serde_json::from_str(r#"{"column_properties": {"a": {"dictionary_enabled": true}}}"#)
+                .unwrap();
+        let leaves = [
+            ColumnPath::from("a"),
+            ColumnPath::from("b"),
+            ColumnPath::from("c"),
+        ];
+        let built = properties
+            .build(
+                Compression::SNAPPY,
+                &leaves,
+                |_| vec![0],
+                |_| false,
+                10,
+                |n| n == 2,
+            )
+            .unwrap();
+        assert_eq!(
+            leaves.map(|leaf| built.dictionary_enabled(&leaf)),
+            [true, false, true]
+        );
     }
 }

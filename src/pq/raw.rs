@@ -1,8 +1,10 @@
-//! Files as they are, for checkpoints: [`File`] -> its own schema, row groups with statistics, batches of chosen leaves.
+//! Files as they are, for checkpoints: [`File`] -> its own schema, row groups with statistics,
+//! batches of chosen leaves.
 //!
-//! Decoding is arrow-rs' own on views; [`TextLayout::Plain`] casts afterwards. Batches are cut so that their text (counted
-//! as if copied, since whoever reads it will) stays within `max_batch_bytes`, and a file whose text or rows outgrow its
-//! bytes beyond reason is refused: a checkpoint has a path of its own in every row, so it cannot compress without limit.
+//! Decoding is arrow-rs' own on views; [`TextLayout::Plain`] casts afterwards. Batches are cut so
+//! that their text (counted as if copied, since whoever reads it will) stays within
+//! `max_batch_bytes`, and a file whose text or rows outgrow its bytes beyond reason is refused: a
+//! checkpoint has a path of its own in every row, so it cannot compress without limit.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -73,10 +75,19 @@ pub fn open_raw(file: &File) -> Result<RawFile> {
     let (footer, end) = read_with_end(file)?;
     let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
     if footer.num_rows() > limit {
-        return Err(Error::corrupt_data(format!("a file of {} bytes claims to have {} rows", footer.size, footer.num_rows())).at_file(&file.path));
+        return Err(Error::corrupt_data(format!(
+            "a file of {} bytes claims to have {} rows",
+            footer.size,
+            footer.num_rows()
+        ))
+        .at_file(&file.path));
     }
     check_consistent(&footer, end.metadata()).at_file(&file.path)?;
-    Ok(RawFile { file: file.clone(), footer, end: Arc::new(end) })
+    Ok(RawFile {
+        file: file.clone(),
+        footer,
+        end: Arc::new(end),
+    })
 }
 
 impl RawGroup<'_> {
@@ -89,24 +100,38 @@ impl RawGroup<'_> {
     /// Stored bytes of all its columns.
     #[must_use]
     pub fn num_bytes(&self) -> u64 {
-        self.metadata.columns().iter().map(|c| u64::try_from(c.compressed_size()).unwrap_or(0)).sum()
+        self.metadata
+            .columns()
+            .iter()
+            .map(|c| u64::try_from(c.compressed_size()).unwrap_or(0))
+            .sum()
     }
 
     /// Statistics of the leaf at `path`; `None` where the file has no such leaf.
     #[must_use]
     pub fn statistics(&self, path: &[&str]) -> Option<LeafStatistics> {
-        let column = self.metadata.columns().iter().find(|column| column.column_path().parts().iter().map(String::as_str).eq(path.iter().copied()))?;
+        let column = self.metadata.columns().iter().find(|column| {
+            column
+                .column_path()
+                .parts()
+                .iter()
+                .map(String::as_str)
+                .eq(path.iter().copied())
+        })?;
         Some(column.statistics().map(leaf_statistics).unwrap_or_default())
     }
 
-    /// Whether the leaf at `path` is null in every row: true where there is no such leaf, false where that is unknown.
+    /// Whether the leaf at `path` is null in every row: true where there is no such leaf, false
+    /// where that is unknown.
     #[must_use]
     pub fn is_all_null(&self, path: &[&str]) -> bool {
-        self.statistics(path).is_none_or(|statistics| statistics.null_count == Some(self.num_rows()))
+        self.statistics(path)
+            .is_none_or(|statistics| statistics.null_count == Some(self.num_rows()))
     }
 
-    /// Whether the null counts of all columns together leave a value for every row. Where each row has one, as in a
-    /// checkpoint, null counts that leave fewer are wrong or incomplete, and prove nothing.
+    /// Whether the null counts of all columns together leave a value for every row. Where each row
+    /// has one, as in a checkpoint, null counts that leave fewer are wrong or incomplete, and
+    /// prove nothing.
     #[must_use]
     pub fn accounts_for_rows(&self) -> bool {
         let mut values = 0_u64;
@@ -117,21 +142,33 @@ impl RawGroup<'_> {
             if own != root {
                 (values, of_column, root) = (values.saturating_add(of_column), 0, own);
             }
-            let nulls = column.statistics().and_then(Statistics::null_count_opt).filter(|_| column.column_descr().max_rep_level() == 0);
-            of_column = of_column.max(nulls.map_or(0, |nulls| self.num_rows().saturating_sub(nulls)));
+            let nulls = column
+                .statistics()
+                .and_then(Statistics::null_count_opt)
+                .filter(|_| column.column_descr().max_rep_level() == 0);
+            of_column =
+                of_column.max(nulls.map_or(0, |nulls| self.num_rows().saturating_sub(nulls)));
         }
         values.saturating_add(of_column) >= self.num_rows()
     }
 }
 
-/// Refuses a footer whose parts contradict each other: names of columns and numbers of rows are in it twice, so one flipped
-/// bit in either place shows, where the other copy alone would make a column vanish.
+/// Refuses a footer whose parts contradict each other: names of columns and numbers of rows are in
+/// it twice, so one flipped bit in either place shows, where the other copy alone would make a
+/// column vanish.
 fn check_consistent(footer: &Footer, bytes: Option<&[u8]>) -> Result<()> {
-    let contradiction = |what: String| Err(Error::corrupt_data(format!("the Parquet footer contradicts itself: {what}")));
+    let contradiction = |what: String| {
+        Err(Error::corrupt_data(format!(
+            "the Parquet footer contradicts itself: {what}"
+        )))
+    };
     let metadata = &footer.metadata;
     let rows = i64::try_from(footer.num_rows()).unwrap_or(i64::MAX);
     if metadata.file_metadata().num_rows() != rows {
-        return contradiction(format!("the file has {} rows and its row groups have {rows}", metadata.file_metadata().num_rows()));
+        return contradiction(format!(
+            "the file has {} rows and its row groups have {rows}",
+            metadata.file_metadata().num_rows()
+        ));
     }
     let schema = metadata.file_metadata().schema_descr();
     for (n, group) in metadata.row_groups().iter().enumerate() {
@@ -139,13 +176,23 @@ fn check_consistent(footer: &Footer, bytes: Option<&[u8]>) -> Result<()> {
             let is_flat = column.column_descr().max_rep_level() == 0;
             if is_flat && column.num_values() != group.num_rows() {
                 let (path, values) = (column.column_path().string(), column.num_values());
-                return contradiction(format!("row group {n} has {} rows and {values} values of `{path}`", group.num_rows()));
+                return contradiction(format!(
+                    "row group {n} has {} rows and {values} values of `{path}`",
+                    group.num_rows()
+                ));
             }
         }
     }
-    let leaves: Vec<&[String]> = schema.columns().iter().map(|column| column.path().parts()).collect();
+    let leaves: Vec<&[String]> = schema
+        .columns()
+        .iter()
+        .map(|column| column.path().parts())
+        .collect();
     match bytes.and_then(|bytes| renamed_column(bytes, &leaves)) {
-        Some(leaf) => contradiction(format!("a row group has another name for the column `{}`", leaves.get(leaf).copied().unwrap_or_default().join("."))),
+        Some(leaf) => contradiction(format!(
+            "a row group has another name for the column `{}`",
+            leaves.get(leaf).copied().unwrap_or_default().join(".")
+        )),
         None => Ok(()),
     }
 }
@@ -153,16 +200,41 @@ fn check_consistent(footer: &Footer, bytes: Option<&[u8]>) -> Result<()> {
 fn leaf_statistics(statistics: &Statistics) -> LeafStatistics {
     let bytes = |value: &[u8]| LeafBound::Bytes(value.to_vec());
     let (min, max) = match statistics {
-        Statistics::Boolean(v) => (v.min_opt().map(|v| LeafBound::Bool(*v)), v.max_opt().map(|v| LeafBound::Bool(*v))),
-        Statistics::Int32(v) => (v.min_opt().map(|v| LeafBound::Int((*v).into())), v.max_opt().map(|v| LeafBound::Int((*v).into()))),
-        Statistics::Int64(v) => (v.min_opt().map(|v| LeafBound::Int(*v)), v.max_opt().map(|v| LeafBound::Int(*v))),
-        Statistics::Float(v) => (v.min_opt().map(|v| LeafBound::Float((*v).into())), v.max_opt().map(|v| LeafBound::Float((*v).into()))),
-        Statistics::Double(v) => (v.min_opt().map(|v| LeafBound::Float(*v)), v.max_opt().map(|v| LeafBound::Float(*v))),
-        Statistics::ByteArray(v) => (v.min_opt().map(|v| bytes(v.data())), v.max_opt().map(|v| bytes(v.data()))),
-        Statistics::FixedLenByteArray(v) => (v.min_opt().map(|v| bytes(v.data())), v.max_opt().map(|v| bytes(v.data()))),
+        Statistics::Boolean(v) => (
+            v.min_opt().map(|v| LeafBound::Bool(*v)),
+            v.max_opt().map(|v| LeafBound::Bool(*v)),
+        ),
+        Statistics::Int32(v) => (
+            v.min_opt().map(|v| LeafBound::Int((*v).into())),
+            v.max_opt().map(|v| LeafBound::Int((*v).into())),
+        ),
+        Statistics::Int64(v) => (
+            v.min_opt().map(|v| LeafBound::Int(*v)),
+            v.max_opt().map(|v| LeafBound::Int(*v)),
+        ),
+        Statistics::Float(v) => (
+            v.min_opt().map(|v| LeafBound::Float((*v).into())),
+            v.max_opt().map(|v| LeafBound::Float((*v).into())),
+        ),
+        Statistics::Double(v) => (
+            v.min_opt().map(|v| LeafBound::Float(*v)),
+            v.max_opt().map(|v| LeafBound::Float(*v)),
+        ),
+        Statistics::ByteArray(v) => (
+            v.min_opt().map(|v| bytes(v.data())),
+            v.max_opt().map(|v| bytes(v.data())),
+        ),
+        Statistics::FixedLenByteArray(v) => (
+            v.min_opt().map(|v| bytes(v.data())),
+            v.max_opt().map(|v| bytes(v.data())),
+        ),
         Statistics::Int96(_) => (None, None),
     };
-    LeafStatistics { null_count: statistics.null_count_opt(), min, max }
+    LeafStatistics {
+        null_count: statistics.null_count_opt(),
+        min,
+        max,
+    }
 }
 
 impl RawFile {
@@ -183,12 +255,27 @@ impl RawFile {
         let own = self.footer.metadata.file_metadata().schema_descr();
         let columns = |descriptor: &parquet::schema::types::SchemaDescriptor| -> Vec<_> {
             let shape = |column: &parquet::schema::types::ColumnDescPtr| {
-                let length = if column.physical_type() == parquet::basic::Type::FIXED_LEN_BYTE_ARRAY { column.type_length() } else { 0 };
-                (column.path().clone(), column.physical_type(), column.logical_type_ref().cloned(), column.max_def_level(), column.max_rep_level(), length)
+                let length = if column.physical_type() == parquet::basic::Type::FIXED_LEN_BYTE_ARRAY
+                {
+                    column.type_length()
+                } else {
+                    0
+                };
+                (
+                    column.path().clone(),
+                    column.physical_type(),
+                    column.logical_type_ref().cloned(),
+                    column.max_def_level(),
+                    column.max_rep_level(),
+                    length,
+                )
             };
             descriptor.columns().iter().map(shape).collect()
         };
-        columns(own) == columns(&parquet::schema::types::SchemaDescriptor::new(std::sync::Arc::new(schema.clone())))
+        columns(own)
+            == columns(&parquet::schema::types::SchemaDescriptor::new(
+                std::sync::Arc::new(schema.clone()),
+            ))
     }
 
     /// The file's size in bytes.
@@ -200,12 +287,22 @@ impl RawFile {
     /// The row groups, in order.
     #[must_use]
     pub fn row_groups(&self) -> impl ExactSizeIterator<Item = RawGroup<'_>> {
-        self.footer.metadata.row_groups().iter().map(|metadata| RawGroup { metadata })
+        self.footer
+            .metadata
+            .row_groups()
+            .iter()
+            .map(|metadata| RawGroup { metadata })
     }
 
     /// Paths of all leaf columns.
     pub fn leaves(&self) -> impl Iterator<Item = Vec<&str>> {
-        self.footer.metadata.file_metadata().schema_descr().columns().iter().map(|column| column.path().parts().iter().map(String::as_str).collect())
+        self.footer
+            .metadata
+            .file_metadata()
+            .schema_descr()
+            .columns()
+            .iter()
+            .map(|column| column.path().parts().iter().map(String::as_str).collect())
     }
 
     /// The Arrow schema of the leaves that `leaf` takes, as [`RawFile::read`] gives them.
@@ -218,20 +315,43 @@ impl RawFile {
 
     fn shape(&self, leaf: impl Fn(&[&str]) -> bool) -> Result<Shape> {
         let schema = self.footer.metadata.file_metadata().schema_descr();
-        let kept: Vec<bool> = schema.columns().iter().map(|column| leaf(&column.path().parts().iter().map(String::as_str).collect::<Vec<_>>())).collect();
+        let kept: Vec<bool> = schema
+            .columns()
+            .iter()
+            .map(|column| {
+                leaf(
+                    &column
+                        .path()
+                        .parts()
+                        .iter()
+                        .map(String::as_str)
+                        .collect::<Vec<_>>(),
+                )
+            })
+            .collect();
         Shape::new(schema, |n| kept.get(n).copied().unwrap_or(false))
     }
 
-    /// Reads row groups `groups`, only the leaves that `leaf` takes (both of a map's), at most `batch_rows` rows and
-    /// `max_batch_bytes` of text at once (but one row at least).
+    /// Reads row groups `groups`, only the leaves that `leaf` takes (both of a map's), at most
+    /// `batch_rows` rows and `max_batch_bytes` of text at once (but one row at least).
     ///
     /// # Errors
     /// As [`RawFile::schema`]. What is wrong with the data comes out of the iterator.
-    pub fn read(&self, groups: &[usize], leaf: impl Fn(&[&str]) -> bool, layout: TextLayout, batch_rows: usize, max_batch_bytes: u64) -> Result<RawBatches> {
+    pub fn read(
+        &self,
+        groups: &[usize],
+        leaf: impl Fn(&[&str]) -> bool,
+        layout: TextLayout,
+        batch_rows: usize,
+        max_batch_bytes: u64,
+    ) -> Result<RawBatches> {
         guarded(&self.file.path, || {
             let shape = self.shape(leaf)?;
             let schema = laid_out(&shape, layout);
-            let limit = TEXT.1.saturating_mul(self.footer.size).saturating_add(TEXT.0);
+            let limit = TEXT
+                .1
+                .saturating_mul(self.footer.size)
+                .saturating_add(TEXT.0);
             Ok(RawBatches {
                 file: self.clone(),
                 shape,
@@ -294,8 +414,20 @@ impl RawBatches {
         if self.coming.is_none()
             && let Some(group) = self.groups.pop_front()
         {
-            let wish = Wish { group, leaves: &self.shape.leaves, part: None };
-            self.coming = Some((group, fetch(&self.file.file, &self.file.footer, Some(&self.file.end), &wish)?));
+            let wish = Wish {
+                group,
+                leaves: &self.shape.leaves,
+                part: None,
+            };
+            self.coming = Some((
+                group,
+                fetch(
+                    &self.file.file,
+                    &self.file.footer,
+                    Some(&self.file.end),
+                    &wish,
+                )?,
+            ));
         }
         Ok(())
     }
@@ -311,7 +443,10 @@ impl RawBatches {
                         let batch = batch?;
                         let text = text_bytes(batch.columns());
                         self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
-                            Error::corrupt_data(format!("a file of {} bytes expands to an implausible amount of text", self.file.footer.size))
+                            Error::corrupt_data(format!(
+                                "a file of {} bytes expands to an implausible amount of text",
+                                self.file.footer.size
+                            ))
                         })?;
                         split(batch, text, self.max_batch_bytes, &mut self.ready);
                         continue;
@@ -320,11 +455,25 @@ impl RawBatches {
                 }
             }
             self.fetch_next()?;
-            let Some((index, fetch)) = self.coming.take() else { return Ok(None) };
+            let Some((index, fetch)) = self.coming.take() else {
+                return Ok(None);
+            };
             self.fetch_next()?;
             let group = fetch.wait()?;
-            let rows = rows_at_once(&self.file.footer, index, &self.shape.leaves, self.batch_rows, self.max_batch_bytes)?;
-            self.batches = Some(decode(&self.shape, &group, rows, None, &self.file.file.path)?);
+            let rows = rows_at_once(
+                &self.file.footer,
+                index,
+                &self.shape.leaves,
+                self.batch_rows,
+                self.max_batch_bytes,
+            )?;
+            self.batches = Some(decode(
+                &self.shape,
+                &group,
+                rows,
+                None,
+                &self.file.file.path,
+            )?);
         }
     }
 
@@ -333,9 +482,19 @@ impl RawBatches {
             .columns()
             .iter()
             .zip(self.schema.fields())
-            .map(|(column, field)| if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { arrow_cast::cast(column, field.data_type()) })
+            .map(|(column, field)| {
+                if column.data_type() == field.data_type() {
+                    Ok(Arc::clone(column))
+                } else {
+                    arrow_cast::cast(column, field.data_type())
+                }
+            })
             .collect::<Result<Vec<ArrayRef>, _>>()?;
-        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &RecordBatchOptions::new().with_row_count(Some(batch.num_rows())))?)
+        Ok(RecordBatch::try_new_with_options(
+            self.schema(),
+            columns,
+            &RecordBatchOptions::new().with_row_count(Some(batch.num_rows())),
+        )?)
     }
 }
 
@@ -366,23 +525,41 @@ mod tests {
     use crate::pq::tests::{file_of, ints, write};
 
     fn nested() -> RecordBatch {
-        let fields = vec![Field::new("path", DataType::Utf8, true), Field::new("size", DataType::Int64, true)];
+        let fields = vec![
+            Field::new("path", DataType::Utf8, true),
+            Field::new("size", DataType::Int64, true),
+        ];
         let add = StructArray::new(
             fields.into(),
-            vec![Arc::new(StringArray::from(vec![Some("a"), None, Some("c")])), Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]))],
+            vec![
+                Arc::new(StringArray::from(vec![Some("a"), None, Some("c")])),
+                Arc::new(Int64Array::from(vec![Some(1), None, Some(3)])),
+            ],
             Some(vec![true, false, true].into()),
         );
         let txn = StringArray::from(vec![None, Some("app"), None]);
-        RecordBatch::try_from_iter_with_nullable([("add", Arc::new(add) as ArrayRef, true), ("txn", Arc::new(txn), true)]).unwrap()
+        RecordBatch::try_from_iter_with_nullable([
+            ("add", Arc::new(add) as ArrayRef, true),
+            ("txn", Arc::new(txn), true),
+        ])
+        .unwrap()
     }
 
     #[test]
     fn chosen_leaves_come_as_a_nested_schema() {
         let raw = open_raw(&file_of(&write(&nested(), None))).unwrap();
         assert_eq!(raw.num_rows(), 3);
-        assert_eq!(raw.leaves().collect::<Vec<_>>(), [vec!["add", "path"], vec!["add", "size"], vec!["txn"]]);
+        assert_eq!(
+            raw.leaves().collect::<Vec<_>>(),
+            [vec!["add", "path"], vec!["add", "size"], vec!["txn"]]
+        );
         let keep = |path: &[&str]| path == ["add", "size"];
-        let batch = raw.read(&[0], keep, TextLayout::Plain, 100, 1 << 20).unwrap().next().unwrap().unwrap();
+        let batch = raw
+            .read(&[0], keep, TextLayout::Plain, 100, 1 << 20)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap();
         assert_eq!(batch.schema(), raw.schema(keep, TextLayout::Plain).unwrap());
         assert_eq!(batch.num_columns(), 1);
         let add = batch.column(0).as_struct();
@@ -396,7 +573,14 @@ mod tests {
         let group = raw.row_groups().next().unwrap();
         assert_eq!(group.num_rows(), 3);
         let size = group.statistics(&["add", "size"]).unwrap();
-        assert_eq!(size, LeafStatistics { null_count: Some(1), min: Some(LeafBound::Int(1)), max: Some(LeafBound::Int(3)) });
+        assert_eq!(
+            size,
+            LeafStatistics {
+                null_count: Some(1),
+                min: Some(LeafBound::Int(1)),
+                max: Some(LeafBound::Int(3))
+            }
+        );
         assert!(group.is_all_null(&["protocol", "minReaderVersion"]));
         assert!(!group.is_all_null(&["txn"]));
     }
@@ -404,7 +588,11 @@ mod tests {
     #[test]
     fn no_leaf_at_all_still_counts_rows() {
         let raw = open_raw(&file_of(&write(&ints(1000), None))).unwrap();
-        let rows: usize = raw.read(&[0], |_| false, TextLayout::View, 300, 1 << 20).unwrap().map(|b| b.unwrap().num_rows()).sum();
+        let rows: usize = raw
+            .read(&[0], |_| false, TextLayout::View, 300, 1 << 20)
+            .unwrap()
+            .map(|b| b.unwrap().num_rows())
+            .sum();
         assert_eq!(rows, 1000);
     }
 
@@ -415,10 +603,24 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("s", Arc::new(text) as ArrayRef)]).unwrap();
         let raw = open_raw(&file_of(&write(&batch, None))).unwrap();
         for layout in [TextLayout::Plain, TextLayout::View] {
-            let batches: Vec<_> = raw.read(&[0], |_| true, layout, 10_000, 2000).unwrap().map(Result::unwrap).collect();
-            assert!(batches.iter().all(|b| text_bytes(b.columns()) <= 2000 || b.num_rows() == 1));
-            assert_eq!(batches.iter().map(|b| text_bytes(b.columns())).sum::<u64>(), total as u64);
-            assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1000);
+            let batches: Vec<_> = raw
+                .read(&[0], |_| true, layout, 10_000, 2000)
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert!(
+                batches
+                    .iter()
+                    .all(|b| text_bytes(b.columns()) <= 2000 || b.num_rows() == 1)
+            );
+            assert_eq!(
+                batches.iter().map(|b| text_bytes(b.columns())).sum::<u64>(),
+                total as u64
+            );
+            assert_eq!(
+                batches.iter().map(RecordBatch::num_rows).sum::<usize>(),
+                1000
+            );
         }
     }
 
@@ -435,9 +637,17 @@ mod tests {
         let bytes = write(&batch, Some(properties));
         assert!(bytes.len() < 4096, "{}", bytes.len());
         let raw = open_raw(&file_of(&bytes)).unwrap();
-        let results: Vec<_> = raw.read(&[0], |_| true, TextLayout::Plain, 10_000, 16 << 20).unwrap().collect();
+        let results: Vec<_> = raw
+            .read(&[0], |_| true, TextLayout::Plain, 10_000, 16 << 20)
+            .unwrap()
+            .collect();
         let errors: Vec<_> = results.iter().filter_map(|r| r.as_ref().err()).collect();
         assert_eq!(errors.len(), 1);
-        assert!(errors[0].to_string().contains("implausible") && errors[0].to_string().contains("f.parquet"), "{}", errors[0]);
+        assert!(
+            errors[0].to_string().contains("implausible")
+                && errors[0].to_string().contains("f.parquet"),
+            "{}",
+            errors[0]
+        );
     }
 }

@@ -1,14 +1,15 @@
 //! One data file: [`FileSpec`] -> batches of the table's logical schema.
 //!
-//! Lazy: nothing is read before the first batch is asked for. Then: footer (cached), columns resolved, row groups chosen (by
-//! byte range, by what is not deleted, by the filter), and row group by row group the wanted chunks are fetched, decoded,
-//! deletions filtered out, and what is left turned into the table's types. The next row group of a remote file is on its way
-//! meanwhile.
+//! Lazy: nothing is read before the first batch is asked for. Then: footer (cached), columns
+//! resolved, row groups chosen (by byte range, by what is not deleted, by the filter), and row
+//! group by row group the wanted chunks are fetched, decoded, deletions filtered out, and what is
+//! left turned into the table's types. The next row group of a remote file is on its way meanwhile.
 //!
-//! Deletions are filtered *after* decoding: measured faster than row selections at every density. With a filter whose rows
-//! are to be dropped here, its columns are decoded first where the others cost more; if few rows match, the others are then
-//! decoded for the neighbourhood of these rows alone, and not at all if none does. A filter that turns out to let much
-//! through is applied to whole batches instead.
+//! Deletions are filtered *after* decoding: measured faster than row selections at every density.
+//! With a filter whose rows are to be dropped here, its columns are decoded first where the others
+//! cost more; if few rows match, the others are then decoded for the neighbourhood of these rows
+//! alone, and not at all if none does. A filter that turns out to let much through is applied to
+//! whole batches instead.
 //!
 //! Batches are cut so that their text stays within bounds, see `text`.
 
@@ -16,7 +17,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array,
+};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{DataType as Arrow, Field, Schema};
 use arrow_select::filter::filter_record_batch;
@@ -82,13 +85,15 @@ pub struct FileSpec {
     pub range: Option<Range<u64>>,
     /// The session's time zone, for files of old writers that did not name theirs.
     pub zone: Zone,
-    /// Row groups and pages that cannot hold a row for which this is true are left out. Logical names.
+    /// Row groups and pages that cannot hold a row for which this is true are left out. Logical
+    /// names.
     pub filter: Option<Arc<Bound>>,
     /// Whether to drop every single row for which `filter` is not true, too.
     pub filter_rows: bool,
     /// Columns of the file that `filter` reads and `columns` lacks.
     pub filter_columns: Vec<StructField>,
-    /// Columns that `filter` reads and no file has (partition columns), each with the one value it has in this file's rows.
+    /// Columns that `filter` reads and no file has (partition columns), each with the one value it
+    /// has in this file's rows.
     pub constants: Vec<(String, ArrayRef)>,
 }
 
@@ -114,15 +119,22 @@ impl FileSpec {
         }
     }
 
-    /// The schema of the batches: the table's columns, [`ROW_INDEX`], the raw columns. A column that is NOT NULL in the table
-    /// and has nulls in a batch is nullable in that batch's own schema.
+    /// The schema of the batches: the table's columns, [`ROW_INDEX`], the raw columns. A column
+    /// that is NOT NULL in the table and has nulls in a batch is nullable in that batch's own
+    /// schema.
     #[must_use]
     pub fn schema(&self) -> Schema {
-        let mut fields: Vec<Field> = self.columns.iter().map(|column| column.to_arrow(self.layout)).collect();
+        let mut fields: Vec<Field> = self
+            .columns
+            .iter()
+            .map(|column| column.to_arrow(self.layout))
+            .collect();
         if self.row_index {
             fields.push(Field::new(ROW_INDEX, Arrow::Int64, false));
         }
-        fields.extend(self.raw_columns.iter().map(|(name, data_type)| StructField::new(name, data_type.clone(), true).to_arrow(self.layout)));
+        fields.extend(self.raw_columns.iter().map(|(name, data_type)| {
+            StructField::new(name, data_type.clone(), true).to_arrow(self.layout)
+        }));
         Schema::new(fields)
     }
 }
@@ -143,7 +155,11 @@ enum State {
 /// Reads a file; see [`FileSpec`]. Nothing happens before the first batch is asked for.
 #[must_use]
 pub fn read(spec: FileSpec, footers: &Arc<FooterCache>) -> FileBatches {
-    FileBatches { spec, footers: Arc::clone(footers), state: State::Unopened }
+    FileBatches {
+        spec,
+        footers: Arc::clone(footers),
+        state: State::Unopened,
+    }
 }
 
 impl Iterator for FileBatches {
@@ -170,7 +186,15 @@ impl Iterator for FileBatches {
 /// A missing object is a missing data file here.
 fn missing_data_file(error: Error) -> Error {
     match error {
-        Error::NotFound { kind: Missing::Object, what, place } => Error::NotFound { kind: Missing::DataFile, what, place },
+        Error::NotFound {
+            kind: Missing::Object,
+            what,
+            place,
+        } => Error::NotFound {
+            kind: Missing::DataFile,
+            what,
+            place,
+        },
         other => other,
     }
 }
@@ -189,11 +213,16 @@ struct Chosen {
 impl Chosen {
     /// The rows that may match, by position in the file.
     fn positions(&self) -> VecDeque<Range<u64>> {
-        self.ranges.iter().map(|range| self.first_row + range.start..self.first_row + range.end).collect()
+        self.ranges
+            .iter()
+            .map(|range| self.first_row + range.start..self.first_row + range.end)
+            .collect()
     }
 
     fn part(&self) -> Option<(&[Range<u64>], &Pages)> {
-        self.pages.as_ref().map(|pages| (self.ranges.as_slice(), pages))
+        self.pages
+            .as_ref()
+            .map(|pages| (self.ranges.as_slice(), pages))
     }
 }
 
@@ -241,33 +270,76 @@ impl Open {
         let (footer, end) = footers.get(&spec.file)?;
         let limit = ROWS.1.saturating_mul(footer.size).saturating_add(ROWS.0);
         if footer.num_rows() > limit {
-            return Err(Error::corrupt_data(format!("a file of {} bytes claims to have {} rows", footer.size, footer.num_rows())));
+            return Err(Error::corrupt_data(format!(
+                "a file of {} bytes claims to have {} rows",
+                footer.size,
+                footer.num_rows()
+            )));
         }
-        if let Some(last) = spec.deleted.as_ref().and_then(|deleted| deleted.positions().last())
+        if let Some(last) = spec
+            .deleted
+            .as_ref()
+            .and_then(|deleted| deleted.positions().last())
             && last >= footer.num_rows()
         {
-            return Err(Error::corrupt_data(format!("the file has {} rows and its deletion vector deletes row {last}", footer.num_rows())));
+            return Err(Error::corrupt_data(format!(
+                "the file has {} rows and its deletion vector deletes row {last}",
+                footer.num_rows()
+            )));
         }
         let legacy = Legacy::of(&footer, spec.zone);
         let schema = footer.metadata.file_metadata().schema_descr();
-        let raw: Vec<StructField> = spec.raw_columns.iter().map(|(name, data_type)| StructField::new(name, data_type.clone(), true)).collect();
+        let raw: Vec<StructField> = spec
+            .raw_columns
+            .iter()
+            .map(|(name, data_type)| StructField::new(name, data_type.clone(), true))
+            .collect();
         let wanted = || {
-            let of_table = spec.columns.iter().map(|field| Wanted { field, mapping: spec.mapping });
-            of_table.chain(raw.iter().map(|field| Wanted { field, mapping: Mapping::None }))
+            let of_table = spec.columns.iter().map(|field| Wanted {
+                field,
+                mapping: spec.mapping,
+            });
+            of_table.chain(raw.iter().map(|field| Wanted {
+                field,
+                mapping: Mapping::None,
+            }))
         };
-        let by_filter = || spec.filter_columns.iter().map(|field| Wanted { field, mapping: spec.mapping });
-        let resolve = |wanted: &[Wanted<'_>]| Columns::resolve(schema, wanted, spec.layout, &legacy);
+        let by_filter = || {
+            spec.filter_columns.iter().map(|field| Wanted {
+                field,
+                mapping: spec.mapping,
+            })
+        };
+        let resolve =
+            |wanted: &[Wanted<'_>]| Columns::resolve(schema, wanted, spec.layout, &legacy);
         let mut full = resolve(&wanted().collect::<Vec<_>>())?;
         let (mut output, mut probe) = (None, None);
         let mut groups = choose(spec, &footer)?;
         if let Some(filter) = &spec.filter {
             let names = filter.column_names();
-            let fields: Vec<&StructField> = spec.columns.iter().chain(&spec.filter_columns).filter(|field| names.contains(&field.name.as_str())).collect();
-            let first = resolve(&fields.iter().map(|field| Wanted { field, mapping: spec.mapping }).collect::<Vec<_>>())?;
+            let fields: Vec<&StructField> = spec
+                .columns
+                .iter()
+                .chain(&spec.filter_columns)
+                .filter(|field| names.contains(&field.name.as_str()))
+                .collect();
+            let first = resolve(
+                &fields
+                    .iter()
+                    .map(|field| Wanted {
+                        field,
+                        mapping: spec.mapping,
+                    })
+                    .collect::<Vec<_>>(),
+            )?;
             if spec.filter_rows && !spec.filter_columns.is_empty() {
-                output = Some(std::mem::replace(&mut full, resolve(&wanted().chain(by_filter()).collect::<Vec<_>>())?));
+                output = Some(std::mem::replace(
+                    &mut full,
+                    resolve(&wanted().chain(by_filter()).collect::<Vec<_>>())?,
+                ));
             }
-            let selector = Selector::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
+            let selector =
+                Selector::new(filter, &footer, &first, &fields, &spec.constants, &legacy);
             let leaves = &output.as_ref().unwrap_or(&full).shape.leaves;
             narrow(spec, &selector, end.as_ref(), leaves, &mut groups)?;
             if spec.filter_rows && decodes_first(&footer, &first.shape.leaves, leaves, &groups) {
@@ -311,14 +383,27 @@ impl Open {
     }
 
     fn fetch(&self, spec: &FileSpec, chosen: &Chosen, shape: &Shape) -> Result<Fetch> {
-        fetch(&spec.file, &self.footer, self.end.as_ref(), &Wish { group: chosen.index, leaves: &shape.leaves, part: chosen.part() })
+        fetch(
+            &spec.file,
+            &self.footer,
+            self.end.as_ref(),
+            &Wish {
+                group: chosen.index,
+                leaves: &shape.leaves,
+                part: chosen.part(),
+            },
+        )
     }
 
     fn fetch_next(&mut self, spec: &FileSpec) -> Result<()> {
         if self.coming.is_none()
             && let Some(chosen) = self.groups.pop_front()
         {
-            let fetch = self.fetch(spec, &chosen, &self.probe.as_ref().unwrap_or(&self.full).shape)?;
+            let fetch = self.fetch(
+                spec,
+                &chosen,
+                &self.probe.as_ref().unwrap_or(&self.full).shape,
+            )?;
             self.coming = Some((chosen, fetch));
         }
         Ok(())
@@ -327,7 +412,9 @@ impl Open {
     /// Begins the next row group, if there is one.
     fn start(&mut self, spec: &FileSpec) -> Result<bool> {
         self.fetch_next(spec)?;
-        let Some((mut chosen, fetch)) = self.coming.take() else { return Ok(false) };
+        let Some((mut chosen, fetch)) = self.coming.take() else {
+            return Ok(false);
+        };
         self.fetch_next(spec)?;
         let Some(probe) = &self.probe else {
             self.current = Some(self.decode(spec, &chosen, fetch, None)?);
@@ -355,40 +442,88 @@ impl Open {
         Ok(true)
     }
 
-    fn decode(&self, spec: &FileSpec, chosen: &Chosen, fetch: Fetch, settled: Option<BooleanBuffer>) -> Result<Current> {
+    fn decode(
+        &self,
+        spec: &FileSpec,
+        chosen: &Chosen,
+        fetch: Fetch,
+        settled: Option<BooleanBuffer>,
+    ) -> Result<Current> {
         let is_full = settled.is_none();
-        let columns = if is_full { &self.full } else { self.output.as_ref().unwrap_or(&self.full) };
+        let columns = if is_full {
+            &self.full
+        } else {
+            self.output.as_ref().unwrap_or(&self.full)
+        };
         Ok(Current {
             batches: self.source(spec, &columns.shape, chosen, fetch)?,
             rows: chosen.positions(),
-            left: chosen.ranges.iter().map(|range| range.end - range.start).sum(),
+            left: chosen
+                .ranges
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum(),
             settled: settled.map(|settled| (chosen.first_row, settled)),
             is_full,
         })
     }
 
-    fn source(&self, spec: &FileSpec, shape: &Shape, chosen: &Chosen, fetch: Fetch) -> Result<Source> {
+    fn source(
+        &self,
+        spec: &FileSpec,
+        shape: &Shape,
+        chosen: &Chosen,
+        fetch: Fetch,
+    ) -> Result<Source> {
         if shape.leaves.is_empty() {
             return Ok(Source::Rows(spec.batch_rows.max(1)));
         }
-        let rows = rows_at_once(&self.footer, chosen.index, &shape.leaves, spec.batch_rows, BATCH_BYTES)?;
+        let rows = rows_at_once(
+            &self.footer,
+            chosen.index,
+            &shape.leaves,
+            spec.batch_rows,
+            BATCH_BYTES,
+        )?;
         let selection = match chosen.ranges.as_slice() {
             [all] if *all == (0..chosen.rows) => None,
             ranges => {
                 let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-                let ranges = ranges.iter().map(|range| number(range.start)..number(range.end));
-                Some(RowSelection::from_consecutive_ranges(ranges, number(chosen.rows)))
+                let ranges = ranges
+                    .iter()
+                    .map(|range| number(range.start)..number(range.end));
+                Some(RowSelection::from_consecutive_ranges(
+                    ranges,
+                    number(chosen.rows),
+                ))
             }
         };
-        Ok(Source::Decoded(decode(shape, &fetch.wait()?, rows, selection, &spec.file.path)?))
+        Ok(Source::Decoded(decode(
+            shape,
+            &fetch.wait()?,
+            rows,
+            selection,
+            &spec.file.path,
+        )?))
     }
 
-    /// Decodes the filter's columns of a row group and says which rows match and are not deleted; `None` if they are many.
-    fn settle(&self, spec: &FileSpec, probe: &Columns, chosen: &Chosen, fetch: Fetch) -> Result<Option<BooleanBuffer>> {
+    /// Decodes the filter's columns of a row group and says which rows match and are not deleted;
+    /// `None` if they are many.
+    fn settle(
+        &self,
+        spec: &FileSpec,
+        probe: &Columns,
+        chosen: &Chosen,
+        fetch: Fetch,
+    ) -> Result<Option<BooleanBuffer>> {
         let mut current = Current {
             batches: self.source(spec, &probe.shape, chosen, fetch)?,
             rows: chosen.positions(),
-            left: chosen.ranges.iter().map(|range| range.end - range.start).sum(),
+            left: chosen
+                .ranges
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum(),
             settled: None,
             is_full: false,
         };
@@ -407,7 +542,9 @@ impl Open {
                 // What is deleted was not asked about.
                 Some(kept) => {
                     let mut answers = mask.iter();
-                    BooleanBuffer::collect_bool(kept.len(), |n| kept.value(n) && answers.next().unwrap_or(false))
+                    BooleanBuffer::collect_bool(kept.len(), |n| {
+                        kept.value(n) && answers.next().unwrap_or(false)
+                    })
                 }
                 None => mask,
             };
@@ -424,14 +561,26 @@ impl Open {
                 return Ok(None);
             }
         }
-        settled.append_n(usize::try_from(chosen.rows).unwrap_or(0).saturating_sub(settled.len()), false);
+        settled.append_n(
+            usize::try_from(chosen.rows)
+                .unwrap_or(0)
+                .saturating_sub(settled.len()),
+            false,
+        );
         Ok(Some(settled.build()))
     }
 
     /// The rows of a decoded batch for which the filter is true.
-    fn matches<'a>(&self, spec: &FileSpec, columns: impl Iterator<Item = &'a Column>, batch: &RecordBatch) -> Result<BooleanBuffer> {
+    fn matches<'a>(
+        &self,
+        spec: &FileSpec,
+        columns: impl Iterator<Item = &'a Column>,
+        batch: &RecordBatch,
+    ) -> Result<BooleanBuffer> {
         let rows = batch.num_rows();
-        let Some(filter) = &spec.filter else { return Ok(BooleanBuffer::new_set(rows)) };
+        let Some(filter) = &spec.filter else {
+            return Ok(BooleanBuffer::new_set(rows));
+        };
         let names = filter.column_names();
         let mut fields: Vec<Arc<Field>> = Vec::with_capacity(names.len());
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(names.len());
@@ -441,21 +590,32 @@ impl Open {
             fields.push(field);
             arrays.push(array);
         }
-        for (name, value) in spec.constants.iter().filter(|(name, _)| names.contains(&name.as_str())) {
+        for (name, value) in spec
+            .constants
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+        {
             fields.push(Arc::new(Field::new(name, value.data_type().clone(), true)));
             arrays.push(take(value, &UInt64Array::from_value(0, rows), None)?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
+        let batch =
+            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
         Ok(filter.filter_mask(&batch)?.values().clone())
     }
 
     /// Drops the rows of a decoded batch that are not wanted, cuts it and makes it the table's.
     fn take(&mut self, spec: &FileSpec, rows: &[Range<u64>], batch: RecordBatch) -> Result<()> {
-        let Some(current) = &self.current else { return Ok(()) };
-        let mut index: Option<ArrayRef> = spec
-            .row_index
-            .then(|| Arc::new(rows.iter().flat_map(|range| range.start.cast_signed()..range.end.cast_signed()).collect::<Int64Array>()) as ArrayRef);
+        let Some(current) = &self.current else {
+            return Ok(());
+        };
+        let mut index: Option<ArrayRef> = spec.row_index.then(|| {
+            Arc::new(
+                rows.iter()
+                    .flat_map(|range| range.start.cast_signed()..range.end.cast_signed())
+                    .collect::<Int64Array>(),
+            ) as ArrayRef
+        });
         let mut batch = batch;
         let mut filter = |batch: &RecordBatch, keep: BooleanBuffer| -> Result<RecordBatch> {
             let keep = BooleanArray::new(keep, None);
@@ -474,8 +634,15 @@ impl Open {
         let is_full = current.is_full;
         if spec.filter_rows && is_full && spec.filter.is_some() {
             // Raw columns stand between; the filter does not know them.
-            let (given, rest) = self.full.columns.split_at(spec.columns.len().min(self.full.columns.len()));
-            let mask = self.matches(spec, given.iter().chain(rest.iter().skip(spec.raw_columns.len())), &batch)?;
+            let (given, rest) = self
+                .full
+                .columns
+                .split_at(spec.columns.len().min(self.full.columns.len()));
+            let mask = self.matches(
+                spec,
+                given.iter().chain(rest.iter().skip(spec.raw_columns.len())),
+                &batch,
+            )?;
             if mask.has_false() {
                 batch = filter(&batch, mask)?;
             }
@@ -487,15 +654,19 @@ impl Open {
             batch = compacted(batch);
         }
         let text = text_bytes(batch.columns());
-        self.text_left = self
-            .text_left
-            .checked_sub(text)
-            .ok_or_else(|| Error::corrupt_data(format!("a file of {} bytes expands to an implausible amount of text", self.footer.size)))?;
+        self.text_left = self.text_left.checked_sub(text).ok_or_else(|| {
+            Error::corrupt_data(format!(
+                "a file of {} bytes expands to an implausible amount of text",
+                self.footer.size
+            ))
+        })?;
         let mut parts = VecDeque::new();
         split(batch, text, TEXT_BYTES, &mut parts);
         let mut from = 0;
         for part in parts {
-            let index = index.as_ref().map(|index| index.slice(from, part.num_rows()));
+            let index = index
+                .as_ref()
+                .map(|index| index.slice(from, part.num_rows()));
             from += part.num_rows();
             let logical = self.logical(spec, is_full, &part, index)?;
             self.ready.push_back(logical);
@@ -504,25 +675,46 @@ impl Open {
     }
 
     /// The table's batch of a decoded one.
-    fn logical(&mut self, spec: &FileSpec, is_full: bool, batch: &RecordBatch, index: Option<ArrayRef>) -> Result<RecordBatch> {
+    fn logical(
+        &mut self,
+        spec: &FileSpec,
+        is_full: bool,
+        batch: &RecordBatch,
+        index: Option<ArrayRef>,
+    ) -> Result<RecordBatch> {
         let rows = batch.num_rows();
-        let columns = if is_full { &self.full } else { self.output.as_ref().unwrap_or(&self.full) };
+        let columns = if is_full {
+            &self.full
+        } else {
+            self.output.as_ref().unwrap_or(&self.full)
+        };
         let mut fields = Vec::with_capacity(self.schema.fields().len());
         let mut arrays = Vec::with_capacity(self.schema.fields().len());
-        for column in columns.columns.iter().take(spec.columns.len() + spec.raw_columns.len()) {
+        for column in columns
+            .columns
+            .iter()
+            .take(spec.columns.len() + spec.raw_columns.len())
+        {
             let source = column.source.and_then(|n| batch.columns().get(n));
             let (field, array) = convert::column(column, source, rows, &self.legacy)?;
             fields.push(field);
             arrays.push(array);
         }
         if let Some(index) = index {
-            fields.insert(spec.columns.len(), Arc::new(Field::new(ROW_INDEX, Arrow::Int64, false)));
+            fields.insert(
+                spec.columns.len(),
+                Arc::new(Field::new(ROW_INDEX, Arrow::Int64, false)),
+            );
             arrays.insert(spec.columns.len(), index);
         }
         if !self.schema.fields().iter().eq(fields.iter()) {
             self.schema = Arc::new(Schema::new(fields));
         }
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            arrays,
+            &RecordBatchOptions::new().with_row_count(Some(rows)),
+        )?)
     }
 }
 
@@ -534,24 +726,38 @@ impl Current {
             Source::Decoded(batches) => match batches.next().transpose()? {
                 Some(batch) => batch,
                 None if left == 0 => return Ok(None),
-                // Positions count for deletions: a row group that ends early would shift those of the next.
-                None => return Err(Error::corrupt_data(format!("a row group ends {left} rows too early"))),
+                // Positions count for deletions: a row group that ends early would shift those of
+                // the next.
+                None => {
+                    return Err(Error::corrupt_data(format!(
+                        "a row group ends {left} rows too early"
+                    )));
+                }
             },
             Source::Rows(_) if left == 0 => return Ok(None),
             Source::Rows(most) => {
                 let rows = usize::try_from(left).map_or(*most, |left| left.min(*most));
-                RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &RecordBatchOptions::new().with_row_count(Some(rows)))?
+                RecordBatch::try_new_with_options(
+                    Arc::new(Schema::empty()),
+                    Vec::new(),
+                    &RecordBatchOptions::new().with_row_count(Some(rows)),
+                )?
             }
         };
         let rows = batch.num_rows() as u64;
         if rows > left {
-            return Err(Error::corrupt_data(format!("a row group has {} rows more than it claims", rows - left)));
+            return Err(Error::corrupt_data(format!(
+                "a row group has {} rows more than it claims",
+                rows - left
+            )));
         }
         self.left -= rows;
         let mut wanted = rows;
         let mut ranges = Vec::with_capacity(1);
         while wanted > 0 {
-            let Some(first) = self.rows.front_mut() else { break };
+            let Some(first) = self.rows.front_mut() else {
+                break;
+            };
             let taken = wanted.min(first.end - first.start);
             ranges.push(first.start..first.start + taken);
             first.start += taken;
@@ -583,8 +789,15 @@ fn keep(spec: &FileSpec, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
 /// The bits of `rows`, where bit 0 is for row `first`.
 fn pieces(bits: &BooleanBuffer, first: u64, rows: &[Range<u64>]) -> BooleanBuffer {
     let part = |range: &Range<u64>| {
-        let from = usize::try_from(range.start - first).unwrap_or(0).min(bits.len());
-        bits.slice(from, usize::try_from(range.end - range.start).unwrap_or(0).min(bits.len() - from))
+        let from = usize::try_from(range.start - first)
+            .unwrap_or(0)
+            .min(bits.len());
+        bits.slice(
+            from,
+            usize::try_from(range.end - range.start)
+                .unwrap_or(0)
+                .min(bits.len() - from),
+        )
     };
     if let [range] = rows {
         return part(range);
@@ -626,17 +839,35 @@ fn choose(spec: &FileSpec, footer: &Footer) -> Result<VecDeque<Chosen>> {
         {
             continue;
         }
-        if spec.deleted.as_ref().is_some_and(|deleted| deleted.count(first_row..next_row) == rows) {
+        if spec
+            .deleted
+            .as_ref()
+            .is_some_and(|deleted| deleted.count(first_row..next_row) == rows)
+        {
             continue;
         }
-        out.push_back(Chosen { index, first_row, rows, ranges: std::iter::once(0..rows).collect(), pages: None });
+        out.push_back(Chosen {
+            index,
+            first_row,
+            rows,
+            ranges: std::iter::once(0..rows).collect(),
+            pages: None,
+        });
     }
     Ok(out)
 }
 
-/// Leaves out what cannot match: row groups by their statistics and bloom filters, rows by the page index.
-fn narrow(spec: &FileSpec, selector: &Selector<'_>, end: Option<&End>, leaves: &[usize], groups: &mut VecDeque<Chosen>) -> Result<()> {
-    let indexes = |groups: &VecDeque<Chosen>| groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>();
+/// Leaves out what cannot match: row groups by their statistics and bloom filters, rows by the page
+/// index.
+fn narrow(
+    spec: &FileSpec,
+    selector: &Selector<'_>,
+    end: Option<&End>,
+    leaves: &[usize],
+    groups: &mut VecDeque<Chosen>,
+) -> Result<()> {
+    let indexes =
+        |groups: &VecDeque<Chosen>| groups.iter().map(|chosen| chosen.index).collect::<Vec<_>>();
     let retain = |groups: &mut VecDeque<Chosen>, may: Vec<bool>| {
         let mut may = may.into_iter();
         groups.retain(|_| may.next().unwrap_or(true));
@@ -660,13 +891,27 @@ fn narrow(spec: &FileSpec, selector: &Selector<'_>, end: Option<&End>, leaves: &
 }
 
 /// Whether decoding `first` alone before the rest of `leaves` may save something worth having.
-fn decodes_first(footer: &Footer, first: &[usize], leaves: &[usize], groups: &VecDeque<Chosen>) -> bool {
+fn decodes_first(
+    footer: &Footer,
+    first: &[usize],
+    leaves: &[usize],
+    groups: &VecDeque<Chosen>,
+) -> bool {
     let size = |leaf: &usize| -> i64 {
         let of = |chosen: &Chosen| {
-            footer.metadata.row_groups().get(chosen.index).and_then(|group| group.columns().get(*leaf)).map_or(0, ColumnChunkMetaData::uncompressed_size)
+            footer
+                .metadata
+                .row_groups()
+                .get(chosen.index)
+                .and_then(|group| group.columns().get(*leaf))
+                .map_or(0, ColumnChunkMetaData::uncompressed_size)
         };
         groups.iter().map(of).sum()
     };
-    let rest: i64 = leaves.iter().filter(|leaf| !first.contains(leaf)).map(size).sum();
+    let rest: i64 = leaves
+        .iter()
+        .filter(|leaf| !first.contains(leaf))
+        .map(size)
+        .sum();
     !first.is_empty() && rest > first.iter().map(size).sum::<i64>() / 2
 }

@@ -1,17 +1,22 @@
-//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types its arrays come in.
+//! The columns to decode: a set of leaves -> a pruned Parquet schema and the Arrow types its arrays
+//! come in.
 //!
-//! Pruning makes a schema of its own in place of a mask over the file's: what is not read is not even converted, so an
-//! odd type elsewhere in the file cannot spoil anything. Group structure is kept where lists and maps are recognised by it.
+//! Pruning makes a schema of its own in place of a mask over the file's: what is not read is not
+//! even converted, so an odd type elsewhere in the file cannot spoil anything. Group structure is
+//! kept where lists and maps are recognised by it.
 //!
-//! Strings and bytes decode to views (no copy out of pages and dictionaries), INT96 to microseconds (nanoseconds overflow
-//! outside of 1677 to 2262); everything else as arrow-rs has it. Flat columns are decoded by `flat`, the others by arrow-rs.
+//! Strings and bytes decode to views (no copy out of pages and dictionaries), INT96 to microseconds
+//! (nanoseconds overflow outside of 1677 to 2262); everything else as arrow-rs has it. Flat columns
+//! are decoded by `flat`, the others by arrow-rs.
 
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection};
-use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema_by_columns};
+use parquet::arrow::{
+    FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema_by_columns,
+};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
 
@@ -35,19 +40,37 @@ pub(super) struct Shape {
 impl Shape {
     /// Keeps the leaves of `schema` for which `keep` says so.
     pub fn new(schema: &SchemaDescriptor, keep: impl Fn(usize) -> bool) -> Result<Self> {
-        let mut pruner = Pruner { keep: &keep, next: 0, leaves: Vec::new() };
+        let mut pruner = Pruner {
+            keep: &keep,
+            next: 0,
+            leaves: Vec::new(),
+        };
         let mut roots = Vec::new();
         for root in schema.root_schema().get_fields() {
             roots.extend(pruner.prune(root, false)?);
         }
         let leaves = pruner.leaves;
-        let root = Type::group_type_builder(schema.name()).with_fields(roots).build().map_err(decode_error)?;
+        let root = Type::group_type_builder(schema.name())
+            .with_fields(roots)
+            .build()
+            .map_err(decode_error)?;
         let pruned = SchemaDescriptor::new(Arc::new(root));
-        let inferred = parquet_to_arrow_schema_by_columns(&pruned, ProjectionMask::all(), None).map_err(decode_error)?;
+        let inferred = parquet_to_arrow_schema_by_columns(&pruned, ProjectionMask::all(), None)
+            .map_err(decode_error)?;
         let mut leaf = 0;
-        let fields: Fields = inferred.fields().iter().map(|field| decoded_as(field, &pruned, &mut leaf)).collect();
-        let levels = parquet_to_arrow_field_levels(&pruned, ProjectionMask::all(), Some(&fields)).map_err(decode_error)?;
-        Ok(Self { leaves, fields, schema: pruned, levels })
+        let fields: Fields = inferred
+            .fields()
+            .iter()
+            .map(|field| decoded_as(field, &pruned, &mut leaf))
+            .collect();
+        let levels = parquet_to_arrow_field_levels(&pruned, ProjectionMask::all(), Some(&fields))
+            .map_err(decode_error)?;
+        Ok(Self {
+            leaves,
+            fields,
+            schema: pruned,
+            levels,
+        })
     }
 }
 
@@ -70,9 +93,16 @@ impl Pruner<'_> {
             return Ok(Some(Arc::clone(node)));
         }
         let info = node.get_basic_info();
-        // The two children of a map's entries tell it from a list, as several children of a list's repeated group tell a
-        // two-level list from a three-level one: such groups are kept whole if at all.
-        let whole = all || is_map(info) || (is_list(info) && node.get_fields().iter().any(|child| is_repeated(child) && several(child)));
+        // The two children of a map's entries tell it from a list, as several children of a list's
+        // repeated group tell a two-level list from a three-level one: such groups are kept
+        // whole if at all.
+        let whole = all
+            || is_map(info)
+            || (is_list(info)
+                && node
+                    .get_fields()
+                    .iter()
+                    .any(|child| is_repeated(child) && several(child)));
         let whole = whole && {
             let (from, leaves) = (self.next, self.leaves.len());
             let mut any = false;
@@ -107,16 +137,22 @@ impl Pruner<'_> {
 
 /// Whether a group is annotated as a list.
 pub(super) fn is_list(info: &BasicTypeInfo) -> bool {
-    info.logical_type_ref() == Some(&LogicalType::List) || info.converted_type() == ConvertedType::LIST
+    info.logical_type_ref() == Some(&LogicalType::List)
+        || info.converted_type() == ConvertedType::LIST
 }
 
 /// Whether a group is annotated as a map.
 pub(super) fn is_map(info: &BasicTypeInfo) -> bool {
-    info.logical_type_ref() == Some(&LogicalType::Map) || matches!(info.converted_type(), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE)
+    info.logical_type_ref() == Some(&LogicalType::Map)
+        || matches!(
+            info.converted_type(),
+            ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE
+        )
 }
 
 pub(super) fn is_repeated(node: &Type) -> bool {
-    node.get_basic_info().has_repetition() && node.get_basic_info().repetition() == Repetition::REPEATED
+    node.get_basic_info().has_repetition()
+        && node.get_basic_info().repetition() == Repetition::REPEATED
 }
 
 fn several(node: &Type) -> bool {
@@ -131,12 +167,19 @@ fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Fie
         DataType::List(element) => DataType::List(child(element)),
         DataType::Map(entries, sorted) => DataType::Map(child(entries), *sorted),
         primitive => {
-            let physical = schema.columns().get(*leaf).map(|column| column.physical_type());
+            let physical = schema
+                .columns()
+                .get(*leaf)
+                .map(|column| column.physical_type());
             *leaf += 1;
             match primitive {
                 DataType::Utf8 => DataType::Utf8View,
                 DataType::Binary => DataType::BinaryView,
-                DataType::Timestamp(TimeUnit::Nanosecond, None) if physical == Some(Physical::INT96) => DataType::Timestamp(TimeUnit::Microsecond, None),
+                DataType::Timestamp(TimeUnit::Nanosecond, None)
+                    if physical == Some(Physical::INT96) =>
+                {
+                    DataType::Timestamp(TimeUnit::Microsecond, None)
+                }
                 other => other.clone(),
             }
         }
@@ -146,7 +189,8 @@ fn decoded_as(field: &Field, schema: &SchemaDescriptor, leaf: &mut usize) -> Fie
 
 /// Batches of one row group, as they come from the decoder.
 pub(super) struct GroupBatches {
-    /// Columns that go the straight way, with their position among the fields, until they have given all their rows.
+    /// Columns that go the straight way, with their position among the fields, until they have
+    /// given all their rows.
     flat: Vec<(usize, Option<FlatColumn>)>,
     /// The others, in order.
     rest: Option<ParquetRecordBatchReader>,
@@ -158,15 +202,32 @@ pub(super) struct GroupBatches {
     file: String,
 }
 
-/// Decodes `shape` of `group`, `batch_rows` at a time, only the rows of `selection` if there is one.
-pub(super) fn decode(shape: &Shape, group: &Group, batch_rows: usize, selection: Option<RowSelection>, file: &str) -> Result<GroupBatches> {
+/// Decodes `shape` of `group`, `batch_rows` at a time, only the rows of `selection` if there is
+/// one.
+pub(super) fn decode(
+    shape: &Shape,
+    group: &Group,
+    batch_rows: usize,
+    selection: Option<RowSelection>,
+    file: &str,
+) -> Result<GroupBatches> {
     let failure = group.failure();
     let batch_rows = batch_rows.max(1);
     guarded(file, || {
         // Parts of a column are passed over by arrow-rs' readers, which know how.
-        let flat = if selection.is_none() { flat_columns(shape, group).map_err(|e| failure.or(e))? } else { Vec::new() };
+        let flat = if selection.is_none() {
+            flat_columns(shape, group).map_err(|e| failure.or(e))?
+        } else {
+            Vec::new()
+        };
         let reader = |shape: &Shape, group: &Group| {
-            ParquetRecordBatchReader::try_new_with_row_groups(&shape.levels, group, batch_rows, selection.clone()).map_err(|e| failure.or(decode_error(e)))
+            ParquetRecordBatchReader::try_new_with_row_groups(
+                &shape.levels,
+                group,
+                batch_rows,
+                selection.clone(),
+            )
+            .map_err(|e| failure.or(decode_error(e)))
         };
         let rest = match flat.len() {
             0 => Some(reader(shape, group)?),
@@ -178,7 +239,10 @@ pub(super) fn decode(shape: &Shape, group: &Group, batch_rows: usize, selection:
             }
         };
         Ok(GroupBatches {
-            flat: flat.into_iter().map(|(field, _, column)| (field, Some(column))).collect(),
+            flat: flat
+                .into_iter()
+                .map(|(field, _, column)| (field, Some(column)))
+                .collect(),
             rest,
             schema: Arc::new(Schema::new(shape.fields.clone())),
             left: group.num_rows(),
@@ -196,7 +260,12 @@ fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatC
     for (at, field) in shape.fields.iter().enumerate() {
         let first = leaf;
         leaf += leaf_count(field.data_type());
-        let Some(column) = group.column(first).filter(|column| !field.data_type().is_nested() && is_flat(column, field)) else { continue };
+        let Some(column) = group
+            .column(first)
+            .filter(|column| !field.data_type().is_nested() && is_flat(column, field))
+        else {
+            continue;
+        };
         let pages = group.flat_pages(first).map_err(decode_error)?;
         out.push((at, first, FlatColumn::new(pages, column, field)?));
     }
@@ -205,7 +274,14 @@ fn flat_columns(shape: &Shape, group: &Group) -> Result<Vec<(usize, usize, FlatC
 
 impl GroupBatches {
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        let Self { flat, rest, schema, left, batch_rows, .. } = self;
+        let Self {
+            flat,
+            rest,
+            schema,
+            left,
+            batch_rows,
+            ..
+        } = self;
         if flat.is_empty() {
             return Ok(match rest {
                 Some(rest) => rest.next().transpose().map_err(batch_error)?,
@@ -219,36 +295,52 @@ impl GroupBatches {
         };
         let counted = others.as_ref().map_or(0, RecordBatch::num_rows);
         if rest.is_some() && counted != rows {
-            return Err(Error::corrupt_data(format!("the columns of a row group have different numbers of rows ({counted} and {rows})")));
+            return Err(Error::corrupt_data(format!(
+                "the columns of a row group have different numbers of rows ({counted} and {rows})"
+            )));
         }
         if rows == 0 && flat.iter().all(|(_, column)| column.is_none()) {
             return Ok(None);
         }
-        let mut others = others.iter().flat_map(|batch| batch.columns().iter().cloned());
+        let mut others = others
+            .iter()
+            .flat_map(|batch| batch.columns().iter().cloned());
         let mut flat = flat.iter_mut().peekable();
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for at in 0..schema.fields().len() {
             let array = match flat.next_if(|(field, _)| *field == at) {
                 Some((_, column)) => given(column, rows, rows == *left)?,
-                None => others.next().ok_or_else(|| Error::internal("a column is missing"))?,
+                None => others
+                    .next()
+                    .ok_or_else(|| Error::internal("a column is missing"))?,
             };
             if array.len() < rows {
-                return Err(Error::corrupt_data(format!("a column ends {} rows too early", *left - array.len())));
+                return Err(Error::corrupt_data(format!(
+                    "a column ends {} rows too early",
+                    *left - array.len()
+                )));
             }
             arrays.push(array);
         }
         *left -= rows;
-        Ok((rows > 0).then(|| RecordBatch::try_new(Arc::clone(schema), arrays)).transpose()?)
+        Ok((rows > 0)
+            .then(|| RecordBatch::try_new(Arc::clone(schema), arrays))
+            .transpose()?)
     }
 }
 
-/// The next rows of a column. With the last ones it gives back what it holds, before the next column takes as much.
+/// The next rows of a column. With the last ones it gives back what it holds, before the next
+/// column takes as much.
 fn given(column: &mut Option<FlatColumn>, rows: usize, is_last: bool) -> Result<ArrayRef> {
-    let open = column.as_mut().ok_or_else(|| Error::internal("a column was read to its end"))?;
+    let open = column
+        .as_mut()
+        .ok_or_else(|| Error::internal("a column was read to its end"))?;
     let array = open.read(rows)?;
     if is_last {
         if open.more()? {
-            return Err(Error::corrupt_data("a column has more rows than its row group claims"));
+            return Err(Error::corrupt_data(
+                "a column has more rows than its row group claims",
+            ));
         }
         *column = None;
     }
@@ -264,20 +356,36 @@ impl Iterator for GroupBatches {
     }
 }
 
-/// How many rows of a group to decode at once: `batch_rows`, fewer where lists are long or values large.
-pub(super) fn rows_at_once(footer: &super::Footer, group: usize, leaves: &[usize], batch_rows: usize, batch_bytes: u64) -> Result<usize> {
-    let metadata = footer.metadata.row_groups().get(group).ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
+/// How many rows of a group to decode at once: `batch_rows`, fewer where lists are long or values
+/// large.
+pub(super) fn rows_at_once(
+    footer: &super::Footer,
+    group: usize,
+    leaves: &[usize],
+    batch_rows: usize,
+    batch_bytes: u64,
+) -> Result<usize> {
+    let metadata = footer
+        .metadata
+        .row_groups()
+        .get(group)
+        .ok_or_else(|| Error::internal(format!("there is no row group {group}")))?;
     let rows = u64::try_from(metadata.num_rows()).unwrap_or(0).max(1);
-    let columns = leaves.iter().filter_map(|leaf| metadata.columns().get(*leaf));
+    let columns = leaves
+        .iter()
+        .filter_map(|leaf| metadata.columns().get(*leaf));
     let (mut values, mut bytes) = (1_u64, 1_u64);
     for column in columns {
         values = values.max(u64::try_from(column.num_values()).unwrap_or(0));
         bytes = bytes.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
     }
     let by_values = VALUES_AT_ONCE.saturating_mul(rows) / values.max(rows);
-    let by_bytes = u64::try_from(u128::from(batch_bytes) * u128::from(rows) / u128::from(bytes)).unwrap_or(u64::MAX);
+    let by_bytes = u64::try_from(u128::from(batch_bytes) * u128::from(rows) / u128::from(bytes))
+        .unwrap_or(u64::MAX);
     let least = by_values.min(by_bytes).max(1);
-    Ok(usize::try_from(least).map_or(batch_rows, |least| batch_rows.min(least)).max(1))
+    Ok(usize::try_from(least)
+        .map_or(batch_rows, |least| batch_rows.min(least))
+        .max(1))
 }
 
 /// List elements of a column to decode at once.

@@ -1,19 +1,27 @@
 //! Snappy blocks -> bytes: what the pages of most tables are compressed with.
 //!
-//! A block is a row of elements: literal bytes, and copies of bytes written before. What costs is to find where the next
-//! element begins, so three loops ask as little as they can: literal and copy in turn, as numbers are compressed, whose
-//! order the processor foresees; any order, by selection instead of branches; copies from eight bytes before, as sorted
-//! numbers are compressed, out of a register, since the processor waits where it reads what it has only just written. They
-//! run while there is room for the largest elements; near the ends, and what is rare, goes element by element.
+//! A block is a row of elements: literal bytes, and copies of bytes written before. What costs is
+//! to find where the next element begins, so three loops ask as little as they can: literal and
+//! copy in turn, as numbers are compressed, whose order the processor foresees; any order, by
+//! selection instead of branches; copies from eight bytes before, as sorted numbers are compressed,
+//! out of a register, since the processor waits where it reads what it has only just written. They
+//! run while there is room for the largest elements; near the ends, and what is rare, goes element
+//! by element.
 //!
-//! Rejected: two blocks at once, a turn of one and a turn of the other. It takes a quarter less time where the bytes are in
-//! the cache, and none less where pages are read from files.
+//! Rejected: two blocks at once, a turn of one and a turn of the other. It takes a quarter less
+//! time where the bytes are in the cache, and none less where pages are read from files.
 //!
-//! Format: "Snappy compressed format description". Cost: 1 to 2 ns an element, half to two thirds of what the `snap` crate
-//! takes, which tests compare with.
+//! Format: "Snappy compressed format description". Cost: 1 to 2 ns an element, half to two thirds
+//! of what the `snap` crate takes, which tests compare with.
 
-#![allow(clippy::inline_always, reason = "a loop with a call in it is twice as slow")]
-#![allow(clippy::verbose_bit_mask, reason = "the lowest two bits of a tag are a number")]
+#![allow(
+    clippy::inline_always,
+    reason = "a loop with a call in it is twice as slow"
+)]
+#![allow(
+    clippy::verbose_bit_mask,
+    reason = "the lowest two bits of a tag are a number"
+)]
 
 use std::fmt;
 use std::hint::select_unpredictable;
@@ -28,15 +36,17 @@ impl fmt::Display for Damaged {
     }
 }
 
-/// The longest copy, and the longest literal that is moved in one go: all of it is moved, and what an element does not have
-/// is written over by the next.
+/// The longest copy, and the longest literal that is moved in one go: all of it is moved, and what
+/// an element does not have is written over by the next.
 const WIDE: usize = 64;
-/// Bytes that a turn of a loop may read or write beyond the begin of its first element: two elements.
+/// Bytes that a turn of a loop may read or write beyond the begin of its first element: two
+/// elements.
 const MARGIN: usize = 160;
 /// Turns after which the loop is chosen anew.
 const STRETCH: usize = 512;
 
-/// What a tag says of its element. The offset of a copy is `(the two bytes behind the tag & mask) + high`.
+/// What a tag says of its element. The offset of a copy is `(the two bytes behind the tag & mask) +
+/// high`.
 #[derive(Clone, Copy)]
 struct Tag {
     mask: u16,
@@ -44,8 +54,13 @@ struct Tag {
     length: u32,
 }
 
-/// Long literals and far copies, which the loops leave: nothing is as long, so they look as copies of a wrong offset do.
-const RARE: Tag = Tag { mask: 0, high: 0, length: u32::MAX };
+/// Long literals and far copies, which the loops leave: nothing is as long, so they look as copies
+/// of a wrong offset do.
+const RARE: Tag = Tag {
+    mask: 0,
+    high: 0,
+    length: u32::MAX,
+};
 
 #[allow(clippy::indexing_slicing, reason = "the compiler runs it")]
 static TAGS: [Tag; 256] = {
@@ -54,10 +69,23 @@ static TAGS: [Tag; 256] = {
     while n < 256 {
         let upper = (n >> 2) as u32;
         tags[n] = match n & 3 {
-            // With an offset that is right for any literal, so that a loop need not tell it from a copy.
-            0 if upper < 60 => Tag { mask: 0, high: WIDE as u16, length: upper + 1 },
-            1 => Tag { mask: 0xff, high: (n as u16 >> 5) << 8, length: (upper & 7) + 4 },
-            2 => Tag { mask: 0xffff, high: 0, length: upper + 1 },
+            // With an offset that is right for any literal, so that a loop need not tell it from a
+            // copy.
+            0 if upper < 60 => Tag {
+                mask: 0,
+                high: WIDE as u16,
+                length: upper + 1,
+            },
+            1 => Tag {
+                mask: 0xff,
+                high: (n as u16 >> 5) << 8,
+                length: (upper & 7) + 4,
+            },
+            2 => Tag {
+                mask: 0xffff,
+                high: 0,
+                length: upper + 1,
+            },
             _ => RARE,
         };
         n += 1;
@@ -71,7 +99,9 @@ fn header(block: &[u8]) -> Result<(usize, usize), Damaged> {
     for (n, byte) in block.iter().enumerate().take(5) {
         size |= u64::from(byte & 0x7f) << (7 * n);
         if byte & 0x80 == 0 {
-            return u32::try_from(size).map(|size| (size as usize, n + 1)).map_err(|_| Damaged);
+            return u32::try_from(size)
+                .map(|size| (size as usize, n + 1))
+                .map_err(|_| Damaged);
         }
     }
     Err(Damaged)
@@ -98,7 +128,16 @@ struct Expansion<'a> {
 impl<'a> Expansion<'a> {
     fn new(block: &'a [u8], out: &'a mut [u8]) -> Result<Self, Damaged> {
         let (size, read) = header(block)?;
-        if size == out.len() { Ok(Self { block, read, out, written: 0 }) } else { Err(Damaged) }
+        if size == out.len() {
+            Ok(Self {
+                block,
+                read,
+                out,
+                written: 0,
+            })
+        } else {
+            Err(Damaged)
+        }
     }
 
     fn finish(mut self) -> Result<(), Damaged> {
@@ -107,7 +146,11 @@ impl<'a> Expansion<'a> {
             while run(&mut here) {}
             self.leave(&here);
         }
-        if self.written == self.out.len() { Ok(()) } else { Err(Damaged) }
+        if self.written == self.out.len() {
+            Ok(())
+        } else {
+            Err(Damaged)
+        }
     }
 
     /// Expands an element, and more until a loop can run; `false` when there are no more.
@@ -115,7 +158,10 @@ impl<'a> Expansion<'a> {
         while self.read < self.block.len() {
             self.element()?;
             // The loops also want bytes before what they write.
-            if self.written >= WIDE && self.block.len() - self.read > MARGIN && self.out.len() - self.written > MARGIN {
+            if self.written >= WIDE
+                && self.block.len() - self.read > MARGIN
+                && self.out.len() - self.written > MARGIN
+            {
                 return Ok(true);
             }
         }
@@ -125,7 +171,8 @@ impl<'a> Expansion<'a> {
     /// Where loops begin, after [`Expansion::starts`] said so.
     fn place(&mut self) -> Place {
         let (block, begin) = (self.block.as_ptr(), self.out.as_mut_ptr());
-        // SAFETY: more bytes than the margin follow in both, so that all of these lie in their slices.
+        // SAFETY: more bytes than the margin follow in both, so that all of these lie in their
+        // slices.
         unsafe {
             Place {
                 from: block.add(self.read + 1),
@@ -155,9 +202,21 @@ impl<'a> Expansion<'a> {
         let upper = tag >> 2;
         let (length, offset) = match tag & 3 {
             0 => {
-                let length = if upper < 60 { upper } else { self.number(upper - 59)? } + 1;
-                let literal = self.read.checked_add(length).and_then(|end| self.block.get(self.read..end)).ok_or(Damaged)?;
-                let to = self.out.get_mut(self.written..).and_then(|out| out.get_mut(..length)).ok_or(Damaged)?;
+                let length = if upper < 60 {
+                    upper
+                } else {
+                    self.number(upper - 59)?
+                } + 1;
+                let literal = self
+                    .read
+                    .checked_add(length)
+                    .and_then(|end| self.block.get(self.read..end))
+                    .ok_or(Damaged)?;
+                let to = self
+                    .out
+                    .get_mut(self.written..)
+                    .and_then(|out| out.get_mut(..length))
+                    .ok_or(Damaged)?;
                 to.copy_from_slice(literal);
                 self.read += length;
                 self.written += length;
@@ -181,9 +240,15 @@ impl<'a> Expansion<'a> {
 
     /// Takes a number of so many bytes.
     fn number(&mut self, bytes: usize) -> Result<usize, Damaged> {
-        let text = self.block.get(self.read..self.read + bytes).ok_or(Damaged)?;
+        let text = self
+            .block
+            .get(self.read..self.read + bytes)
+            .ok_or(Damaged)?;
         self.read += bytes;
-        Ok(text.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
+        Ok(text
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | usize::from(*byte)))
     }
 }
 
@@ -291,8 +356,9 @@ impl Loop for InTurn {
 
     #[inline(always)]
     unsafe fn turn(&mut self, at: &mut Place) -> Next {
-        // SAFETY: a literal of at most 60 bytes and a copy of at most 64, with their tags, touch no more than 80 bytes behind
-        // their begins; the copied bytes are between `begin` and `to`. A tag is below 256.
+        // SAFETY: a literal of at most 60 bytes and a copy of at most 64, with their tags, touch no
+        // more than 80 bytes behind their begins; the copied bytes are between `begin` and
+        // `to`. A tag is below 256.
         unsafe {
             if at.tag & 3 == 0 {
                 let upper = at.tag >> 2;
@@ -312,7 +378,8 @@ impl Loop for InTurn {
             }
             let Tag { mask, high, length } = *TAGS.get_unchecked(at.tag);
             let length = length as usize;
-            let offset = usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
+            let offset =
+                usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
             if offset > at.to.offset_from_unsigned(at.begin) {
                 return Next::Leave;
             }
@@ -333,11 +400,16 @@ impl Loop for InTurn {
     }
 
     fn next_way(&self) -> Way {
-        if (STRETCH / 16..STRETCH / 16 * 15).contains(&self.odd) { Way::InAnyOrder } else { Way::InTurn }
+        if (STRETCH / 16..STRETCH / 16 * 15).contains(&self.odd) {
+            Way::InAnyOrder
+        } else {
+            Way::InTurn
+        }
     }
 }
 
-/// Elements in any order: where one's bytes come from is selected, and so is where the next one begins.
+/// Elements in any order: where one's bytes come from is selected, and so is where the next one
+/// begins.
 struct InAnyOrder;
 
 impl Loop for InAnyOrder {
@@ -350,25 +422,33 @@ impl Loop for InAnyOrder {
     #[inline(always)]
     unsafe fn turn(&mut self, at: &mut Place) -> Next {
         for _ in 0..2 {
-            // SAFETY: an element of at most 64 bytes, with its tag, touches no more than 80 bytes behind its begin; the
-            // copied bytes are between `begin` and `to`. A tag is below 256.
+            // SAFETY: an element of at most 64 bytes, with its tag, touches no more than 80 bytes
+            // behind its begin; the copied bytes are between `begin` and `to`. A tag is
+            // below 256.
             unsafe {
                 let Tag { mask, high, length } = *TAGS.get_unchecked(at.tag);
                 let length = length as usize;
-                let offset = usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
+                let offset =
+                    usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
                 if offset > at.to.offset_from_unsigned(at.begin) {
                     return Next::Leave;
                 }
                 let is_literal = at.tag & 3 == 0;
                 if offset >= length {
-                    move_wide(select_unpredictable(is_literal, at.from, at.to.sub(offset).cast_const()), at.to, length);
+                    move_wide(
+                        select_unpredictable(is_literal, at.from, at.to.sub(offset).cast_const()),
+                        at.to,
+                        length,
+                    );
                 } else if !repeat(at.to, offset, length) {
                     return Next::Leave;
                 }
                 let (upper, size) = (at.tag >> 2, at.tag & 3);
                 let (after_literal, after_copy) = (*at.from.add(upper + 1), *at.from.add(size));
                 at.tag = usize::from(select_unpredictable(is_literal, after_literal, after_copy));
-                at.from = at.from.add(select_unpredictable(is_literal, upper + 1, size) + 1);
+                at.from = at
+                    .from
+                    .add(select_unpredictable(is_literal, upper + 1, size) + 1);
                 at.to = at.to.add(length);
             }
         }
@@ -391,13 +471,15 @@ impl Loop for FromEightBefore {
 
     fn new(at: &Place) -> Self {
         // SAFETY: no place has fewer bytes before it.
-        Self { last: u64::from_le(unsafe { at.to.sub(8).cast::<u64>().read_unaligned() }) }
+        Self {
+            last: u64::from_le(unsafe { at.to.sub(8).cast::<u64>().read_unaligned() }),
+        }
     }
 
     #[inline(always)]
     unsafe fn turn(&mut self, at: &mut Place) -> Next {
-        // SAFETY: a literal of at most 7 bytes and a copy of at most 64, with their tags, touch no more than 64 bytes behind
-        // their begins. A tag is below 256.
+        // SAFETY: a literal of at most 7 bytes and a copy of at most 64, with their tags, touch no
+        // more than 64 bytes behind their begins. A tag is below 256.
         unsafe {
             if at.tag & 3 == 0 {
                 let upper = at.tag >> 2;
@@ -413,7 +495,8 @@ impl Loop for FromEightBefore {
                 at.to = at.to.add(upper + 1);
             }
             let Tag { mask, high, length } = *TAGS.get_unchecked(at.tag);
-            let offset = usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
+            let offset =
+                usize::from(at.from.cast::<u16>().read_unaligned() & mask) + usize::from(high);
             if offset != 8 {
                 return Next::Change(Way::InTurn);
             }
@@ -443,7 +526,10 @@ impl Loop for FromEightBefore {
 #[inline(always)]
 unsafe fn move_16(from: *const u8, to: *mut u8) {
     // SAFETY: the caller's.
-    unsafe { to.cast::<u128>().write_unaligned(from.cast::<u128>().read_unaligned()) }
+    unsafe {
+        to.cast::<u128>()
+            .write_unaligned(from.cast::<u128>().read_unaligned())
+    }
 }
 
 /// Moves `length` bytes, and those behind them up to 16 or [`WIDE`].
@@ -463,7 +549,8 @@ unsafe fn move_wide(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Repeats the `offset` bytes before `to` until there are `length` more; `false` if that is no copy.
+/// Repeats the `offset` bytes before `to` until there are `length` more; `false` if that is no
+/// copy.
 ///
 /// # Safety
 /// `offset` bytes are before `to`, and 80 may be written there.
@@ -507,7 +594,11 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Element {
         Literal(Vec<u8>),
-        Copy { offset: usize, length: usize, size: usize },
+        Copy {
+            offset: usize,
+            length: usize,
+            size: usize,
+        },
     }
 
     fn written(elements: &[Element]) -> (Vec<u8>, Vec<u8>) {
@@ -527,8 +618,18 @@ mod tests {
                     text.extend(bytes);
                     plain.extend(bytes);
                 }
-                Element::Copy { offset, length, size } => {
-                    let Some(from) = plain.len().checked_sub(1).map(|most| plain.len() - 1 - (offset % 70_000).min(most)) else { continue };
+                Element::Copy {
+                    offset,
+                    length,
+                    size,
+                } => {
+                    let Some(from) = plain
+                        .len()
+                        .checked_sub(1)
+                        .map(|most| plain.len() - 1 - (offset % 70_000).min(most))
+                    else {
+                        continue;
+                    };
                     let offset = u32::try_from(plain.len() - from).unwrap();
                     let length = match size {
                         1 if offset < 2048 => 4 + length % 8,
@@ -537,7 +638,9 @@ mod tests {
                     let upper = u8::try_from(length - 1).unwrap() << 2;
                     let [a, b, c, d] = offset.to_le_bytes();
                     match size {
-                        1 if offset < 2048 => text.extend([1 | u8::try_from(length - 4).unwrap() << 2 | b << 5, a]),
+                        1 if offset < 2048 => {
+                            text.extend([1 | u8::try_from(length - 4).unwrap() << 2 | b << 5, a])
+                        }
                         0..=2 if offset < 1 << 16 => text.extend([2 | upper, a, b]),
                         _ => text.extend([3 | upper, a, b, c, d]),
                     }
@@ -559,7 +662,13 @@ mod tests {
     }
 
     fn element() -> impl Strategy<Value = Element> {
-        let copy = |offset: std::ops::Range<usize>| (offset, 0..64_usize, 0..4_usize).prop_map(|(offset, length, size)| Element::Copy { offset, length, size });
+        let copy = |offset: std::ops::Range<usize>| {
+            (offset, 0..64_usize, 0..4_usize).prop_map(|(offset, length, size)| Element::Copy {
+                offset,
+                length,
+                size,
+            })
+        };
         prop_oneof![
             4 => prop::collection::vec(any::<u8>(), 1..12).prop_map(Element::Literal),
             1 => prop::collection::vec(any::<u8>(), 1..400).prop_map(Element::Literal),
@@ -606,18 +715,46 @@ mod tests {
         let mixed = |n: u64| (n ^ (n >> 7)).wrapping_mul(0x5851_f42d_4c95_7f2d);
         // An interpreter takes seconds for what takes milliseconds otherwise.
         let scale = if cfg!(miri) { 200 } else { 1 };
-        let sorted: Vec<u8> = (0..50_000_u64 / scale).flat_map(|n| (n * 37).to_le_bytes()).collect();
-        let scattered: Vec<u8> = (0..50_000_u64 / scale).flat_map(|n| (mixed(n) >> 40).to_le_bytes()).collect();
-        let small: Vec<u8> = (0..50_000 / scale as u32).flat_map(|n| (n / 100).to_le_bytes()).collect();
-        let text: Vec<u8> = (0..20_000_u64 / scale).flat_map(|n| format!("the reference {}, {}", mixed(n) % 1000, n).into_bytes()).collect();
-        let noise: Vec<u8> = (0..30_000_u64 / scale).flat_map(|n| mixed(mixed(n)).to_le_bytes()).collect();
-        let (run, repeats) = (vec![7; 100_000 / scale as usize], [1, 2, 3].repeat(50_000 / scale as usize));
-        for plain in [sorted, scattered, small, text, noise, run, repeats, Vec::new(), vec![5], vec![0; 64]] {
+        let sorted: Vec<u8> = (0..50_000_u64 / scale)
+            .flat_map(|n| (n * 37).to_le_bytes())
+            .collect();
+        let scattered: Vec<u8> = (0..50_000_u64 / scale)
+            .flat_map(|n| (mixed(n) >> 40).to_le_bytes())
+            .collect();
+        let small: Vec<u8> = (0..50_000 / scale as u32)
+            .flat_map(|n| (n / 100).to_le_bytes())
+            .collect();
+        let text: Vec<u8> = (0..20_000_u64 / scale)
+            .flat_map(|n| format!("the reference {}, {}", mixed(n) % 1000, n).into_bytes())
+            .collect();
+        let noise: Vec<u8> = (0..30_000_u64 / scale)
+            .flat_map(|n| mixed(mixed(n)).to_le_bytes())
+            .collect();
+        let (run, repeats) = (
+            vec![7; 100_000 / scale as usize],
+            [1, 2, 3].repeat(50_000 / scale as usize),
+        );
+        for plain in [
+            sorted,
+            scattered,
+            small,
+            text,
+            noise,
+            run,
+            repeats,
+            Vec::new(),
+            vec![5],
+            vec![0; 64],
+        ] {
             let block = compressed(&plain);
             assert_eq!(size(&block), Ok(plain.len()));
             assert_eq!(expanded(&block).unwrap(), plain);
             let mut other = vec![0; plain.len() + 1];
-            assert_eq!(expand(&block, &mut other), Err(Damaged), "the size is another");
+            assert_eq!(
+                expand(&block, &mut other),
+                Err(Damaged),
+                "the size is another"
+            );
         }
     }
 

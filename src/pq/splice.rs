@@ -1,8 +1,10 @@
-//! Column chunks of one file that become part of another: encoded bytes are copied, nothing is decoded.
+//! Column chunks of one file that become part of another: encoded bytes are copied, nothing is
+//! decoded.
 //!
-//! A chunk can be copied where the new file has exactly its column: path, physical and logical type, levels, field id. What
-//! readers find their way by goes along: statistics, column index, offset index, bloom filter. The bytes are read piece by
-//! piece while they are written, some pieces ahead, so a chunk of any size takes no more memory than these.
+//! A chunk can be copied where the new file has exactly its column: path, physical and logical
+//! type, levels, field id. What readers find their way by goes along: statistics, column index,
+//! offset index, bloom filter. The bytes are read piece by piece while they are written, some
+//! pieces ahead, so a chunk of any size takes no more memory than these.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -48,7 +50,10 @@ impl Spliceable {
     /// # Errors
     /// As [`read_footer`].
     pub fn open(file: &File) -> Result<Self> {
-        Ok(Self { footer: read_footer(file)?, file: file.clone() })
+        Ok(Self {
+            footer: read_footer(file)?,
+            file: file.clone(),
+        })
     }
 
     /// Rows in it.
@@ -70,7 +75,9 @@ impl Spliceable {
     /// Rows of a row group.
     #[must_use]
     pub fn group_rows(&self, group: usize) -> u64 {
-        self.groups().get(group).map_or(0, |group| u64::try_from(group.num_rows()).unwrap_or(0))
+        self.groups()
+            .get(group)
+            .map_or(0, |group| u64::try_from(group.num_rows()).unwrap_or(0))
     }
 
     /// Whether `codec` compresses all of it.
@@ -79,9 +86,12 @@ impl Spliceable {
         let same = |chunk: &ColumnChunkMetaData| {
             let (of_chunk, wanted) = (chunk.compression(), codec.compression);
             // The level is the writer's business.
-            std::mem::discriminant(&of_chunk) == std::mem::discriminant(&wanted) || of_chunk == Compression::UNCOMPRESSED
+            std::mem::discriminant(&of_chunk) == std::mem::discriminant(&wanted)
+                || of_chunk == Compression::UNCOMPRESSED
         };
-        self.groups().iter().all(|group| group.columns().iter().all(same))
+        self.groups()
+            .iter()
+            .all(|group| group.columns().iter().all(same))
     }
 
     /// Whether its values are what the new file would hold, column by column.
@@ -90,7 +100,9 @@ impl Spliceable {
         let legacy = Legacy::of(&self.footer, Zone::UTC);
         schema.columns() == leaves
             && !legacy.datetime
-            && leaves.iter().all(|leaf| leaf.physical_type() != Physical::INT96)
+            && leaves
+                .iter()
+                .all(|leaf| leaf.physical_type() != Physical::INT96)
             && self.groups().iter().all(|group| group.num_rows() > 0)
     }
 
@@ -100,7 +112,13 @@ impl Spliceable {
         let metadata = self.groups().get(group).ok_or_else(lacking)?;
         let column = metadata.columns().get(leaf).ok_or_else(lacking)?;
         let range = chunk_range(column, self.footer.size).at_file(&self.file.path)?;
-        Ok(CopiedChunk { file: self.file.clone(), size: self.footer.size, rows: self.group_rows(group), column: column.clone(), range })
+        Ok(CopiedChunk {
+            file: self.file.clone(),
+            size: self.footer.size,
+            rows: self.group_rows(group),
+            column: column.clone(),
+            range,
+        })
     }
 }
 
@@ -121,11 +139,20 @@ impl CopiedChunk {
     }
 
     /// Writes it as the row group's next column.
-    pub fn append<W: Write + Send>(self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
+    pub fn append<W: Write + Send>(
+        self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<()> {
         let path = self.file.path.clone();
         let close = self.close().at_file(&path)?;
-        let source = Source { file: &self.file, range: self.range.clone() };
-        group.append_column(&source, close).map_err(decode_error).at_file(&path)
+        let source = Source {
+            file: &self.file,
+            range: self.range.clone(),
+        };
+        group
+            .append_column(&source, close)
+            .map_err(decode_error)
+            .at_file(&path)
     }
 
     /// What is said of the chunk in the footer and beside it.
@@ -133,12 +160,22 @@ impl CopiedChunk {
         let column = &self.column;
         let part = |offset: Option<i64>, length: Option<i32>| -> Result<Option<Bytes>> {
             let start = offset.and_then(|offset| u64::try_from(offset).ok());
-            let Some((start, length)) = start.zip(length.and_then(|length| u64::try_from(length).ok())) else { return Ok(None) };
+            let Some((start, length)) =
+                start.zip(length.and_then(|length| u64::try_from(length).ok()))
+            else {
+                return Ok(None);
+            };
             let range = start..start.saturating_add(length);
             if length == 0 || length > INDEX_LIMIT || range.end > self.size {
                 return Ok(None);
             }
-            Ok(self.file.store.get_ranges(&self.file.path, vec![range]).wait()?.pop().filter(|bytes| bytes.len() as u64 == length))
+            Ok(self
+                .file
+                .store
+                .get_ranges(&self.file.path, vec![range])
+                .wait()?
+                .pop()
+                .filter(|bytes| bytes.len() as u64 == length))
         };
         // Both are hints; one that cannot be read is left behind.
         let bounds = part(column.column_index_offset(), column.column_index_length())?;
@@ -149,7 +186,8 @@ impl CopiedChunk {
             rows_written: self.rows,
             metadata: column.clone(),
             bloom_filter: bloom.and_then(|bytes| Sbbf::from_bytes(&bytes).ok()),
-            column_index: bounds.and_then(|bytes| decode_column_index(&bytes, column.column_type()).ok()),
+            column_index: bounds
+                .and_then(|bytes| decode_column_index(&bytes, column.column_type()).ok()),
             offset_index: places.and_then(|bytes| decode_offset_index(&bytes).ok()),
         })
     }
@@ -171,11 +209,19 @@ impl ChunkReader for Source<'_> {
     type T = Pieces;
 
     fn get_read(&self, start: u64) -> std::result::Result<Self::T, ParquetError> {
-        Ok(Pieces { file: self.file.clone(), next: start, end: self.range.end, ahead: VecDeque::new(), now: Bytes::new() })
+        Ok(Pieces {
+            file: self.file.clone(),
+            next: start,
+            end: self.range.end,
+            ahead: VecDeque::new(),
+            now: Bytes::new(),
+        })
     }
 
     fn get_bytes(&self, _: u64, _: usize) -> std::result::Result<Bytes, ParquetError> {
-        Err(ParquetError::General("a chunk is read in one go".to_owned()))
+        Err(ParquetError::General(
+            "a chunk is read in one go".to_owned(),
+        ))
     }
 }
 
@@ -195,17 +241,28 @@ impl Read for Pieces {
             while self.ahead.len() < AHEAD && self.next < self.end {
                 let to = self.end.min(self.next.saturating_add(PIECE));
                 let range = self.next..to;
-                self.ahead.push_back(self.file.store.get_ranges(&self.file.path, vec![range]));
+                self.ahead
+                    .push_back(self.file.store.get_ranges(&self.file.path, vec![range]));
                 self.next = to;
             }
-            let Some(pending) = self.ahead.pop_front() else { return Ok(0) };
-            self.now = pending.wait().map_err(io::Error::other)?.pop().unwrap_or_default();
+            let Some(pending) = self.ahead.pop_front() else {
+                return Ok(0);
+            };
+            self.now = pending
+                .wait()
+                .map_err(io::Error::other)?
+                .pop()
+                .unwrap_or_default();
             if self.now.is_empty() {
-                return Err(io::Error::other(Error::corrupt_data("the file is shorter than its footer says")));
+                return Err(io::Error::other(Error::corrupt_data(
+                    "the file is shorter than its footer says",
+                )));
             }
         }
         let some = self.now.split_to(out.len().min(self.now.len()));
-        let Some(out) = out.get_mut(..some.len()) else { return Ok(0) };
+        let Some(out) = out.get_mut(..some.len()) else {
+            return Ok(0);
+        };
         out.copy_from_slice(&some);
         Ok(some.len())
     }

@@ -1,8 +1,10 @@
-//! What a file's footer says, for a table that takes the file over: its schema in Delta's types, its rows, its statistics.
+//! What a file's footer says, for a table that takes the file over: its schema in Delta's types,
+//! its rows, its statistics.
 //!
-//! Only what holds for certain becomes a statistic: bounds of floating point numbers are left out (footers do not tell of
-//! `NaN`), those of columns in an order that old writers got wrong, those of times that a legacy calendar counted, and counts
-//! of nulls of lists and maps (the footer counts what is in them).
+//! Only what holds for certain becomes a statistic: bounds of floating point numbers are left out
+//! (footers do not tell of `NaN`), those of columns in an order that old writers got wrong, those
+//! of times that a legacy calendar counted, and counts of nulls of lists and maps (the footer
+//! counts what is in them).
 //!
 //! Cost: one footer, in one or two reads.
 
@@ -37,23 +39,36 @@ pub struct Survey {
 /// Reads a file's footer.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a file that is no Parquet, [`Error::Unsupported`] for a type that Delta has not; both name the file.
+/// [`Error::Corrupt`] for a file that is no Parquet, [`Error::Unsupported`] for a type that Delta
+/// has not; both name the file.
 pub fn survey(file: &File) -> Result<Survey> {
     let footer = read_footer(file)?;
     let schema = guarded(&file.path, || {
         let descriptor = footer.metadata.file_metadata().schema_descr();
         let shape = Shape::new(descriptor, |_| true)?;
-        let mut leaves = descriptor.columns().iter().map(|column| column.physical_type());
-        let fields = shape.fields.iter().map(|field| column(field, &mut leaves).map_err(|e| e.at_column(field.name())));
-        Ok(StructType { fields: fields.collect::<Result<_>>()? })
+        let mut leaves = descriptor
+            .columns()
+            .iter()
+            .map(|column| column.physical_type());
+        let fields = shape
+            .fields
+            .iter()
+            .map(|field| column(field, &mut leaves).map_err(|e| e.at_column(field.name())));
+        Ok(StructType {
+            fields: fields.collect::<Result<_>>()?,
+        })
     })
     .at_file(&file.path)?;
     let legacy = Legacy::of(&footer, Zone::UTC);
-    Ok(Survey { schema, legacy: legacy.datetime || legacy.int96, footer })
+    Ok(Survey {
+        schema,
+        legacy: legacy.datetime || legacy.int96,
+        footer,
+    })
 }
 
-/// Whether the file has each of `fields` by its physical name where it has it by its id: both ways of looking find the same
-/// column, or none, at every level of structs.
+/// Whether the file has each of `fields` by its physical name where it has it by its id: both ways
+/// of looking find the same column, or none, at every level of structs.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a file that is no Parquet.
@@ -63,15 +78,28 @@ pub fn names_have_ids(file: &File, fields: &[StructField]) -> Result<bool> {
 }
 
 fn names_agree(file: &File, footer: &Footer, fields: &[StructField]) -> Result<bool> {
-    guarded(&file.path, || Ok(level_agrees(footer.metadata.file_metadata().schema_descr().root_schema(), fields)))
+    guarded(&file.path, || {
+        Ok(level_agrees(
+            footer.metadata.file_metadata().schema_descr().root_schema(),
+            fields,
+        ))
+    })
 }
 
 fn level_agrees(group: &Type, fields: &[StructField]) -> bool {
     let children = group.get_fields();
-    let id = |node: &TypePtr| Some(node.get_basic_info()).filter(|info| info.has_id()).map(BasicTypeInfo::id);
+    let id = |node: &TypePtr| {
+        Some(node.get_basic_info())
+            .filter(|info| info.has_id())
+            .map(BasicTypeInfo::id)
+    };
     fields.iter().all(|field| {
-        let by_name = children.iter().find(|child| child.name() == field.physical_name());
-        let by_id = children.iter().find(|child| field.field_id().is_some() && id(child) == field.field_id());
+        let by_name = children
+            .iter()
+            .find(|child| child.name() == field.physical_name());
+        let by_id = children
+            .iter()
+            .find(|child| field.field_id().is_some() && id(child) == field.field_id());
         match (by_name, by_id) {
             (None, None) => true,
             (Some(name), Some(id)) => Arc::ptr_eq(name, id) && type_agrees(name, &field.data_type),
@@ -80,17 +108,26 @@ fn level_agrees(group: &Type, fields: &[StructField]) -> bool {
     })
 }
 
-/// The same for what is in a column; lists and maps of another shape than usual count as disagreeing.
+/// The same for what is in a column; lists and maps of another shape than usual count as
+/// disagreeing.
 fn type_agrees(node: &Type, of: &DataType) -> bool {
-    let child = |node: &Type, n: usize| if node.is_group() { node.get_fields().get(n).cloned() } else { None };
+    let child = |node: &Type, n: usize| {
+        if node.is_group() {
+            node.get_fields().get(n).cloned()
+        } else {
+            None
+        }
+    };
     match of {
         DataType::Struct(inner) => node.is_group() && level_agrees(node, &inner.fields),
-        DataType::Array(array) if !is_plain(&array.element) => {
-            child(node, 0).and_then(|list| child(&list, 0)).is_some_and(|element| type_agrees(&element, &array.element))
-        }
+        DataType::Array(array) if !is_plain(&array.element) => child(node, 0)
+            .and_then(|list| child(&list, 0))
+            .is_some_and(|element| type_agrees(&element, &array.element)),
         DataType::Map(map) if !is_plain(&map.key) || !is_plain(&map.value) => child(node, 0)
             .and_then(|entries| Some((child(&entries, 0)?, child(&entries, 1)?)))
-            .is_some_and(|(key, value)| type_agrees(&key, &map.key) && type_agrees(&value, &map.value)),
+            .is_some_and(|(key, value)| {
+                type_agrees(&key, &map.key) && type_agrees(&value, &map.value)
+            }),
         _ => true,
     }
 }
@@ -106,18 +143,38 @@ fn is_plain(of: &DataType) -> bool {
 }
 
 fn column(field: &Field, leaves: &mut dyn Iterator<Item = Physical>) -> Result<StructField> {
-    Ok(StructField::new(field.name(), data_type(field, leaves)?, true))
+    Ok(StructField::new(
+        field.name(),
+        data_type(field, leaves)?,
+        true,
+    ))
 }
 
 /// The Delta type of a column; `leaves` gives the physical types of its leaves.
 fn data_type(field: &Field, leaves: &mut dyn Iterator<Item = Physical>) -> Result<DataType> {
     Ok(match field.data_type() {
-        Arrow::Struct(fields) => DataType::Struct(Arc::new(StructType { fields: fields.iter().map(|field| column(field, leaves)).collect::<Result<_>>()? })),
-        Arrow::List(element) => DataType::Array(Arc::new(ArrayType { element: data_type(element, leaves)?, contains_null: true })),
+        Arrow::Struct(fields) => DataType::Struct(Arc::new(StructType {
+            fields: fields
+                .iter()
+                .map(|field| column(field, leaves))
+                .collect::<Result<_>>()?,
+        })),
+        Arrow::List(element) => DataType::Array(Arc::new(ArrayType {
+            element: data_type(element, leaves)?,
+            contains_null: true,
+        })),
         Arrow::Map(entries, _) => match entries.data_type() {
             Arrow::Struct(parts) => match parts.as_ref() {
-                [key, value] => DataType::Map(Arc::new(MapType { key: data_type(key, leaves)?, value: data_type(value, leaves)?, value_contains_null: true })),
-                _ => return Err(Error::corrupt_data("a map of the file has no key and value")),
+                [key, value] => DataType::Map(Arc::new(MapType {
+                    key: data_type(key, leaves)?,
+                    value: data_type(value, leaves)?,
+                    value_contains_null: true,
+                })),
+                _ => {
+                    return Err(Error::corrupt_data(
+                        "a map of the file has no key and value",
+                    ));
+                }
             },
             _ => return Err(Error::corrupt_data("a map of the file has no entries")),
         },
@@ -155,14 +212,20 @@ impl Survey {
         names_agree(file, &self.footer, fields)
     }
 
-    /// What is known of each leaf of `columns` that has statistics, in order; `wanted` says what of. Columns that the file
-    /// lacks are null in every row.
+    /// What is known of each leaf of `columns` that has statistics, in order; `wanted` says what
+    /// of. Columns that the file lacks are null in every row.
     #[must_use]
     pub fn facts(&self, columns: &StructType, wanted: &[Wanted]) -> Vec<LeafFacts> {
         let mut out = Vec::with_capacity(wanted.len());
         let mut wanted = wanted.iter().copied();
         for field in &columns.fields {
-            self.walk(&field.data_type, self.schema.field(&field.name), &mut vec![&field.name], &mut wanted, &mut out);
+            self.walk(
+                &field.data_type,
+                self.schema.field(&field.name),
+                &mut vec![&field.name],
+                &mut wanted,
+                &mut out,
+            );
         }
         out
     }
@@ -176,7 +239,11 @@ impl Survey {
         out: &mut Vec<LeafFacts>,
     ) {
         if let DataType::Struct(inner) = of {
-            for field in inner.fields.iter().filter(|field| !matches!(field.data_type, DataType::Void)) {
+            for field in inner
+                .fields
+                .iter()
+                .filter(|field| !matches!(field.data_type, DataType::Void))
+            {
                 let found = found.and_then(|found| match &found.data_type {
                     DataType::Struct(inner) => inner.field(&field.name),
                     _ => None,
@@ -189,7 +256,10 @@ impl Survey {
         }
         out.push(match (wanted.next().unwrap_or(Wanted::Nothing), found) {
             (Wanted::Nothing, _) => LeafFacts::default(),
-            (_, None) => LeafFacts { nulls: self.num_rows(), ..LeafFacts::default() },
+            (_, None) => LeafFacts {
+                nulls: self.num_rows(),
+                ..LeafFacts::default()
+            },
             (wanted, Some(_)) => self.leaf(of, path, wanted),
         });
     }
@@ -206,7 +276,11 @@ impl Survey {
                         None => part.uncounted = true,
                     }
                     if part.nulls < rows || part.uncounted {
-                        let (min, max) = if wanted == Wanted::Bounds { self.bounds(of, chunk, statistics) } else { (None, None) };
+                        let (min, max) = if wanted == Wanted::Bounds {
+                            self.bounds(of, chunk, statistics)
+                        } else {
+                            (None, None)
+                        };
                         part.unknown = min.is_none() || max.is_none();
                         (part.min, part.max) = (min, max);
                     }
@@ -218,38 +292,64 @@ impl Survey {
         facts
     }
 
-    fn bounds(&self, of: &DataType, chunk: &ColumnChunkMetaData, statistics: &Statistics) -> (Option<Scalar>, Option<Scalar>) {
+    fn bounds(
+        &self,
+        of: &DataType,
+        chunk: &ColumnChunkMetaData,
+        statistics: &Statistics,
+    ) -> (Option<Scalar>, Option<Scalar>) {
         let (kind, is_time) = match of {
-            DataType::Byte | DataType::Short | DataType::Integer | DataType::Long => (Kind::Long, false),
+            DataType::Byte | DataType::Short | DataType::Integer | DataType::Long => {
+                (Kind::Long, false)
+            }
             DataType::Date | DataType::Timestamp | DataType::TimestampNtz => (Kind::Long, true),
             DataType::Decimal(..) => (Kind::Decimal, false),
             DataType::String => (Kind::Text, false),
             _ => return (None, None),
         };
-        let unsigned =
-            matches!(chunk.column_descr().converted_type(), ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64);
+        let unsigned = matches!(
+            chunk.column_descr().converted_type(),
+            ConvertedType::UINT_8
+                | ConvertedType::UINT_16
+                | ConvertedType::UINT_32
+                | ConvertedType::UINT_64
+        );
         // Old writers compared bytes as signed numbers, and told no order.
-        let misordered = statistics.is_min_max_deprecated() && !matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
+        let misordered = statistics.is_min_max_deprecated()
+            && !matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
         if unsigned || misordered || (is_time && self.legacy) {
             return (None, None);
         }
         let (min, max) = bounds(statistics, kind);
         match (is_time && *of != DataType::Date).then(|| unit(chunk)) {
             None => (min, max),
-            Some(Some(unit)) => (min.map(|min| micros(min, unit, false)), max.map(|max| micros(max, unit, true))),
+            Some(Some(unit)) => (
+                min.map(|min| micros(min, unit, false)),
+                max.map(|max| micros(max, unit, true)),
+            ),
             Some(None) => (None, None),
         }
     }
 }
 
 fn chunk<'a>(group: &'a RowGroupMetaData, path: &[&str]) -> Option<&'a ColumnChunkMetaData> {
-    group.columns().iter().find(|column| column.column_path().parts().iter().map(String::as_str).eq(path.iter().copied()))
+    group.columns().iter().find(|column| {
+        column
+            .column_path()
+            .parts()
+            .iter()
+            .map(String::as_str)
+            .eq(path.iter().copied())
+    })
 }
 
 /// The unit of a column of times.
 fn unit(chunk: &ColumnChunkMetaData) -> Option<TimeUnit> {
     use parquet::basic::{LogicalType, TimeUnit as Unit};
-    match (chunk.column_descr().logical_type_ref(), chunk.column_descr().converted_type()) {
+    match (
+        chunk.column_descr().logical_type_ref(),
+        chunk.column_descr().converted_type(),
+    ) {
         (Some(LogicalType::Timestamp(of)), _) => Some(match of.unit {
             Unit::MILLIS => TimeUnit::Millisecond,
             Unit::MICROS => TimeUnit::Microsecond,
@@ -263,11 +363,15 @@ fn unit(chunk: &ColumnChunkMetaData) -> Option<TimeUnit> {
 
 /// A bound in microseconds, rounded outwards.
 fn micros(value: Scalar, unit: TimeUnit, up: bool) -> Scalar {
-    let Scalar::Long(value) = value else { return value };
+    let Scalar::Long(value) = value else {
+        return value;
+    };
     Scalar::Long(match unit {
         TimeUnit::Second => value.saturating_mul(1_000_000),
         TimeUnit::Millisecond => value.saturating_mul(1000),
         TimeUnit::Microsecond => value,
-        TimeUnit::Nanosecond => value.div_euclid(1000) + i64::from(up && value.rem_euclid(1000) != 0),
+        TimeUnit::Nanosecond => {
+            value.div_euclid(1000) + i64::from(up && value.rem_euclid(1000) != 0)
+        }
     })
 }

@@ -1,10 +1,13 @@
-//! Just enough of Thrift's compact protocol to look at Parquet headers before a real parser trusts them.
+//! Just enough of Thrift's compact protocol to look at Parquet headers before a real parser trusts
+//! them.
 //!
-//! The `parquet` crate builds the schema tree by recursion and allocates what a page header announces. Both numbers come
-//! from the file, and a stack overflow or a failed allocation cannot be caught. So the schema's depth and each page's
-//! sizes are read here first, without recursion and without allocation; everything else is skipped over.
+//! The `parquet` crate builds the schema tree by recursion and allocates what a page header
+//! announces. Both numbers come from the file, and a stack overflow or a failed allocation cannot
+//! be caught. So the schema's depth and each page's sizes are read here first, without recursion
+//! and without allocation; everything else is skipped over.
 
-/// A position in compact-protocol bytes. Every method gives `None` where the bytes end or make no sense.
+/// A position in compact-protocol bytes. Every method gives `None` where the bytes end or make no
+/// sense.
 pub(super) struct Skim<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -84,19 +87,28 @@ impl<'a> Skim<'a> {
             return Some((STOP, 0));
         }
         let delta = i64::from(head >> 4);
-        *last = if delta == 0 { self.integer()? } else { last.checked_add(delta)? };
+        *last = if delta == 0 {
+            self.integer()?
+        } else {
+            last.checked_add(delta)?
+        };
         Some((head & 0x0f, *last))
     }
 
     /// Element type and count of a list.
     fn list(&mut self) -> Option<(u8, u64)> {
         let head = self.byte()?;
-        let count = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+        let count = if head >> 4 == 15 {
+            self.varint()?
+        } else {
+            u64::from(head >> 4)
+        };
         // Every element takes a byte at least, so a count beyond the bytes left is a lie.
         (count <= self.bytes.len().saturating_sub(self.at) as u64).then_some((head & 0x0f, count))
     }
 
-    /// Skips a value. `element` tells a list's elements, whose booleans take a byte, from a field's, which take none.
+    /// Skips a value. `element` tells a list's elements, whose booleans take a byte, from a
+    /// field's, which take none.
     fn skip(&mut self, kind: u8, element: bool, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
@@ -142,7 +154,8 @@ impl<'a> Skim<'a> {
         i32::try_from(self.integer()?).ok()
     }
 
-    /// The first leaf that a `RowGroup` has under another name. The outer `None` is for bytes that cannot be read.
+    /// The first leaf that a `RowGroup` has under another name. The outer `None` is for bytes that
+    /// cannot be read.
     #[allow(clippy::option_option)]
     fn renamed_in_group(&mut self, leaves: &[&[String]]) -> Option<Option<usize>> {
         let (mut renamed, mut last) = (None, 0);
@@ -150,7 +163,9 @@ impl<'a> Skim<'a> {
             match self.field(&mut last)? {
                 (STOP, _) => return Some(renamed),
                 (LIST, 1) => {
-                    let (STRUCT, chunks) = self.list()? else { return None };
+                    let (STRUCT, chunks) = self.list()? else {
+                        return None;
+                    };
                     for n in 0..usize::try_from(chunks).ok()? {
                         if !self.chunk_has_name(leaves.get(n).copied().unwrap_or_default())? {
                             renamed = renamed.or(Some(n));
@@ -185,7 +200,9 @@ impl<'a> Skim<'a> {
 
     /// Whether a list of strings is this path.
     fn is_path(&mut self, path: &[String]) -> Option<bool> {
-        let (BINARY, parts) = self.list()? else { return None };
+        let (BINARY, parts) = self.list()? else {
+            return None;
+        };
         let mut same = usize::try_from(parts) == Ok(path.len());
         for n in 0..usize::try_from(parts).ok()? {
             let length = usize::try_from(self.varint()?).ok()?;
@@ -210,7 +227,9 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
             (kind, _) => skim.skip(kind, false, NESTING)?,
         }
     }
-    let (STRUCT, elements) = skim.list()? else { return None };
+    let (STRUCT, elements) = skim.list()? else {
+        return None;
+    };
     let mut deepest = 0;
     let mut open: Vec<i32> = Vec::new();
     for n in 0..elements {
@@ -241,7 +260,8 @@ pub(super) fn schema_depth(metadata: &[u8]) -> Option<usize> {
     Some(deepest)
 }
 
-/// The first leaf of the schema that some row group has under another name, by the `path_in_schema` of its column chunk.
+/// The first leaf of the schema that some row group has under another name, by the `path_in_schema`
+/// of its column chunk.
 pub(super) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Option<usize> {
     let mut skim = Skim::new(metadata);
     let mut last = 0;
@@ -250,7 +270,9 @@ pub(super) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Option<us
         match skim.field(&mut last)? {
             (STOP, _) => return renamed,
             (LIST, 4) => {
-                let (STRUCT, groups) = skim.list()? else { return None };
+                let (STRUCT, groups) = skim.list()? else {
+                    return None;
+                };
                 for _ in 0..groups {
                     renamed = renamed.or(skim.renamed_in_group(leaves)?);
                 }
@@ -260,7 +282,8 @@ pub(super) fn renamed_column(metadata: &[u8], leaves: &[&[String]]) -> Option<us
     }
 }
 
-/// Bytes of a bloom filter, header and bits, by its header; `None` where `bytes` holds no whole one.
+/// Bytes of a bloom filter, header and bits, by its header; `None` where `bytes` holds no whole
+/// one.
 pub(super) fn bloom_length(bytes: &[u8]) -> Option<u64> {
     let mut skim = Skim::new(bytes);
     let (mut bits, mut last) = (None, 0);
@@ -351,11 +374,14 @@ pub(super) fn page_head(bytes: &[u8]) -> Option<PageHead> {
 /// Number of the field of a page header that holds the checksum.
 const CHECKSUM: u8 = 4;
 
-/// The header of a page with these stored bytes, with their checksum, and what kind of page it is; `None` where the header
-/// is not that of a page of so many bytes, or has a checksum already.
+/// The header of a page with these stored bytes, with their checksum, and what kind of page it is;
+/// `None` where the header is not that of a page of so many bytes, or has a checksum already.
 pub(super) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8>, PageKind)> {
     let head = page_head(header)?;
-    if head.length != header.len() || head.compressed != body.len() as u64 || head.checksum.is_some() {
+    if head.length != header.len()
+        || head.compressed != body.len() as u64
+        || head.checksum.is_some()
+    {
         return None;
     }
     let mut skim = Skim::new(header);
@@ -369,7 +395,12 @@ pub(super) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8>, Page
         skim.skip(kind, false, NESTING)?;
     };
     // A field's first byte holds the difference to the number of the field before it.
-    let field = |from: i64, to: i64, kind: u8| u8::try_from(to - from).ok().filter(|delta| (1..16).contains(delta)).map(|delta| delta << 4 | kind);
+    let field = |from: i64, to: i64, kind: u8| {
+        u8::try_from(to - from)
+            .ok()
+            .filter(|delta| (1..16).contains(delta))
+            .map(|delta| delta << 4 | kind)
+    };
     let mut out = Vec::with_capacity(header.len() + 6);
     out.extend_from_slice(header.get(..begin)?);
     out.push(field(before, CHECKSUM.into(), I32)?);
@@ -380,14 +411,21 @@ pub(super) fn with_checksum(header: &[u8], body: &[u8]) -> Option<(Vec<u8>, Page
         zigzag >>= 7;
     }
     out.push(zigzag as u8);
-    out.push(if kind == STOP { STOP } else { field(CHECKSUM.into(), id, kind)? });
+    out.push(if kind == STOP {
+        STOP
+    } else {
+        field(CHECKSUM.into(), id, kind)?
+    });
     out.extend_from_slice(skim.rest());
     Some((out, head.kind))
 }
 
-/// Columns whose bounds have another size than values of their type, by row group and leaf. `size` gives the size of a
-/// leaf's values, where they have one.
-pub(super) fn missized_bounds(metadata: &[u8], size: impl Fn(usize) -> Option<u64>) -> Option<Vec<(usize, usize)>> {
+/// Columns whose bounds have another size than values of their type, by row group and leaf. `size`
+/// gives the size of a leaf's values, where they have one.
+pub(super) fn missized_bounds(
+    metadata: &[u8],
+    size: impl Fn(usize) -> Option<u64>,
+) -> Option<Vec<(usize, usize)>> {
     const BOUNDS: [i64; 4] = [1, 2, 5, 6];
     let mut out = Vec::new();
     let mut skim = Skim::new(metadata);
@@ -398,11 +436,16 @@ pub(super) fn missized_bounds(metadata: &[u8], size: impl Fn(usize) -> Option<u6
             match skim.field(&mut within)? {
                 (STOP, _) => break,
                 (LIST, 1) => {
-                    let (STRUCT, leaves) = skim.list()? else { return None };
+                    let (STRUCT, leaves) = skim.list()? else {
+                        return None;
+                    };
                     for leaf in 0..leaves {
                         let leaf = usize::try_from(leaf).ok()?;
                         let size = size(leaf);
-                        let fits = skim.chunk_bounds(|length| size.is_none_or(|size| size == length), &BOUNDS)?;
+                        let fits = skim.chunk_bounds(
+                            |length| size.is_none_or(|size| size == length),
+                            &BOUNDS,
+                        )?;
                         if !fits {
                             out.push((usize::try_from(group).ok()?, leaf));
                         }
@@ -424,7 +467,9 @@ pub(super) fn index_fits(index: &[u8], size: u64) -> bool {
             match skim.field(&mut last)? {
                 (STOP, _) => return Some(true),
                 (LIST, 2 | 3) => {
-                    let (BINARY, count) = skim.list()? else { return None };
+                    let (BINARY, count) = skim.list()? else {
+                        return None;
+                    };
                     for _ in 0..count {
                         let length = skim.varint()?;
                         if length != 0 && length != size {
@@ -441,7 +486,8 @@ pub(super) fn index_fits(index: &[u8], size: u64) -> bool {
 }
 
 impl Skim<'_> {
-    /// Moves to the structs of the list that is field `wanted` and returns their number; 0 where there is no such field.
+    /// Moves to the structs of the list that is field `wanted` and returns their number; 0 where
+    /// there is no such field.
     fn find_list(&mut self, wanted: i64) -> Option<u64> {
         let mut last = 0;
         loop {
@@ -528,7 +574,10 @@ pub(super) mod tests {
     fn the_depth_counts_groups_inside_groups() {
         assert_eq!(schema_depth(&metadata(&[2, 0, 0])), Some(2));
         assert_eq!(schema_depth(&metadata(&[2, 2, 0, 1, 0, 0])), Some(4));
-        assert_eq!(schema_depth(&metadata(&[&[1; 99][..], &[0]].concat())), Some(100));
+        assert_eq!(
+            schema_depth(&metadata(&[&[1; 99][..], &[0]].concat())),
+            Some(100)
+        );
     }
 
     #[test]
@@ -544,7 +593,11 @@ pub(super) mod tests {
             assert_eq!(schema_depth(&whole[..length]), None, "{length}");
         }
         assert_eq!(page_head(&[]), None);
-        assert_eq!(page_head(&[0x15, 0x00, 0x15, 0x01, 0x15, 0x02, 0x00]), None, "a negative size");
+        assert_eq!(
+            page_head(&[0x15, 0x00, 0x15, 0x01, 0x15, 0x02, 0x00]),
+            None,
+            "a negative size"
+        );
         assert_eq!(page_head(&[0xff; 64]), None);
     }
 
@@ -553,9 +606,18 @@ pub(super) mod tests {
         // The header below with one byte less of a body, and one that ends after its sizes.
         let body = [7; 50];
         let checksum = crc32fast::hash(&body);
-        for header in [vec![0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00], vec![0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x00]] {
+        for header in [
+            vec![
+                0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00,
+            ],
+            vec![0x15, 0x04, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x00],
+        ] {
             let (with, _) = with_checksum(&header, &body).unwrap();
-            let expected = PageHead { checksum: Some(checksum), length: with.len(), ..page_head(&header).unwrap() };
+            let expected = PageHead {
+                checksum: Some(checksum),
+                length: with.len(),
+                ..page_head(&header).unwrap()
+            };
             assert_eq!(page_head(&with), Some(expected));
             assert_eq!(with_checksum(&with, &body), None, "it has one");
             assert_eq!(with_checksum(&header, &body[1..]), None, "another body");
@@ -565,9 +627,21 @@ pub(super) mod tests {
     #[test]
     fn a_page_header_is_read() {
         // type 0, uncompressed 100, compressed 50, data_page_header { num_values 7 }
-        let bytes = [0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00, 0xaa];
-        let details = PageDetails { values: 7, ..PageDetails::default() };
-        let head = PageHead { length: 12, kind: PageKind::Data, compressed: 50, uncompressed: 100, checksum: None, details };
+        let bytes = [
+            0x15, 0x00, 0x15, 0xc8, 0x01, 0x15, 0x64, 0x2c, 0x15, 0x0e, 0x00, 0x00, 0xaa,
+        ];
+        let details = PageDetails {
+            values: 7,
+            ..PageDetails::default()
+        };
+        let head = PageHead {
+            length: 12,
+            kind: PageKind::Data,
+            compressed: 50,
+            uncompressed: 100,
+            checksum: None,
+            details,
+        };
         assert_eq!(page_head(&bytes), Some(head));
     }
 }

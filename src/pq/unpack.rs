@@ -1,7 +1,7 @@
 //! Bit-packed values -> numbers, eight at a time: eight values of so many bits fill as many bytes.
 //!
-//! Widths are known to the compiler, so that shifts are. With AVX2 a group takes a handful of instructions, a quarter of the
-//! time of one value after the other.
+//! Widths are known to the compiler, so that shifts are. With AVX2 a group takes a handful of
+//! instructions, a quarter of the time of one value after the other.
 
 /// The widest values.
 pub(super) const WIDEST: usize = 32;
@@ -22,9 +22,17 @@ pub(super) fn unpack_groups(bytes: &[u8], width: usize, out: &mut [u32]) {
 fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) {
     // Values of whole bytes stand there as they are.
     match W {
-        8 if bytes.len() >= out.len() => return out.iter_mut().zip(bytes).for_each(|(value, byte)| *value = u32::from(*byte)),
+        8 if bytes.len() >= out.len() => {
+            return out
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(value, byte)| *value = u32::from(*byte));
+        }
         16 if bytes.len() >= out.len() * 2 => {
-            return out.iter_mut().zip(bytes.as_chunks().0).for_each(|(value, bytes)| *value = u32::from(u16::from_le_bytes(*bytes)));
+            return out
+                .iter_mut()
+                .zip(bytes.as_chunks().0)
+                .for_each(|(value, bytes)| *value = u32::from(u16::from_le_bytes(*bytes)));
         }
         _ => {}
     }
@@ -53,7 +61,10 @@ fn group<const W: usize>(window: &[u8], eight: &mut [u32]) {
     let mask = u64::MAX >> (64 - W);
     for (n, value) in eight.iter_mut().enumerate() {
         let bit = n * W;
-        let word = window.get(bit / 8..bit / 8 + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let word = window
+            .get(bit / 8..bit / 8 + 8)
+            .and_then(|word| word.try_into().ok())
+            .map_or(0, u64::from_le_bytes);
         #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits are left")]
         {
             *value = (word >> (bit % 8) & mask) as u32;
@@ -61,7 +72,8 @@ fn group<const W: usize>(window: &[u8], eight: &mut [u32]) {
     }
 }
 
-/// Unpacks the first groups, where the processor can take a group at once; says how many values these have.
+/// Unpacks the first groups, where the processor can take a group at once; says how many values
+/// these have.
 #[inline]
 fn at_once<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -76,7 +88,8 @@ fn at_once<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
-        _mm_loadu_si128, _mm256_and_si256, _mm256_loadu_si256, _mm256_set_m128i, _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_srlv_epi32, _mm256_storeu_si256,
+        _mm_loadu_si128, _mm256_and_si256, _mm256_loadu_si256, _mm256_set_m128i, _mm256_set1_epi32,
+        _mm256_shuffle_epi8, _mm256_srlv_epi32, _mm256_storeu_si256,
     };
 
     /// The widest values of which each is within four bytes, wherever it begins.
@@ -90,14 +103,24 @@ mod avx2 {
         shifts: [u32; 8],
     }
 
-    #[allow(clippy::cast_possible_truncation, reason = "places of a register are below 32")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "places of a register are below 32"
+    )]
     #[allow(clippy::indexing_slicing, reason = "the compiler runs it")]
     const fn places(width: usize) -> Places {
-        let mut places = Places { bytes: [0; 2 * HALF], shifts: [0; 8] };
+        let mut places = Places {
+            bytes: [0; 2 * HALF],
+            shifts: [0; 8],
+        };
         let mut n = 0;
         while n < 8 {
             // The upper half of the register begins with the byte in which the fifth value does.
-            let bit = if n < 4 { n * width } else { n * width - width / 2 * 8 };
+            let bit = if n < 4 {
+                n * width
+            } else {
+                n * width - width / 2 * 8
+            };
             places.shifts[n] = bit as u32 % 8;
             let mut byte = 0;
             while byte < 4 {
@@ -114,11 +137,18 @@ mod avx2 {
     pub(super) fn groups<const W: usize>(bytes: &[u8], out: &mut [u32]) -> usize {
         let places = const { &places(W) };
         // SAFETY: both are as large as a register.
-        let (take, shifts) = unsafe { (_mm256_loadu_si256(places.bytes.as_ptr().cast()), _mm256_loadu_si256(places.shifts.as_ptr().cast())) };
+        let (take, shifts) = unsafe {
+            (
+                _mm256_loadu_si256(places.bytes.as_ptr().cast()),
+                _mm256_loadu_si256(places.shifts.as_ptr().cast()),
+            )
+        };
         let mask = _mm256_set1_epi32((1 << W) - 1);
         let (mut at, mut done) = (0, 0);
         for eight in out.as_chunks_mut::<8>().0 {
-            let Some(window) = bytes.get(at..at + W / 2 + HALF) else { break };
+            let Some(window) = bytes.get(at..at + W / 2 + HALF) else {
+                break;
+            };
             // SAFETY: the window has the bytes of both halves, and eight numbers fill a register.
             unsafe {
                 let low = _mm_loadu_si128(window.as_ptr().cast());

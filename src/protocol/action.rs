@@ -1,6 +1,8 @@
-//! Actions that stand alone: protocol, metadata, application transactions, domains, commit information.
+//! Actions that stand alone: protocol, metadata, application transactions, domains, commit
+//! information.
 //!
-//! File actions (`add`, `remove`, `cdc`) come by the million and are never structs: they live in Arrow columns, see `parse`.
+//! File actions (`add`, `remove`, `cdc`) come by the million and are never structs: they live in
+//! Arrow columns, see `parse`.
 //!
 //! Protocol: "Actions".
 
@@ -30,13 +32,21 @@ impl Protocol {
     /// Whether the reader feature is listed.
     #[must_use]
     pub fn has_reader_feature(&self, name: &str) -> bool {
-        self.min_reader_version >= 3 && self.reader_features.as_ref().is_some_and(|list| list.iter().any(|f| f == name))
+        self.min_reader_version >= 3
+            && self
+                .reader_features
+                .as_ref()
+                .is_some_and(|list| list.iter().any(|f| f == name))
     }
 
     /// Whether the writer feature is listed.
     #[must_use]
     pub fn has_writer_feature(&self, name: &str) -> bool {
-        self.min_writer_version >= 7 && self.writer_features.as_ref().is_some_and(|list| list.iter().any(|f| f == name))
+        self.min_writer_version >= 7
+            && self
+                .writer_features
+                .as_ref()
+                .is_some_and(|list| list.iter().any(|f| f == name))
     }
 }
 
@@ -57,7 +67,10 @@ fn parquet() -> String {
 
 impl Default for Format {
     fn default() -> Self {
-        Self { provider: parquet(), options: BTreeMap::new() }
+        Self {
+            provider: parquet(),
+            options: BTreeMap::new(),
+        }
     }
 }
 
@@ -93,7 +106,9 @@ impl Metadata {
     /// Whether a boolean property is set to true.
     #[must_use]
     pub fn flag(&self, property: &str) -> bool {
-        self.configuration.get(property).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        self.configuration
+            .get(property)
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 }
 
@@ -148,13 +163,18 @@ pub struct CommitTimes {
     pub in_commit_timestamp: Option<i64>,
 }
 
-pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> std::result::Result<T, D::Error> {
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> std::result::Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// String maps of other writers hold nulls, numbers and truth values; a null is as good as absent.
-fn string_map<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
-    let map = Option::<BTreeMap<String, serde_json::Value>>::deserialize(deserializer)?.unwrap_or_default();
+fn string_map<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<BTreeMap<String, String>, D::Error> {
+    let map = Option::<BTreeMap<String, serde_json::Value>>::deserialize(deserializer)?
+        .unwrap_or_default();
     Ok(map
         .into_iter()
         .filter_map(|(key, value)| match value {
@@ -172,12 +192,20 @@ fn string_map<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result
 pub fn from_json<'a, T: Deserialize<'a>>(name: &str, json: &'a str) -> Result<T> {
     // The library would take an array for a struct.
     if !json.trim_start().starts_with('{') {
-        return Err(Error::corrupt(format!("the action `{name}` is not an object")));
+        return Err(Error::corrupt(format!(
+            "the action `{name}` is not an object"
+        )));
     }
-    serde_json::from_str(json).map_err(|e| Error::corrupt(format!("the action `{name}` is malformed: {}", without_position(&e))))
+    serde_json::from_str(json).map_err(|e| {
+        Error::corrupt(format!(
+            "the action `{name}` is malformed: {}",
+            without_position(&e)
+        ))
+    })
 }
 
-/// The library counts lines and columns within the action's body, which would mislead: our place names file and line.
+/// The library counts lines and columns within the action's body, which would mislead: our place
+/// names file and line.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()

@@ -1,9 +1,11 @@
-//! Calendar and zones: microseconds and days since the epoch <-> civil fields, as `java.time` has them.
+//! Calendar and zones: microseconds and days since the epoch <-> civil fields, as `java.time` has
+//! them.
 //!
-//! The calendar is the proleptic Gregorian one over the whole range of 64-bit microseconds (years -290308 to 294247), which
-//! chrono's own date type does not cover; so days and years are computed here and chrono-tz is only asked for offsets.
-//! chrono-tz's tables end in 2099 while Java applies the last rule for ever, so later years are looked up at a year of the
-//! same shape (leap or not, same weekday on 1 January).
+//! The calendar is the proleptic Gregorian one over the whole range of 64-bit microseconds (years
+//! -290308 to 294247), which chrono's own date type does not cover; so days and years are computed
+//! here and chrono-tz is only asked for offsets. chrono-tz's tables end in 2099 while Java applies
+//! the last rule for ever, so later years are looked up at a year of the same shape (leap or not,
+//! same weekday on 1 January).
 //!
 //! Cost: a handful of integer operations a value; a zone look-up is a binary search.
 
@@ -34,17 +36,23 @@ pub struct Civil {
 /// The date of a day number.
 #[must_use]
 pub fn civil(days: i64) -> Civil {
-    // Years that begin in March, in eras of 400 years, so that the leap day is the last day of a year.
+    // Years that begin in March, in eras of 400 years, so that the leap day is the last day of a
+    // year.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    Civil { year, month: month as u32, day: day as u32 }
+    Civil {
+        year,
+        month: month as u32,
+        day: day as u32,
+    }
 }
 
 /// The day number of a date, which is taken to be valid.
@@ -54,7 +62,8 @@ pub fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
     let month = i64::from(month);
-    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + i64::from(day) - 1;
+    let day_of_year =
+        (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + i64::from(day) - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     era * 146_097 + day_of_era - 719_468
 }
@@ -79,8 +88,12 @@ pub fn days_in_month(year: i64, month: u32) -> u32 {
 #[must_use]
 pub fn checked_days(year: i64, month: i64, day: i64) -> Option<i64> {
     let month = u32::try_from(month).ok().filter(|m| (1..=12).contains(m))?;
-    let day = u32::try_from(day).ok().filter(|d| (1..=days_in_month(year, month)).contains(d))?;
-    (-999_999_999..=999_999_999).contains(&year).then(|| days_from_civil(year, month, day))
+    let day = u32::try_from(day)
+        .ok()
+        .filter(|d| (1..=days_in_month(year, month)).contains(d))?;
+    (-999_999_999..=999_999_999)
+        .contains(&year)
+        .then(|| days_from_civil(year, month, day))
 }
 
 /// Monday 1 to Sunday 7.
@@ -116,7 +129,10 @@ pub fn add_months(days: i64, months: i64) -> i64 {
 /// Whole days before `micros`, and the microseconds within the day.
 #[must_use]
 pub fn split_days(micros: i64) -> (i64, i64) {
-    (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY))
+    (
+        micros.div_euclid(MICROS_PER_DAY),
+        micros.rem_euclid(MICROS_PER_DAY),
+    )
 }
 
 /// A time zone, for whatever has none of its own.
@@ -138,12 +154,18 @@ impl Zone {
     /// Coordinated universal time.
     pub const UTC: Self = Self::Fixed(0);
 
-    /// Reads a zone as Spark does: a region (`Europe/Paris`), an offset (`+01:00`, `UTC+1`, `Z`) or one of Java's short names.
+    /// Reads a zone as Spark does: a region (`Europe/Paris`), an offset (`+01:00`, `UTC+1`, `Z`) or
+    /// one of Java's short names.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the zone.
     pub fn parse(name: &str) -> Result<Self> {
-        Self::of(name).ok_or_else(|| Error::invalid(format!("`{}` is no time zone; use a region as `Europe/Paris` or an offset as `+01:00`", shown(name))))
+        Self::of(name).ok_or_else(|| {
+            Error::invalid(format!(
+                "`{}` is no time zone; use a region as `Europe/Paris` or an offset as `+01:00`",
+                shown(name)
+            ))
+        })
     }
 
     /// [`Zone::parse`] without a message, for zones within text values.
@@ -196,7 +218,13 @@ impl Zone {
                 }
             }
         }
-        short.parse::<Tz>().ok().map(|tz| if tz == Tz::UTC { Self::UTC } else { Self::Named(tz) })
+        short.parse::<Tz>().ok().map(|tz| {
+            if tz == Tz::UTC {
+                Self::UTC
+            } else {
+                Self::Named(tz)
+            }
+        })
     }
 
     /// Seconds east of UTC at an instant.
@@ -214,19 +242,24 @@ impl Zone {
         if matches!(self, Self::Fixed(0)) {
             return micros;
         }
-        micros.saturating_add(self.offset_at(micros.div_euclid(MICROS_PER_SECOND)) * MICROS_PER_SECOND)
+        micros.saturating_add(
+            self.offset_at(micros.div_euclid(MICROS_PER_SECOND)) * MICROS_PER_SECOND,
+        )
     }
 
-    /// The instant of a wall clock: in an overlap the earlier one, in a gap as much later as the gap is long. `None` where 64
-    /// bits do not reach.
+    /// The instant of a wall clock: in an overlap the earlier one, in a gap as much later as the
+    /// gap is long. `None` where 64 bits do not reach.
     #[must_use]
     pub fn to_utc(&self, local: i64) -> Option<i64> {
         let tz = match self {
-            Self::Fixed(offset) => return local.checked_sub(i64::from(*offset) * MICROS_PER_SECOND),
+            Self::Fixed(offset) => {
+                return local.checked_sub(i64::from(*offset) * MICROS_PER_SECOND);
+            }
             Self::Named(tz) => *tz,
         };
         let seconds = local.div_euclid(MICROS_PER_SECOND);
-        // The offsets in force a day before and after bracket any single change around this wall clock.
+        // The offsets in force a day before and after bracket any single change around this wall
+        // clock.
         let before = region_offset(tz, seconds - SECONDS_PER_DAY);
         let after = region_offset(tz, seconds + SECONDS_PER_DAY);
         let offset = if region_offset(tz, seconds - before) == before {
@@ -236,18 +269,27 @@ impl Zone {
         } else {
             // A gap, or two changes within two days: the offset in force before the change counts.
             let near = region_offset(tz, seconds - before.max(after));
-            if region_offset(tz, seconds - near) == near { near } else { near.min(before) }
+            if region_offset(tz, seconds - near) == near {
+                near
+            } else {
+                near.min(before)
+            }
         };
         local.checked_sub(offset * MICROS_PER_SECOND)
     }
 }
 
 impl Zone {
-    /// [`Zone::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps it through arithmetic.
+    /// [`Zone::to_utc`], but in an overlap the instant with this offset, as `ZonedDateTime` keeps
+    /// it through arithmetic.
     #[must_use]
     pub fn to_utc_preferring(&self, local: i64, offset: i64) -> Option<i64> {
         let utc = local.checked_sub(offset * MICROS_PER_SECOND)?;
-        if self.offset_at(utc.div_euclid(MICROS_PER_SECOND)) == offset { Some(utc) } else { self.to_utc(local) }
+        if self.offset_at(utc.div_euclid(MICROS_PER_SECOND)) == offset {
+            Some(utc)
+        } else {
+            self.to_utc(local)
+        }
     }
 
     /// The first instant of a day: midnight, or the end of the gap that midnight lies in.
@@ -258,13 +300,21 @@ impl Zone {
         if matches!(self, Self::Fixed(_)) || self.to_local(utc) == midnight {
             return Some(utc);
         }
-        // In a gap: the change of the offset lies between the instants that the two offsets give midnight.
+        // In a gap: the change of the offset lies between the instants that the two offsets give
+        // midnight.
         let seconds = midnight.div_euclid(MICROS_PER_SECOND);
-        let (before, after) = (self.offset_at(seconds - SECONDS_PER_DAY), self.offset_at(seconds + SECONDS_PER_DAY));
+        let (before, after) = (
+            self.offset_at(seconds - SECONDS_PER_DAY),
+            self.offset_at(seconds + SECONDS_PER_DAY),
+        );
         let (mut low, mut high) = (seconds - after, seconds - before);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.offset_at(middle) == before { low = middle } else { high = middle }
+            if self.offset_at(middle) == before {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         high.checked_mul(MICROS_PER_SECOND)
     }
@@ -275,9 +325,17 @@ impl std::fmt::Display for Zone {
         match self {
             Self::Fixed(0) => f.write_str("UTC"),
             Self::Fixed(offset) => {
-                let (sign, seconds) = if *offset < 0 { ('-', -offset) } else { ('+', *offset) };
+                let (sign, seconds) = if *offset < 0 {
+                    ('-', -offset)
+                } else {
+                    ('+', *offset)
+                };
                 write!(f, "{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60)?;
-                if seconds % 60 == 0 { Ok(()) } else { write!(f, ":{:02}", seconds % 60) }
+                if seconds % 60 == 0 {
+                    Ok(())
+                } else {
+                    write!(f, ":{:02}", seconds % 60)
+                }
             }
             Self::Named(tz) => f.write_str(tz.name()),
         }
@@ -287,8 +345,8 @@ impl std::fmt::Display for Zone {
 /// First instant that is looked up at an earlier year of the same shape: 2090-01-01.
 const REPEATS_FROM: i64 = 3_786_912_000;
 
-/// The changes of a region's offset since 1970, as columns: first second, offset from then on. A few hundred entries found by
-/// bisection, five times as fast as asking chrono-tz for every value.
+/// The changes of a region's offset since 1970, as columns: first second, offset from then on. A
+/// few hundred entries found by bisection, five times as fast as asking chrono-tz for every value.
 struct Changes {
     from: Vec<i64>,
     offsets: Vec<i64>,
@@ -297,7 +355,10 @@ struct Changes {
 impl Changes {
     /// Looks at every day, and closer at those in which the offset changes.
     fn of(tz: Tz) -> Self {
-        let mut out = Self { from: vec![0], offsets: vec![table_offset(tz, 0)] };
+        let mut out = Self {
+            from: vec![0],
+            offsets: vec![table_offset(tz, 0)],
+        };
         let mut known = table_offset(tz, 0);
         for day in 0..REPEATS_FROM / SECONDS_PER_DAY {
             let (mut low, mut high) = (day * SECONDS_PER_DAY, (day + 1) * SECONDS_PER_DAY);
@@ -307,7 +368,11 @@ impl Changes {
             }
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
-                if table_offset(tz, middle) == known { low = middle } else { high = middle }
+                if table_offset(tz, middle) == known {
+                    low = middle
+                } else {
+                    high = middle
+                }
             }
             out.from.push(high);
             out.offsets.push(next);
@@ -317,11 +382,18 @@ impl Changes {
     }
 
     fn at(&self, utc_seconds: i64) -> Option<i64> {
-        self.offsets.get(self.from.partition_point(|from| *from <= utc_seconds).checked_sub(1)?).copied()
+        self.offsets
+            .get(
+                self.from
+                    .partition_point(|from| *from <= utc_seconds)
+                    .checked_sub(1)?,
+            )
+            .copied()
     }
 }
 
-static CHANGES: [RaceOnce<Changes>; chrono_tz::TZ_VARIANTS.len()] = [const { RaceOnce::new() }; chrono_tz::TZ_VARIANTS.len()];
+static CHANGES: [RaceOnce<Changes>; chrono_tz::TZ_VARIANTS.len()] =
+    [const { RaceOnce::new() }; chrono_tz::TZ_VARIANTS.len()];
 
 fn region_offset(tz: Tz, utc_seconds: i64) -> i64 {
     if (0..REPEATS_FROM).contains(&utc_seconds)
@@ -335,7 +407,9 @@ fn region_offset(tz: Tz, utc_seconds: i64) -> i64 {
 
 /// The offset from chrono-tz's tables.
 fn table_offset(tz: Tz, utc_seconds: i64) -> i64 {
-    let seconds = if utc_seconds < REPEATS_FROM || matches!(tz, Tz::Africa__Casablanca | Tz::Africa__El_Aaiun) {
+    let seconds = if utc_seconds < REPEATS_FROM
+        || matches!(tz, Tz::Africa__Casablanca | Tz::Africa__El_Aaiun)
+    {
         utc_seconds
     } else {
         let days = utc_seconds.div_euclid(SECONDS_PER_DAY);
@@ -343,13 +417,20 @@ fn table_offset(tz: Tz, utc_seconds: i64) -> i64 {
         let first = days_from_civil(year, 1, 1);
         let (leap, weekday) = (is_leap(year), iso_weekday(first));
         // Every shape of year occurs within any 28 years without an irregular century.
-        let twin = (2060..2088).find(|y| is_leap(*y) == leap && iso_weekday(days_from_civil(*y, 1, 1)) == weekday).unwrap_or(2060);
+        let twin = (2060..2088)
+            .find(|y| is_leap(*y) == leap && iso_weekday(days_from_civil(*y, 1, 1)) == weekday)
+            .unwrap_or(2060);
         utc_seconds + (days_from_civil(twin, 1, 1) - first) * SECONDS_PER_DAY
     };
-    // Before the table starts local mean time is in force, so the earliest date that chrono has will do.
+    // Before the table starts local mean time is in force, so the earliest date that chrono has
+    // will do.
     let seconds = seconds.clamp(-8_000_000_000_000, 8_000_000_000_000);
     match DateTime::from_timestamp(seconds, 0) {
-        Some(utc) => i64::from(tz.offset_from_utc_datetime(&utc.naive_utc()).fix().local_minus_utc()),
+        Some(utc) => i64::from(
+            tz.offset_from_utc_datetime(&utc.naive_utc())
+                .fix()
+                .local_minus_utc(),
+        ),
         None => 0,
     }
 }
@@ -357,7 +438,9 @@ fn table_offset(tz: Tz, utc_seconds: i64) -> i64 {
 /// `+h:` and `+hh:m` in the form that Java reads.
 fn padded(text: &str) -> String {
     let (sign, rest) = text.split_at(1);
-    let (hours, tail) = rest.split_once(':').map_or((rest, None), |(h, t)| (h, Some(t)));
+    let (hours, tail) = rest
+        .split_once(':')
+        .map_or((rest, None), |(h, t)| (h, Some(t)));
     match tail {
         None => text.to_owned(),
         Some(tail) => {
@@ -371,7 +454,11 @@ fn padded(text: &str) -> String {
 /// `+h`, `+hh`, `+hh:mm`, `+hhmm`, `+hh:mm:ss` or `+hhmmss`, within 18 hours.
 fn offset(text: &str) -> Option<i32> {
     let (sign, rest) = text.split_at(1);
-    let two = |part: &str| (part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit())).then(|| part.parse::<i32>().ok()).flatten();
+    let two = |part: &str| {
+        (part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()))
+            .then(|| part.parse::<i32>().ok())
+            .flatten()
+    };
     if !rest.is_ascii() {
         return None;
     }
@@ -380,12 +467,24 @@ fn offset(text: &str) -> Option<i32> {
         2 => (two(rest)?, 0, 0),
         4 => (two(rest.get(..2)?)?, two(rest.get(2..)?)?, 0),
         5 if rest.get(2..3) == Some(":") => (two(rest.get(..2)?)?, two(rest.get(3..)?)?, 0),
-        6 => (two(rest.get(..2)?)?, two(rest.get(2..4)?)?, two(rest.get(4..)?)?),
-        8 if rest.get(2..3) == Some(":") && rest.get(5..6) == Some(":") => (two(rest.get(..2)?)?, two(rest.get(3..5)?)?, two(rest.get(6..)?)?),
+        6 => (
+            two(rest.get(..2)?)?,
+            two(rest.get(2..4)?)?,
+            two(rest.get(4..)?)?,
+        ),
+        8 if rest.get(2..3) == Some(":") && rest.get(5..6) == Some(":") => (
+            two(rest.get(..2)?)?,
+            two(rest.get(3..5)?)?,
+            two(rest.get(6..)?)?,
+        ),
         _ => return None,
     };
     let total = hours * 3600 + minutes * 60 + seconds;
-    (minutes < 60 && seconds < 60 && total <= 18 * 3600).then_some(if sign == "-" { -total } else { total })
+    (minutes < 60 && seconds < 60 && total <= 18 * 3600).then_some(if sign == "-" {
+        -total
+    } else {
+        total
+    })
 }
 
 #[cfg(test)]
@@ -398,12 +497,29 @@ mod tests {
 
     #[test]
     fn days_and_dates_are_inverse_over_the_whole_range() {
-        for days in (-107_000_000..107_000_000).step_by(99_991).chain([-719_529, -719_528, -1, 0, 59, 60, 11_016]) {
+        for days in (-107_000_000..107_000_000)
+            .step_by(99_991)
+            .chain([-719_529, -719_528, -1, 0, 59, 60, 11_016])
+        {
             let c = civil(days);
             assert_eq!(days_from_civil(c.year, c.month, c.day), days);
         }
-        assert_eq!(civil(0), Civil { year: 1970, month: 1, day: 1 });
-        assert_eq!(civil(-719_528), Civil { year: 0, month: 1, day: 1 });
+        assert_eq!(
+            civil(0),
+            Civil {
+                year: 1970,
+                month: 1,
+                day: 1
+            }
+        );
+        assert_eq!(
+            civil(-719_528),
+            Civil {
+                year: 0,
+                month: 1,
+                day: 1
+            }
+        );
         assert_eq!(iso_weekday(0), 4);
         assert_eq!(iso_week(days_from_civil(2021, 1, 3)), (2020, 53));
     }
@@ -414,7 +530,11 @@ mod tests {
         let mut day = NaiveDate::from_ymd_opt(-400, 1, 1).unwrap();
         let epoch = NaiveDate::from_ymd_opt(1970, 1, 1).unwrap();
         while day.year() < 2500 {
-            assert_eq!(checked_days(day.year().into(), day.month().into(), day.day().into()), Some((day - epoch).num_days()), "{day}");
+            assert_eq!(
+                checked_days(day.year().into(), day.month().into(), day.day().into()),
+                Some((day - epoch).num_days()),
+                "{day}"
+            );
             day = day.checked_add_days(chrono::Days::new(13)).unwrap();
         }
         assert_eq!(checked_days(2023, 2, 29), None);
@@ -424,54 +544,111 @@ mod tests {
     #[test]
     fn gaps_move_forward_and_overlaps_take_the_earlier_instant() {
         let zone = Zone::parse("America/New_York").unwrap();
-        assert_eq!(zone.to_utc(local("2024-03-10 02:30:00")), Some(local("2024-03-10 07:30:00")));
-        assert_eq!(zone.to_utc(local("2024-03-10 01:59:59")), Some(local("2024-03-10 06:59:59")));
-        assert_eq!(zone.to_utc(local("2024-03-10 03:00:00")), Some(local("2024-03-10 07:00:00")));
-        assert_eq!(zone.to_utc(local("2024-11-03 01:30:00")), Some(local("2024-11-03 05:30:00")));
-        assert_eq!(zone.to_utc(local("2024-11-03 02:00:00")), Some(local("2024-11-03 07:00:00")));
+        assert_eq!(
+            zone.to_utc(local("2024-03-10 02:30:00")),
+            Some(local("2024-03-10 07:30:00"))
+        );
+        assert_eq!(
+            zone.to_utc(local("2024-03-10 01:59:59")),
+            Some(local("2024-03-10 06:59:59"))
+        );
+        assert_eq!(
+            zone.to_utc(local("2024-03-10 03:00:00")),
+            Some(local("2024-03-10 07:00:00"))
+        );
+        assert_eq!(
+            zone.to_utc(local("2024-11-03 01:30:00")),
+            Some(local("2024-11-03 05:30:00"))
+        );
+        assert_eq!(
+            zone.to_utc(local("2024-11-03 02:00:00")),
+            Some(local("2024-11-03 07:00:00"))
+        );
         let sydney = Zone::parse("Australia/Sydney").unwrap();
-        assert_eq!(sydney.to_utc(local("2024-10-06 02:30:00")), Some(local("2024-10-05 16:30:00")));
-        assert_eq!(sydney.to_utc(local("2024-04-07 02:30:00")), Some(local("2024-04-06 15:30:00")));
+        assert_eq!(
+            sydney.to_utc(local("2024-10-06 02:30:00")),
+            Some(local("2024-10-05 16:30:00"))
+        );
+        assert_eq!(
+            sydney.to_utc(local("2024-04-07 02:30:00")),
+            Some(local("2024-04-06 15:30:00"))
+        );
     }
 
     #[test]
     fn a_day_without_midnight_starts_when_its_gap_ends() {
         let toronto = Zone::parse("America/Toronto").unwrap();
         let day = days_from_civil(1919, 3, 31);
-        assert_eq!(toronto.start_of_day(day).map(|m| toronto.to_local(m)), Some(local("1919-03-31 00:30:00")));
+        assert_eq!(
+            toronto.start_of_day(day).map(|m| toronto.to_local(m)),
+            Some(local("1919-03-31 00:30:00"))
+        );
         let sao_paulo = Zone::parse("America/Sao_Paulo").unwrap();
-        assert_eq!(sao_paulo.start_of_day(days_from_civil(2018, 11, 4)), Some(local("2018-11-04 03:00:00")));
+        assert_eq!(
+            sao_paulo.start_of_day(days_from_civil(2018, 11, 4)),
+            Some(local("2018-11-04 03:00:00"))
+        );
         assert_eq!(Zone::UTC.start_of_day(1), Some(MICROS_PER_DAY));
     }
 
     #[test]
     fn the_last_rule_holds_for_ever() {
         let sydney = Zone::parse("Australia/Sydney").unwrap();
-        assert_eq!(sydney.to_utc(local("9999-12-31 12:00:00")), Some(local("9999-12-31 01:00:00")));
+        assert_eq!(
+            sydney.to_utc(local("9999-12-31 12:00:00")),
+            Some(local("9999-12-31 01:00:00"))
+        );
         let zone = Zone::parse("America/New_York").unwrap();
-        assert_eq!(zone.to_utc(local("2150-07-01 12:00:00")), Some(local("2150-07-01 16:00:00")));
-        assert_eq!(zone.to_utc(local("0001-01-01 00:00:00")), Some(local("0001-01-01 04:56:02")));
+        assert_eq!(
+            zone.to_utc(local("2150-07-01 12:00:00")),
+            Some(local("2150-07-01 16:00:00"))
+        );
+        assert_eq!(
+            zone.to_utc(local("0001-01-01 00:00:00")),
+            Some(local("0001-01-01 04:56:02"))
+        );
     }
 
     #[test]
     fn the_found_changes_are_those_of_the_tables() {
-        for tz in [Tz::America__New_York, Tz::Africa__Casablanca, Tz::Australia__Lord_Howe, Tz::Asia__Kathmandu, Tz::Antarctica__Troll, Tz::Africa__Cairo] {
+        for tz in [
+            Tz::America__New_York,
+            Tz::Africa__Casablanca,
+            Tz::Australia__Lord_Howe,
+            Tz::Asia__Kathmandu,
+            Tz::Antarctica__Troll,
+            Tz::Africa__Cairo,
+        ] {
             for seconds in (0..REPEATS_FROM).step_by(900 * 7 + 1) {
-                assert_eq!(region_offset(tz, seconds), table_offset(tz, seconds), "{tz} at {seconds}");
+                assert_eq!(
+                    region_offset(tz, seconds),
+                    table_offset(tz, seconds),
+                    "{tz} at {seconds}"
+                );
             }
         }
     }
 
     #[test]
     fn zones_are_read_in_all_of_javas_forms() {
-        for (text, seconds) in
-            [("+1", 3600), ("+01:30", 5400), ("-0130", -5400), ("UTC+1", 3600), ("GMT-08:00", -28800), ("+1:5", 3900), ("EST", -18000), ("Z", 0)]
-        {
+        for (text, seconds) in [
+            ("+1", 3600),
+            ("+01:30", 5400),
+            ("-0130", -5400),
+            ("UTC+1", 3600),
+            ("GMT-08:00", -28800),
+            ("+1:5", 3900),
+            ("EST", -18000),
+            ("Z", 0),
+        ] {
             assert_eq!(Zone::of(text), Some(Zone::Fixed(seconds)), "{text}");
         }
         for text in ["+19", "+01:60", "", "Mars/Olympus", "+1:", "utc+é"] {
             assert_eq!(Zone::of(text), None, "{text}");
         }
-        assert_eq!(Zone::of("Europe/Paris").map(|z| z.to_string()), Some("Europe/Paris".to_owned()));
+        assert_eq!(
+            Zone::of("Europe/Paris").map(|z| z.to_string()),
+            Some("Europe/Paris".to_owned())
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The checksum of `_last_checkpoint`: JSON text -> canonical form -> MD5.
 //!
-//! Parsed by hand because the canonical form keeps numbers as they are written and refuses duplicate keys, both of which
-//! the JSON library hides.
+//! Parsed by hand because the canonical form keeps numbers as they are written and refuses
+//! duplicate keys, both of which the JSON library hides.
 //!
 //! Protocol: "JSON checksum".
 
@@ -12,8 +12,8 @@ use md5::{Digest, Md5};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The MD5 (lower-case hex) of the canonical form of a JSON object, its top-level `checksum` left out; `None` for invalid
-/// JSON or duplicate keys.
+/// The MD5 (lower-case hex) of the canonical form of a JSON object, its top-level `checksum` left
+/// out; `None` for invalid JSON or duplicate keys.
 #[must_use]
 pub fn checksum(json: &str) -> Option<String> {
     let canonical = canonical(json)?;
@@ -31,19 +31,34 @@ pub fn canonical(json: &str) -> Option<String> {
     let mut pairs = Vec::new();
     walk(json, "", true, 0, &mut pairs)?;
     pairs.sort_unstable_by(|a: &(String, String), b| a.0.as_bytes().cmp(b.0.as_bytes()));
-    let pairs: Vec<String> = pairs.into_iter().map(|(path, value)| format!("{path}={value}")).collect();
+    let pairs: Vec<String> = pairs
+        .into_iter()
+        .map(|(path, value)| format!("{path}={value}"))
+        .collect();
     Some(pairs.join(","))
 }
 
 /// More nesting than any real file has.
 const DEPTH: usize = 64;
 
-fn walk(text: &str, path: &str, top: bool, depth: usize, out: &mut Vec<(String, String)>) -> Option<()> {
+fn walk(
+    text: &str,
+    path: &str,
+    top: bool,
+    depth: usize,
+    out: &mut Vec<(String, String)>,
+) -> Option<()> {
     if depth > DEPTH {
         return None;
     }
     let text = text.trim();
-    let join = |part: &str| if path.is_empty() { part.to_owned() } else { format!("{path}+{part}") };
+    let join = |part: &str| {
+        if path.is_empty() {
+            part.to_owned()
+        } else {
+            format!("{path}+{part}")
+        }
+    };
     match text.as_bytes().first()? {
         b'{' => {
             let mut seen = BTreeSet::new();
@@ -62,7 +77,10 @@ fn walk(text: &str, path: &str, top: bool, depth: usize, out: &mut Vec<(String, 
                 walk(&value, &join(&n.to_string()), false, depth + 1, out)?;
             }
         }
-        b'"' => out.push((path.to_owned(), encoded(&serde_json::from_str::<String>(text).ok()?))),
+        b'"' => out.push((
+            path.to_owned(),
+            encoded(&serde_json::from_str::<String>(text).ok()?),
+        )),
         _ => out.push((path.to_owned(), text.to_owned())),
     }
     Some(())
@@ -73,7 +91,9 @@ fn encoded(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte))
+            }
             // Writing to a string cannot fail.
             _ => _ = write!(out, "%{byte:02X}"),
         }
@@ -98,7 +118,9 @@ fn object(text: &str) -> Option<Vec<(String, String)>> {
             Ok(out)
         }
     }
-    serde_json::Deserializer::from_str(text).deserialize_map(Pairs).ok()
+    serde_json::Deserializer::from_str(text)
+        .deserialize_map(Pairs)
+        .ok()
 }
 
 /// Raw values in order.
@@ -117,7 +139,9 @@ fn array(text: &str) -> Option<Vec<String>> {
             Ok(out)
         }
     }
-    serde_json::Deserializer::from_str(text).deserialize_seq(Items).ok()
+    serde_json::Deserializer::from_str(text)
+        .deserialize_seq(Items)
+        .ok()
 }
 
 #[cfg(test)]

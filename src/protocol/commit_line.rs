@@ -1,8 +1,8 @@
 //! Actions as a writer makes them: structs -> the JSON lines of a commit.
 //!
-//! Reading stays columnar (see `parse`); a writer has its few actions as structs. Fields are in the order of delta-spark,
-//! what has no value is left out (some readers stumble over an explicit null), and the only nulls ever written are those of
-//! partition values, which mean null.
+//! Reading stays columnar (see `parse`); a writer has its few actions as structs. Fields are in the
+//! order of delta-spark, what has no value is left out (some readers stumble over an explicit
+//! null), and the only nulls ever written are those of partition values, which mean null.
 //!
 //! Protocol: "Actions". Cost: one pass over the actions.
 
@@ -69,7 +69,8 @@ pub struct Add {
     /// The rows that are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_vector: Option<DeletionVector>,
-    /// Row id of the first row; `None` for a new file, the commit gives it one where the table tracks rows.
+    /// Row id of the first row; `None` for a new file, the commit gives it one where the table
+    /// tracks rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_row_id: Option<i64>,
     /// Version in which the file was first added; `None` for a new file, as above.
@@ -89,7 +90,9 @@ impl Add {
         struct Records {
             num_records: Option<i64>,
         }
-        serde_json::from_str::<Records>(self.stats.as_deref()?).ok()?.num_records
+        serde_json::from_str::<Records>(self.stats.as_deref()?)
+            .ok()?
+            .num_records
     }
 
     /// The remove that ends this file at `deletion_timestamp` (milliseconds since the epoch).
@@ -252,7 +255,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether the action changes the table's rows. Change data files repeat what other actions say.
+    /// Whether the action changes the table's rows. Change data files repeat what other actions
+    /// say.
     #[must_use]
     pub fn changes_rows(&self) -> bool {
         match self {
@@ -267,8 +271,17 @@ impl Action {
     /// # Errors
     /// [`Error::Invalid`] with the line, counted from 1.
     pub fn from_lines(text: &str) -> Result<Vec<Self>> {
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        lines.map(|(n, line)| serde_json::from_str(line).map_err(|e| Error::invalid(format!("not an action: {e}")).at_line(n as u64 + 1))).collect()
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty());
+        lines
+            .map(|(n, line)| {
+                serde_json::from_str(line).map_err(|e| {
+                    Error::invalid(format!("not an action: {e}")).at_line(n as u64 + 1)
+                })
+            })
+            .collect()
     }
 }
 
@@ -277,7 +290,8 @@ impl Action {
 /// # Errors
 /// [`Error::Invalid`] for a value that JSON cannot hold.
 pub fn push_line(out: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
-    serde_json::to_writer(&mut *out, value).map_err(|e| Error::invalid(format!("an action cannot be written as JSON: {e}")))?;
+    serde_json::to_writer(&mut *out, value)
+        .map_err(|e| Error::invalid(format!("an action cannot be written as JSON: {e}")))?;
     out.push(b'\n');
     Ok(())
 }
@@ -296,7 +310,11 @@ mod tests {
     fn file_actions_have_the_order_of_delta_spark_and_no_nulls() {
         let add = Add {
             path: "p=1/a%20b.parquet".into(),
-            partition_values: [("p".to_owned(), Some("1".to_owned())), ("q".to_owned(), None)].into(),
+            partition_values: [
+                ("p".to_owned(), Some("1".to_owned())),
+                ("q".to_owned(), None),
+            ]
+            .into(),
             size: 3,
             modification_time: 5,
             data_change: true,
@@ -312,7 +330,12 @@ mod tests {
             )
         );
         assert_eq!(add.num_records(), Some(7));
-        let remove = Add { base_row_id: Some(2), default_row_commit_version: Some(1), ..add }.to_remove(9, false);
+        let remove = Add {
+            base_row_id: Some(2),
+            default_row_commit_version: Some(1),
+            ..add
+        }
+        .to_remove(9, false);
         assert_eq!(
             line(&Action::Remove(remove)),
             concat!(
@@ -321,8 +344,15 @@ mod tests {
                 "\n"
             )
         );
-        let cdc = Cdc { path: "_change_data/c.parquet".into(), size: 4, ..Cdc::default() };
-        assert_eq!(line(&Action::Cdc(cdc)), "{\"cdc\":{\"path\":\"_change_data/c.parquet\",\"partitionValues\":{},\"size\":4,\"dataChange\":false}}\n");
+        let cdc = Cdc {
+            path: "_change_data/c.parquet".into(),
+            size: 4,
+            ..Cdc::default()
+        };
+        assert_eq!(
+            line(&Action::Cdc(cdc)),
+            "{\"cdc\":{\"path\":\"_change_data/c.parquet\",\"partitionValues\":{},\"size\":4,\"dataChange\":false}}\n"
+        );
     }
 
     #[test]
@@ -358,7 +388,10 @@ mod tests {
             "\n"
         );
         let actions = Action::from_lines(text).unwrap();
-        assert_eq!(actions.iter().map(line).collect::<String>(), text.replace("\n\n", "\n"));
+        assert_eq!(
+            actions.iter().map(line).collect::<String>(),
+            text.replace("\n\n", "\n")
+        );
         let error = Action::from_lines("{\"add\":{}}\n").unwrap_err();
         assert!(error.to_string().contains("line 1"), "{error}");
     }

@@ -1,9 +1,10 @@
 //! Paths of data files in the log -> canonical paths.
 //!
-//! The log holds URI-encoded paths, relative to the table or absolute. Two spellings of one file must be one key:
-//! percent-encodings are decoded, and `/a`, `file:/a`, `file:///a` all become `/a`.
+//! The log holds URI-encoded paths, relative to the table or absolute. Two spellings of one file
+//! must be one key: percent-encodings are decoded, and `/a`, `file:/a`, `file:///a` all become `/a`.
 //!
-//! Protocol: "Add File and Remove File" (`path`). Cost: nothing for the usual path, which is its own canonical form.
+//! Protocol: "Add File and Remove File" (`path`). Cost: nothing for the usual path, which is its
+//! own canonical form.
 
 use std::borrow::Cow;
 
@@ -22,11 +23,17 @@ pub fn canonical(path: &str) -> Result<Cow<'_, str>> {
     if !needs_work(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
     }
-    let decoded = percent_decode_str(path).decode_utf8().map_err(|_| Error::corrupt(format!("the path `{path}` does not decode to UTF-8")))?;
+    let decoded = percent_decode_str(path)
+        .decode_utf8()
+        .map_err(|_| Error::corrupt(format!("the path `{path}` does not decode to UTF-8")))?;
     if decoded.contains('\0') {
-        return Err(Error::corrupt(format!("the path `{path}` holds a zero byte")));
+        return Err(Error::corrupt(format!(
+            "the path `{path}` holds a zero byte"
+        )));
     }
-    let Some(rest) = decoded.strip_prefix("file:") else { return Ok(decoded) };
+    let Some(rest) = decoded.strip_prefix("file:") else {
+        return Ok(decoded);
+    };
     let absolute = match rest.strip_prefix("//") {
         Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest),
         None => rest,
@@ -49,7 +56,14 @@ mod tests {
 
     #[test]
     fn spellings_of_one_file_are_one_key() {
-        for spelling in ["/a/b c", "file:/a/b c", "file:///a/b c", "file:///a/b%20c", "/a/b%20c", "file://localhost/a/b%20c"] {
+        for spelling in [
+            "/a/b c",
+            "file:/a/b c",
+            "file:///a/b c",
+            "file:///a/b%20c",
+            "/a/b%20c",
+            "file://localhost/a/b%20c",
+        ] {
             assert_eq!(canonical(spelling).unwrap(), "/a/b c", "{spelling}");
         }
         assert_eq!(canonical("p=a%3Ab/x.parquet").unwrap(), "p=a:b/x.parquet");

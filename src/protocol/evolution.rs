@@ -1,10 +1,12 @@
-//! (table's schema, schema of the data) -> the schema that holds both. Pure; append, overwrite and merge share it.
+//! (table's schema, schema of the data) -> the schema that holds both. Pure; append, overwrite and
+//! merge share it.
 //!
-//! Names are compared without case and keep the table's spelling. The table's types stay, since data is cast to them; what
-//! is new comes after what was there, at every depth. Only where the table widens types does a field take a wider one.
+//! Names are compared without case and keep the table's spelling. The table's types stay, since
+//! data is cast to them; what is new comes after what was there, at every depth. Only where the
+//! table widens types does a field take a wider one.
 //!
-//! Protocol: "Schema Serialization Format", "Type Widening", "Writer Requirements for Type Widening".
-//! Cost: a walk over both schemas.
+//! Protocol: "Schema Serialization Format", "Type Widening", "Writer Requirements for Type
+//! Widening". Cost: a walk over both schemas.
 
 use std::sync::Arc;
 
@@ -20,22 +22,31 @@ use crate::error::{Error, Result, shown};
 /// Field metadata that lists the types a column had.
 pub const TYPE_CHANGES: &str = "delta.typeChanges";
 
-/// The schema of Arrow data as a table would have it. Unsigned integers take the signed type of their width, as in the
-/// `deltalake` package: their values are checked when they are written.
+/// The schema of Arrow data as a table would have it. Unsigned integers take the signed type of
+/// their width, as in the `deltalake` package: their values are checked when they are written.
 ///
 /// # Errors
 /// [`Error::Invalid`] names the column whose type Delta does not have.
 pub fn of_arrow(schema: &Schema) -> Result<StructType> {
     let field = |field: &Arc<Field>| {
         let settled = settled_field(field);
-        let Some(DataType::Struct(one)) = DataType::from_arrow(&Arrow::Struct(vec![settled].into())) else {
-            return Err(
-                Error::invalid(format!("Delta has no type for Arrow's {}; cast the column before writing it", field.data_type())).at_column(field.name())
-            );
+        let Some(DataType::Struct(one)) =
+            DataType::from_arrow(&Arrow::Struct(vec![settled].into()))
+        else {
+            return Err(Error::invalid(format!(
+                "Delta has no type for Arrow's {}; cast the column before writing it",
+                field.data_type()
+            ))
+            .at_column(field.name()));
         };
-        one.fields.first().cloned().ok_or_else(|| Error::internal("a struct of one field has none"))
+        one.fields
+            .first()
+            .cloned()
+            .ok_or_else(|| Error::internal("a struct of one field has none"))
     };
-    Ok(StructType { fields: schema.fields().iter().map(field).collect::<Result<_>>()? })
+    Ok(StructType {
+        fields: schema.fields().iter().map(field).collect::<Result<_>>()?,
+    })
 }
 
 fn settled_field(field: &Field) -> Field {
@@ -53,17 +64,24 @@ fn settled(data_type: &Arrow) -> Arrow {
         Arrow::Float16 => Arrow::Float32,
         Arrow::Date64 => Arrow::Date32,
         // Delta has no type for more digits.
-        Arrow::Decimal256(precision, scale) if *precision <= 38 => Arrow::Decimal128(*precision, *scale),
+        Arrow::Decimal256(precision, scale) if *precision <= 38 => {
+            Arrow::Decimal128(*precision, *scale)
+        }
         Arrow::Dictionary(_, value) => settled(value),
         Arrow::RunEndEncoded(_, values) => settled(values.data_type()),
         Arrow::Struct(fields) => Arrow::Struct(fields.iter().map(|f| part(f)).collect::<Fields>()),
-        Arrow::List(f) | Arrow::LargeList(f) | Arrow::ListView(f) | Arrow::LargeListView(f) | Arrow::FixedSizeList(f, _) => Arrow::List(part(f)),
+        Arrow::List(f)
+        | Arrow::LargeList(f)
+        | Arrow::ListView(f)
+        | Arrow::LargeListView(f)
+        | Arrow::FixedSizeList(f, _) => Arrow::List(part(f)),
         Arrow::Map(entries, sorted) => Arrow::Map(part(entries), *sorted),
         other => other.clone(),
     }
 }
 
-/// The table's schema with what the data has beside. `widens` says whether the table may take wider types.
+/// The table's schema with what the data has beside. `widens` says whether the table may take wider
+/// types.
 #[must_use]
 pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType {
     let mut fields: Vec<StructField> = table
@@ -74,33 +92,69 @@ pub fn merge(table: &StructType, data: &StructType, widens: bool) -> StructType 
             None => field.clone(),
         })
         .collect();
-    fields.extend(data.fields.iter().filter(|field| find(table, &field.name).is_none()).map(added));
+    fields.extend(
+        data.fields
+            .iter()
+            .filter(|field| find(table, &field.name).is_none())
+            .map(added),
+    );
     StructType { fields }
 }
 
 fn find<'a>(schema: &'a StructType, name: &str) -> Option<&'a StructField> {
     let lower = name.to_lowercase();
-    schema.fields.iter().find(|field| field.name == name).or_else(|| schema.fields.iter().find(|field| field.name.to_lowercase() == lower))
+    schema
+        .fields
+        .iter()
+        .find(|field| field.name == name)
+        .or_else(|| {
+            schema
+                .fields
+                .iter()
+                .find(|field| field.name.to_lowercase() == lower)
+        })
 }
 
 /// A field that a table gets later: its older rows have no value, so it can be null at every depth.
 fn added(field: &StructField) -> StructField {
-    StructField { nullable: true, data_type: nullable(&field.data_type), ..field.clone() }
+    StructField {
+        nullable: true,
+        data_type: nullable(&field.data_type),
+        ..field.clone()
+    }
 }
 
 fn nullable(data_type: &DataType) -> DataType {
     match data_type {
-        DataType::Struct(inner) => DataType::Struct(Arc::new(StructType { fields: inner.fields.iter().map(added).collect() })),
-        DataType::Array(array) => DataType::Array(Arc::new(ArrayType { element: nullable(&array.element), contains_null: true })),
-        DataType::Map(map) => DataType::Map(Arc::new(MapType { key: nullable(&map.key), value: nullable(&map.value), value_contains_null: true })),
+        DataType::Struct(inner) => DataType::Struct(Arc::new(StructType {
+            fields: inner.fields.iter().map(added).collect(),
+        })),
+        DataType::Array(array) => DataType::Array(Arc::new(ArrayType {
+            element: nullable(&array.element),
+            contains_null: true,
+        })),
+        DataType::Map(map) => DataType::Map(Arc::new(MapType {
+            key: nullable(&map.key),
+            value: nullable(&map.value),
+            value_contains_null: true,
+        })),
         other => other.clone(),
     }
 }
 
 fn merged(field: &StructField, data: &DataType, widens: bool) -> StructField {
     let mut changes = Vec::new();
-    let data_type = merged_type(&field.data_type, data, widens, &mut Vec::new(), &mut changes);
-    let mut out = StructField { data_type, ..field.clone() };
+    let data_type = merged_type(
+        &field.data_type,
+        data,
+        widens,
+        &mut Vec::new(),
+        &mut changes,
+    );
+    let mut out = StructField {
+        data_type,
+        ..field.clone()
+    };
     for (from, to, path) in changes {
         note_change(&mut out, &from, &to, &path);
     }
@@ -113,17 +167,29 @@ pub fn note_change(field: &mut StructField, from: &DataType, to: &DataType, path
     if let (false, Some(change)) = (path.is_empty(), change.as_object_mut()) {
         change.insert("fieldPath".to_owned(), path.into());
     }
-    match field.metadata.get_mut(TYPE_CHANGES).and_then(Value::as_array_mut) {
+    match field
+        .metadata
+        .get_mut(TYPE_CHANGES)
+        .and_then(Value::as_array_mut)
+    {
         Some(list) => list.push(change),
         None => {
-            field.metadata.insert(TYPE_CHANGES.to_owned(), json!([change]));
+            field
+                .metadata
+                .insert(TYPE_CHANGES.to_owned(), json!([change]));
         }
     }
 }
 
 type Changes = Vec<(DataType, DataType, String)>;
 
-fn merged_type(table: &DataType, data: &DataType, widens: bool, path: &mut Vec<&'static str>, changes: &mut Changes) -> DataType {
+fn merged_type(
+    table: &DataType,
+    data: &DataType,
+    widens: bool,
+    path: &mut Vec<&'static str>,
+    changes: &mut Changes,
+) -> DataType {
     let mut part = |name: &'static str, table: &DataType, data: &DataType| {
         path.push(name);
         let out = merged_type(table, data, widens, path, changes);
@@ -132,10 +198,13 @@ fn merged_type(table: &DataType, data: &DataType, widens: bool, path: &mut Vec<&
     };
     match (table, data) {
         (DataType::Void, other) => nullable(other),
-        (DataType::Struct(a), DataType::Struct(b)) => DataType::Struct(Arc::new(merge(a, b, widens))),
-        (DataType::Array(a), DataType::Array(b)) => {
-            DataType::Array(Arc::new(ArrayType { element: part("element", &a.element, &b.element), contains_null: a.contains_null }))
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            DataType::Struct(Arc::new(merge(a, b, widens)))
         }
+        (DataType::Array(a), DataType::Array(b)) => DataType::Array(Arc::new(ArrayType {
+            element: part("element", &a.element, &b.element),
+            contains_null: a.contains_null,
+        })),
         (DataType::Map(a), DataType::Map(b)) => DataType::Map(Arc::new(MapType {
             key: part("key", &a.key, &b.key),
             value: part("value", &a.value, &b.value),
@@ -158,7 +227,9 @@ fn widens_by_itself(from: &DataType, to: &DataType) -> bool {
         | (DataType::Float, DataType::Double)
         | (DataType::Date, DataType::TimestampNtz) => true,
         (DataType::Decimal(p, s), DataType::Decimal(p2, s2)) => {
-            (p, s) != (p2, s2) && s2 >= s && i16::from(*p2) - i16::from(*p) >= i16::from(*s2) - i16::from(*s)
+            (p, s) != (p2, s2)
+                && s2 >= s
+                && i16::from(*p2) - i16::from(*p) >= i16::from(*s2) - i16::from(*s)
         }
         _ => false,
     }
@@ -179,31 +250,44 @@ pub fn can_widen(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Checks that every change of a type that a schema lists is one that files may need: readers have to refuse a table with any
-/// other, whatever types its files have.
+/// Checks that every change of a type that a schema lists is one that files may need: readers have
+/// to refuse a table with any other, whatever types its files have.
 ///
 /// # Errors
-/// [`Error::Unsupported`] names the column and the change; [`Error::Corrupt`] for an entry that cannot be read.
+/// [`Error::Unsupported`] names the column and the change; [`Error::Corrupt`] for an entry that
+/// cannot be read.
 pub fn check_changes(protocol: &Protocol, schema: &StructType) -> Result<()> {
     let supported = features::supported(protocol);
-    let Some(feature) = ["typeWidening", "typeWidening-preview"].into_iter().find(|name| supported.contains(*name)) else { return Ok(()) };
+    let Some(feature) = ["typeWidening", "typeWidening-preview"]
+        .into_iter()
+        .find(|name| supported.contains(*name))
+    else {
+        return Ok(());
+    };
     let mut found = Ok(());
     schema_change::for_each_field(schema, &mut |field| {
         if let (Ok(()), Some(changes)) = (&found, field.metadata.get(TYPE_CHANGES)) {
-            found = check_field_changes(feature, changes).map_err(|error| error.at_column(&field.name));
+            found =
+                check_field_changes(feature, changes).map_err(|error| error.at_column(&field.name));
         }
     });
     found
 }
 
 fn check_field_changes(feature: &str, changes: &Value) -> Result<()> {
-    let Some(changes) = changes.as_array() else { return Err(Error::corrupt(format!("`{TYPE_CHANGES}` is not a list"))) };
+    let Some(changes) = changes.as_array() else {
+        return Err(Error::corrupt(format!("`{TYPE_CHANGES}` is not a list")));
+    };
     for change in changes {
         let side = |key: &str| change.get(key).and_then(Value::as_str);
         let (Some(from), Some(to)) = (side("fromType"), side("toType")) else {
-            return Err(Error::corrupt(format!("an entry of `{TYPE_CHANGES}` has no `fromType` or no `toType`")));
+            return Err(Error::corrupt(format!(
+                "an entry of `{TYPE_CHANGES}` has no `fromType` or no `toType`"
+            )));
         };
-        let known = DataType::from_name(from).ok().zip(DataType::from_name(to).ok());
+        let known = DataType::from_name(from)
+            .ok()
+            .zip(DataType::from_name(to).ok());
         if known.is_none_or(|(from, to)| from != to && !can_widen(&from, &to)) {
             return Err(Error::unsupported_feature(
                 feature,
@@ -231,15 +315,20 @@ pub fn widens_in_iceberg(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// The schema of data that replaces a table's: columns that keep name and type keep what the table says of them (ids,
-/// physical names, comments).
+/// The schema of data that replaces a table's: columns that keep name and type keep what the table
+/// says of them (ids, physical names, comments).
 #[must_use]
 pub fn replace(table: &StructType, data: &StructType) -> StructType {
     let field = |new: &StructField| match find(table, &new.name) {
-        Some(old) if old.data_type == new.data_type => StructField { metadata: old.metadata.clone(), ..new.clone() },
+        Some(old) if old.data_type == new.data_type => StructField {
+            metadata: old.metadata.clone(),
+            ..new.clone()
+        },
         _ => new.clone(),
     };
-    StructType { fields: data.fields.iter().map(field).collect() }
+    StructType {
+        fields: data.fields.iter().map(field).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -252,17 +341,36 @@ mod tests {
     }
 
     fn fields(list: &[(&str, DataType)]) -> StructType {
-        StructType { fields: list.iter().map(|(name, data_type)| StructField::new(*name, data_type.clone(), true)).collect() }
+        StructType {
+            fields: list
+                .iter()
+                .map(|(name, data_type)| StructField::new(*name, data_type.clone(), true))
+                .collect(),
+        }
     }
 
     #[test]
     fn new_fields_come_last_at_every_depth_and_can_be_null() {
         let inner = |list: &[(&str, DataType)]| DataType::Struct(Arc::new(fields(list)));
-        let table = fields(&[("A", DataType::Long), ("s", inner(&[("x", DataType::Long)]))]);
-        let mut data = fields(&[("s", inner(&[("y", DataType::Date), ("X", DataType::Integer)])), ("b", DataType::String), ("a", DataType::Integer)]);
+        let table = fields(&[
+            ("A", DataType::Long),
+            ("s", inner(&[("x", DataType::Long)])),
+        ]);
+        let mut data = fields(&[
+            (
+                "s",
+                inner(&[("y", DataType::Date), ("X", DataType::Integer)]),
+            ),
+            ("b", DataType::String),
+            ("a", DataType::Integer),
+        ]);
         data.fields[1].nullable = false;
         let merged = merge(&table, &data, false);
-        let expected = fields(&[("A", DataType::Long), ("s", inner(&[("x", DataType::Long), ("y", DataType::Date)])), ("b", DataType::String)]);
+        let expected = fields(&[
+            ("A", DataType::Long),
+            ("s", inner(&[("x", DataType::Long), ("y", DataType::Date)])),
+            ("b", DataType::String),
+        ]);
         assert_eq!(merged, expected);
     }
 
@@ -270,8 +378,14 @@ mod tests {
     fn void_takes_any_type_and_nothing_else_changes() {
         let table = fields(&[("v", DataType::Void), ("i", DataType::Integer)]);
         let data = fields(&[("v", DataType::Date), ("i", DataType::Long)]);
-        assert_eq!(merge(&table, &data, false), fields(&[("v", DataType::Date), ("i", DataType::Integer)]));
-        assert_eq!(merge(&table, &fields(&[("i", DataType::Void)]), true), table);
+        assert_eq!(
+            merge(&table, &data, false),
+            fields(&[("v", DataType::Date), ("i", DataType::Integer)])
+        );
+        assert_eq!(
+            merge(&table, &fields(&[("i", DataType::Void)]), true),
+            table
+        );
     }
 
     #[test]
@@ -280,13 +394,33 @@ mod tests {
             r#"{"type":"struct","fields":[{"name":"a","type":"integer","nullable":true,"metadata":{}},
             {"name":"m","type":{"type":"map","keyType":"string","valueType":{"type":"array","elementType":"short","containsNull":true},"valueContainsNull":true},"nullable":true,"metadata":{}}]}"#,
         );
-        let array = DataType::Array(Arc::new(ArrayType { element: DataType::Long, contains_null: true }));
-        let map = DataType::Map(Arc::new(MapType { key: DataType::String, value: array, value_contains_null: true }));
-        let merged = merge(&table, &fields(&[("a", DataType::Long), ("m", map.clone())]), true);
-        assert_eq!(merged.fields[0].metadata[TYPE_CHANGES].to_string(), r#"[{"fromType":"integer","toType":"long"}]"#);
+        let array = DataType::Array(Arc::new(ArrayType {
+            element: DataType::Long,
+            contains_null: true,
+        }));
+        let map = DataType::Map(Arc::new(MapType {
+            key: DataType::String,
+            value: array,
+            value_contains_null: true,
+        }));
+        let merged = merge(
+            &table,
+            &fields(&[("a", DataType::Long), ("m", map.clone())]),
+            true,
+        );
+        assert_eq!(
+            merged.fields[0].metadata[TYPE_CHANGES].to_string(),
+            r#"[{"fromType":"integer","toType":"long"}]"#
+        );
         assert_eq!(merged.fields[1].data_type, map);
-        assert_eq!(merged.fields[1].metadata[TYPE_CHANGES].to_string(), r#"[{"fieldPath":"value.element","fromType":"short","toType":"long"}]"#);
-        assert_eq!(merge(&merged, &fields(&[("a", DataType::Integer)]), true), merged);
+        assert_eq!(
+            merged.fields[1].metadata[TYPE_CHANGES].to_string(),
+            r#"[{"fieldPath":"value.element","fromType":"short","toType":"long"}]"#
+        );
+        assert_eq!(
+            merge(&merged, &fields(&[("a", DataType::Integer)]), true),
+            merged
+        );
     }
 
     #[test]
@@ -304,30 +438,54 @@ mod tests {
             (DataType::Date, DataType::TimestampNtz, true, true),
             (DataType::Date, DataType::Timestamp, false, false),
         ] {
-            assert_eq!((widens_by_itself(&from, &to), can_widen(&from, &to)), (by_itself, possible), "{from} {to}");
+            assert_eq!(
+                (widens_by_itself(&from, &to), can_widen(&from, &to)),
+                (by_itself, possible),
+                "{from} {to}"
+            );
         }
     }
 
     #[test]
     fn changes_that_cannot_be_read_are_refused_where_the_feature_is_supported() {
-        let with = |changes: &str| schema(&format!(r#"{{"type":"struct","fields":[{{"name":"v","type":"long","metadata":{{"{TYPE_CHANGES}":{changes}}}}}]}}"#));
+        let with = |changes: &str| {
+            schema(&format!(
+                r#"{{"type":"struct","fields":[{{"name":"v","type":"long","metadata":{{"{TYPE_CHANGES}":{changes}}}}}]}}"#
+            ))
+        };
         let check = |changes: &str, feature: &str| {
             let protocol = features::with_features(&base_protocol(), &[feature.to_owned()].into());
             check_changes(&protocol, &with(changes)).map_err(|error| error.to_string())
         };
-        for changes in ["[]", r#"[{"fromType":"integer","toType":"long"}]"#, r#"[{"fromType":"long","toType":"long"}]"#] {
+        for changes in [
+            "[]",
+            r#"[{"fromType":"integer","toType":"long"}]"#,
+            r#"[{"fromType":"long","toType":"long"}]"#,
+        ] {
             assert_eq!(check(changes, "typeWidening"), Ok(()), "{changes}");
         }
-        let unknown = r#"[{"fromType":"integer","toType":"long"},{"fromType":"string","toType":"long"}]"#;
+        let unknown =
+            r#"[{"fromType":"integer","toType":"long"},{"fromType":"string","toType":"long"}]"#;
         for feature in ["typeWidening", "typeWidening-preview"] {
             let message = check(unknown, feature).unwrap_err();
-            assert!(message.contains("from string to long") && message.contains("column `v`"), "{message}");
+            assert!(
+                message.contains("from string to long") && message.contains("column `v`"),
+                "{message}"
+            );
         }
         assert_eq!(check(unknown, "appendOnly"), Ok(()));
-        for (changes, what) in
-            [(r#"[{"fromType":"tiny","toType":"huge"}]"#, "from tiny to huge"), (r#"[{"toType":"long"}]"#, "no `fromType`"), ("7", "not a list")]
-        {
-            assert!(check(changes, "typeWidening").unwrap_err().contains(what), "{changes}");
+        for (changes, what) in [
+            (
+                r#"[{"fromType":"tiny","toType":"huge"}]"#,
+                "from tiny to huge",
+            ),
+            (r#"[{"toType":"long"}]"#, "no `fromType`"),
+            ("7", "not a list"),
+        ] {
+            assert!(
+                check(changes, "typeWidening").unwrap_err().contains(what),
+                "{changes}"
+            );
         }
     }
 
@@ -335,11 +493,29 @@ mod tests {
     fn arrow_types_settle_on_deltas() {
         let list = Arrow::LargeList(Arc::new(Field::new("item", Arrow::UInt16, true)));
         let dictionary = Arrow::Dictionary(Box::new(Arrow::Int8), Box::new(Arrow::Utf8View));
-        let arrow = Schema::new(vec![Field::new("l", list, true), Field::new("d", dictionary, false), Field::new("t", Arrow::Date64, true)]);
-        let types: Vec<String> = of_arrow(&arrow).unwrap().fields.iter().map(|f| f.data_type.to_string()).collect();
+        let arrow = Schema::new(vec![
+            Field::new("l", list, true),
+            Field::new("d", dictionary, false),
+            Field::new("t", Arrow::Date64, true),
+        ]);
+        let types: Vec<String> = of_arrow(&arrow)
+            .unwrap()
+            .fields
+            .iter()
+            .map(|f| f.data_type.to_string())
+            .collect();
         assert_eq!(types, ["array<short>", "string", "date"]);
-        let odd = Schema::new(vec![Field::new("x", Arrow::Duration(arrow_schema::TimeUnit::Second), true)]);
-        assert!(of_arrow(&odd).unwrap_err().to_string().contains("column `x`"));
+        let odd = Schema::new(vec![Field::new(
+            "x",
+            Arrow::Duration(arrow_schema::TimeUnit::Second),
+            true,
+        )]);
+        assert!(
+            of_arrow(&odd)
+                .unwrap_err()
+                .to_string()
+                .contains("column `x`")
+        );
     }
 
     #[test]
@@ -347,8 +523,17 @@ mod tests {
         let table = schema(
             r#"{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{"comment":"c"}},{"name":"b","type":"long","nullable":true,"metadata":{"comment":"d"}}]}"#,
         );
-        let replaced = replace(&table, &fields(&[("b", DataType::String), ("A", DataType::Long)]));
+        let replaced = replace(
+            &table,
+            &fields(&[("b", DataType::String), ("A", DataType::Long)]),
+        );
         assert!(replaced.fields[0].metadata.is_empty());
-        assert_eq!((replaced.fields[1].name.as_str(), replaced.fields[1].metadata["comment"].as_str()), ("A", Some("c")));
+        assert_eq!(
+            (
+                replaced.fields[1].name.as_str(),
+                replaced.fields[1].metadata["comment"].as_str()
+            ),
+            ("A", Some("c"))
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Table features: what a table needs from its readers and writers, against what deltafast can do.
 //!
-//! Protocol: "Table Features", "Reader Version Requirements", "Writer Version Requirements", "Valid Feature Names in Table
-//! Features".
+//! Protocol: "Table Features", "Reader Version Requirements", "Writer Version Requirements", "Valid
+//! Feature Names in Table Features".
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ pub struct Feature {
     pub name: &'static str,
     /// The reader version from which it can be there; 0 for a feature of writers only.
     pub reader: i32,
-    /// The writer version from which it is there without being listed; 7 for features that are always listed.
+    /// The writer version from which it is there without being listed; 7 for features that are
+    /// always listed.
     pub writer: i32,
     /// Features that it needs beside it.
     pub needs: &'static [&'static str],
@@ -30,15 +31,30 @@ impl Feature {
 }
 
 const fn legacy(name: &'static str, reader: i32, writer: i32) -> Feature {
-    Feature { name, reader, writer, needs: &[] }
+    Feature {
+        name,
+        reader,
+        writer,
+        needs: &[],
+    }
 }
 
 const fn of_writers(name: &'static str, needs: &'static [&'static str]) -> Feature {
-    Feature { name, reader: 0, writer: 7, needs }
+    Feature {
+        name,
+        reader: 0,
+        writer: 7,
+        needs,
+    }
 }
 
 const fn of_both(name: &'static str, needs: &'static [&'static str]) -> Feature {
-    Feature { name, reader: 3, writer: 7, needs }
+    Feature {
+        name,
+        reader: 3,
+        writer: 7,
+        needs,
+    }
 }
 
 /// Every feature that deltafast writes, legacy ones first, in the order of their versions.
@@ -51,7 +67,10 @@ pub const FEATURES: &[Feature] = &[
     legacy("columnMapping", 2, 5),
     legacy("identityColumns", 0, 6),
     of_writers("allowColumnDefaults", &[]),
-    of_both("catalogManaged", &["inCommitTimestamp", "vacuumProtocolCheck"]),
+    of_both(
+        "catalogManaged",
+        &["inCommitTimestamp", "vacuumProtocolCheck"],
+    ),
     of_writers("checkpointProtection", &[]),
     of_writers("clustering", &["domainMetadata"]),
     of_writers("collations", &["domainMetadata"]),
@@ -80,23 +99,37 @@ const ALIASES: &[(&str, &str)] = &[("timestampWithoutTimezone", "timestampNtz")]
 /// The protocol's name of a feature that a table lists.
 #[must_use]
 pub fn canonical_name(name: &str) -> &str {
-    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, canonical)| canonical)
+    ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == name)
+        .map_or(name, |(_, canonical)| canonical)
 }
 
 /// The feature of this name, compared without case.
 #[must_use]
 pub fn feature(name: &str) -> Option<&'static Feature> {
-    let name = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map_or(name, |(_, canonical)| canonical);
+    let name = ALIASES
+        .iter()
+        .find(|(alias, _)| alias.eq_ignore_ascii_case(name))
+        .map_or(name, |(_, canonical)| canonical);
     FEATURES.iter().find(|f| f.name.eq_ignore_ascii_case(name))
 }
 
-/// The features that a protocol supports, listed or implied by its versions, by the protocol's names.
+/// The features that a protocol supports, listed or implied by its versions, by the protocol's
+/// names.
 #[must_use]
 pub fn supported(protocol: &Protocol) -> BTreeSet<String> {
     if protocol.min_writer_version >= 7 {
-        return protocol.writer_features.iter().flatten().map(|name| canonical_name(name).to_owned()).collect();
+        return protocol
+            .writer_features
+            .iter()
+            .flatten()
+            .map(|name| canonical_name(name).to_owned())
+            .collect();
     }
-    let implied = FEATURES.iter().filter(|f| f.writer <= protocol.min_writer_version && f.reader <= protocol.min_reader_version);
+    let implied = FEATURES.iter().filter(|f| {
+        f.writer <= protocol.min_writer_version && f.reader <= protocol.min_reader_version
+    });
     implied.map(|f| f.name.to_owned()).collect()
 }
 
@@ -117,8 +150,17 @@ pub fn closure(names: &BTreeSet<String>) -> BTreeSet<String> {
 
 /// A protocol with lists of exactly these features, as low as they allow.
 fn listed(names: &BTreeSet<String>, min_reader_version: i32) -> Protocol {
-    let of_readers: Vec<String> = names.iter().filter(|name| feature(name).is_none_or(|f| f.reader > 0)).cloned().collect();
-    let reader = of_readers.iter().map(|name| feature(name).map_or(3, |f| f.reader)).max().unwrap_or(1).max(min_reader_version);
+    let of_readers: Vec<String> = names
+        .iter()
+        .filter(|name| feature(name).is_none_or(|f| f.reader > 0))
+        .cloned()
+        .collect();
+    let reader = of_readers
+        .iter()
+        .map(|name| feature(name).map_or(3, |f| f.reader))
+        .max()
+        .unwrap_or(1)
+        .max(min_reader_version);
     Protocol {
         min_reader_version: reader,
         min_writer_version: 7,
@@ -127,8 +169,9 @@ fn listed(names: &BTreeSet<String>, min_reader_version: i32) -> Protocol {
     }
 }
 
-/// `protocol` raised to support `names` and what they need: by version numbers while old numbers can say it, else feature by
-/// feature, all that the old numbers implied listed too. What is supported already leaves it as it is.
+/// `protocol` raised to support `names` and what they need: by version numbers while old numbers
+/// can say it, else feature by feature, all that the old numbers implied listed too. What is
+/// supported already leaves it as it is.
 #[must_use]
 pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol {
     let before = supported(protocol);
@@ -137,12 +180,22 @@ pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol 
         return protocol.clone();
     }
     let all: BTreeSet<String> = before.union(&wanted).cloned().collect();
-    let only_legacy = all.iter().all(|name| feature(name).is_some_and(Feature::is_legacy));
+    let only_legacy = all
+        .iter()
+        .all(|name| feature(name).is_some_and(Feature::is_legacy));
     if protocol.min_writer_version < 7 && only_legacy {
         let needed = || wanted.iter().filter_map(|name| feature(name));
         return Protocol {
-            min_reader_version: needed().map(|f| f.reader).max().unwrap_or(0).max(protocol.min_reader_version),
-            min_writer_version: needed().map(|f| f.writer).max().unwrap_or(0).max(protocol.min_writer_version),
+            min_reader_version: needed()
+                .map(|f| f.reader)
+                .max()
+                .unwrap_or(0)
+                .max(protocol.min_reader_version),
+            min_writer_version: needed()
+                .map(|f| f.writer)
+                .max()
+                .unwrap_or(0)
+                .max(protocol.min_writer_version),
             reader_features: None,
             writer_features: None,
         };
@@ -150,8 +203,8 @@ pub fn with_features(protocol: &Protocol, names: &BTreeSet<String>) -> Protocol 
     listed(&all, protocol.min_reader_version)
 }
 
-/// The lowest protocol that supports exactly what `protocol` does without `name`: old version numbers where they imply just
-/// that, lists otherwise.
+/// The lowest protocol that supports exactly what `protocol` does without `name`: old version
+/// numbers where they imply just that, lists otherwise.
 #[must_use]
 pub fn without_feature(protocol: &Protocol, name: &str) -> Protocol {
     let mut left = supported(protocol);
@@ -162,17 +215,35 @@ pub fn without_feature(protocol: &Protocol, name: &str) -> Protocol {
 /// The lowest protocol that supports exactly these features.
 #[must_use]
 pub fn lowest(names: &BTreeSet<String>) -> Protocol {
-    let reader = if names.contains("columnMapping") { 2 } else { 1 };
-    let fits = (1..7).map(|writer| Protocol { min_reader_version: reader, min_writer_version: writer, reader_features: None, writer_features: None });
-    fits.into_iter().find(|legacy| supported(legacy) == *names).unwrap_or_else(|| listed(names, 1))
+    let reader = if names.contains("columnMapping") {
+        2
+    } else {
+        1
+    };
+    let fits = (1..7).map(|writer| Protocol {
+        min_reader_version: reader,
+        min_writer_version: writer,
+        reader_features: None,
+        writer_features: None,
+    });
+    fits.into_iter()
+        .find(|legacy| supported(legacy) == *names)
+        .unwrap_or_else(|| listed(names, 1))
 }
 
 /// `protocol` raised to at least these versions; lower ones never lower it.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for versions that do not exist.
-pub fn with_versions(protocol: &Protocol, reader: Option<i32>, writer: Option<i32>) -> Result<Protocol> {
-    let (reader, mut writer) = (reader.unwrap_or(0).max(protocol.min_reader_version), writer.unwrap_or(0).max(protocol.min_writer_version));
+pub fn with_versions(
+    protocol: &Protocol,
+    reader: Option<i32>,
+    writer: Option<i32>,
+) -> Result<Protocol> {
+    let (reader, mut writer) = (
+        reader.unwrap_or(0).max(protocol.min_reader_version),
+        writer.unwrap_or(0).max(protocol.min_writer_version),
+    );
     if reader > MAX_READER_VERSION || writer > MAX_WRITER_VERSION {
         return Err(Error::unsupported(format!(
             "there is no protocol ({reader}, {writer}); the newest versions are {MAX_READER_VERSION} for readers and {MAX_WRITER_VERSION} for writers"
@@ -185,7 +256,12 @@ pub fn with_versions(protocol: &Protocol, reader: Option<i32>, writer: Option<i3
         return Ok(protocol.clone());
     }
     if writer < 7 {
-        return Ok(Protocol { min_reader_version: reader, min_writer_version: writer, reader_features: None, writer_features: None });
+        return Ok(Protocol {
+            min_reader_version: reader,
+            min_writer_version: writer,
+            reader_features: None,
+            writer_features: None,
+        });
     }
     let mut out = listed(&supported(protocol), reader);
     out.min_reader_version = reader;
@@ -195,7 +271,8 @@ pub fn with_versions(protocol: &Protocol, reader: Option<i32>, writer: Option<i3
 /// Checks that a table with this protocol can be written.
 ///
 /// # Errors
-/// [`Error::Unsupported`] names the version or the features; [`Error::Corrupt`] for a protocol that contradicts itself.
+/// [`Error::Unsupported`] names the version or the features; [`Error::Corrupt`] for a protocol that
+/// contradicts itself.
 pub fn check_writable(protocol: &Protocol) -> Result<()> {
     check_readable(protocol)?;
     if protocol.min_writer_version > MAX_WRITER_VERSION {
@@ -207,7 +284,9 @@ pub fn check_writable(protocol: &Protocol) -> Result<()> {
     }
     let Some(features) = &protocol.writer_features else {
         return match protocol.min_writer_version {
-            7 => Err(Error::corrupt("the protocol has writer version 7 but no `writerFeatures`")),
+            7 => Err(Error::corrupt(
+                "the protocol has writer version 7 but no `writerFeatures`",
+            )),
             _ => Ok(()),
         };
     };
@@ -221,9 +300,16 @@ pub fn check_writable(protocol: &Protocol) -> Result<()> {
             )))
         };
     }
-    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|name| !FEATURES.iter().any(|f| f.name == canonical_name(name))).collect();
+    let unknown: Vec<&str> = features
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !FEATURES.iter().any(|f| f.name == canonical_name(name)))
+        .collect();
     if !unknown.is_empty() {
-        let (list, plural) = (unknown.join("`, `"), if unknown.len() > 1 { "s" } else { "" });
+        let (list, plural) = (
+            unknown.join("`, `"),
+            if unknown.len() > 1 { "s" } else { "" },
+        );
         let what = format!(
             "the table needs the writer feature{plural} `{list}`, which deltafast {} does not have; upgrade deltafast to write it, or drop the feature{plural} with the engine that added it",
             env!("CARGO_PKG_VERSION")
@@ -233,8 +319,13 @@ pub fn check_writable(protocol: &Protocol) -> Result<()> {
     let listed = supported(protocol);
     if let Some(missing) = closure(&listed).difference(&listed).next() {
         let needs = |f: &&String| feature(f).is_some_and(|f| f.needs.contains(&missing.as_str()));
-        let by = listed.iter().find(needs).map_or("a feature", String::as_str);
-        return Err(Error::corrupt(format!("the protocol has `{by}` in `writerFeatures` but not `{missing}`, which it needs")));
+        let by = listed
+            .iter()
+            .find(needs)
+            .map_or("a feature", String::as_str);
+        return Err(Error::corrupt(format!(
+            "the protocol has `{by}` in `writerFeatures` but not `{missing}`, which it needs"
+        )));
     }
     Ok(())
 }
@@ -263,10 +354,14 @@ pub const MAX_WRITER_VERSION: i32 = 7;
 /// Checks that a table with this protocol can be read.
 ///
 /// # Errors
-/// [`Error::Unsupported`] names the version or the feature; [`Error::Corrupt`] for a protocol that contradicts itself.
+/// [`Error::Unsupported`] names the version or the feature; [`Error::Corrupt`] for a protocol that
+/// contradicts itself.
 pub fn check_readable(protocol: &Protocol) -> Result<()> {
     if protocol.min_reader_version < 1 || protocol.min_writer_version < 1 {
-        return Err(Error::corrupt(format!("the protocol versions ({}, {}) are below 1", protocol.min_reader_version, protocol.min_writer_version)));
+        return Err(Error::corrupt(format!(
+            "the protocol versions ({}, {}) are below 1",
+            protocol.min_reader_version, protocol.min_writer_version
+        )));
     }
     if protocol.min_reader_version > MAX_READER_VERSION {
         return Err(Error::unsupported(format!(
@@ -286,7 +381,9 @@ pub fn check_readable(protocol: &Protocol) -> Result<()> {
         };
     }
     let Some(features) = &protocol.reader_features else {
-        return Err(Error::corrupt("the protocol has reader version 3 but no `readerFeatures`"));
+        return Err(Error::corrupt(
+            "the protocol has reader version 3 but no `readerFeatures`",
+        ));
     };
     if protocol.min_writer_version < 7 {
         return Err(Error::corrupt(format!(
@@ -294,9 +391,16 @@ pub fn check_readable(protocol: &Protocol) -> Result<()> {
             protocol.min_writer_version
         )));
     }
-    let unknown: Vec<&str> = features.iter().map(String::as_str).filter(|f| !READER_FEATURES.contains(&canonical_name(f))).collect();
+    let unknown: Vec<&str> = features
+        .iter()
+        .map(String::as_str)
+        .filter(|f| !READER_FEATURES.contains(&canonical_name(f)))
+        .collect();
     if !unknown.is_empty() {
-        let (list, plural) = (unknown.join("`, `"), if unknown.len() > 1 { "s" } else { "" });
+        let (list, plural) = (
+            unknown.join("`, `"),
+            if unknown.len() > 1 { "s" } else { "" },
+        );
         let what = format!(
             "the table needs the reader feature{plural} `{list}`, which deltafast {} does not have; upgrade deltafast to read it",
             env!("CARGO_PKG_VERSION")
@@ -304,8 +408,13 @@ pub fn check_readable(protocol: &Protocol) -> Result<()> {
         return Err(Error::unsupported_feature(unknown.join(", "), what));
     }
     let of_writers = protocol.writer_features.as_deref().unwrap_or_default();
-    if let Some(alone) = features.iter().find(|feature| !of_writers.contains(feature)) {
-        return Err(Error::corrupt(format!("the feature `{alone}` is in `readerFeatures` but not in `writerFeatures`")));
+    if let Some(alone) = features
+        .iter()
+        .find(|feature| !of_writers.contains(feature))
+    {
+        return Err(Error::corrupt(format!(
+            "the feature `{alone}` is in `readerFeatures` but not in `writerFeatures`"
+        )));
     }
     Ok(())
 }
@@ -322,21 +431,30 @@ pub enum ColumnMapping {
     Id,
 }
 
-/// The column mapping mode in force: the property counts only where the protocol supports the feature.
+/// The column mapping mode in force: the property counts only where the protocol supports the
+/// feature.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a mode that does not exist.
 pub fn column_mapping(protocol: &Protocol, metadata: &Metadata) -> Result<ColumnMapping> {
     // Some writers list the feature for writers only.
-    let supported = protocol.min_reader_version == 2 || protocol.has_reader_feature("columnMapping") || protocol.has_writer_feature("columnMapping");
-    match metadata.configuration.get("delta.columnMapping.mode").map(String::as_str) {
+    let supported = protocol.min_reader_version == 2
+        || protocol.has_reader_feature("columnMapping")
+        || protocol.has_writer_feature("columnMapping");
+    match metadata
+        .configuration
+        .get("delta.columnMapping.mode")
+        .map(String::as_str)
+    {
         None | Some("none") => Ok(ColumnMapping::None),
         Some(_) if !supported => Ok(ColumnMapping::None),
         Some("name") => Ok(ColumnMapping::Name),
         Some("id") => Ok(ColumnMapping::Id),
         Some(other) => Err(Error::unsupported_feature(
             "columnMapping",
-            format!("`delta.columnMapping.mode` is `{other}`, a column mapping mode that does not exist; known are none, name and id"),
+            format!(
+                "`delta.columnMapping.mode` is `{other}`, a column mapping mode that does not exist; known are none, name and id"
+            ),
         )),
     }
 }
@@ -347,7 +465,12 @@ mod tests {
 
     fn protocol(reader: i32, writer: i32, features: Option<&[&str]>) -> Protocol {
         let features = features.map(|f| f.iter().map(ToString::to_string).collect::<Vec<_>>());
-        Protocol { min_reader_version: reader, min_writer_version: writer, reader_features: features.clone(), writer_features: features }
+        Protocol {
+            min_reader_version: reader,
+            min_writer_version: writer,
+            reader_features: features.clone(),
+            writer_features: features,
+        }
     }
 
     #[test]
@@ -356,8 +479,15 @@ mod tests {
         assert!(check_readable(&protocol(3, 7, Some(READER_FEATURES))).is_ok());
         let error = check_readable(&protocol(3, 7, Some(&["catalogOwned"]))).unwrap_err();
         assert!(error.to_string().contains("`catalogOwned`"), "{error}");
-        let error = check_readable(&protocol(4, 9, None)).unwrap_err().to_string();
-        assert!(error.contains("reader version 4") && error.contains("writer version 9") && error.contains("upgrade deltafast"), "{error}");
+        let error = check_readable(&protocol(4, 9, None))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("reader version 4")
+                && error.contains("writer version 9")
+                && error.contains("upgrade deltafast"),
+            "{error}"
+        );
     }
 
     fn names(list: &[&str]) -> BTreeSet<String> {
@@ -368,30 +498,73 @@ mod tests {
     fn old_numbers_are_kept_while_they_can_say_it() {
         let base = protocol(1, 2, None);
         assert_eq!(with_features(&base, &names(&["appendOnly"])), base);
-        assert_eq!(with_features(&base, &names(&["changeDataFeed"])), protocol(1, 4, None));
-        assert_eq!(with_features(&base, &names(&["columnMapping", "checkConstraints"])), protocol(2, 5, None));
+        assert_eq!(
+            with_features(&base, &names(&["changeDataFeed"])),
+            protocol(1, 4, None)
+        );
+        assert_eq!(
+            with_features(&base, &names(&["columnMapping", "checkConstraints"])),
+            protocol(2, 5, None)
+        );
     }
 
     #[test]
     fn an_upgrade_lists_what_the_numbers_implied() {
         let up = with_features(&protocol(1, 3, None), &names(&["rowTracking"]));
-        assert_eq!((up.min_reader_version, up.min_writer_version, up.reader_features.clone()), (1, 7, None));
-        assert_eq!(up.writer_features.unwrap(), ["appendOnly", "checkConstraints", "domainMetadata", "invariants", "rowTracking"]);
+        assert_eq!(
+            (
+                up.min_reader_version,
+                up.min_writer_version,
+                up.reader_features.clone()
+            ),
+            (1, 7, None)
+        );
+        assert_eq!(
+            up.writer_features.unwrap(),
+            [
+                "appendOnly",
+                "checkConstraints",
+                "domainMetadata",
+                "invariants",
+                "rowTracking"
+            ]
+        );
         let up = with_features(&protocol(2, 5, None), &names(&["deletionVectors"]));
-        assert_eq!(up.reader_features.unwrap(), ["columnMapping", "deletionVectors"]);
+        assert_eq!(
+            up.reader_features.unwrap(),
+            ["columnMapping", "deletionVectors"]
+        );
         assert_eq!(up.min_reader_version, 3);
         let up = with_features(&protocol(1, 2, None), &names(&["icebergCompatV2"]));
         assert_eq!((up.min_reader_version, up.reader_features), (2, None));
-        assert!(up.writer_features.unwrap().contains(&"columnMapping".to_owned()));
+        assert!(
+            up.writer_features
+                .unwrap()
+                .contains(&"columnMapping".to_owned())
+        );
     }
 
     #[test]
     fn dropping_falls_to_the_lowest_that_says_what_is_left() {
         let up = with_features(&protocol(2, 5, None), &names(&["deletionVectors"]));
-        assert_eq!(without_feature(&up, "deletionVectors"), protocol(2, 5, None));
+        assert_eq!(
+            without_feature(&up, "deletionVectors"),
+            protocol(2, 5, None)
+        );
         let without = without_feature(&protocol(1, 4, None), "generatedColumns");
-        assert_eq!((without.min_reader_version, without.min_writer_version), (1, 7));
-        assert_eq!(without.writer_features.unwrap(), ["appendOnly", "changeDataFeed", "checkConstraints", "invariants"]);
+        assert_eq!(
+            (without.min_reader_version, without.min_writer_version),
+            (1, 7)
+        );
+        assert_eq!(
+            without.writer_features.unwrap(),
+            [
+                "appendOnly",
+                "changeDataFeed",
+                "checkConstraints",
+                "invariants"
+            ]
+        );
     }
 
     #[test]
@@ -399,7 +572,10 @@ mod tests {
         let base = protocol(2, 5, None);
         assert_eq!(with_versions(&base, Some(1), Some(2)).unwrap(), base);
         let up = with_versions(&base, Some(3), None).unwrap();
-        assert_eq!((up.min_writer_version, up.reader_features.unwrap()), (7, vec!["columnMapping".to_owned()]));
+        assert_eq!(
+            (up.min_writer_version, up.reader_features.unwrap()),
+            (7, vec!["columnMapping".to_owned()])
+        );
         assert!(with_versions(&base, Some(4), None).is_err());
     }
 
@@ -414,22 +590,59 @@ mod tests {
         };
         assert!(check_writable(&writers(&["rowTracking", "domainMetadata", "clustering"])).is_ok());
         let error = check_writable(&writers(&["someFutureFeature", "appendOnly"])).unwrap_err();
-        assert!(matches!(&error, Error::Unsupported { feature: Some(f), .. } if f == "someFutureFeature"), "{error}");
-        assert!(check_writable(&writers(&["rowTracking"])).unwrap_err().to_string().contains("`domainMetadata`"));
+        assert!(
+            matches!(&error, Error::Unsupported { feature: Some(f), .. } if f == "someFutureFeature"),
+            "{error}"
+        );
+        assert!(
+            check_writable(&writers(&["rowTracking"]))
+                .unwrap_err()
+                .to_string()
+                .contains("`domainMetadata`")
+        );
         let lacking: [(&[&str], &str); 3] = [
             (&["catalogManaged"], "`inCommitTimestamp`"),
-            (&["catalogManaged", "inCommitTimestamp"], "`vacuumProtocolCheck`"),
-            (&["variantShredding", "variantType-preview"], "`variantType`"),
+            (
+                &["catalogManaged", "inCommitTimestamp"],
+                "`vacuumProtocolCheck`",
+            ),
+            (
+                &["variantShredding", "variantType-preview"],
+                "`variantType`",
+            ),
         ];
         for (both, missing) in lacking {
             let lists = protocol(3, 7, Some(both));
-            assert!(check_readable(&Protocol { reader_features: Some(vec![both[0].to_owned()]), ..lists.clone() }).is_ok());
-            let error = check_writable(&Protocol { reader_features: Some(vec![both[0].to_owned()]), ..lists }).unwrap_err().to_string();
-            assert!(error.contains(missing) && error.contains(both[0]), "{error}");
+            assert!(
+                check_readable(&Protocol {
+                    reader_features: Some(vec![both[0].to_owned()]),
+                    ..lists.clone()
+                })
+                .is_ok()
+            );
+            let error = check_writable(&Protocol {
+                reader_features: Some(vec![both[0].to_owned()]),
+                ..lists
+            })
+            .unwrap_err()
+            .to_string();
+            assert!(
+                error.contains(missing) && error.contains(both[0]),
+                "{error}"
+            );
         }
         assert!(check_writable(&protocol(3, 7, Some(&["variantShredding-preview"]))).is_ok());
-        assert!(check_writable(&protocol(1, 7, None)).unwrap_err().is_corrupt());
-        assert!(check_writable(&protocol(1, 8, None)).unwrap_err().to_string().contains("writer version 8"));
+        assert!(
+            check_writable(&protocol(1, 7, None))
+                .unwrap_err()
+                .is_corrupt()
+        );
+        assert!(
+            check_writable(&protocol(1, 8, None))
+                .unwrap_err()
+                .to_string()
+                .contains("writer version 8")
+        );
     }
 
     #[test]
@@ -438,17 +651,32 @@ mod tests {
             min_reader_version: 1,
             min_writer_version: version,
             reader_features: None,
-            writer_features: (version == 7).then(|| features.iter().map(ToString::to_string).collect()),
+            writer_features: (version == 7)
+                .then(|| features.iter().map(ToString::to_string).collect()),
         };
         let all: Vec<&str> = FEATURES.iter().map(|f| f.name).collect();
         assert!(check_writable(&writer(7, &all)).is_ok());
         assert!(check_writable(&writer(6, &[])).is_ok());
-        let of_readers: BTreeSet<&str> = FEATURES.iter().filter(|f| f.reader > 0).map(|f| f.name).collect();
+        let of_readers: BTreeSet<&str> = FEATURES
+            .iter()
+            .filter(|f| f.reader > 0)
+            .map(|f| f.name)
+            .collect();
         assert_eq!(of_readers, READER_FEATURES.iter().copied().collect());
         let unknown = writer(7, &["appendOnly", "someFutureFeature"]);
         assert!(check_readable(&unknown).is_ok());
-        assert!(check_writable(&unknown).unwrap_err().to_string().contains("`someFutureFeature`"));
-        assert!(check_writable(&writer(8, &[])).unwrap_err().to_string().contains("writer version 8"));
+        assert!(
+            check_writable(&unknown)
+                .unwrap_err()
+                .to_string()
+                .contains("`someFutureFeature`")
+        );
+        assert!(
+            check_writable(&writer(8, &[]))
+                .unwrap_err()
+                .to_string()
+                .contains("writer version 8")
+        );
     }
 
     #[test]
@@ -458,13 +686,27 @@ mod tests {
         assert_eq!(supported(&old), names(&["timestampNtz"]));
         assert_eq!(with_features(&old, &names(&["timestampNtz"])), old);
         let up = with_features(&old, &names(&["deletionVectors"]));
-        assert_eq!(up.reader_features.unwrap(), ["deletionVectors", "timestampNtz"]);
-        assert_eq!(feature("TimestampWithoutTimezone").unwrap().name, "timestampNtz");
+        assert_eq!(
+            up.reader_features.unwrap(),
+            ["deletionVectors", "timestampNtz"]
+        );
+        assert_eq!(
+            feature("TimestampWithoutTimezone").unwrap().name,
+            "timestampNtz"
+        );
     }
 
     #[test]
     fn contradicting_protocols_are_corrupt() {
-        assert!(check_readable(&protocol(3, 7, None)).unwrap_err().is_corrupt());
-        assert!(check_readable(&protocol(3, 6, Some(&[]))).unwrap_err().is_corrupt());
+        assert!(
+            check_readable(&protocol(3, 7, None))
+                .unwrap_err()
+                .is_corrupt()
+        );
+        assert!(
+            check_readable(&protocol(3, 6, Some(&[])))
+                .unwrap_err()
+                .is_corrupt()
+        );
     }
 }

@@ -1,9 +1,11 @@
-//! What a table promises those who read it as Iceberg: files that fit one of two versions, and Iceberg's metadata beside the log.
+//! What a table promises those who read it as Iceberg: files that fit one of two versions, and
+//! Iceberg's metadata beside the log.
 //!
-//! Whoever commits to a table with the second promise need not keep it: an engine that has a converter makes the metadata up
-//! to its own commit.
+//! Whoever commits to a table with the second promise need not keep it: an engine that has a
+//! converter makes the metadata up to its own commit.
 //!
-//! Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2". The second promise and the tag are delta-spark's.
+//! Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2". The second promise and the tag
+//! are delta-spark's.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +20,10 @@ use super::schema_change;
 use crate::error::{Error, Result, shown};
 
 /// Properties that promise files which fit, by their versions.
-const COMPAT: [(&str, u64); 2] = [("delta.enableIcebergCompatV1", 1), ("delta.enableIcebergCompatV2", 2)];
+const COMPAT: [(&str, u64); 2] = [
+    ("delta.enableIcebergCompatV1", 1),
+    ("delta.enableIcebergCompatV2", 2),
+];
 /// The property that promises metadata.
 pub const FORMATS: &str = "delta.universalFormat.enabledFormats";
 /// Set where a table is made for Iceberg or upgraded, and never taken away.
@@ -35,29 +40,45 @@ pub fn promised(metadata: &Metadata) -> Option<(&'static str, u64)> {
 /// The property of a version.
 #[must_use]
 pub fn property_of(version: u64) -> Option<&'static str> {
-    COMPAT.into_iter().find(|(_, other)| *other == version).map(|(key, _)| key)
+    COMPAT
+        .into_iter()
+        .find(|(_, other)| *other == version)
+        .map(|(key, _)| key)
 }
 
 /// The other formats whose metadata the table promises.
 #[must_use]
 pub fn formats(metadata: &Metadata) -> Vec<String> {
-    let listed = metadata.configuration.get(FORMATS).map(|text| properties::formats(text).map(str::to_owned).collect());
+    let listed = metadata
+        .configuration
+        .get(FORMATS)
+        .map(|text| properties::formats(text).map(str::to_owned).collect());
     listed.unwrap_or_default()
 }
 
 /// Whether the table promises metadata.
 #[must_use]
 pub fn has_metadata(metadata: &Metadata) -> bool {
-    metadata.configuration.get(FORMATS).is_some_and(|text| properties::formats(text).any(|name| name == "iceberg"))
+    metadata
+        .configuration
+        .get(FORMATS)
+        .is_some_and(|text| properties::formats(text).any(|name| name == "iceberg"))
 }
 
-/// Makes the promises agree after `changes`; the version of files that fit. The second promise needs the first, and ends with it.
+/// Makes the promises agree after `changes`; the version of files that fit. The second promise
+/// needs the first, and ends with it.
 ///
 /// # Errors
 /// [`Error::Invalid`] for promises that exclude each other, and for the second one alone.
-pub fn settle(metadata: &mut Metadata, changes: &BTreeMap<String, String>, is_new: bool) -> Result<Option<u64>> {
+pub fn settle(
+    metadata: &mut Metadata,
+    changes: &BTreeMap<String, String>,
+    is_new: bool,
+) -> Result<Option<u64>> {
     if COMPAT.iter().all(|(key, _)| metadata.flag(key)) {
-        return Err(Error::invalid("`delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` cannot both be true"));
+        return Err(Error::invalid(
+            "`delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` cannot both be true",
+        ));
     }
     let version = promised(metadata).map(|(_, version)| version);
     if has_metadata(metadata) {
@@ -71,22 +92,30 @@ pub fn settle(metadata: &mut Metadata, changes: &BTreeMap<String, String>, is_ne
         }
     }
     if is_new && version.is_some() {
-        metadata.configuration.insert(ATOMIC.to_owned(), "true".to_owned());
+        metadata
+            .configuration
+            .insert(ATOMIC.to_owned(), "true".to_owned());
     }
     Ok(version)
 }
 
-/// Whether Iceberg may read a table of this protocol, metadata and schema, where the table promises that it may.
+/// Whether Iceberg may read a table of this protocol, metadata and schema, where the table promises
+/// that it may.
 ///
 /// # Errors
 /// [`Error::Invalid`] says what is in the way, and what to do.
 pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<()> {
-    let Some((key, version)) = promised(metadata) else { return Ok(()) };
+    let Some((key, version)) = promised(metadata) else {
+        return Ok(());
+    };
     let is_first = version == 1;
     let refuse = |what: String| Err(Error::invalid(format!("`{key}` cannot be true: {what}")));
     // The first version knows no vectors at all, the second one only none that writers make.
     if metadata.flag("delta.enableDeletionVectors") {
-        return refuse("the table deletes rows by vectors; set `delta.enableDeletionVectors` to `false` first".to_owned());
+        return refuse(
+            "the table deletes rows by vectors; set `delta.enableDeletionVectors` to `false` first"
+                .to_owned(),
+        );
     }
     if is_first && features::supported(protocol).contains("deletionVectors") {
         return refuse("the table has the feature `deletionVectors`; drop it first".to_owned());
@@ -97,14 +126,36 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
         DataType::Variant => !is_first,
         _ => false,
     };
-    let unknown = |field: &&StructField| schema_change::any_type(&StructType { fields: vec![(*field).clone()] }, &is_unknown);
+    let unknown = |field: &&StructField| {
+        schema_change::any_type(
+            &StructType {
+                fields: vec![(*field).clone()],
+            },
+            &is_unknown,
+        )
+    };
     if let Some(field) = schema.fields.iter().find(unknown) {
-        return refuse(format!("the type {} of the column `{}` is not for it", field.data_type, shown(&field.name)));
+        return refuse(format!(
+            "the type {} of the column `{}` is not for it",
+            field.data_type,
+            shown(&field.name)
+        ));
     }
     let mut wrong = None;
     schema_change::for_each_field(schema, &mut |field| {
-        for change in field.metadata.get(TYPE_CHANGES).and_then(Value::as_array).into_iter().flatten() {
-            let side = |key: &str| change.get(key).and_then(Value::as_str).and_then(|name| DataType::from_name(name).ok());
+        for change in field
+            .metadata
+            .get(TYPE_CHANGES)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let side = |key: &str| {
+                change
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .and_then(|name| DataType::from_name(name).ok())
+            };
             match (side("fromType"), side("toType")) {
                 (Some(from), Some(to)) if !evolution::widens_in_iceberg(&from, &to) => {
                     wrong.get_or_insert_with(|| format!("the type of `{}` was widened from {from} to {to}, which Iceberg cannot follow", shown(&field.name)));
@@ -116,18 +167,30 @@ pub fn check(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> R
     wrong.map_or(Ok(()), refuse)
 }
 
-/// Whether a table may get these partition columns: Iceberg follows other types of them, and partitions of a table that had
-/// none, but no other names.
+/// Whether a table may get these partition columns: Iceberg follows other types of them, and
+/// partitions of a table that had none, but no other names.
 ///
 /// # Errors
 /// [`Error::Invalid`] names both.
 pub fn check_partitions(old: &Metadata, new: &Metadata) -> Result<()> {
-    let Some((key, _)) = promised(new) else { return Ok(()) };
+    let Some((key, _)) = promised(new) else {
+        return Ok(());
+    };
     let (was, is) = (&old.partition_columns, &new.partition_columns);
     if was.is_empty() || was == is {
         return Ok(());
     }
-    let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ") };
+    let list = |names: &[String]| {
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names
+                .iter()
+                .map(|name| shown(name))
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+    };
     Err(Error::invalid(format!(
         "`{key}` is true, and Iceberg cannot follow a change of the partition columns from {} to {}; keep them, or set `{key}` to `false` first",
         list(was),
@@ -139,42 +202,101 @@ pub fn check_partitions(old: &Metadata, new: &Metadata) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn settled(configuration: &[(&str, &str)], changed: &[&str]) -> Result<(Option<u64>, Vec<String>)> {
-        let texts = |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>();
-        let mut metadata: Metadata = serde_json::from_str(r#"{"id":"t","schemaString":"{}"}"#).unwrap();
+    fn settled(
+        configuration: &[(&str, &str)],
+        changed: &[&str],
+    ) -> Result<(Option<u64>, Vec<String>)> {
+        let texts = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let mut metadata: Metadata =
+            serde_json::from_str(r#"{"id":"t","schemaString":"{}"}"#).unwrap();
         metadata.configuration = texts(configuration);
-        let changes = configuration.iter().copied().filter(|(key, _)| changed.contains(key)).collect::<Vec<_>>();
+        let changes = configuration
+            .iter()
+            .copied()
+            .filter(|(key, _)| changed.contains(key))
+            .collect::<Vec<_>>();
         let version = settle(&mut metadata, &texts(&changes), false)?;
         Ok((version, metadata.configuration.into_keys().collect()))
     }
 
     #[test]
     fn the_second_promise_needs_the_first() {
-        let (on, off, formats) = ((COMPAT[1].0, "true"), (COMPAT[1].0, "false"), (FORMATS, "iceberg"));
-        assert_eq!(settled(&[on, formats], &[FORMATS]).unwrap(), (Some(2), vec![on.0.to_owned(), FORMATS.to_owned()]));
-        assert_eq!(settled(&[off, formats], &[off.0]).unwrap(), (None, vec![off.0.to_owned()]));
-        assert!(settled(&[formats], &[FORMATS]).unwrap_err().to_string().contains("UPGRADE UNIFORM"));
+        let (on, off, formats) = (
+            (COMPAT[1].0, "true"),
+            (COMPAT[1].0, "false"),
+            (FORMATS, "iceberg"),
+        );
+        assert_eq!(
+            settled(&[on, formats], &[FORMATS]).unwrap(),
+            (Some(2), vec![on.0.to_owned(), FORMATS.to_owned()])
+        );
+        assert_eq!(
+            settled(&[off, formats], &[off.0]).unwrap(),
+            (None, vec![off.0.to_owned()])
+        );
+        assert!(
+            settled(&[formats], &[FORMATS])
+                .unwrap_err()
+                .to_string()
+                .contains("UPGRADE UNIFORM")
+        );
         // Whoever set another format is not spoken for.
-        assert_eq!(settled(&[(FORMATS, "hudi")], &[]).unwrap(), (None, vec![FORMATS.to_owned()]));
-        assert!(settled(&[on, (COMPAT[0].0, "true")], &[]).unwrap_err().to_string().contains("cannot both be true"));
+        assert_eq!(
+            settled(&[(FORMATS, "hudi")], &[]).unwrap(),
+            (None, vec![FORMATS.to_owned()])
+        );
+        assert!(
+            settled(&[on, (COMPAT[0].0, "true")], &[])
+                .unwrap_err()
+                .to_string()
+                .contains("cannot both be true")
+        );
     }
 
     #[test]
     fn the_names_of_partition_columns_stay() {
         let partitioned = |names: &[&str], key: &str| {
-            let mut metadata: Metadata = serde_json::from_str(r#"{"id":"t","schemaString":"{}"}"#).unwrap();
+            let mut metadata: Metadata =
+                serde_json::from_str(r#"{"id":"t","schemaString":"{}"}"#).unwrap();
             metadata.partition_columns = names.iter().map(|name| (*name).to_owned()).collect();
-            metadata.configuration.insert(key.to_owned(), "true".to_owned());
+            metadata
+                .configuration
+                .insert(key.to_owned(), "true".to_owned());
             metadata
         };
         for (key, _) in COMPAT {
-            let check = |old: &[&str], new: &[&str]| check_partitions(&partitioned(old, "other"), &partitioned(new, key));
-            assert!(check(&["a"], &["a"]).is_ok() && check(&[], &["a"]).is_ok() && check(&[], &[]).is_ok());
-            for (old, new) in [(&["a"][..], &["b"][..]), (&["a"], &[]), (&["a", "b"], &["b", "a"]), (&["a"], &["a", "b"])] {
+            let check = |old: &[&str], new: &[&str]| {
+                check_partitions(&partitioned(old, "other"), &partitioned(new, key))
+            };
+            assert!(
+                check(&["a"], &["a"]).is_ok()
+                    && check(&[], &["a"]).is_ok()
+                    && check(&[], &[]).is_ok()
+            );
+            for (old, new) in [
+                (&["a"][..], &["b"][..]),
+                (&["a"], &[]),
+                (&["a", "b"], &["b", "a"]),
+                (&["a"], &["a", "b"]),
+            ] {
                 let error = check(old, new).unwrap_err().to_string();
-                assert!(error.contains(key) && error.contains(&format!("from {}", old.join(", "))), "{error}");
+                assert!(
+                    error.contains(key) && error.contains(&format!("from {}", old.join(", "))),
+                    "{error}"
+                );
             }
         }
-        assert!(check_partitions(&partitioned(&["a"], COMPAT[0].0), &partitioned(&["b"], "other")).is_ok());
+        assert!(
+            check_partitions(
+                &partitioned(&["a"], COMPAT[0].0),
+                &partitioned(&["b"], "other")
+            )
+            .is_ok()
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Names of the files in `_delta_log`: text -> [`LogFile`].
 //!
-//! Anything that is not one of these names is none of ours and ignored: temporary files, hidden files, other tools' files.
+//! Anything that is not one of these names is none of ours and ignored: temporary files, hidden
+//! files, other tools' files.
 //!
 //! Protocol: "File Types" (delta log entries, checkpoints, log compaction, version checksum).
 
@@ -48,8 +49,13 @@ impl LogFile {
             ["checkpoint", _, "parquet"] => Some(Self::Uuid(version, false)),
             ["checkpoint", _, "json"] => Some(Self::Uuid(version, true)),
             ["checkpoint", part, of, "parquet"] => {
-                let (part, of) = (u32::try_from(number(part, 10)?).ok()?, u32::try_from(number(of, 10)?).ok()?);
-                (1..=of).contains(&part).then_some(Self::Part(version, part, of))
+                let (part, of) = (
+                    u32::try_from(number(part, 10)?).ok()?,
+                    u32::try_from(number(of, 10)?).ok()?,
+                );
+                (1..=of)
+                    .contains(&part)
+                    .then_some(Self::Part(version, part, of))
             }
             _ => None,
         }
@@ -59,7 +65,12 @@ impl LogFile {
     #[must_use]
     pub fn version(&self) -> i64 {
         match self {
-            Self::Commit(v) | Self::Compacted(_, v) | Self::Classic(v) | Self::Part(v, ..) | Self::Uuid(v, _) | Self::Checksum(v) => *v,
+            Self::Commit(v)
+            | Self::Compacted(_, v)
+            | Self::Classic(v)
+            | Self::Part(v, ..)
+            | Self::Uuid(v, _)
+            | Self::Checksum(v) => *v,
         }
     }
 }
@@ -95,7 +106,10 @@ pub fn checkpoint_part(version: i64, part: u32, of: u32) -> String {
 /// `n.checkpoint.uuid.json` or `.parquet`, below the table's root.
 #[must_use]
 pub fn uuid_checkpoint(version: i64, uuid: &str, json: bool) -> String {
-    format!("{LOG_DIR}/{version:020}.checkpoint.{uuid}.{}", if json { "json" } else { "parquet" })
+    format!(
+        "{LOG_DIR}/{version:020}.checkpoint.{uuid}.{}",
+        if json { "json" } else { "parquet" }
+    )
 }
 
 /// `x.y.compacted.json`, below the table's root.
@@ -118,7 +132,8 @@ pub fn staged_version(name: &str) -> Option<i64> {
     (!uuid.is_empty() && !uuid.contains('.')).then(|| number(version, 20))?
 }
 
-/// The version in a commit's path: published (`…/n.json`) or staged (`…/_staged_commits/n.uuid.json`).
+/// The version in a commit's path: published (`…/n.json`) or staged
+/// (`…/_staged_commits/n.uuid.json`).
 #[must_use]
 pub fn commit_version(path: &str) -> Option<i64> {
     let name = path.rsplit('/').next()?;
@@ -136,12 +151,30 @@ mod tests {
         let cases = [
             (format!("{v}.json"), Some(LogFile::Commit(10))),
             (format!("{v}.crc"), Some(LogFile::Checksum(10))),
-            (format!("00000000000000000004.{v}.compacted.json"), Some(LogFile::Compacted(4, 10))),
-            (format!("{v}.checkpoint.parquet"), Some(LogFile::Classic(10))),
-            (format!("{v}.checkpoint.0000000002.0000000003.parquet"), Some(LogFile::Part(10, 2, 3))),
-            (format!("{v}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"), Some(LogFile::Uuid(10, true))),
-            (format!("{v}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet"), Some(LogFile::Uuid(10, false))),
-            (format!("{v}.checkpoint.0000000004.0000000003.parquet"), None),
+            (
+                format!("00000000000000000004.{v}.compacted.json"),
+                Some(LogFile::Compacted(4, 10)),
+            ),
+            (
+                format!("{v}.checkpoint.parquet"),
+                Some(LogFile::Classic(10)),
+            ),
+            (
+                format!("{v}.checkpoint.0000000002.0000000003.parquet"),
+                Some(LogFile::Part(10, 2, 3)),
+            ),
+            (
+                format!("{v}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"),
+                Some(LogFile::Uuid(10, true)),
+            ),
+            (
+                format!("{v}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet"),
+                Some(LogFile::Uuid(10, false)),
+            ),
+            (
+                format!("{v}.checkpoint.0000000004.0000000003.parquet"),
+                None,
+            ),
             ("_last_checkpoint".to_owned(), None),
             (format!(".{v}.json.crc"), None),
             (format!("{v}.json.tmp"), None),
@@ -152,7 +185,17 @@ mod tests {
             assert_eq!(LogFile::parse(&name), expected, "{name}");
         }
         assert_eq!(staged_version(&staged(10, "abc")), Some(10));
-        assert_eq!([staged_version(&format!("{v}.json")), staged_version("10.abc.json"), staged_version(&format!("{v}.abc.crc"))], [None; 3]);
-        assert_eq!(commit_version(&format!("s3://b/t/_delta_log/_staged_commits/{v}.abc.json")), Some(10));
+        assert_eq!(
+            [
+                staged_version(&format!("{v}.json")),
+                staged_version("10.abc.json"),
+                staged_version(&format!("{v}.abc.crc"))
+            ],
+            [None; 3]
+        );
+        assert_eq!(
+            commit_version(&format!("s3://b/t/_delta_log/_staged_commits/{v}.abc.json")),
+            Some(10)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Partition values: strings of the log -> typed Arrow arrays.
 //!
-//! Values repeat from file to file, so the last one parsed is kept. An empty string is null for every type, and so is
-//! `__HIVE_DEFAULT_PARTITION__` where a writer let it into the log.
+//! Values repeat from file to file, so the last one parsed is kept. An empty string is null for
+//! every type, and so is `__HIVE_DEFAULT_PARTITION__` where a writer let it into the log.
 //!
 //! Protocol: "Partition Value Serialization".
 
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, BooleanBuilder, PrimitiveBuilder};
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, NullArray, StringArray, StringViewArray};
 
@@ -28,9 +29,19 @@ pub const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 /// # Errors
 /// [`Error::Corrupt`] names the first value that its type cannot hold.
 pub fn parse(values: &StringViewArray, data_type: &DataType, zone: Zone) -> Result<ArrayRef> {
-    let bad = |text: &str| Error::corrupt(format!("the partition value `{}` is no {data_type}", shown(text)));
+    let bad = |text: &str| {
+        Error::corrupt(format!(
+            "the partition value `{}` is no {data_type}",
+            shown(text)
+        ))
+    };
     Ok(match data_type {
-        DataType::String => Arc::new(values.iter().map(|v| v.filter(|v| !is_null(v))).collect::<StringArray>()),
+        DataType::String => Arc::new(
+            values
+                .iter()
+                .map(|v| v.filter(|v| !is_null(v)))
+                .collect::<StringArray>(),
+        ),
         DataType::Binary => {
             let mut out = BinaryBuilder::with_capacity(values.len(), 0);
             for value in values {
@@ -59,12 +70,34 @@ pub fn parse(values: &StringViewArray, data_type: &DataType, zone: Zone) -> Resu
         DataType::Long => primitive::<Int64Type>(values, |t| t.trim().parse().ok(), bad)?,
         DataType::Float => primitive::<Float32Type>(values, |t| t.trim().parse().ok(), bad)?,
         DataType::Double => primitive::<Float64Type>(values, |t| t.trim().parse().ok(), bad)?,
-        DataType::Date => primitive::<Date32Type>(values, |t| time::parse_date(t.as_bytes()).or_else(|| date_of_timestamp(t)), bad)?,
-        DataType::Timestamp => with_type(primitive::<TimestampMicrosecondType>(values, |t| time::parse_timestamp(t.as_bytes(), zone), bad)?, data_type)?,
-        DataType::TimestampNtz => primitive::<TimestampMicrosecondType>(values, |t| time::parse_timestamp_ntz(t.as_bytes()), bad)?,
-        DataType::Decimal(_, scale) => with_type(primitive::<Decimal128Type>(values, |t| decimal(t.trim(), *scale), bad)?, data_type)?,
+        DataType::Date => primitive::<Date32Type>(
+            values,
+            |t| time::parse_date(t.as_bytes()).or_else(|| date_of_timestamp(t)),
+            bad,
+        )?,
+        DataType::Timestamp => with_type(
+            primitive::<TimestampMicrosecondType>(
+                values,
+                |t| time::parse_timestamp(t.as_bytes(), zone),
+                bad,
+            )?,
+            data_type,
+        )?,
+        DataType::TimestampNtz => primitive::<TimestampMicrosecondType>(
+            values,
+            |t| time::parse_timestamp_ntz(t.as_bytes()),
+            bad,
+        )?,
+        DataType::Decimal(_, scale) => with_type(
+            primitive::<Decimal128Type>(values, |t| decimal(t.trim(), *scale), bad)?,
+            data_type,
+        )?,
         DataType::Void => Arc::new(NullArray::new(values.len())),
-        other => return Err(Error::corrupt(format!("a partition column cannot be of type {other}"))),
+        other => {
+            return Err(Error::corrupt(format!(
+                "a partition column cannot be of type {other}"
+            )));
+        }
     })
 }
 
@@ -79,11 +112,18 @@ fn date_of_timestamp(text: &str) -> Option<i32> {
 
 /// Gives a primitive array the zone, precision or scale of its Delta type.
 fn with_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    let data = array.to_data().into_builder().data_type(data_type.to_arrow(super::schema::TextLayout::Plain));
+    let data = array
+        .to_data()
+        .into_builder()
+        .data_type(data_type.to_arrow(super::schema::TextLayout::Plain));
     Ok(arrow_array::make_array(data.build()?))
 }
 
-fn primitive<T: ArrowPrimitiveType>(values: &StringViewArray, parse: impl Fn(&str) -> Option<T::Native>, bad: impl Fn(&str) -> Error) -> Result<ArrayRef> {
+fn primitive<T: ArrowPrimitiveType>(
+    values: &StringViewArray,
+    parse: impl Fn(&str) -> Option<T::Native>,
+    bad: impl Fn(&str) -> Error,
+) -> Result<ArrayRef> {
     let mut out = PrimitiveBuilder::<T>::with_capacity(values.len());
     let mut last: Option<(&str, T::Native)> = None;
     for value in values {
@@ -122,7 +162,9 @@ pub fn decimal(text: &str, scale: i8) -> Option<i128> {
         if !byte.is_ascii_digit() {
             return None;
         }
-        unscaled = unscaled.checked_mul(10)?.checked_add(i128::from(byte - b'0'))?;
+        unscaled = unscaled
+            .checked_mul(10)?
+            .checked_add(i128::from(byte - b'0'))?;
     }
     let mut shift = i32::from(scale) - i32::try_from(fraction.len()).ok()? + exponent;
     if unscaled == 0 {
@@ -145,7 +187,8 @@ pub fn decimal(text: &str, scale: i8) -> Option<i128> {
     Some(if negative { -unscaled } else { unscaled })
 }
 
-/// Binary values are text whose characters are the bytes; what is beyond a byte stands for its UTF-8.
+/// Binary values are text whose characters are the bytes; what is beyond a byte stands for its
+/// UTF-8.
 fn binary(text: &str) -> Vec<u8> {
     text.as_bytes().to_vec()
 }
@@ -161,22 +204,49 @@ mod tests {
 
     #[test]
     fn empty_and_hive_null_are_null_for_every_type() {
-        for name in ["string", "integer", "date", "timestamp", "boolean", "decimal(5,2)", "binary", "double"] {
-            let array = parse(&column(&[None, Some(""), Some(HIVE_NULL)]), &DataType::from_name(name).unwrap(), Zone::UTC).unwrap();
+        for name in [
+            "string",
+            "integer",
+            "date",
+            "timestamp",
+            "boolean",
+            "decimal(5,2)",
+            "binary",
+            "double",
+        ] {
+            let array = parse(
+                &column(&[None, Some(""), Some(HIVE_NULL)]),
+                &DataType::from_name(name).unwrap(),
+                Zone::UTC,
+            )
+            .unwrap();
             assert_eq!(array.null_count(), 3, "{name}");
         }
     }
 
     #[test]
     fn values_of_a_wrong_form_are_named() {
-        let error = parse(&column(&[Some("1"), Some("x1")]), &DataType::Integer, Zone::UTC).unwrap_err();
+        let error = parse(
+            &column(&[Some("1"), Some("x1")]),
+            &DataType::Integer,
+            Zone::UTC,
+        )
+        .unwrap_err();
         assert!(error.to_string().contains("`x1` is no integer"), "{error}");
     }
 
     #[test]
     fn decimals_keep_their_scale() {
-        let array = parse(&column(&[Some("1.5"), Some("-0.25"), Some("1E+2")]), &DataType::Decimal(10, 2), Zone::UTC).unwrap();
-        assert_eq!(array.as_primitive::<Decimal128Type>().values(), &[150, -25, 10_000]);
+        let array = parse(
+            &column(&[Some("1.5"), Some("-0.25"), Some("1E+2")]),
+            &DataType::Decimal(10, 2),
+            Zone::UTC,
+        )
+        .unwrap();
+        assert_eq!(
+            array.as_primitive::<Decimal128Type>().values(),
+            &[150, -25, 10_000]
+        );
         assert_eq!(decimal("1.234", 2), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Table properties: names, types, defaults; text -> what it means.
 //!
-//! Protocol: "Table Properties" and the sections of the features that they switch; types and defaults are delta-spark's.
+//! Protocol: "Table Properties" and the sections of the features that they switch; types and
+//! defaults are delta-spark's.
 
 use std::collections::BTreeMap;
 
@@ -43,11 +44,21 @@ pub struct Property {
 }
 
 const fn set(key: &'static str, kind: Kind, default: Option<&'static str>) -> Property {
-    Property { key, kind, default, settable: true }
+    Property {
+        key,
+        kind,
+        default,
+        settable: true,
+    }
 }
 
 const fn internal(key: &'static str, kind: Kind, default: Option<&'static str>) -> Property {
-    Property { key, kind, default, settable: false }
+    Property {
+        key,
+        kind,
+        default,
+        settable: false,
+    }
 }
 
 const YES: Option<&str> = Some("true");
@@ -57,25 +68,77 @@ const NO: Option<&str> = Some("false");
 pub const PROPERTIES: &[Property] = &[
     set("delta.appendOnly", Kind::Boolean, NO),
     set("delta.autoOptimize", Kind::Boolean, None),
-    set("delta.autoOptimize.autoCompact", Kind::OneOf(&["true", "false", "auto", "legacy"]), None),
+    set(
+        "delta.autoOptimize.autoCompact",
+        Kind::OneOf(&["true", "false", "auto", "legacy"]),
+        None,
+    ),
     set("delta.autoOptimize.optimizeWrite", Kind::Boolean, None),
     set("delta.castIcebergTimeType", Kind::Boolean, NO),
     set("delta.checkpoint.writeStatsAsJson", Kind::Boolean, YES),
     set("delta.checkpoint.writeStatsAsStruct", Kind::Boolean, YES),
     set("delta.checkpointInterval", Kind::Integer(1), Some("10")),
-    set("delta.checkpointPolicy", Kind::OneOf(&["classic", "v2"]), Some("classic")),
-    set("delta.checkpointRetentionDuration", Kind::Interval, Some("interval 2 days")),
-    internal("delta.columnMapping.maxColumnId", Kind::Integer(0), Some("0")),
-    set("delta.columnMapping.mode", Kind::OneOf(&["none", "name", "id"]), Some("none")),
-    set("delta.compatibility.symlinkFormatManifest.enabled", Kind::Boolean, NO),
-    internal("delta.coordinatedCommits.commitCoordinator-preview", Kind::Text, None),
-    internal("delta.coordinatedCommits.commitCoordinatorConf-preview", Kind::Text, None),
-    internal("delta.coordinatedCommits.tableConf-preview", Kind::Text, None),
-    set("delta.dataSkippingNumIndexedCols", Kind::Integer(-1), Some("32")),
+    set(
+        "delta.checkpointPolicy",
+        Kind::OneOf(&["classic", "v2"]),
+        Some("classic"),
+    ),
+    set(
+        "delta.checkpointRetentionDuration",
+        Kind::Interval,
+        Some("interval 2 days"),
+    ),
+    internal(
+        "delta.columnMapping.maxColumnId",
+        Kind::Integer(0),
+        Some("0"),
+    ),
+    set(
+        "delta.columnMapping.mode",
+        Kind::OneOf(&["none", "name", "id"]),
+        Some("none"),
+    ),
+    set(
+        "delta.compatibility.symlinkFormatManifest.enabled",
+        Kind::Boolean,
+        NO,
+    ),
+    internal(
+        "delta.coordinatedCommits.commitCoordinator-preview",
+        Kind::Text,
+        None,
+    ),
+    internal(
+        "delta.coordinatedCommits.commitCoordinatorConf-preview",
+        Kind::Text,
+        None,
+    ),
+    internal(
+        "delta.coordinatedCommits.tableConf-preview",
+        Kind::Text,
+        None,
+    ),
+    set(
+        "delta.dataSkippingNumIndexedCols",
+        Kind::Integer(-1),
+        Some("32"),
+    ),
     set("delta.dataSkippingStatsColumns", Kind::Columns, None),
-    set("delta.dataSkippingStringPrefixLength", Kind::Integer(1), None),
-    set("delta.deletedFileRetentionDuration", Kind::Interval, Some("interval 1 week")),
-    set("delta.dropFeatureTruncateHistory.retentionDuration", Kind::Interval, Some("interval 24 hours")),
+    set(
+        "delta.dataSkippingStringPrefixLength",
+        Kind::Integer(1),
+        None,
+    ),
+    set(
+        "delta.deletedFileRetentionDuration",
+        Kind::Interval,
+        Some("interval 1 week"),
+    ),
+    set(
+        "delta.dropFeatureTruncateHistory.retentionDuration",
+        Kind::Interval,
+        Some("interval 24 hours"),
+    ),
     set("delta.enableChangeDataCapture", Kind::Boolean, NO),
     set("delta.enableChangeDataFeed", Kind::Boolean, NO),
     set("delta.enableDeletionVectors", Kind::Boolean, NO),
@@ -85,34 +148,94 @@ pub const PROPERTIES: &[Property] = &[
     set("delta.enableIcebergCompatV2", Kind::Boolean, None),
     internal("delta.enableIcebergCompatV3", Kind::Boolean, None),
     set("delta.enableInCommitTimestamps", Kind::Boolean, NO),
-    set("delta.enableMaterializePartitionColumnsFeature", Kind::Boolean, None),
+    set(
+        "delta.enableMaterializePartitionColumnsFeature",
+        Kind::Boolean,
+        None,
+    ),
     set("delta.enableRowTracking", Kind::Boolean, NO),
     set("delta.enableTypeWidening", Kind::Boolean, NO),
     set("delta.enableVariantShredding", Kind::Boolean, NO),
     set("delta.ignoreIcebergBucketPartition", Kind::Boolean, NO),
     set("delta.ignoreProtocolDefaults", Kind::Boolean, NO),
-    internal("delta.inCommitTimestampEnablementTimestamp", Kind::Integer(i64::MIN), None),
-    internal("delta.inCommitTimestampEnablementVersion", Kind::Integer(0), None),
-    set("delta.isolationLevel", Kind::OneOf(&["Serializable", "WriteSerializable"]), Some("Serializable")),
-    set("delta.logRetentionDuration", Kind::Interval, Some("interval 30 days")),
+    internal(
+        "delta.inCommitTimestampEnablementTimestamp",
+        Kind::Integer(i64::MIN),
+        None,
+    ),
+    internal(
+        "delta.inCommitTimestampEnablementVersion",
+        Kind::Integer(0),
+        None,
+    ),
+    set(
+        "delta.isolationLevel",
+        Kind::OneOf(&["Serializable", "WriteSerializable"]),
+        Some("Serializable"),
+    ),
+    set(
+        "delta.logRetentionDuration",
+        Kind::Interval,
+        Some("interval 30 days"),
+    ),
     set("delta.minReaderVersion", Kind::Integer(1), None),
     set("delta.minWriterVersion", Kind::Integer(1), None),
-    set("delta.parquet.compression.codec", Kind::OneOf(&["none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd"]), Some("zstd")),
+    set(
+        "delta.parquet.compression.codec",
+        Kind::OneOf(&[
+            "none",
+            "uncompressed",
+            "snappy",
+            "gzip",
+            "lz4",
+            "lz4_raw",
+            "zstd",
+        ]),
+        Some("zstd"),
+    ),
     set("delta.parquet.format.version", Kind::Version, Some("1.0.0")),
     set("delta.randomPrefixLength", Kind::Integer(1), Some("2")),
     set("delta.randomizeFilePrefixes", Kind::Boolean, NO),
     internal("delta.redirectReaderWriter-preview", Kind::Text, None),
     internal("delta.redirectWriterOnly-preview", Kind::Text, None),
-    internal("delta.requireCheckpointProtectionBeforeVersion", Kind::Integer(0), Some("0")),
-    internal("delta.rowTracking.materializedRowCommitVersionColumnName", Kind::Text, None),
-    internal("delta.rowTracking.materializedRowIdColumnName", Kind::Text, None),
+    internal(
+        "delta.requireCheckpointProtectionBeforeVersion",
+        Kind::Integer(0),
+        Some("0"),
+    ),
+    internal(
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+        Kind::Text,
+        None,
+    ),
+    internal(
+        "delta.rowTracking.materializedRowIdColumnName",
+        Kind::Text,
+        None,
+    ),
     set("delta.rowTrackingSuspended", Kind::Boolean, NO),
-    set("delta.sampleRetentionDuration", Kind::Interval, Some("interval 7 days")),
-    set("delta.setTransactionRetentionDuration", Kind::Interval, None),
+    set(
+        "delta.sampleRetentionDuration",
+        Kind::Interval,
+        Some("interval 7 days"),
+    ),
+    set(
+        "delta.setTransactionRetentionDuration",
+        Kind::Interval,
+        None,
+    ),
     set("delta.targetFileSize", Kind::Bytes, None),
     set("delta.tuneFileSizesForRewrites", Kind::Boolean, None),
-    set("delta.universalFormat.enabledFormats", Kind::Formats, Some("")),
-    internal("delta.universalFormat.iceberg.atomicConversion.supported", Kind::Boolean, NO),
+    set(
+        "delta.universalFormat.enabledFormats",
+        Kind::Formats,
+        Some(""),
+    ),
+    internal(
+        "delta.universalFormat.iceberg.atomicConversion.supported",
+        Kind::Boolean,
+        NO,
+    ),
     set("delta.writePartitionColumnsToParquet", Kind::Boolean, None),
 ];
 
@@ -133,7 +256,10 @@ pub fn property(key: &str) -> Option<&'static Property> {
 /// The value in force: what is set, else the default.
 #[must_use]
 pub fn value<'a>(configuration: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
-    configuration.get(key).map(String::as_str).or_else(|| property(key).and_then(|p| p.default))
+    configuration
+        .get(key)
+        .map(String::as_str)
+        .or_else(|| property(key).and_then(|p| p.default))
 }
 
 /// Whether a boolean property is in force.
@@ -147,12 +273,17 @@ impl Property {
     #[must_use]
     pub fn accepts(&self, text: &str) -> bool {
         match self.kind {
-            Kind::Boolean => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+            Kind::Boolean => {
+                text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false")
+            }
             Kind::Integer(least) => text.trim().parse::<i64>().is_ok_and(|n| n >= least),
             Kind::Interval => duration_ms(text).is_some_and(|ms| ms >= 0),
             Kind::OneOf(words) => words.iter().any(|word| word.eq_ignore_ascii_case(text)),
             Kind::Bytes => bytes(text).is_some_and(|n| n > 0),
-            Kind::Version => text.split('.').count() == 3 && text.split('.').all(|part| part.parse::<u32>().is_ok()),
+            Kind::Version => {
+                text.split('.').count() == 3
+                    && text.split('.').all(|part| part.parse::<u32>().is_ok())
+            }
             Kind::Columns => columns(text).is_some(),
             Kind::Formats => formats(text).all(|name| name == "iceberg"),
             Kind::Text => true,
@@ -182,19 +313,37 @@ impl Property {
     pub fn check(&self, text: &str) -> Result<()> {
         if !self.settable {
             return Err(match self.key {
-                "delta.enableIcebergCompatV3" => Error::unsupported(format!("the property `{}` cannot be set: deltafast has no such feature", self.key)),
-                key if key.ends_with("-preview") => Error::unsupported(format!("the property `{key}` cannot be set: deltafast has no such feature")),
-                key => Error::invalid(format!("the property `{key}` cannot be set by users: the table's writers keep it")),
+                "delta.enableIcebergCompatV3" => Error::unsupported(format!(
+                    "the property `{}` cannot be set: deltafast has no such feature",
+                    self.key
+                )),
+                key if key.ends_with("-preview") => Error::unsupported(format!(
+                    "the property `{key}` cannot be set: deltafast has no such feature"
+                )),
+                key => Error::invalid(format!(
+                    "the property `{key}` cannot be set by users: the table's writers keep it"
+                )),
             });
         }
-        if self.accepts(text) { Ok(()) } else { Err(Error::invalid(format!("the property `{}` takes {}, not `{}`", self.key, self.expected(), shown(text)))) }
+        if self.accepts(text) {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!(
+                "the property `{}` takes {}, not `{}`",
+                self.key,
+                self.expected(),
+                shown(text)
+            )))
+        }
     }
 }
 
-/// What a user may newly set, under the key's proper spelling. `allow_unknown` lets unknown `delta.` keys pass.
+/// What a user may newly set, under the key's proper spelling. `allow_unknown` lets unknown
+/// `delta.` keys pass.
 ///
 /// # Errors
-/// [`Error::Invalid`] for an unknown key or a wrong value, [`Error::Unsupported`] for what deltafast has not.
+/// [`Error::Invalid`] for an unknown key or a wrong value, [`Error::Unsupported`] for what
+/// deltafast has not.
 pub fn checked(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
     let lower = key.to_ascii_lowercase();
     if !lower.starts_with("delta.") {
@@ -202,9 +351,15 @@ pub fn checked(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
     }
     if lower.starts_with(CONSTRAINTS) {
         if text.trim().is_empty() || key.len() == CONSTRAINTS.len() {
-            return Err(Error::invalid(format!("the constraint `{}` needs a name and an expression", shown(key))));
+            return Err(Error::invalid(format!(
+                "the constraint `{}` needs a name and an expression",
+                shown(key)
+            )));
         }
-        return Ok(format!("{CONSTRAINTS}{}", key.get(CONSTRAINTS.len()..).unwrap_or_default()));
+        return Ok(format!(
+            "{CONSTRAINTS}{}",
+            key.get(CONSTRAINTS.len()..).unwrap_or_default()
+        ));
     }
     if let Some(property) = property(key) {
         property.check(text)?;
@@ -213,19 +368,26 @@ pub fn checked(key: &str, text: &str, allow_unknown: bool) -> Result<String> {
     if allow_unknown {
         return Ok(key.to_owned());
     }
-    Err(Error::invalid(format!("there is no table property `{}`; a key that is not Delta's own must not begin with `delta.`", shown(key))))
+    Err(Error::invalid(format!(
+        "there is no table property `{}`; a key that is not Delta's own must not begin with `delta.`",
+        shown(key)
+    )))
 }
 
 /// Names of table formats out of a list such as `iceberg,hudi`.
 pub fn formats(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|name| !name.is_empty())
+    text.split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
 }
 
 /// A number of bytes: digits, with or without a unit (`k`, `kb`, `mb`, `g` ..., powers of 1024).
 #[must_use]
 pub fn bytes(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim() {
         "" | "b" => 0,
@@ -238,7 +400,8 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Column names (paths of nested ones) out of a list such as `a, b.c, `odd,name``; `None` for one that is malformed.
+/// Column names (paths of nested ones) out of a list such as `a, b.c, `odd,name``; `None` for one
+/// that is malformed.
 #[must_use]
 pub fn columns(text: &str) -> Option<Vec<Vec<String>>> {
     let mut out: Vec<Vec<String>> = Vec::new();
@@ -280,16 +443,25 @@ pub fn columns(text: &str) -> Option<Vec<Vec<String>>> {
     }
 }
 
-/// Refuses properties set together that keep commits for a shorter time than removed files, as delta-spark does: what one of
-/// the two is not set to is its default, whatever the table has.
+/// Refuses properties set together that keep commits for a shorter time than removed files, as
+/// delta-spark does: what one of the two is not set to is its default, whatever the table has.
 ///
 /// # Errors
 /// [`Error::Invalid`] names both.
 pub fn check_retention(changes: &BTreeMap<String, String>) -> Result<()> {
     const LOG: &str = "delta.logRetentionDuration";
     const FILES: &str = "delta.deletedFileRetentionDuration";
-    let given = |wanted: &str| changes.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted)).map(|(_, text)| text.as_str());
-    let text = |key: &str| given(key).or_else(|| property(key).and_then(|p| p.default)).unwrap_or_default();
+    let given = |wanted: &str| {
+        changes
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(wanted))
+            .map(|(_, text)| text.as_str())
+    };
+    let text = |key: &str| {
+        given(key)
+            .or_else(|| property(key).and_then(|p| p.default))
+            .unwrap_or_default()
+    };
     let (log, files) = (text(LOG), text(FILES));
     match (duration_ms(log), duration_ms(files)) {
         (Some(log_ms), Some(files_ms)) if log_ms < files_ms => {}
@@ -297,18 +469,26 @@ pub fn check_retention(changes: &BTreeMap<String, String>) -> Result<()> {
     }
     let hint = "; set both at once";
     Err(Error::invalid(if given(LOG).is_some() {
-        format!("the table property {LOG} ({log}) needs to be greater than or equal to {FILES} ({files}){hint}")
+        format!(
+            "the table property {LOG} ({log}) needs to be greater than or equal to {FILES} ({files}){hint}"
+        )
     } else {
-        format!("the table property {FILES} ({files}) needs to be less than or equal to {LOG} ({log}){hint}")
+        format!(
+            "the table property {FILES} ({files}) needs to be less than or equal to {LOG} ({log}){hint}"
+        )
     }))
 }
 
-/// Milliseconds of a calendar interval such as `interval 1 week` or `INTERVAL 2 days 12 hours`; `None` for months and
-/// years, which have no fixed length, and for text that is no interval.
+/// Milliseconds of a calendar interval such as `interval 1 week` or `INTERVAL 2 days 12 hours`;
+/// `None` for months and years, which have no fixed length, and for text that is no interval.
 #[must_use]
 pub fn duration_ms(text: &str) -> Option<i64> {
     let lower = text.trim().to_ascii_lowercase();
-    let mut words = lower.strip_prefix("interval").unwrap_or(&lower).split_whitespace().peekable();
+    let mut words = lower
+        .strip_prefix("interval")
+        .unwrap_or(&lower)
+        .split_whitespace()
+        .peekable();
     words.peek()?;
     let mut total: i64 = 0;
     while let Some(number) = words.next() {
@@ -333,23 +513,51 @@ mod tests {
 
     #[test]
     fn commits_are_kept_as_long_as_removed_files() {
-        let check = |given: &[(&str, &str)]| check_retention(&given.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
-        let (log, files) = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration");
+        let check = |given: &[(&str, &str)]| {
+            check_retention(
+                &given
+                    .iter()
+                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                    .collect(),
+            )
+        };
+        let (log, files) = (
+            "delta.logRetentionDuration",
+            "delta.deletedFileRetentionDuration",
+        );
         check(&[]).unwrap();
         check(&[(log, "interval 7 days")]).unwrap();
-        check(&[(log, "interval 3 days"), ("DELTA.deletedFileRetentionDuration", "interval 72 hours")]).unwrap();
+        check(&[
+            (log, "interval 3 days"),
+            ("DELTA.deletedFileRetentionDuration", "interval 72 hours"),
+        ])
+        .unwrap();
         check(&[(log, "nonsense"), (files, "interval 40 days")]).unwrap();
         let message = check(&[(log, "interval 3 days")]).unwrap_err().to_string();
-        assert!(message.contains("delta.logRetentionDuration (interval 3 days) needs to be greater than or equal to"), "{message}");
-        let message = check(&[(files, "interval 40 days")]).unwrap_err().to_string();
+        assert!(
+            message.contains(
+                "delta.logRetentionDuration (interval 3 days) needs to be greater than or equal to"
+            ),
+            "{message}"
+        );
+        let message = check(&[(files, "interval 40 days")])
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("(interval 40 days) needs to be less than or equal to delta.logRetentionDuration (interval 30 days)"), "{message}");
     }
 
     #[test]
     fn every_property_takes_its_own_default_and_is_found_without_case() {
         for property in PROPERTIES {
-            assert!(property.default.is_none_or(|text| property.accepts(text)), "{}", property.key);
-            assert_eq!(super::property(&property.key.to_uppercase()).unwrap().key, property.key);
+            assert!(
+                property.default.is_none_or(|text| property.accepts(text)),
+                "{}",
+                property.key
+            );
+            assert_eq!(
+                super::property(&property.key.to_uppercase()).unwrap().key,
+                property.key
+            );
         }
         assert!(PROPERTIES.is_sorted_by_key(|p| p.key));
     }
@@ -372,25 +580,64 @@ mod tests {
             ("delta.checkpointIntervall", "10"),
         ];
         for (key, text) in cases {
-            assert!(matches!(checked(key, text, false), Err(Error::Invalid { .. })), "{key}={text}");
+            assert!(
+                matches!(checked(key, text, false), Err(Error::Invalid { .. })),
+                "{key}={text}"
+            );
         }
-        assert!(checked("delta.checkpointInterval", "0", false).unwrap_err().to_string().contains("at least 1"));
+        assert!(
+            checked("delta.checkpointInterval", "0", false)
+                .unwrap_err()
+                .to_string()
+                .contains("at least 1")
+        );
         assert!(checked("delta.universalFormat.enabledFormats", "iceberg", false).is_ok());
-        assert!(checked("delta.universalFormat.enabledFormats", "iceberg, hudi", false).unwrap_err().to_string().contains("no other format"));
-        assert!(matches!(checked("delta.enableIcebergCompatV3", "true", false), Err(Error::Unsupported { .. })));
-        assert_eq!(checked("DELTA.appendonly", "TRUE", false).unwrap(), "delta.appendOnly");
-        assert_eq!(checked("delta.futureThing", "1", true).unwrap(), "delta.futureThing");
+        assert!(
+            checked(
+                "delta.universalFormat.enabledFormats",
+                "iceberg, hudi",
+                false
+            )
+            .unwrap_err()
+            .to_string()
+            .contains("no other format")
+        );
+        assert!(matches!(
+            checked("delta.enableIcebergCompatV3", "true", false),
+            Err(Error::Unsupported { .. })
+        ));
+        assert_eq!(
+            checked("DELTA.appendonly", "TRUE", false).unwrap(),
+            "delta.appendOnly"
+        );
+        assert_eq!(
+            checked("delta.futureThing", "1", true).unwrap(),
+            "delta.futureThing"
+        );
         assert_eq!(checked("Owner", "me", false).unwrap(), "Owner");
-        assert_eq!(checked("delta.constraints.Positive", "a > 0", false).unwrap(), "delta.constraints.Positive");
+        assert_eq!(
+            checked("delta.constraints.Positive", "a > 0", false).unwrap(),
+            "delta.constraints.Positive"
+        );
     }
 
     #[test]
     fn lists_of_columns_and_sizes_are_read() {
-        assert_eq!(columns("a, b.c ,`x,``y`.z").unwrap(), [vec!["a".to_owned()], vec!["b".into(), "c".into()], vec!["x,`y".into(), "z".into()]]);
+        assert_eq!(
+            columns("a, b.c ,`x,``y`.z").unwrap(),
+            [
+                vec!["a".to_owned()],
+                vec!["b".into(), "c".into()],
+                vec!["x,`y".into(), "z".into()]
+            ]
+        );
         for bad in ["a,", "a b", "`a", ".", "a..b"] {
             assert_eq!(columns(bad), None, "{bad}");
         }
-        assert_eq!((bytes("100mb"), bytes("1 g"), bytes("7"), bytes("x")), (Some(100 << 20), Some(1 << 30), Some(7), None));
+        assert_eq!(
+            (bytes("100mb"), bytes("1 g"), bytes("7"), bytes("x")),
+            (Some(100 << 20), Some(1 << 30), Some(7), None)
+        );
     }
 
     #[test]
@@ -398,14 +645,22 @@ mod tests {
         assert_eq!(duration_ms("interval 1 week"), Some(604_800_000));
         assert_eq!(duration_ms("INTERVAL 2 days 12 hours"), Some(216_000_000));
         assert_eq!(duration_ms("1 day"), Some(86_400_000));
-        for text in ["interval", "interval 1 month", "interval one day", "", "interval 1"] {
+        for text in [
+            "interval",
+            "interval 1 month",
+            "interval one day",
+            "",
+            "interval 1",
+        ] {
             assert_eq!(duration_ms(text), None, "{text}");
         }
     }
 
     #[test]
     fn lists_of_columns_are_split_outside_of_quotes() {
-        let list = |text: &str| columns(text).map(|all| all.iter().map(|path| path.join("|")).collect::<Vec<_>>());
+        let list = |text: &str| {
+            columns(text).map(|all| all.iter().map(|path| path.join("|")).collect::<Vec<_>>())
+        };
         assert_eq!(list("a, b.c ,`d.e`.f").unwrap(), ["a", "b|c", "d.e|f"]);
         assert_eq!(list("`a``,b`").unwrap(), ["a`,b"]);
         // As the reference has it, no name at all is a list too.

@@ -1,15 +1,18 @@
 //! Table schemas: `schemaString` (JSON) -> [`StructType`] -> Arrow.
 //!
-//! The type tree is the protocol's own, not Arrow's: it keeps the field metadata (column mapping, generated columns, type
-//! changes) and the exact type names that Arrow would lose. Arrow is derived from it at the edges.
+//! The type tree is the protocol's own, not Arrow's: it keeps the field metadata (column mapping,
+//! generated columns, type changes) and the exact type names that Arrow would lose. Arrow is
+//! derived from it at the edges.
 //!
-//! Protocol: "Schema Serialization Format", "Column Mapping", "Delta Data Type to Parquet Type Mappings".
-//! Cost: one pass over the text. Nesting is capped by the JSON parser at 128 levels.
+//! Protocol: "Schema Serialization Format", "Column Mapping", "Delta Data Type to Parquet Type
+//! Mappings". Cost: one pass over the text. Nesting is capped by the JSON parser at 128 levels.
 
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_schema::{DataType as Arrow, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef, TimeUnit};
+use arrow_schema::{
+    DataType as Arrow, Field as ArrowField, Fields, Schema as ArrowSchema, SchemaRef, TimeUnit,
+};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, shown};
@@ -40,7 +43,8 @@ pub enum DataType {
     Decimal(u8, i8),
     /// Truth value.
     Boolean,
-    /// UTF-8 text; `char(n)` and `varchar(n)` are text too. The collation is empty for the binary default.
+    /// UTF-8 text; `char(n)` and `varchar(n)` are text too. The collation is empty for the binary
+    /// default.
     String,
     /// Bytes.
     Binary,
@@ -54,7 +58,8 @@ pub enum DataType {
     Variant,
     /// No value but null.
     Void,
-    /// A type of Spark that the protocol does not have; read as the integer that files hold, never written.
+    /// A type of Spark that the protocol does not have; read as the integer that files hold, never
+    /// written.
     Spark(SparkType),
     /// Fields by name.
     Struct(Arc<StructType>),
@@ -64,7 +69,8 @@ pub enum DataType {
     Map(Arc<MapType>),
 }
 
-/// A type that Spark lets into schemas although the protocol does not have it, with its name in `schemaString`.
+/// A type that Spark lets into schemas although the protocol does not have it, with its name in
+/// `schemaString`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SparkType {
     /// Years and months: an `int` of months in files.
@@ -78,7 +84,8 @@ pub enum SparkType {
 }
 
 /// Names of the intervals of years and months.
-const YEAR_MONTH_INTERVALS: &[&str] = &["interval year", "interval month", "interval year to month"];
+const YEAR_MONTH_INTERVALS: &[&str] =
+    &["interval year", "interval month", "interval year to month"];
 /// Names of the intervals of days and shorter units.
 const DAY_TIME_INTERVALS: &[&str] = &[
     "interval day",
@@ -93,7 +100,10 @@ const DAY_TIME_INTERVALS: &[&str] = &[
     "interval minute to second",
 ];
 /// Names of the times of day.
-const TIMES: &[&str] = &["time(0)", "time(1)", "time(2)", "time(3)", "time(4)", "time(5)", "time(6)", "time(7)", "time(8)", "time(9)"];
+const TIMES: &[&str] = &[
+    "time(0)", "time(1)", "time(2)", "time(3)", "time(4)", "time(5)", "time(6)", "time(7)",
+    "time(8)", "time(9)",
+];
 
 impl SparkType {
     /// The type of this name.
@@ -105,7 +115,9 @@ impl SparkType {
         }
         let year_month = || among(YEAR_MONTH_INTERVALS).map(Self::YearMonthInterval);
         let day_time = || among(DAY_TIME_INTERVALS).map(Self::DayTimeInterval);
-        year_month().or_else(day_time).or_else(|| among(TIMES).map(Self::Time))
+        year_month()
+            .or_else(day_time)
+            .or_else(|| among(TIMES).map(Self::Time))
     }
 
     /// Its name in `schemaString`.
@@ -171,33 +183,56 @@ pub enum TextLayout {
 impl StructField {
     /// A field without metadata.
     pub fn new(name: impl Into<String>, data_type: DataType, nullable: bool) -> Self {
-        Self { name: name.into(), data_type, nullable, metadata: Metadata::new() }
+        Self {
+            name: name.into(),
+            data_type,
+            nullable,
+            metadata: Metadata::new(),
+        }
     }
 
     /// `delta.columnMapping.physicalName`, or the logical name where there is none.
     #[must_use]
     pub fn physical_name(&self) -> &str {
-        self.metadata.get("delta.columnMapping.physicalName").and_then(Value::as_str).unwrap_or(&self.name)
+        self.metadata
+            .get("delta.columnMapping.physicalName")
+            .and_then(Value::as_str)
+            .unwrap_or(&self.name)
     }
 
     /// `delta.columnMapping.id`.
     #[must_use]
     pub fn field_id(&self) -> Option<i32> {
-        self.metadata.get("delta.columnMapping.id").and_then(Value::as_i64).and_then(|id| i32::try_from(id).ok())
+        self.metadata
+            .get("delta.columnMapping.id")
+            .and_then(Value::as_i64)
+            .and_then(|id| i32::try_from(id).ok())
     }
 
-    /// Whether values of this column compare by a collation, so that binary order says nothing about them.
+    /// Whether values of this column compare by a collation, so that binary order says nothing
+    /// about them.
     #[must_use]
     pub fn is_collated(&self) -> bool {
         self.metadata.contains_key("__COLLATIONS")
     }
 
-    /// The collation by which values of this field, or of parts of it, compare; `None` for byte order.
+    /// The collation by which values of this field, or of parts of it, compare; `None` for byte
+    /// order.
     #[must_use]
     pub fn collation(&self) -> Option<&str> {
-        let collations = self.metadata.get("__COLLATIONS").and_then(Value::as_object)?;
-        let is_binary = |name: &&str| name.rsplit('.').next().is_some_and(|name| name.eq_ignore_ascii_case("UTF8_BINARY"));
-        collations.values().filter_map(Value::as_str).find(|name| !is_binary(name))
+        let collations = self
+            .metadata
+            .get("__COLLATIONS")
+            .and_then(Value::as_object)?;
+        let is_binary = |name: &&str| {
+            name.rsplit('.')
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case("UTF8_BINARY"))
+        };
+        collations
+            .values()
+            .filter_map(Value::as_str)
+            .find(|name| !is_binary(name))
     }
 
     /// Refuses a field whose collation is not the order of bytes.
@@ -223,18 +258,30 @@ impl StructField {
 }
 
 fn arrow_field(name: &str, data_type: &DataType, nullable: bool, layout: TextLayout) -> ArrowField {
-    let field =
-        ArrowField::new(name, data_type.to_arrow(layout), nullable || matches!(data_type, DataType::Void | DataType::Spark(SparkType::CalendarInterval)));
+    let field = ArrowField::new(
+        name,
+        data_type.to_arrow(layout),
+        nullable
+            || matches!(
+                data_type,
+                DataType::Void | DataType::Spark(SparkType::CalendarInterval)
+            ),
+    );
     if matches!(data_type, DataType::Variant) {
-        return field
-            .with_metadata([("ARROW:extension:name".to_owned(), VARIANT_EXTENSION.to_owned()), ("ARROW:extension:metadata".to_owned(), String::new())]);
+        return field.with_metadata([
+            (
+                "ARROW:extension:name".to_owned(),
+                VARIANT_EXTENSION.to_owned(),
+            ),
+            ("ARROW:extension:metadata".to_owned(), String::new()),
+        ]);
     }
     field
 }
 
 impl DataType {
-    /// The Arrow type: structs keep field order; timestamps are microseconds, `timestamp` in UTC; a variant is
-    /// `struct<metadata: binary, value: binary>`; `void` is `Null`.
+    /// The Arrow type: structs keep field order; timestamps are microseconds, `timestamp` in UTC; a
+    /// variant is `struct<metadata: binary, value: binary>`; `void` is `Null`.
     #[must_use]
     pub fn to_arrow(&self, layout: TextLayout) -> Arrow {
         match self {
@@ -262,21 +309,36 @@ impl DataType {
                     TextLayout::Plain => Arrow::Binary,
                     TextLayout::View => Arrow::BinaryView,
                 };
-                Arrow::Struct(Fields::from(vec![ArrowField::new("metadata", bytes.clone(), false), ArrowField::new("value", bytes, true)]))
+                Arrow::Struct(Fields::from(vec![
+                    ArrowField::new("metadata", bytes.clone(), false),
+                    ArrowField::new("value", bytes, true),
+                ]))
             }
             Self::Void | Self::Spark(SparkType::CalendarInterval) => Arrow::Null,
             Self::Spark(SparkType::YearMonthInterval(_)) => Arrow::Int32,
             Self::Spark(SparkType::DayTimeInterval(_) | SparkType::Time(_)) => Arrow::Int64,
             Self::Struct(s) => Arrow::Struct(s.arrow_fields(layout)),
-            Self::Array(a) => Arrow::List(Arc::new(arrow_field("element", &a.element, a.contains_null, layout))),
+            Self::Array(a) => Arrow::List(Arc::new(arrow_field(
+                "element",
+                &a.element,
+                a.contains_null,
+                layout,
+            ))),
             Self::Map(m) => {
-                let entries = Fields::from(vec![arrow_field("key", &m.key, false, layout), arrow_field("value", &m.value, m.value_contains_null, layout)]);
-                Arrow::Map(Arc::new(ArrowField::new("key_value", Arrow::Struct(entries), false)), false)
+                let entries = Fields::from(vec![
+                    arrow_field("key", &m.key, false, layout),
+                    arrow_field("value", &m.value, m.value_contains_null, layout),
+                ]);
+                Arrow::Map(
+                    Arc::new(ArrowField::new("key_value", Arrow::Struct(entries), false)),
+                    false,
+                )
             }
         }
     }
 
-    /// The type of an Arrow type, if Delta has one of exactly this meaning (any text or time layout is taken).
+    /// The type of an Arrow type, if Delta has one of exactly this meaning (any text or time layout
+    /// is taken).
     #[must_use]
     pub fn from_arrow(arrow: &Arrow) -> Option<Self> {
         Some(match arrow {
@@ -286,25 +348,46 @@ impl DataType {
             Arrow::Int64 => Self::Long,
             Arrow::Float32 => Self::Float,
             Arrow::Float64 => Self::Double,
-            Arrow::Decimal32(p, s) | Arrow::Decimal64(p, s) | Arrow::Decimal128(p, s) => Self::Decimal(*p, *s),
+            Arrow::Decimal32(p, s) | Arrow::Decimal64(p, s) | Arrow::Decimal128(p, s) => {
+                Self::Decimal(*p, *s)
+            }
             Arrow::Boolean => Self::Boolean,
             Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View => Self::String,
-            Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_) => Self::Binary,
+            Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_) => {
+                Self::Binary
+            }
             Arrow::Date32 => Self::Date,
             Arrow::Timestamp(_, Some(_)) => Self::Timestamp,
             Arrow::Timestamp(_, None) => Self::TimestampNtz,
             Arrow::Null => Self::Void,
             Arrow::Dictionary(_, value) => Self::from_arrow(value)?,
-            Arrow::Struct(fields) => Self::Struct(Arc::new(StructType { fields: fields.iter().map(|f| from_arrow_field(f)).collect::<Option<_>>()? })),
-            Arrow::List(f) | Arrow::LargeList(f) | Arrow::ListView(f) | Arrow::FixedSizeList(f, _) => {
+            Arrow::Struct(fields) => Self::Struct(Arc::new(StructType {
+                fields: fields
+                    .iter()
+                    .map(|f| from_arrow_field(f))
+                    .collect::<Option<_>>()?,
+            })),
+            Arrow::List(f)
+            | Arrow::LargeList(f)
+            | Arrow::ListView(f)
+            | Arrow::FixedSizeList(f, _) => {
                 let element = from_arrow_field(f)?;
-                Self::Array(Arc::new(ArrayType { element: element.data_type, contains_null: element.nullable }))
+                Self::Array(Arc::new(ArrayType {
+                    element: element.data_type,
+                    contains_null: element.nullable,
+                }))
             }
             Arrow::Map(entries, _) => match entries.data_type() {
                 Arrow::Struct(kv) => {
-                    let [key, value] = kv.as_ref() else { return None };
+                    let [key, value] = kv.as_ref() else {
+                        return None;
+                    };
                     let (key, value) = (from_arrow_field(key)?, from_arrow_field(value)?);
-                    Self::Map(Arc::new(MapType { key: key.data_type, value: value.data_type, value_contains_null: value.nullable }))
+                    Self::Map(Arc::new(MapType {
+                        key: key.data_type,
+                        value: value.data_type,
+                        value_contains_null: value.nullable,
+                    }))
                 }
                 _ => return None,
             },
@@ -315,24 +398,38 @@ impl DataType {
     /// True for types without parts.
     #[must_use]
     pub fn is_primitive(&self) -> bool {
-        !matches!(self, Self::Struct(_) | Self::Array(_) | Self::Map(_) | Self::Variant)
+        !matches!(
+            self,
+            Self::Struct(_) | Self::Array(_) | Self::Map(_) | Self::Variant
+        )
     }
 
-    /// Parses a type as it stands in `schemaString`: a name, or an object for structs, arrays and maps.
+    /// Parses a type as it stands in `schemaString`: a name, or an object for structs, arrays and
+    /// maps.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] names the offending text; [`Error::Unsupported`] names a type that deltafast does not know.
+    /// [`Error::Corrupt`] names the offending text; [`Error::Unsupported`] names a type that
+    /// deltafast does not know.
     pub fn from_json(value: &Value) -> Result<Self> {
         match value {
             Value::String(name) => Self::from_name(name),
             Value::Object(object) => match object.get("type").and_then(Value::as_str) {
                 Some("struct") => Ok(Self::Struct(Arc::new(StructType::from_object(object)?))),
                 Some("array") => {
-                    let element = object.get("elementType").ok_or_else(|| Error::corrupt("schema: an array has no `elementType`"))?;
-                    Ok(Self::Array(Arc::new(ArrayType { element: Self::from_json(element)?, contains_null: flag(object, "containsNull") })))
+                    let element = object
+                        .get("elementType")
+                        .ok_or_else(|| Error::corrupt("schema: an array has no `elementType`"))?;
+                    Ok(Self::Array(Arc::new(ArrayType {
+                        element: Self::from_json(element)?,
+                        contains_null: flag(object, "containsNull"),
+                    })))
                 }
                 Some("map") => {
-                    let part = |name: &str| object.get(name).ok_or_else(|| Error::corrupt(format!("schema: a map has no `{name}`")));
+                    let part = |name: &str| {
+                        object
+                            .get(name)
+                            .ok_or_else(|| Error::corrupt(format!("schema: a map has no `{name}`")))
+                    };
                     Ok(Self::Map(Arc::new(MapType {
                         key: Self::from_json(part("keyType")?)?,
                         value: Self::from_json(part("valueType")?)?,
@@ -342,19 +439,25 @@ impl DataType {
                 // A user-defined type is stored as its `sqlType`.
                 Some("udt") => match object.get("sqlType") {
                     Some(inner) => Self::from_json(inner),
-                    None => Err(Error::corrupt("schema: a user-defined type has no `sqlType`")),
+                    None => Err(Error::corrupt(
+                        "schema: a user-defined type has no `sqlType`",
+                    )),
                 },
                 Some(other) => Self::from_name(other),
                 None => Err(Error::corrupt("schema: a type object has no `type`")),
             },
-            other => Err(Error::corrupt(format!("schema: a type must be a name or an object, found {}", shown(&other.to_string())))),
+            other => Err(Error::corrupt(format!(
+                "schema: a type must be a name or an object, found {}",
+                shown(&other.to_string())
+            ))),
         }
     }
 
     /// Parses the name of a primitive type.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for an unknown name, [`Error::Corrupt`] for impossible decimal parameters.
+    /// [`Error::Unsupported`] for an unknown name, [`Error::Corrupt`] for impossible decimal
+    /// parameters.
     pub fn from_name(name: &str) -> Result<Self> {
         Ok(match name {
             "byte" | "tinyint" => Self::Byte,
@@ -373,11 +476,17 @@ impl DataType {
             "void" | "null" => Self::Void,
             "decimal" => Self::Decimal(10, 0),
             _ => {
-                if let Some(inner) = name.strip_prefix("decimal(").and_then(|r| r.strip_suffix(')')) {
+                if let Some(inner) = name
+                    .strip_prefix("decimal(")
+                    .and_then(|r| r.strip_suffix(')'))
+                {
                     return decimal(inner)
                         .ok_or_else(|| Error::corrupt(format!("schema: `{}` is no decimal type (precision 1 to 38, scale 0 to precision)", shown(name))));
                 }
-                if let Some(inner) = name.strip_prefix("char(").or_else(|| name.strip_prefix("varchar(")).and_then(|r| r.strip_suffix(')'))
+                if let Some(inner) = name
+                    .strip_prefix("char(")
+                    .or_else(|| name.strip_prefix("varchar("))
+                    .and_then(|r| r.strip_suffix(')'))
                     && inner.trim().parse::<u32>().is_ok()
                 {
                     return Ok(Self::String);
@@ -388,7 +497,10 @@ impl DataType {
                 if let Some(spark) = SparkType::from_name(name) {
                     return Ok(Self::Spark(spark));
                 }
-                return Err(Error::unsupported(format!("the type `{}` in the table's schema is not supported; a newer deltafast may know it", shown(name))));
+                return Err(Error::unsupported(format!(
+                    "the type `{}` in the table's schema is not supported; a newer deltafast may know it",
+                    shown(name)
+                )));
             }
         })
     }
@@ -398,7 +510,9 @@ impl DataType {
     pub fn to_json(&self) -> Value {
         match self {
             Self::Struct(s) => s.to_json(),
-            Self::Array(a) => serde_json::json!({"type": "array", "elementType": a.element.to_json(), "containsNull": a.contains_null}),
+            Self::Array(a) => {
+                serde_json::json!({"type": "array", "elementType": a.element.to_json(), "containsNull": a.contains_null})
+            }
             Self::Map(m) => {
                 serde_json::json!({"type": "map", "keyType": m.key.to_json(), "valueType": m.value.to_json(), "valueContainsNull": m.value_contains_null})
             }
@@ -451,7 +565,13 @@ impl fmt::Display for DataType {
             Self::Struct(s) => {
                 f.write_str("struct<")?;
                 for (n, field) in s.fields.iter().enumerate() {
-                    write!(f, "{}{}:{}", if n == 0 { "" } else { "," }, field.name, field.data_type)?;
+                    write!(
+                        f,
+                        "{}{}:{}",
+                        if n == 0 { "" } else { "," },
+                        field.name,
+                        field.data_type
+                    )?;
                 }
                 return f.write_str(">");
             }
@@ -464,32 +584,65 @@ impl fmt::Display for DataType {
 
 fn decimal(inner: &str) -> Option<DataType> {
     let (precision, scale) = inner.split_once(',').unwrap_or((inner, "0"));
-    let (precision, scale) = (precision.trim().parse::<u8>().ok()?, scale.trim().parse::<i8>().ok()?);
-    ((1..=38).contains(&precision) && scale >= 0 && scale.unsigned_abs() <= precision).then_some(DataType::Decimal(precision, scale))
+    let (precision, scale) = (
+        precision.trim().parse::<u8>().ok()?,
+        scale.trim().parse::<i8>().ok()?,
+    );
+    ((1..=38).contains(&precision) && scale >= 0 && scale.unsigned_abs() <= precision)
+        .then_some(DataType::Decimal(precision, scale))
 }
 
-/// Flags default to true: a reader that wrongly expects nulls is right, one that wrongly rules them out is not.
+/// Flags default to true: a reader that wrongly expects nulls is right, one that wrongly rules them
+/// out is not.
 fn flag(object: &Map<String, Value>, name: &str) -> bool {
     object.get(name).and_then(Value::as_bool).unwrap_or(true)
 }
 
 fn from_arrow_field(field: &ArrowField) -> Option<StructField> {
-    let data_type = if field.metadata().get("ARROW:extension:name").map(String::as_str) == Some(VARIANT_EXTENSION) {
+    let data_type = if field
+        .metadata()
+        .get("ARROW:extension:name")
+        .map(String::as_str)
+        == Some(VARIANT_EXTENSION)
+    {
         DataType::Variant
     } else {
         DataType::from_arrow(field.data_type())?
     };
-    Some(StructField { metadata: from_arrow_metadata(field), ..StructField::new(field.name(), data_type, field.is_nullable()) })
+    Some(StructField {
+        metadata: from_arrow_metadata(field),
+        ..StructField::new(field.name(), data_type, field.is_nullable())
+    })
 }
 
-/// What Arrow's metadata of a field says that means something to Delta and holds for any table. Ids and physical names
-/// are those of one table, and other libraries leave notes of their own there.
+/// What Arrow's metadata of a field says that means something to Delta and holds for any table. Ids
+/// and physical names are those of one table, and other libraries leave notes of their own there.
 fn from_arrow_metadata(field: &ArrowField) -> Metadata {
-    const TEXTS: [&str; 5] = ["comment", "CURRENT_DEFAULT", "delta.generationExpression", "delta.invariants", "__CHAR_VARCHAR_TYPE_STRING"];
-    const VALUES: [&str; 3] = ["delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert"];
+    const TEXTS: [&str; 5] = [
+        "comment",
+        "CURRENT_DEFAULT",
+        "delta.generationExpression",
+        "delta.invariants",
+        "__CHAR_VARCHAR_TYPE_STRING",
+    ];
+    const VALUES: [&str; 3] = [
+        "delta.identity.start",
+        "delta.identity.step",
+        "delta.identity.allowExplicitInsert",
+    ];
     let entry = |key: &str, value: Value| (key.to_owned(), value);
-    let texts = TEXTS.iter().filter_map(|key| Some(entry(key, Value::String(field.metadata().get(key)?.clone()))));
-    let values = VALUES.iter().filter_map(|key| Some(entry(key, serde_json::from_str(field.metadata().get(key)?).ok()?)));
+    let texts = TEXTS.iter().filter_map(|key| {
+        Some(entry(
+            key,
+            Value::String(field.metadata().get(key)?.clone()),
+        ))
+    });
+    let values = VALUES.iter().filter_map(|key| {
+        Some(entry(
+            key,
+            serde_json::from_str(field.metadata().get(key)?).ok()?,
+        ))
+    });
     texts.chain(values).collect()
 }
 
@@ -499,34 +652,57 @@ impl StructType {
     /// # Errors
     /// [`Error::Corrupt`] for text that is no schema, [`Error::Unsupported`] for unknown types.
     pub fn parse(schema_string: &str) -> Result<Self> {
-        let value: Value = serde_json::from_str(schema_string).map_err(|e| Error::corrupt(format!("`schemaString` is not JSON: {e}")))?;
+        let value: Value = serde_json::from_str(schema_string)
+            .map_err(|e| Error::corrupt(format!("`schemaString` is not JSON: {e}")))?;
         match value.as_object() {
-            Some(object) if object.get("type").and_then(Value::as_str) == Some("struct") => Self::from_object(object),
+            Some(object) if object.get("type").and_then(Value::as_str) == Some("struct") => {
+                Self::from_object(object)
+            }
             _ => Err(Error::corrupt("`schemaString` is not a struct type")),
         }
     }
 
     fn from_object(object: &Map<String, Value>) -> Result<Self> {
-        let fields = object.get("fields").and_then(Value::as_array).ok_or_else(|| Error::corrupt("schema: a struct has no `fields` array"))?;
-        let fields = fields.iter().map(Self::field_from_json).collect::<Result<Vec<_>>>()?;
+        let fields = object
+            .get("fields")
+            .and_then(Value::as_array)
+            .ok_or_else(|| Error::corrupt("schema: a struct has no `fields` array"))?;
+        let fields = fields
+            .iter()
+            .map(Self::field_from_json)
+            .collect::<Result<Vec<_>>>()?;
         let mut seen = rustc_hash::FxHashSet::default();
         for field in &fields {
             if !seen.insert(field.name.to_lowercase()) {
-                return Err(Error::corrupt(format!("schema: the field name `{}` occurs twice (names are compared without case)", shown(&field.name))));
+                return Err(Error::corrupt(format!(
+                    "schema: the field name `{}` occurs twice (names are compared without case)",
+                    shown(&field.name)
+                )));
             }
         }
         Ok(Self { fields })
     }
 
     fn field_from_json(value: &Value) -> Result<StructField> {
-        let object = value.as_object().ok_or_else(|| Error::corrupt("schema: a field is not an object"))?;
-        let name = object.get("name").and_then(Value::as_str).ok_or_else(|| Error::corrupt("schema: a field has no `name`"))?;
-        let data_type = object.get("type").ok_or_else(|| Error::corrupt(format!("schema: field `{}` has no `type`", shown(name))))?;
+        let object = value
+            .as_object()
+            .ok_or_else(|| Error::corrupt("schema: a field is not an object"))?;
+        let name = object
+            .get("name")
+            .and_then(Value::as_str)
+            .ok_or_else(|| Error::corrupt("schema: a field has no `name`"))?;
+        let data_type = object.get("type").ok_or_else(|| {
+            Error::corrupt(format!("schema: field `{}` has no `type`", shown(name)))
+        })?;
         Ok(StructField {
             name: name.to_owned(),
             data_type: DataType::from_json(data_type).map_err(|e| e.at_column(name))?,
             nullable: flag(object, "nullable"),
-            metadata: object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default(),
+            metadata: object
+                .get("metadata")
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default(),
         })
     }
 
@@ -559,7 +735,11 @@ impl StructType {
             out.push_str(&Value::from(field.name.as_str()).to_string());
             out.push_str(",\"type\":");
             field.data_type.push_text(out);
-            out.push_str(if field.nullable { ",\"nullable\":true,\"metadata\":" } else { ",\"nullable\":false,\"metadata\":" });
+            out.push_str(if field.nullable {
+                ",\"nullable\":true,\"metadata\":"
+            } else {
+                ",\"nullable\":false,\"metadata\":"
+            });
             out.push_str(&Value::Object(field.metadata.clone()).to_string());
             out.push('}');
         }
@@ -600,39 +780,81 @@ mod tests {
     #[test]
     fn a_schema_survives_the_round_trip() {
         let schema = StructType::parse(NESTED).unwrap();
-        assert_eq!(StructType::parse(&schema.to_json().to_string()).unwrap(), schema);
+        assert_eq!(
+            StructType::parse(&schema.to_json().to_string()).unwrap(),
+            schema
+        );
         assert_eq!(StructType::parse(&schema.to_text()).unwrap(), schema);
         assert_eq!(schema.fields[0].physical_name(), "col-1");
         assert_eq!(schema.fields[0].field_id(), Some(4));
-        assert_eq!(schema.field("B").unwrap().data_type.to_string(), "array<struct<d:decimal(12,3)>>");
+        assert_eq!(
+            schema.field("B").unwrap().data_type.to_string(),
+            "array<struct<d:decimal(12,3)>>"
+        );
     }
 
     #[test]
     fn unknown_types_are_refused_by_name() {
         let error = DataType::from_name("geometry(0)").unwrap_err();
-        assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains("geometry(0)"), "{error}");
-        assert!(matches!(DataType::from_name("decimal(39,1)"), Err(Error::Corrupt { .. })));
+        assert!(
+            matches!(error, Error::Unsupported { .. }) && error.to_string().contains("geometry(0)"),
+            "{error}"
+        );
+        assert!(matches!(
+            DataType::from_name("decimal(39,1)"),
+            Err(Error::Corrupt { .. })
+        ));
     }
 
     #[test]
     fn types_of_spark_keep_their_names() {
         let layout = TextLayout::Plain;
-        for name in YEAR_MONTH_INTERVALS.iter().chain(DAY_TIME_INTERVALS).chain(TIMES).chain(&["interval"]) {
+        for name in YEAR_MONTH_INTERVALS
+            .iter()
+            .chain(DAY_TIME_INTERVALS)
+            .chain(TIMES)
+            .chain(&["interval"])
+        {
             let spark = DataType::from_name(name).unwrap();
-            assert!(matches!(spark, DataType::Spark(_)) && spark.to_string() == *name, "{spark:?}");
+            assert!(
+                matches!(spark, DataType::Spark(_)) && spark.to_string() == *name,
+                "{spark:?}"
+            );
         }
-        assert_eq!(DataType::from_name("interval year to month").unwrap().to_arrow(layout), Arrow::Int32);
-        assert_eq!(DataType::from_name("interval day to second").unwrap().to_arrow(layout), Arrow::Int64);
-        assert_eq!(DataType::from_name("time(6)").unwrap().to_arrow(layout), Arrow::Int64);
+        assert_eq!(
+            DataType::from_name("interval year to month")
+                .unwrap()
+                .to_arrow(layout),
+            Arrow::Int32
+        );
+        assert_eq!(
+            DataType::from_name("interval day to second")
+                .unwrap()
+                .to_arrow(layout),
+            Arrow::Int64
+        );
+        assert_eq!(
+            DataType::from_name("time(6)").unwrap().to_arrow(layout),
+            Arrow::Int64
+        );
         for name in ["time", "time(10)", "interval second to day", "Interval"] {
-            assert!(matches!(DataType::from_name(name), Err(Error::Unsupported { .. })), "{name}");
+            assert!(
+                matches!(DataType::from_name(name), Err(Error::Unsupported { .. })),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn names_that_differ_only_in_case_are_corrupt() {
-        let text = r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"long"}]}"#;
-        assert!(StructType::parse(text).unwrap_err().to_string().contains("`A` occurs twice"));
+        let text =
+            r#"{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"long"}]}"#;
+        assert!(
+            StructType::parse(text)
+                .unwrap_err()
+                .to_string()
+                .contains("`A` occurs twice")
+        );
     }
 
     #[test]
@@ -640,7 +862,12 @@ mod tests {
         let schema = StructType::parse(NESTED).unwrap();
         for field in &schema.fields {
             for layout in [TextLayout::Plain, TextLayout::View] {
-                assert_eq!(DataType::from_arrow(&field.data_type.to_arrow(layout)).unwrap().to_string(), field.data_type.to_string());
+                assert_eq!(
+                    DataType::from_arrow(&field.data_type.to_arrow(layout))
+                        .unwrap()
+                        .to_string(),
+                    field.data_type.to_string()
+                );
             }
         }
     }

@@ -1,7 +1,8 @@
-//! What a new or changed schema must satisfy, and the ids and physical names that column mapping gives its fields.
+//! What a new or changed schema must satisfy, and the ids and physical names that column mapping
+//! gives its fields.
 //!
-//! Protocol: "Column Mapping", "Schema Serialization Format", "Writer Requirements for IcebergCompatV2" (nested ids).
-//! Cost: a walk over the schema.
+//! Protocol: "Column Mapping", "Schema Serialization Format", "Writer Requirements for
+//! IcebergCompatV2" (nested ids). Cost: a walk over the schema.
 
 use std::sync::Arc;
 
@@ -19,7 +20,11 @@ const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
 const NESTED_IDS: &str = "delta.columnMapping.nested.ids";
 
 /// Calls `visit` for every struct in a type, the outer before the inner, with the path to it.
-fn structs(data_type: &DataType, path: &mut Vec<String>, visit: &mut dyn FnMut(&StructType, &[String]) -> Result<()>) -> Result<()> {
+fn structs(
+    data_type: &DataType,
+    path: &mut Vec<String>,
+    visit: &mut dyn FnMut(&StructType, &[String]) -> Result<()>,
+) -> Result<()> {
     match data_type {
         DataType::Struct(inner) => {
             visit(inner, path)?;
@@ -49,23 +54,36 @@ pub fn for_each_field(schema: &StructType, visit: &mut dyn FnMut(&StructField)) 
     });
 }
 
-/// The schema without the keys of its fields' metadata for which `drops` is true, nested fields included.
+/// The schema without the keys of its fields' metadata for which `drops` is true, nested fields
+/// included.
 #[must_use]
 pub fn without_metadata(schema: &StructType, drops: &dyn Fn(&str) -> bool) -> StructType {
     fn within(data_type: &DataType, drops: &dyn Fn(&str) -> bool) -> DataType {
         match data_type {
             DataType::Struct(inner) => DataType::Struct(Arc::new(without_metadata(inner, drops))),
-            DataType::Array(array) => DataType::Array(Arc::new(ArrayType { element: within(&array.element, drops), ..array.as_ref().clone() })),
-            DataType::Map(map) => DataType::Map(Arc::new(MapType { key: within(&map.key, drops), value: within(&map.value, drops), ..map.as_ref().clone() })),
+            DataType::Array(array) => DataType::Array(Arc::new(ArrayType {
+                element: within(&array.element, drops),
+                ..array.as_ref().clone()
+            })),
+            DataType::Map(map) => DataType::Map(Arc::new(MapType {
+                key: within(&map.key, drops),
+                value: within(&map.value, drops),
+                ..map.as_ref().clone()
+            })),
             other => other.clone(),
         }
     }
     let field = |field: &StructField| {
-        let mut out = StructField { data_type: within(&field.data_type, drops), ..field.clone() };
+        let mut out = StructField {
+            data_type: within(&field.data_type, drops),
+            ..field.clone()
+        };
         out.metadata.retain(|key, _| !drops(key));
         out
     };
-    StructType { fields: schema.fields.iter().map(field).collect() }
+    StructType {
+        fields: schema.fields.iter().map(field).collect(),
+    }
 }
 
 /// Whether a key of a field's metadata is the column mapping's.
@@ -98,21 +116,44 @@ pub fn check(schema: &StructType, partition_columns: &[String], change_feed: boo
     structs(&whole, &mut Vec::new(), &mut |parent, path| {
         let mut seen = FxHashSet::default();
         for field in &parent.fields {
-            let full = || path.iter().map(String::as_str).chain([field.name.as_str()]).collect::<Vec<_>>().join(".");
+            let full = || {
+                path.iter()
+                    .map(String::as_str)
+                    .chain([field.name.as_str()])
+                    .collect::<Vec<_>>()
+                    .join(".")
+            };
             if field.name.is_empty() {
                 return Err(Error::invalid(format!(
                     "a column's name is empty{}",
-                    if path.is_empty() { String::new() } else { format!(" in `{}`", path.join(".")) }
+                    if path.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" in `{}`", path.join("."))
+                    }
                 )));
             }
             if !seen.insert(field.name.to_lowercase()) {
-                return Err(Error::invalid(format!("the column `{}` occurs twice; names are compared without case", full())).at_column(full()));
+                return Err(Error::invalid(format!(
+                    "the column `{}` occurs twice; names are compared without case",
+                    full()
+                ))
+                .at_column(full()));
             }
         }
         Ok(())
     })?;
-    if change_feed && let Some(field) = schema.fields.iter().find(|f| CHANGE_COLUMNS.iter().any(|c| c.eq_ignore_ascii_case(&f.name))) {
-        return Err(Error::invalid(format!("a table with a change data feed cannot have a column `{}`; rename it or leave the feed off", field.name)));
+    if change_feed
+        && let Some(field) = schema.fields.iter().find(|f| {
+            CHANGE_COLUMNS
+                .iter()
+                .any(|c| c.eq_ignore_ascii_case(&f.name))
+        })
+    {
+        return Err(Error::invalid(format!(
+            "a table with a change data feed cannot have a column `{}`; rename it or leave the feed off",
+            field.name
+        )));
     }
     check_partitioning(schema, partition_columns)
 }
@@ -120,48 +161,86 @@ pub fn check(schema: &StructType, partition_columns: &[String], change_feed: boo
 fn check_partitioning(schema: &StructType, partition_columns: &[String]) -> Result<()> {
     for (n, name) in partition_columns.iter().enumerate() {
         let Some(field) = schema.fields.iter().find(|f| f.name == *name) else {
-            return Err(Error::invalid(format!("the partition column `{}` is not in the schema", shown(name))).at_column(name));
+            return Err(Error::invalid(format!(
+                "the partition column `{}` is not in the schema",
+                shown(name)
+            ))
+            .at_column(name));
         };
         if partition_columns.iter().take(n).any(|other| other == name) {
-            return Err(Error::invalid(format!("the partition column `{name}` is named twice")).at_column(name));
+            return Err(
+                Error::invalid(format!("the partition column `{name}` is named twice"))
+                    .at_column(name),
+            );
         }
         if field.metadata.contains_key("delta.identity.start") {
             return Err(Error::invalid(format!("a table cannot be partitioned by the identity column `{name}`; cluster by it instead")).at_column(name));
         }
-        if !field.data_type.is_primitive() || matches!(field.data_type, DataType::Void | DataType::Spark(_)) {
-            return Err(Error::invalid(format!("a table cannot be partitioned by `{name}` of type {}", field.data_type)).at_column(name));
+        if !field.data_type.is_primitive()
+            || matches!(field.data_type, DataType::Void | DataType::Spark(_))
+        {
+            return Err(Error::invalid(format!(
+                "a table cannot be partitioned by `{name}` of type {}",
+                field.data_type
+            ))
+            .at_column(name));
         }
     }
     if !schema.fields.is_empty() && partition_columns.len() == schema.fields.len() {
-        return Err(Error::invalid("a table cannot be partitioned by all of its columns; leave at least one for the data files"));
+        return Err(Error::invalid(
+            "a table cannot be partitioned by all of its columns; leave at least one for the data files",
+        ));
     }
     Ok(())
 }
 
-/// Checks the columns that `delta.dataSkippingStatsColumns` names, as delta-spark does: they are in the schema, are not
-/// partition columns, have a type with bounds unless they are fields of another column, and are named once.
+/// Checks the columns that `delta.dataSkippingStatsColumns` names, as delta-spark does: they are in
+/// the schema, are not partition columns, have a type with bounds unless they are fields of another
+/// column, and are named once.
 ///
 /// # Errors
 /// [`Error::Invalid`] names the column.
-pub fn check_stats_columns(list: &str, schema: &StructType, partition_columns: &[String]) -> Result<()> {
+pub fn check_stats_columns(
+    list: &str,
+    schema: &StructType,
+    partition_columns: &[String],
+) -> Result<()> {
     let refuse = |path: &[String], what: &str| {
         let name = path.join(".");
-        Err(Error::invalid(format!("`{STATS_COLUMNS}` names `{}`, {what}; name other columns or unset the property", shown(&name))).at_column(name))
+        Err(Error::invalid(format!(
+            "`{STATS_COLUMNS}` names `{}`, {what}; name other columns or unset the property",
+            shown(&name)
+        ))
+        .at_column(name))
     };
-    let paths = properties::columns(list).ok_or_else(|| Error::invalid(format!("`{STATS_COLUMNS}` is `{}`, which is not a list of columns", shown(list))))?;
+    let paths = properties::columns(list).ok_or_else(|| {
+        Error::invalid(format!(
+            "`{STATS_COLUMNS}` is `{}`, which is not a list of columns",
+            shown(list)
+        ))
+    })?;
     let mut named = FxHashSet::default();
     for path in &paths {
-        let Some(field) = field_at(schema, path) else { return refuse(path, "which is not in the schema") };
+        let Some(field) = field_at(schema, path) else {
+            return refuse(path, "which is not in the schema");
+        };
         let is_column = path.len() == 1;
         if is_column && partition_columns.contains(&field.name) {
             return refuse(path, "a partition column, which has no statistics");
         }
         let without_bounds = |of: &DataType| {
             let spark = matches!(of, DataType::Void | DataType::Spark(_));
-            spark || matches!(of, DataType::Array(_) | DataType::Map(_) | DataType::Boolean | DataType::Binary)
+            spark
+                || matches!(
+                    of,
+                    DataType::Array(_) | DataType::Map(_) | DataType::Boolean | DataType::Binary
+                )
         };
         if is_column && without_bounds(&field.data_type) {
-            return refuse(path, &format!("a column of type {}, which has no bounds", field.data_type));
+            return refuse(
+                path,
+                &format!("a column of type {}, which has no bounds", field.data_type),
+            );
         }
         let mut leaves = Vec::new();
         leaves_of(&field.data_type, path.clone(), &mut leaves);
@@ -180,7 +259,9 @@ fn field_at<'a>(schema: &'a StructType, path: &[String]) -> Option<&'a StructFie
     let field = schema.field(name)?;
     let mut data_type = &field.data_type;
     loop {
-        let Some(next) = rest.first() else { return Some(field) };
+        let Some(next) = rest.first() else {
+            return Some(field);
+        };
         data_type = match data_type {
             DataType::Struct(inner) => return field_at(inner, rest),
             DataType::Array(of) if next.eq_ignore_ascii_case("element") => &of.element,
@@ -197,7 +278,11 @@ fn leaves_of(data_type: &DataType, path: Vec<String>, out: &mut Vec<Vec<String>>
     match data_type {
         DataType::Struct(inner) => {
             for field in &inner.fields {
-                leaves_of(&field.data_type, [path.as_slice(), std::slice::from_ref(&field.name)].concat(), out);
+                leaves_of(
+                    &field.data_type,
+                    [path.as_slice(), std::slice::from_ref(&field.name)].concat(),
+                    out,
+                );
             }
         }
         _ => out.push(path),
@@ -210,7 +295,11 @@ pub fn max_column_id(schema: &StructType) -> i64 {
     let mut max = 0;
     for_each_field(schema, &mut |field| {
         let nested = field.metadata.get(NESTED_IDS).and_then(Value::as_object);
-        let ids = field.metadata.get(ID).into_iter().chain(nested.into_iter().flat_map(Map::values));
+        let ids = field
+            .metadata
+            .get(ID)
+            .into_iter()
+            .chain(nested.into_iter().flat_map(Map::values));
         max = ids.filter_map(Value::as_i64).fold(max, i64::max);
     });
     max
@@ -231,7 +320,9 @@ pub struct Assign<'a> {
 impl Assign<'_> {
     /// The schema with an id and a physical name for every field; those that are there stay.
     pub fn schema(&mut self, schema: &StructType) -> StructType {
-        StructType { fields: schema.fields.iter().map(|f| self.field(f)).collect() }
+        StructType {
+            fields: schema.fields.iter().map(|f| self.field(f)).collect(),
+        }
     }
 
     fn next(&mut self) -> Value {
@@ -245,16 +336,27 @@ impl Assign<'_> {
             out.metadata.insert(ID.to_owned(), self.next());
         }
         if !out.metadata.contains_key(PHYSICAL_NAME) {
-            let name = if self.keep_names { field.name.clone() } else { format!("col-{}", (self.unique)()) };
-            out.metadata.insert(PHYSICAL_NAME.to_owned(), Value::String(name));
+            let name = if self.keep_names {
+                field.name.clone()
+            } else {
+                format!("col-{}", (self.unique)())
+            };
+            out.metadata
+                .insert(PHYSICAL_NAME.to_owned(), Value::String(name));
         }
         out.data_type = self.data_type(&field.data_type);
         if self.nested {
-            let mut ids = out.metadata.get(NESTED_IDS).and_then(Value::as_object).cloned().unwrap_or_default();
+            let mut ids = out
+                .metadata
+                .get(NESTED_IDS)
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default();
             let prefix = out.physical_name().to_owned();
             self.elements(&out.data_type, &prefix, &mut ids);
             if !ids.is_empty() {
-                out.metadata.insert(NESTED_IDS.to_owned(), Value::Object(ids));
+                out.metadata
+                    .insert(NESTED_IDS.to_owned(), Value::Object(ids));
             }
         }
         out
@@ -263,10 +365,17 @@ impl Assign<'_> {
     fn data_type(&mut self, data_type: &DataType) -> DataType {
         match data_type {
             DataType::Struct(inner) => DataType::Struct(Arc::new(self.schema(inner))),
-            DataType::Array(array) => DataType::Array(Arc::new(ArrayType { element: self.data_type(&array.element), contains_null: array.contains_null })),
+            DataType::Array(array) => DataType::Array(Arc::new(ArrayType {
+                element: self.data_type(&array.element),
+                contains_null: array.contains_null,
+            })),
             DataType::Map(map) => {
                 let (key, value) = (self.data_type(&map.key), self.data_type(&map.value));
-                DataType::Map(Arc::new(MapType { key, value, value_contains_null: map.value_contains_null }))
+                DataType::Map(Arc::new(MapType {
+                    key,
+                    value,
+                    value_contains_null: map.value_contains_null,
+                }))
             }
             other => other.clone(),
         }
@@ -306,12 +415,30 @@ mod tests {
         .unwrap();
         let plain = without_metadata(&schema, &is_mapping);
         let mut keys = Vec::new();
-        for_each_field(&plain, &mut |field| keys.push((field.name.clone(), field.metadata.keys().cloned().collect::<Vec<_>>())));
-        assert_eq!(keys, [("l".to_owned(), vec!["comment".to_owned()]), ("x".to_owned(), vec![])]);
+        for_each_field(&plain, &mut |field| {
+            keys.push((
+                field.name.clone(),
+                field.metadata.keys().cloned().collect::<Vec<_>>(),
+            ))
+        });
+        assert_eq!(
+            keys,
+            [
+                ("l".to_owned(), vec!["comment".to_owned()]),
+                ("x".to_owned(), vec![])
+            ]
+        );
     }
 
     fn schema(fields: &[(&str, &str)]) -> StructType {
-        StructType { fields: fields.iter().map(|(name, data_type)| StructField::new(*name, DataType::from_name(data_type).unwrap(), true)).collect() }
+        StructType {
+            fields: fields
+                .iter()
+                .map(|(name, data_type)| {
+                    StructField::new(*name, DataType::from_name(data_type).unwrap(), true)
+                })
+                .collect(),
+        }
     }
 
     #[test]
@@ -322,13 +449,37 @@ mod tests {
         };
         assert!(check(&[("a", "long"), ("p", "date")], &["p"]).is_ok());
         assert!(check(&[("a b", "long")], &[]).is_ok());
-        assert!(check(&[("a", "long"), ("A", "long")], &[]).unwrap_err().contains("twice"));
+        assert!(
+            check(&[("a", "long"), ("A", "long")], &[])
+                .unwrap_err()
+                .contains("twice")
+        );
         assert!(check(&[("", "long")], &[]).unwrap_err().contains("empty"));
-        assert!(check(&[("_Change_Type", "long")], &[]).unwrap_err().contains("_Change_Type"));
-        assert!(check(&[("a", "long")], &["a"]).unwrap_err().contains("all of its columns"));
-        assert!(check(&[("a", "long")], &["b"]).unwrap_err().contains("not in the schema"));
-        assert!(check(&[("a", "long"), ("v", "variant")], &["v"]).unwrap_err().contains("variant"));
-        assert!(check(&[("a", "long"), ("b", "long"), ("c", "long")], &["b", "b"]).unwrap_err().contains("twice"));
+        assert!(
+            check(&[("_Change_Type", "long")], &[])
+                .unwrap_err()
+                .contains("_Change_Type")
+        );
+        assert!(
+            check(&[("a", "long")], &["a"])
+                .unwrap_err()
+                .contains("all of its columns")
+        );
+        assert!(
+            check(&[("a", "long")], &["b"])
+                .unwrap_err()
+                .contains("not in the schema")
+        );
+        assert!(
+            check(&[("a", "long"), ("v", "variant")], &["v"])
+                .unwrap_err()
+                .contains("variant")
+        );
+        assert!(
+            check(&[("a", "long"), ("b", "long"), ("c", "long")], &["b", "b"])
+                .unwrap_err()
+                .contains("twice")
+        );
     }
 
     #[test]
@@ -340,8 +491,21 @@ mod tests {
             {"name":"l","type":{"type":"array","elementType":"long","containsNull":true}}]}}]}"#,
         )
         .unwrap();
-        let check = |list: &str| check_stats_columns(list, &schema, &["p".to_owned()]).map_err(|error| error.to_string());
-        for list in ["id", "ID", "id,ID", "s", "S.X", "s.x,s.b,s.l", "v", "`id`", "", "l.element"] {
+        let check = |list: &str| {
+            check_stats_columns(list, &schema, &["p".to_owned()]).map_err(|error| error.to_string())
+        };
+        for list in [
+            "id",
+            "ID",
+            "id,ID",
+            "s",
+            "S.X",
+            "s.x,s.b,s.l",
+            "v",
+            "`id`",
+            "",
+            "l.element",
+        ] {
             assert_eq!(check(list), Ok(()), "{list}");
         }
         for (list, what) in [
@@ -355,7 +519,11 @@ mod tests {
             ("s,s.x", "`s.x`, more than once"),
             ("id,", "is not a list of columns"),
         ] {
-            assert!(check(list).unwrap_err().contains(what), "{list}: {:?}", check(list));
+            assert!(
+                check(list).unwrap_err().contains(what),
+                "{list}: {:?}",
+                check(list)
+            );
         }
     }
 
@@ -370,18 +538,49 @@ mod tests {
             n += 1;
             n.to_string()
         };
-        let mut assign = Assign { max_id: max_column_id(&schema), keep_names: false, nested: true, unique: &mut unique };
+        let mut assign = Assign {
+            max_id: max_column_id(&schema),
+            keep_names: false,
+            nested: true,
+            unique: &mut unique,
+        };
         let assigned = assign.schema(&schema);
         assert_eq!(assign.max_id, max_column_id(&assigned));
-        assert_eq!((assigned.fields[0].physical_name(), assigned.fields[0].field_id()), ("x", Some(7)));
-        assert_eq!((assigned.fields[1].physical_name(), assigned.fields[1].field_id()), ("col-1", Some(8)));
+        assert_eq!(
+            (
+                assigned.fields[0].physical_name(),
+                assigned.fields[0].field_id()
+            ),
+            ("x", Some(7))
+        );
+        assert_eq!(
+            (
+                assigned.fields[1].physical_name(),
+                assigned.fields[1].field_id()
+            ),
+            ("col-1", Some(8))
+        );
         let mut found = Vec::new();
-        for_each_field(&assigned, &mut |f| found.push((f.name.clone(), f.metadata.get(NESTED_IDS).map(ToString::to_string))));
+        for_each_field(&assigned, &mut |f| {
+            found.push((
+                f.name.clone(),
+                f.metadata.get(NESTED_IDS).map(ToString::to_string),
+            ))
+        });
         assert_eq!(found[1].1.as_deref(), Some(r#"{"col-1.element":12}"#));
-        assert_eq!(found[2].1.as_deref(), Some(r#"{"col-2.key":10,"col-2.value":11}"#));
+        assert_eq!(
+            found[2].1.as_deref(),
+            Some(r#"{"col-2.key":10,"col-2.value":11}"#)
+        );
         // A second time nothing changes.
         let mut unique = || unreachable!();
-        let again = Assign { max_id: 12, keep_names: false, nested: true, unique: &mut unique }.schema(&assigned);
+        let again = Assign {
+            max_id: 12,
+            keep_names: false,
+            nested: true,
+            unique: &mut unique,
+        }
+        .schema(&assigned);
         assert_eq!(again, assigned);
     }
 }

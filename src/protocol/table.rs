@@ -1,7 +1,8 @@
-//! A table's protocol and metadata as users change them: created, with properties set and unset. Pure.
+//! A table's protocol and metadata as users change them: created, with properties set and unset.
+//! Pure.
 //!
-//! Setting a property, using a type or marking a column raises the protocol in the same step by what it needs; nothing ever
-//! lowers it here.
+//! Setting a property, using a type or marking a column raises the protocol in the same step by
+//! what it needs; nothing ever lowers it here.
 //!
 //! Protocol: "Table Features for New and Existing Tables", "Protocol Evolution", "Column Mapping".
 
@@ -66,7 +67,10 @@ pub fn required_features(metadata: &Metadata, schema: &StructType) -> Result<BTr
         ("delta.enableInCommitTimestamps", "inCommitTimestamp"),
         ("delta.enableTypeWidening", "typeWidening"),
         ("delta.enableVariantShredding", "variantShredding"),
-        ("delta.enableMaterializePartitionColumnsFeature", "materializePartitionColumns"),
+        (
+            "delta.enableMaterializePartitionColumnsFeature",
+            "materializePartitionColumns",
+        ),
     ];
     let mut need = |condition: bool, name: &str| {
         if condition {
@@ -76,8 +80,15 @@ pub fn required_features(metadata: &Metadata, schema: &StructType) -> Result<BTr
     for (property, name) in by_flag {
         need(properties::flag(configuration, property), name);
     }
-    need(configuration.keys().any(|key| key.starts_with(CONSTRAINTS)), "checkConstraints");
-    need(properties::value(configuration, "delta.checkpointPolicy").is_some_and(|v| v.eq_ignore_ascii_case("v2")), "v2Checkpoint");
+    need(
+        configuration.keys().any(|key| key.starts_with(CONSTRAINTS)),
+        "checkConstraints",
+    );
+    need(
+        properties::value(configuration, "delta.checkpointPolicy")
+            .is_some_and(|v| v.eq_ignore_ascii_case("v2")),
+        "v2Checkpoint",
+    );
     need(mode(metadata)? != ColumnMapping::None, "columnMapping");
     schema_change::for_each_field(schema, &mut |field| {
         let has = |key: &str| field.metadata.contains_key(key);
@@ -87,8 +98,14 @@ pub fn required_features(metadata: &Metadata, schema: &StructType) -> Result<BTr
         need(has("CURRENT_DEFAULT"), "allowColumnDefaults");
         need(has("delta.typeChanges"), "typeWidening");
     });
-    need(schema_change::any_type(schema, &|t| *t == DataType::TimestampNtz), "timestampNtz");
-    need(schema_change::any_type(schema, &|t| *t == DataType::Variant), "variantType");
+    need(
+        schema_change::any_type(schema, &|t| *t == DataType::TimestampNtz),
+        "timestampNtz",
+    );
+    need(
+        schema_change::any_type(schema, &|t| *t == DataType::Variant),
+        "variantType",
+    );
     Ok(out)
 }
 
@@ -103,27 +120,42 @@ fn without_previews(protocol: &Protocol, mut required: BTreeSet<String>) -> BTre
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a column mapping mode that does not exist.
-pub fn sufficient(protocol: &Protocol, metadata: &Metadata, schema: &StructType) -> Result<Protocol> {
+pub fn sufficient(
+    protocol: &Protocol,
+    metadata: &Metadata,
+    schema: &StructType,
+) -> Result<Protocol> {
     let required = without_previews(protocol, required_features(metadata, schema)?);
     Ok(features::with_features(protocol, &required))
 }
 
 /// The mode that the properties ask for, whatever the protocol.
 fn mode(metadata: &Metadata) -> Result<ColumnMapping> {
-    let all = Protocol { min_reader_version: 2, min_writer_version: 5, reader_features: None, writer_features: None };
+    let all = Protocol {
+        min_reader_version: 2,
+        min_writer_version: 5,
+        reader_features: None,
+        writer_features: None,
+    };
     features::column_mapping(&all, metadata)
 }
 
 /// The protocol of a plain table.
 #[must_use]
 pub fn base_protocol() -> Protocol {
-    Protocol { min_reader_version: 1, min_writer_version: 2, reader_features: None, writer_features: None }
+    Protocol {
+        min_reader_version: 1,
+        min_writer_version: 2,
+        reader_features: None,
+        writer_features: None,
+    }
 }
 
 /// Protocol and metadata of a new table.
 ///
 /// # Errors
-/// [`Error::Invalid`] names the column or property that is wrong, [`Error::Unsupported`] what deltafast has not.
+/// [`Error::Invalid`] names the column or property that is wrong, [`Error::Unsupported`] what
+/// deltafast has not.
 pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
     let metadata = Metadata {
         id: (context.unique)(),
@@ -135,7 +167,15 @@ pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, 
         configuration: BTreeMap::new(),
         created_time: Some(context.now_ms),
     };
-    let (protocol, metadata) = apply(&base_protocol(), metadata, &table.schema, &table.configuration, &table.features, true, context)?;
+    let (protocol, metadata) = apply(
+        &base_protocol(),
+        metadata,
+        &table.schema,
+        &table.configuration,
+        &table.features,
+        true,
+        context,
+    )?;
     Ok((protocol, metadata))
 }
 
@@ -143,34 +183,55 @@ pub fn create(table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, 
 pub const SYMLINK_MANIFESTS: &str = "delta.compatibility.symlinkFormatManifest.enabled";
 
 /// Properties that are about a table's own log.
-const OF_THE_LOG: [&str; 3] =
-    ["delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp", "delta.requireCheckpointProtectionBeforeVersion"];
+const OF_THE_LOG: [&str; 3] = [
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+    "delta.requireCheckpointProtectionBeforeVersion",
+];
 
 /// Properties that a table keeps when everything else about it is replaced.
 const KEPT: &[&str] = &[MAX_ID, ROW_TRACKING_COLUMNS[0].0, ROW_TRACKING_COLUMNS[1].0];
 
-/// Protocol and metadata of a table that takes the place of another: its id stays, column ids go on growing, and what the
-/// protocol supported it supports on.
+/// Protocol and metadata of a table that takes the place of another: its id stays, column ids go on
+/// growing, and what the protocol supported it supports on.
 ///
 /// # Errors
 /// As [`create`].
-pub fn replace(protocol: &Protocol, metadata: &Metadata, table: &NewTable, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
-    let kept = metadata.configuration.iter().filter(|(key, _)| KEPT.contains(&key.as_str()));
+pub fn replace(
+    protocol: &Protocol,
+    metadata: &Metadata,
+    table: &NewTable,
+    context: &mut Context<'_>,
+) -> Result<(Protocol, Metadata)> {
+    let kept = metadata
+        .configuration
+        .iter()
+        .filter(|(key, _)| KEPT.contains(&key.as_str()));
     let metadata = Metadata {
         name: table.name.clone(),
         description: table.description.clone(),
         schema_string: table.schema.to_text(),
         partition_columns: table.partition_columns.clone(),
-        configuration: kept.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        configuration: kept
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
         created_time: Some(context.now_ms),
         ..metadata.clone()
     };
-    apply(protocol, metadata, &table.schema, &table.configuration, &table.features, true, context)
+    apply(
+        protocol,
+        metadata,
+        &table.schema,
+        &table.configuration,
+        &table.features,
+        true,
+        context,
+    )
 }
 
-/// Protocol and metadata of a table that has the columns and properties of another one, and rows with ids of its own. An
-/// `old` one without files, in whose place it comes, stays what it is by id, name and description, and keeps what [`replace`]
-/// does.
+/// Protocol and metadata of a table that has the columns and properties of another one, and rows
+/// with ids of its own. An `old` one without files, in whose place it comes, stays what it is by
+/// id, name and description, and keeps what [`replace`] does.
 ///
 /// # Errors
 /// As [`create`]; [`Error::Invalid`] where the mode of column mapping would change.
@@ -181,32 +242,58 @@ pub fn clone(
     context: &mut Context<'_>,
 ) -> Result<(Protocol, Metadata)> {
     let mut metadata = source.1.clone();
-    metadata.configuration.retain(|key, _| !OF_THE_LOG.contains(&key.as_str()) && !ROW_TRACKING_COLUMNS.iter().any(|(name, _)| name == key));
+    metadata.configuration.retain(|key, _| {
+        !OF_THE_LOG.contains(&key.as_str())
+            && !ROW_TRACKING_COLUMNS.iter().any(|(name, _)| name == key)
+    });
     let Some((protocol, old)) = old else {
-        let metadata = Metadata { id: (context.unique)(), created_time: Some(context.now_ms), description: None, ..metadata };
+        let metadata = Metadata {
+            id: (context.unique)(),
+            created_time: Some(context.now_ms),
+            description: None,
+            ..metadata
+        };
         return set_properties(source.0, &metadata, changes, context);
     };
     if mode(old)? != mode(&metadata)? {
-        let text = |metadata: &Metadata| metadata.configuration.get(MODE).map_or("none", String::as_str).to_owned();
+        let text = |metadata: &Metadata| {
+            metadata
+                .configuration
+                .get(MODE)
+                .map_or("none", String::as_str)
+                .to_owned()
+        };
         return Err(Error::invalid(format!(
             "`{MODE}` cannot go from `{}` to `{}`, as a clone in the place of the table would have it; drop the table, or choose another place",
             text(old),
             text(&metadata)
         )));
     }
-    let timed = |metadata: &Metadata| properties::flag(&metadata.configuration, "delta.enableInCommitTimestamps");
+    let timed = |metadata: &Metadata| {
+        properties::flag(&metadata.configuration, "delta.enableInCommitTimestamps")
+    };
     let goes_on = timed(old) && timed(&metadata);
     for (key, ours) in &old.configuration {
-        let of_the_log = OF_THE_LOG.contains(&key.as_str()) && (goes_on || !key.starts_with("delta.inCommitTimestamp"));
+        let of_the_log = OF_THE_LOG.contains(&key.as_str())
+            && (goes_on || !key.starts_with("delta.inCommitTimestamp"));
         if of_the_log || KEPT.contains(&key.as_str()) {
             let number = |text: &str| text.parse::<i64>().unwrap_or(0);
-            let value = metadata.configuration.entry(key.clone()).or_insert_with(|| ours.clone());
+            let value = metadata
+                .configuration
+                .entry(key.clone())
+                .or_insert_with(|| ours.clone());
             if key == MAX_ID && number(ours) > number(value) {
                 value.clone_from(ours);
             }
         }
     }
-    let metadata = Metadata { id: old.id.clone(), name: old.name.clone(), description: old.description.clone(), created_time: old.created_time, ..metadata };
+    let metadata = Metadata {
+        id: old.id.clone(),
+        name: old.name.clone(),
+        description: old.description.clone(),
+        created_time: old.created_time,
+        ..metadata
+    };
     let protocol = features::with_features(protocol, &features::supported(source.0));
     set_properties(&protocol, &metadata, changes, context)
 }
@@ -215,17 +302,44 @@ pub fn clone(
 ///
 /// # Errors
 /// As [`create`].
-pub fn set_properties(protocol: &Protocol, metadata: &Metadata, changes: &BTreeMap<String, String>, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
+pub fn set_properties(
+    protocol: &Protocol,
+    metadata: &Metadata,
+    changes: &BTreeMap<String, String>,
+    context: &mut Context<'_>,
+) -> Result<(Protocol, Metadata)> {
     let schema = StructType::parse(&metadata.schema_string)?;
-    apply(protocol, metadata.clone(), &schema, changes, &BTreeSet::new(), false, context)
+    apply(
+        protocol,
+        metadata.clone(),
+        &schema,
+        changes,
+        &BTreeSet::new(),
+        false,
+        context,
+    )
 }
 
-/// Metadata of a table with another schema: column mapping given to new fields, `maxColumnId` raised.
+/// Metadata of a table with another schema: column mapping given to new fields, `maxColumnId`
+/// raised.
 ///
 /// # Errors
 /// As [`create`].
-pub fn set_schema(protocol: &Protocol, metadata: &Metadata, schema: &StructType, context: &mut Context<'_>) -> Result<(Protocol, Metadata)> {
-    apply(protocol, metadata.clone(), schema, &BTreeMap::new(), &BTreeSet::new(), false, context)
+pub fn set_schema(
+    protocol: &Protocol,
+    metadata: &Metadata,
+    schema: &StructType,
+    context: &mut Context<'_>,
+) -> Result<(Protocol, Metadata)> {
+    apply(
+        protocol,
+        metadata.clone(),
+        schema,
+        &BTreeMap::new(),
+        &BTreeSet::new(),
+        false,
+        context,
+    )
 }
 
 /// Metadata of a table without these properties. Features stay.
@@ -237,10 +351,16 @@ pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -
     for key in keys {
         let key = properties::property(key).map_or(key.as_str(), |p| p.key);
         if properties::property(key).is_some_and(|p| !p.settable) || key == MODE {
-            return Err(Error::invalid(format!("the property `{}` cannot be unset", shown(key))));
+            return Err(Error::invalid(format!(
+                "the property `{}` cannot be unset",
+                shown(key)
+            )));
         }
         if out.configuration.remove(key).is_none() && !if_exists {
-            return Err(Error::invalid(format!("the table has no property `{}` to unset", shown(key))));
+            return Err(Error::invalid(format!(
+                "the table has no property `{}` to unset",
+                shown(key)
+            )));
         }
     }
     iceberg::settle(&mut out, &BTreeMap::new(), false)?;
@@ -249,8 +369,14 @@ pub fn unset_properties(metadata: &Metadata, keys: &[String], if_exists: bool) -
 
 /// Columns that row tracking writes beside the table's own.
 const ROW_TRACKING_COLUMNS: [(&str, &str); 2] = [
-    ("delta.rowTracking.materializedRowIdColumnName", "_row-id-col-"),
-    ("delta.rowTracking.materializedRowCommitVersionColumnName", "_row-commit-version-col-"),
+    (
+        "delta.rowTracking.materializedRowIdColumnName",
+        "_row-id-col-",
+    ),
+    (
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+        "_row-commit-version-col-",
+    ),
 ];
 
 #[allow(clippy::too_many_arguments)]
@@ -270,7 +396,10 @@ fn apply(
     for (key, value) in changes {
         let lower = key.to_ascii_lowercase();
         if lower.starts_with(FEATURE) {
-            asked.insert(named_feature(key.get(FEATURE.len()..).unwrap_or_default(), value)?);
+            asked.insert(named_feature(
+                key.get(FEATURE.len()..).unwrap_or_default(),
+                value,
+            )?);
             continue;
         }
         // A value that is there already is no news: tables hold keys that no user may set.
@@ -283,8 +412,16 @@ fn apply(
             MIN_WRITER => min_writer = value.trim().parse().ok(),
             IGNORE_DEFAULTS => {}
             _ => {
-                if metadata.configuration.keys().any(|k| k != &key && k.eq_ignore_ascii_case(&key)) && key.starts_with(CONSTRAINTS) {
-                    return Err(Error::invalid(format!("the constraint `{}` is there already; names are compared without case", shown(&key))));
+                if metadata
+                    .configuration
+                    .keys()
+                    .any(|k| k != &key && k.eq_ignore_ascii_case(&key))
+                    && key.starts_with(CONSTRAINTS)
+                {
+                    return Err(Error::invalid(format!(
+                        "the constraint `{}` is there already; names are compared without case",
+                        shown(&key)
+                    )));
                 }
                 metadata.configuration.insert(key, value.clone());
             }
@@ -293,11 +430,15 @@ fn apply(
     let on = |metadata: &Metadata, key: &str| properties::flag(&metadata.configuration, key);
     let compat = iceberg::settle(&mut metadata, changes, is_new)?;
     if compat.is_some() && is_new && !metadata.configuration.contains_key(MODE) {
-        metadata.configuration.insert(MODE.to_owned(), "name".to_owned());
+        metadata
+            .configuration
+            .insert(MODE.to_owned(), "name".to_owned());
     }
     let after = mode(&metadata)?;
     if compat.is_some() && after == ColumnMapping::None {
-        return Err(Error::invalid("Iceberg compatibility needs `delta.columnMapping.mode` to be `name` or `id`; set it in the same call or before"));
+        return Err(Error::invalid(
+            "Iceberg compatibility needs `delta.columnMapping.mode` to be `name` or `id`; set it in the same call or before",
+        ));
     }
     if !is_new && before != after && (before, after) != (ColumnMapping::None, ColumnMapping::Name) {
         let text = |mode| match mode {
@@ -305,21 +446,42 @@ fn apply(
             ColumnMapping::Name => "name",
             ColumnMapping::Id => "id",
         };
-        let hint = if after == ColumnMapping::None { "; drop the feature `columnMapping`, which rewrites the files" } else { "" };
-        return Err(Error::invalid(format!("`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table{hint}", text(before), text(after))));
+        let hint = if after == ColumnMapping::None {
+            "; drop the feature `columnMapping`, which rewrites the files"
+        } else {
+            ""
+        };
+        return Err(Error::invalid(format!(
+            "`delta.columnMapping.mode` cannot go from `{}` to `{}` on an existing table{hint}",
+            text(before),
+            text(after)
+        )));
     }
     let mut schema = schema.clone();
     if after != ColumnMapping::None {
-        let known = metadata.configuration.get(MAX_ID).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        let known = metadata
+            .configuration
+            .get(MAX_ID)
+            .and_then(|text| text.parse::<i64>().ok())
+            .unwrap_or(0);
         let max_id = known.max(schema_change::max_column_id(&schema));
         let keep_names = !is_new && before == ColumnMapping::None;
-        let mut assign = Assign { max_id, keep_names, nested: compat == Some(2), unique: &mut *context.unique };
+        let mut assign = Assign {
+            max_id,
+            keep_names,
+            nested: compat == Some(2),
+            unique: &mut *context.unique,
+        };
         schema = assign.schema(&schema);
-        metadata.configuration.insert(MAX_ID.to_owned(), assign.max_id.to_string());
+        metadata
+            .configuration
+            .insert(MAX_ID.to_owned(), assign.max_id.to_string());
     }
     if on(&metadata, "delta.enableRowTracking") {
         if on(&metadata, "delta.rowTrackingSuspended") {
-            return Err(Error::invalid("`delta.enableRowTracking` and `delta.rowTrackingSuspended` cannot both be true"));
+            return Err(Error::invalid(
+                "`delta.enableRowTracking` and `delta.rowTrackingSuspended` cannot both be true",
+            ));
         }
         for (key, prefix) in ROW_TRACKING_COLUMNS {
             let name = format!("{prefix}{}", (context.unique)());
@@ -329,14 +491,24 @@ fn apply(
     // A table that has such columns keeps them; none are added.
     let is_spark = |data_type: &DataType| matches!(data_type, DataType::Spark(_));
     if is_new || !schema_change::any_type(&StructType::parse(&metadata.schema_string)?, &is_spark) {
-        let holds = |field: &&StructField| schema_change::any_type(&StructType { fields: vec![(*field).clone()] }, &is_spark);
+        let holds = |field: &&StructField| {
+            schema_change::any_type(
+                &StructType {
+                    fields: vec![(*field).clone()],
+                },
+                &is_spark,
+            )
+        };
         if let Some(field) = schema.fields.iter().find(holds) {
-            return Err(
-                Error::unsupported(format!("Delta tables have no columns of type {}; store the number as long", field.data_type)).at_column(&field.name)
-            );
+            return Err(Error::unsupported(format!(
+                "Delta tables have no columns of type {}; store the number as long",
+                field.data_type
+            ))
+            .at_column(&field.name));
         }
     }
-    let change_feed = on(&metadata, "delta.enableChangeDataFeed") || on(&metadata, "delta.enableChangeDataCapture");
+    let change_feed = on(&metadata, "delta.enableChangeDataFeed")
+        || on(&metadata, "delta.enableChangeDataCapture");
     schema_change::check(&schema, &metadata.partition_columns, change_feed)?;
     // A schema that stays is kept to the letter.
     let has_new_schema = StructType::parse(&metadata.schema_string)? != schema;
@@ -350,10 +522,18 @@ fn apply(
     }
 
     let raised = features::with_versions(protocol, min_reader, min_writer)?;
-    asked.extend(without_previews(&raised, required_features(&metadata, &schema)?));
+    asked.extend(without_previews(
+        &raised,
+        required_features(&metadata, &schema)?,
+    ));
     let protocol = features::with_features(&raised, &asked);
-    if features::supported(&protocol).contains("clustering") && asked.contains("clustering") && !metadata.partition_columns.is_empty() {
-        return Err(Error::invalid("a table cannot be both partitioned and clustered"));
+    if features::supported(&protocol).contains("clustering")
+        && asked.contains("clustering")
+        && !metadata.partition_columns.is_empty()
+    {
+        return Err(Error::invalid(
+            "a table cannot be both partitioned and clustered",
+        ));
     }
     features::check_writable(&protocol)?;
     iceberg::check(&protocol, &metadata, &schema)?;
@@ -370,13 +550,22 @@ fn apply(
 /// The feature of `delta.feature.name = supported`.
 fn named_feature(name: &str, value: &str) -> Result<String> {
     if !matches!(value.to_ascii_lowercase().as_str(), "supported" | "enabled") {
-        return Err(Error::invalid(format!("`{FEATURE}{}` can only be set to `supported`, not to `{}`", shown(name), shown(value))));
+        return Err(Error::invalid(format!(
+            "`{FEATURE}{}` can only be set to `supported`, not to `{}`",
+            shown(name),
+            shown(value)
+        )));
     }
     match features::feature(name) {
         Some(feature) => Ok(feature.name.to_owned()),
-        None => {
-            Err(Error::unsupported_feature(name, format!("there is no table feature `{}` that deltafast {} writes", shown(name), env!("CARGO_PKG_VERSION"))))
-        }
+        None => Err(Error::unsupported_feature(
+            name,
+            format!(
+                "there is no table feature `{}` that deltafast {} writes",
+                shown(name),
+                env!("CARGO_PKG_VERSION")
+            ),
+        )),
     }
 }
 
@@ -387,8 +576,16 @@ mod tests {
 
     fn table(fields: &[(&str, &str)], configuration: &[(&str, &str)]) -> NewTable {
         NewTable {
-            schema: StructType { fields: fields.iter().map(|(n, t)| StructField::new(*n, DataType::from_name(t).unwrap(), true)).collect() },
-            configuration: configuration.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            schema: StructType {
+                fields: fields
+                    .iter()
+                    .map(|(n, t)| StructField::new(*n, DataType::from_name(t).unwrap(), true))
+                    .collect(),
+            },
+            configuration: configuration
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
             ..NewTable::default()
         }
     }
@@ -399,7 +596,11 @@ mod tests {
             n += 1;
             format!("u{n}")
         };
-        work(&mut Context { allow_unknown: false, now_ms: 5, unique: &mut unique })
+        work(&mut Context {
+            allow_unknown: false,
+            now_ms: 5,
+            unique: &mut unique,
+        })
     }
 
     fn made(table: &NewTable) -> Result<(Protocol, Metadata)> {
@@ -410,34 +611,82 @@ mod tests {
     fn a_plain_table_has_the_lowest_protocol() {
         let (protocol, metadata) = made(&table(&[("a", "long")], &[])).unwrap();
         assert_eq!(protocol, base_protocol());
-        assert_eq!((metadata.id.as_str(), metadata.created_time, metadata.configuration.len()), ("u1", Some(5), 0));
+        assert_eq!(
+            (
+                metadata.id.as_str(),
+                metadata.created_time,
+                metadata.configuration.len()
+            ),
+            ("u1", Some(5), 0)
+        );
     }
 
     #[test]
     fn every_switch_brings_its_feature_and_what_that_needs() {
         type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
         let cases: &[Case<'_>] = &[
-            (&[("delta.enableRowTracking", "true")], &["rowTracking", "domainMetadata"]),
-            (&[("delta.enableDeletionVectors", "true")], &["deletionVectors"]),
-            (&[("delta.enableIcebergCompatV2", "true")], &["icebergCompatV2", "columnMapping"]),
-            (&[("delta.feature.catalogManaged", "supported")], &["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"]),
-            (&[("delta.enableVariantShredding", "true")], &["variantShredding", "variantType"]),
-            (&[("delta.feature.timestampWithoutTimezone", "supported")], &["timestampNtz"]),
+            (
+                &[("delta.enableRowTracking", "true")],
+                &["rowTracking", "domainMetadata"],
+            ),
+            (
+                &[("delta.enableDeletionVectors", "true")],
+                &["deletionVectors"],
+            ),
+            (
+                &[("delta.enableIcebergCompatV2", "true")],
+                &["icebergCompatV2", "columnMapping"],
+            ),
+            (
+                &[("delta.feature.catalogManaged", "supported")],
+                &["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"],
+            ),
+            (
+                &[("delta.enableVariantShredding", "true")],
+                &["variantShredding", "variantType"],
+            ),
+            (
+                &[("delta.feature.timestampWithoutTimezone", "supported")],
+                &["timestampNtz"],
+            ),
             (&[("delta.checkpointPolicy", "v2")], &["v2Checkpoint"]),
             (&[("delta.constraints.c", "a > 0")], &["checkConstraints"]),
             (&[("delta.columnMapping.mode", "id")], &["columnMapping"]),
-            (&[("delta.feature.CLUSTERING", "supported")], &["clustering", "domainMetadata"]),
-            (&[("delta.minWriterVersion", "7")], &["appendOnly", "invariants"]),
+            (
+                &[("delta.feature.CLUSTERING", "supported")],
+                &["clustering", "domainMetadata"],
+            ),
+            (
+                &[("delta.minWriterVersion", "7")],
+                &["appendOnly", "invariants"],
+            ),
         ];
         for (configuration, expected) in cases {
-            let (protocol, metadata) = made(&table(&[("a", "long"), ("b", "string")], configuration)).unwrap();
+            let (protocol, metadata) =
+                made(&table(&[("a", "long"), ("b", "string")], configuration)).unwrap();
             let supported = features::supported(&protocol);
-            assert!(expected.iter().all(|name| supported.contains(*name)), "{configuration:?}: {supported:?}");
-            assert!(!metadata.configuration.keys().any(|key| key.starts_with(FEATURE) || key == MIN_WRITER), "{metadata:?}");
+            assert!(
+                expected.iter().all(|name| supported.contains(*name)),
+                "{configuration:?}: {supported:?}"
+            );
+            assert!(
+                !metadata
+                    .configuration
+                    .keys()
+                    .any(|key| key.starts_with(FEATURE) || key == MIN_WRITER),
+                "{metadata:?}"
+            );
         }
-        for (data_type, expected) in [("timestamp_ntz", "timestampNtz"), ("variant", "variantType")] {
+        for (data_type, expected) in [
+            ("timestamp_ntz", "timestampNtz"),
+            ("variant", "variantType"),
+        ] {
             let (protocol, _) = made(&table(&[("a", data_type)], &[])).unwrap();
-            assert!(protocol.has_reader_feature(expected) && protocol.has_writer_feature(expected) && protocol.has_writer_feature("appendOnly"));
+            assert!(
+                protocol.has_reader_feature(expected)
+                    && protocol.has_writer_feature(expected)
+                    && protocol.has_writer_feature("appendOnly")
+            );
         }
     }
 
@@ -445,25 +694,57 @@ mod tests {
     fn column_mapping_is_given_on_creation_and_kept_names_on_enabling() {
         let (_, metadata) = made(&table(&[("a b", "long")], &[(MODE, "name")])).unwrap();
         let schema = StructType::parse(&metadata.schema_string).unwrap();
-        assert_eq!((schema.fields[0].physical_name(), schema.fields[0].field_id(), metadata.configuration[MAX_ID].as_str()), ("col-u2", Some(1), "1"));
+        assert_eq!(
+            (
+                schema.fields[0].physical_name(),
+                schema.fields[0].field_id(),
+                metadata.configuration[MAX_ID].as_str()
+            ),
+            ("col-u2", Some(1), "1")
+        );
 
         let (protocol, metadata) = made(&table(&[("a", "long")], &[])).unwrap();
         let on: BTreeMap<String, String> = [(MODE.to_owned(), "name".to_owned())].into();
-        let (protocol, metadata) = with_context(|c| set_properties(&protocol, &metadata, &on, c)).unwrap();
-        assert_eq!((protocol.min_reader_version, protocol.min_writer_version), (2, 5));
+        let (protocol, metadata) =
+            with_context(|c| set_properties(&protocol, &metadata, &on, c)).unwrap();
+        assert_eq!(
+            (protocol.min_reader_version, protocol.min_writer_version),
+            (2, 5)
+        );
         let schema = StructType::parse(&metadata.schema_string).unwrap();
-        assert_eq!((schema.fields[0].physical_name(), schema.fields[0].field_id()), ("a", Some(1)));
+        assert_eq!(
+            (
+                schema.fields[0].physical_name(),
+                schema.fields[0].field_id()
+            ),
+            ("a", Some(1))
+        );
         let off: BTreeMap<String, String> = [(MODE.to_owned(), "none".to_owned())].into();
-        assert!(with_context(|c| set_properties(&protocol, &metadata, &off, c)).unwrap_err().to_string().contains("from `name` to `none`"));
+        assert!(
+            with_context(|c| set_properties(&protocol, &metadata, &off, c))
+                .unwrap_err()
+                .to_string()
+                .contains("from `name` to `none`")
+        );
 
         // A new column gets the next id, even after the one with the highest id was dropped.
         let mut metadata = metadata;
-        metadata.configuration.insert(MAX_ID.to_owned(), "9".to_owned());
+        metadata
+            .configuration
+            .insert(MAX_ID.to_owned(), "9".to_owned());
         let mut wider = schema.clone();
-        wider.fields.push(StructField::new("c", DataType::Long, true));
+        wider
+            .fields
+            .push(StructField::new("c", DataType::Long, true));
         let (_, metadata) = with_context(|c| set_schema(&protocol, &metadata, &wider, c)).unwrap();
         let schema = StructType::parse(&metadata.schema_string).unwrap();
-        assert_eq!((schema.fields[1].physical_name(), schema.fields[1].field_id()), ("col-u1", Some(10)));
+        assert_eq!(
+            (
+                schema.fields[1].physical_name(),
+                schema.fields[1].field_id()
+            ),
+            ("col-u1", Some(10))
+        );
     }
 
     #[test]
@@ -471,9 +752,16 @@ mod tests {
         let error = made(&table(&[("a", "long")], &[("delta.future", "1")])).unwrap_err();
         assert!(error.to_string().contains("`delta.future`"), "{error}");
         let (protocol, mut metadata) = made(&table(&[("a", "long")], &[])).unwrap();
-        metadata.configuration.insert("delta.future".to_owned(), "1".to_owned());
-        let same: BTreeMap<String, String> = [("delta.future".to_owned(), "1".to_owned()), ("delta.appendOnly".to_owned(), "true".to_owned())].into();
-        let (_, changed) = with_context(|c| set_properties(&protocol, &metadata, &same, c)).unwrap();
+        metadata
+            .configuration
+            .insert("delta.future".to_owned(), "1".to_owned());
+        let same: BTreeMap<String, String> = [
+            ("delta.future".to_owned(), "1".to_owned()),
+            ("delta.appendOnly".to_owned(), "true".to_owned()),
+        ]
+        .into();
+        let (_, changed) =
+            with_context(|c| set_properties(&protocol, &metadata, &same, c)).unwrap();
         assert_eq!(changed.configuration["delta.future"], "1");
         let other: BTreeMap<String, String> = [("delta.future".to_owned(), "2".to_owned())].into();
         assert!(with_context(|c| set_properties(&protocol, &metadata, &other, c)).is_err());
@@ -482,16 +770,28 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         let cases: &[&[(&str, &str)]] = &[
-            &[("delta.enableIcebergCompatV1", "true"), ("delta.enableIcebergCompatV2", "true")],
+            &[
+                ("delta.enableIcebergCompatV1", "true"),
+                ("delta.enableIcebergCompatV2", "true"),
+            ],
             &[("delta.enableIcebergCompatV2", "true"), (MODE, "none")],
             &[("delta.feature.nothing", "supported")],
-            &[("delta.enableRowTracking", "true"), ("delta.rowTrackingSuspended", "true")],
-            &[(SYMLINK_MANIFESTS, "true"), ("delta.enableDeletionVectors", "true")],
+            &[
+                ("delta.enableRowTracking", "true"),
+                ("delta.rowTrackingSuspended", "true"),
+            ],
+            &[
+                (SYMLINK_MANIFESTS, "true"),
+                ("delta.enableDeletionVectors", "true"),
+            ],
             &[("delta.feature.clustering", "on")],
             &[("delta.minReaderVersion", "4")],
         ];
         for configuration in cases {
-            assert!(made(&table(&[("a", "long")], configuration)).is_err(), "{configuration:?}");
+            assert!(
+                made(&table(&[("a", "long")], configuration)).is_err(),
+                "{configuration:?}"
+            );
         }
         let mut both = table(&[("a", "long"), ("b", "long")], &[]);
         both.partition_columns = vec!["a".into()];
@@ -505,34 +805,81 @@ mod tests {
         const V2: (&str, &str) = ("delta.enableIcebergCompatV2", "true");
         const VECTORS: (&str, &str) = ("delta.enableDeletionVectors", "true");
         let refused = |table: &NewTable| made(table).unwrap_err().to_string();
-        assert!(refused(&table(&[("a", "long")], &[V2, VECTORS])).contains("set `delta.enableDeletionVectors` to `false`"));
-        assert!(refused(&table(&[("a", "long")], &[V1, ("delta.feature.deletionVectors", "supported")])).contains("drop it first"));
-        assert!(made(&table(&[("a", "long")], &[V2, ("delta.feature.deletionVectors", "supported")])).is_ok());
+        assert!(
+            refused(&table(&[("a", "long")], &[V2, VECTORS]))
+                .contains("set `delta.enableDeletionVectors` to `false`")
+        );
+        assert!(
+            refused(&table(
+                &[("a", "long")],
+                &[V1, ("delta.feature.deletionVectors", "supported")]
+            ))
+            .contains("drop it first")
+        );
+        assert!(
+            made(&table(
+                &[("a", "long")],
+                &[V2, ("delta.feature.deletionVectors", "supported")]
+            ))
+            .is_ok()
+        );
         let list = StructType::parse(r#"{"type":"struct","fields":[{"name":"l","type":{"type":"array","elementType":"long","containsNull":true}}]}"#).unwrap();
-        let with_list = |switch| NewTable { schema: list.clone(), ..table(&[], &[switch]) };
+        let with_list = |switch| NewTable {
+            schema: list.clone(),
+            ..table(&[], &[switch])
+        };
         assert!(refused(&with_list(V1)).contains("the type array<long> of the column `l`"));
         assert!(made(&with_list(V2)).is_ok());
         assert!(refused(&table(&[("v", "variant")], &[V2])).contains("variant"));
-        for (from, to, fits) in
-            [("integer", "long", true), ("integer", "double", false), ("decimal(5,2)", "decimal(7,2)", true), ("date", "timestamp_ntz", false)]
-        {
+        for (from, to, fits) in [
+            ("integer", "long", true),
+            ("integer", "double", false),
+            ("decimal(5,2)", "decimal(7,2)", true),
+            ("date", "timestamp_ntz", false),
+        ] {
             let mut field = StructField::new("a", DataType::from_name(to).unwrap(), true);
-            evolution::note_change(&mut field, &DataType::from_name(from).unwrap(), &DataType::from_name(to).unwrap(), "");
-            let made = made(&NewTable { schema: StructType { fields: vec![field] }, ..table(&[], &[V2]) });
+            evolution::note_change(
+                &mut field,
+                &DataType::from_name(from).unwrap(),
+                &DataType::from_name(to).unwrap(),
+                "",
+            );
+            let made = made(&NewTable {
+                schema: StructType {
+                    fields: vec![field],
+                },
+                ..table(&[], &[V2])
+            });
             assert_eq!(made.is_ok(), fits, "{from} to {to}: {made:?}");
         }
         // A table that is there says by itself how columns are found.
         let (protocol, metadata) = made(&table(&[("a", "long")], &[])).unwrap();
         let on: BTreeMap<String, String> = [(V2.0.to_owned(), V2.1.to_owned())].into();
-        let error = with_context(|c| set_properties(&protocol, &metadata, &on, c)).unwrap_err().to_string();
+        let error = with_context(|c| set_properties(&protocol, &metadata, &on, c))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("set it in the same call"), "{error}");
     }
 
     #[test]
     fn unsetting_leaves_features_and_internal_keys() {
-        let (_, metadata) = made(&table(&[("a", "long")], &[("delta.appendOnly", "true"), (MODE, "name"), ("owner", "me")])).unwrap();
+        let (_, metadata) = made(&table(
+            &[("a", "long")],
+            &[
+                ("delta.appendOnly", "true"),
+                (MODE, "name"),
+                ("owner", "me"),
+            ],
+        ))
+        .unwrap();
         let keys = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert!(unset_properties(&metadata, &keys(&["delta.appendonly", "owner"]), false).unwrap().configuration.len() == 2);
+        assert!(
+            unset_properties(&metadata, &keys(&["delta.appendonly", "owner"]), false)
+                .unwrap()
+                .configuration
+                .len()
+                == 2
+        );
         assert!(unset_properties(&metadata, &keys(&["nothing"]), false).is_err());
         assert!(unset_properties(&metadata, &keys(&["nothing"]), true).is_ok());
         assert!(unset_properties(&metadata, &keys(&[MAX_ID]), true).is_err());

@@ -1,8 +1,8 @@
 //! Dates and timestamps as the log writes them: text -> days or microseconds since the epoch.
 //!
-//! By hand because a million statistics are parsed at a time and only these few shapes exist: `YYYY-MM-DD`, followed by
-//! `T` or a blank and `HH:MM:SS`, a fraction of up to nine digits, and `Z` or an offset. The calendar is the proleptic
-//! Gregorian one.
+//! By hand because a million statistics are parsed at a time and only these few shapes exist:
+//! `YYYY-MM-DD`, followed by `T` or a blank and `HH:MM:SS`, a fraction of up to nine digits, and
+//! `Z` or an offset. The calendar is the proleptic Gregorian one.
 //!
 //! Protocol: "Partition Value Serialization", "Per-file Statistics".
 
@@ -10,12 +10,19 @@ use super::calendar::{MICROS_PER_DAY, Zone, checked_days};
 
 /// Reads digits from the front: (value, rest).
 fn digits(text: &[u8], min: usize, max: usize) -> Option<(i64, &[u8])> {
-    let count = text.iter().take(max).take_while(|b| b.is_ascii_digit()).count();
+    let count = text
+        .iter()
+        .take(max)
+        .take_while(|b| b.is_ascii_digit())
+        .count();
     if count < min {
         return None;
     }
     let (head, rest) = text.split_at(count);
-    Some((head.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')), rest))
+    Some((
+        head.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')),
+        rest,
+    ))
 }
 
 fn literal(text: &[u8], byte: u8) -> Option<&[u8]> {
@@ -31,7 +38,10 @@ fn date_front(text: &[u8]) -> Option<(i64, &[u8])> {
     let (year, text) = digits(text, 4, 7)?;
     let (month, text) = digits(literal(text, b'-')?, 1, 2)?;
     let (day, text) = digits(literal(text, b'-')?, 1, 2)?;
-    Some((checked_days(if negative { -year } else { year }, month, day)?, text))
+    Some((
+        checked_days(if negative { -year } else { year }, month, day)?,
+        text,
+    ))
 }
 
 /// Days since the epoch of `YYYY-MM-DD`.
@@ -52,28 +62,55 @@ fn pair(tens: u8, ones: u8) -> Option<u32> {
 #[inline]
 #[must_use]
 pub fn usual_date(text: &[u8; 10]) -> Option<i32> {
-    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *text else { return None };
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *text else {
+        return None;
+    };
     let year = pair(y1, y2)? * 100 + pair(y3, y4)?;
-    i32::try_from(checked_days(year.into(), pair(m1, m2)?.into(), pair(d1, d2)?.into())?).ok()
+    i32::try_from(checked_days(
+        year.into(),
+        pair(m1, m2)?.into(),
+        pair(d1, d2)?.into(),
+    )?)
+    .ok()
 }
 
-/// [`parse_timestamp`] of `YYYY-MM-DDTHH:MM:SS.mmmZ`, which needs no zone; `None` says nothing of other forms.
+/// [`parse_timestamp`] of `YYYY-MM-DDTHH:MM:SS.mmmZ`, which needs no zone; `None` says nothing of
+/// other forms.
 #[inline]
 #[must_use]
 pub fn usual_instant(text: &[u8; 24]) -> Option<i64> {
     let (date, clock) = text.split_first_chunk::<10>()?;
-    let [b'T', h1, h2, b':', m1, m2, b':', s1, s2, b'.', f1, f2, f3, b'Z'] = *clock else { return None };
+    let [
+        b'T',
+        h1,
+        h2,
+        b':',
+        m1,
+        m2,
+        b':',
+        s1,
+        s2,
+        b'.',
+        f1,
+        f2,
+        f3,
+        b'Z',
+    ] = *clock
+    else {
+        return None;
+    };
     let (hour, minute, second) = (pair(h1, h2)?, pair(m1, m2)?, pair(s1, s2)?);
     let millis = pair(f1, f2)? * 10 + pair(b'0', f3)?;
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let clock = i64::from((hour * 60 + minute) * 60 + second) * 1_000_000 + i64::from(millis) * 1000;
+    let clock =
+        i64::from((hour * 60 + minute) * 60 + second) * 1_000_000 + i64::from(millis) * 1000;
     Some(i64::from(usual_date(date)?) * MICROS_PER_DAY + clock)
 }
 
-/// A timestamp as written: microseconds of its wall clock, and its offset from UTC in microseconds where it has one.
-/// Digits beyond microseconds are cut off.
+/// A timestamp as written: microseconds of its wall clock, and its offset from UTC in microseconds
+/// where it has one. Digits beyond microseconds are cut off.
 #[must_use]
 pub fn parse_wall_clock(text: &[u8]) -> Option<(i64, Option<i64>)> {
     let (days, rest) = date_front(text)?;
@@ -99,7 +136,9 @@ pub fn parse_wall_clock(text: &[u8]) -> Option<(i64, Option<i64>)> {
             return None;
         }
         let (digits, after) = fraction.split_at(length);
-        micros = (0..6).fold(0, |n, i| n * 10 + digits.get(i).map_or(0, |b| i64::from(b - b'0')));
+        micros = (0..6).fold(0, |n, i| {
+            n * 10 + digits.get(i).map_or(0, |b| i64::from(b - b'0'))
+        });
         rest = after;
     }
     let wall = day_us.checked_add(((hour * 60 + minute) * 60 + second) * 1_000_000 + micros)?;
@@ -119,8 +158,13 @@ fn offset(text: &[u8]) -> Option<Option<i64>> {
     };
     let (hours, rest) = digits(rest, 2, 2)?;
     let rest = literal(rest, b':').unwrap_or(rest);
-    let (minutes, rest) = if rest.is_empty() { (0, rest) } else { digits(rest, 2, 2)? };
-    (rest.is_empty() && hours <= 18 && minutes <= 59).then_some(Some(sign * (hours * 60 + minutes) * 60_000_000))
+    let (minutes, rest) = if rest.is_empty() {
+        (0, rest)
+    } else {
+        digits(rest, 2, 2)?
+    };
+    (rest.is_empty() && hours <= 18 && minutes <= 59)
+        .then_some(Some(sign * (hours * 60 + minutes) * 60_000_000))
 }
 
 /// Microseconds since the epoch of an instant; text without an offset is a wall clock in `zone`.
@@ -157,9 +201,21 @@ mod tests {
             ("1970-01-02", MICROS_PER_DAY),
             ("1970-01-01T00:00:00.123456789Z", 123_456),
         ] {
-            assert_eq!(parse_timestamp(text.as_bytes(), utc), Some(micros), "{text}");
+            assert_eq!(
+                parse_timestamp(text.as_bytes(), utc),
+                Some(micros),
+                "{text}"
+            );
         }
-        for text in ["", "1970", "1970-01-01X", "1970-01-01 24:00:00", "1970-01-01 00:00:00.", "1970-01-01T00:00:00Zx", "banana"] {
+        for text in [
+            "",
+            "1970",
+            "1970-01-01X",
+            "1970-01-01 24:00:00",
+            "1970-01-01 00:00:00.",
+            "1970-01-01T00:00:00Zx",
+            "banana",
+        ] {
             assert_eq!(parse_timestamp(text.as_bytes(), utc), None, "{text}");
         }
     }
@@ -167,10 +223,19 @@ mod tests {
     #[test]
     fn a_wall_clock_without_a_zone_is_in_the_callers() {
         let zone = Zone::parse("America/Los_Angeles").unwrap();
-        assert_eq!(parse_timestamp(b"1970-01-01 00:00:00", zone), Some(8 * 3_600_000_000));
+        assert_eq!(
+            parse_timestamp(b"1970-01-01 00:00:00", zone),
+            Some(8 * 3_600_000_000)
+        );
         // 02:30 on the day the clock springs forward is 03:30 daylight time.
-        assert_eq!(parse_timestamp(b"2024-03-10 02:30:00", zone), parse_timestamp(b"2024-03-10T10:30:00Z", zone));
-        assert_eq!(parse_timestamp(b"1970-01-01 05:30:00", Zone::parse("+05:30").unwrap()), Some(0));
+        assert_eq!(
+            parse_timestamp(b"2024-03-10 02:30:00", zone),
+            parse_timestamp(b"2024-03-10T10:30:00Z", zone)
+        );
+        assert_eq!(
+            parse_timestamp(b"1970-01-01 05:30:00", Zone::parse("+05:30").unwrap()),
+            Some(0)
+        );
         assert_eq!(parse_timestamp_ntz(b"1970-01-01 00:00:01"), Some(1_000_000));
     }
 }

@@ -1,17 +1,21 @@
-//! PRUNE: the expression tree read a second way. (tree, facts about files) -> which files may or must hold matching rows.
+//! PRUNE: the expression tree read a second way. (tree, facts about files) -> which files may or
+//! must hold matching rows.
 //!
-//! For every file the outcomes that its rows may have are kept as three bits (true, false, null), each a superset of the truth.
-//! NOT swaps the first two, AND and OR combine them, and every leaf is settled from bounds: `keep` reads the first bit,
-//! `certain` asks that the other two be clear. So pruning needs no rewriting of NOT, and an unknown part can only make the
-//! answer wider. Whatever depends on partition values alone is evaluated exactly, by the evaluator itself.
+//! For every file the outcomes that its rows may have are kept as three bits (true, false, null),
+//! each a superset of the truth. NOT swaps the first two, AND and OR combine them, and every leaf
+//! is settled from bounds: `keep` reads the first bit, `certain` asks that the other two be clear.
+//! So pruning needs no rewriting of NOT, and an unknown part can only make the answer wider.
+//! Whatever depends on partition values alone is evaluated exactly, by the evaluator itself.
 //!
-//! Facts may be absent, null, wide or cut short; all of that means "unknown", never an error: statistics are hints.
-//! A file is dropped only when its bounds prove it.
+//! Facts may be absent, null, wide or cut short; all of that means "unknown", never an error:
+//! statistics are hints. A file is dropped only when its bounds prove it.
 //!
-//! Rejected: rewriting a predicate into another predicate over `min`/`max` columns, as the other implementations do: it has to
-//! treat NOT, null and `NaN` case by case, and cannot answer `certain`.
+//! Rejected: rewriting a predicate into another predicate over `min`/`max` columns, as the other
+//! implementations do: it has to treat NOT, null and `NaN` case by case, and cannot answer
+//! `certain`.
 //!
-//! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels a leaf over as many rows as files.
+//! Protocol: "Per-file Statistics", "Partition Value Serialization". Cost: a few kernels a leaf
+//! over as many rows as files.
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array};
 use arrow_buffer::BooleanBuffer;
@@ -26,7 +30,8 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-/// What is known about some files (or row groups, or pages): one row each. Null or `None` is unknown.
+/// What is known about some files (or row groups, or pages): one row each. Null or `None` is
+/// unknown.
 ///
 /// Paths are logical. A column whose values compare by a collation must be absent.
 pub trait Facts {
@@ -40,8 +45,9 @@ pub trait Facts {
     fn null_count(&self, path: &[String]) -> Option<Int64Array>;
     /// How many rows there are, deleted ones included.
     fn num_records(&self) -> Option<Int64Array>;
-    /// Whether the bounds are values of rows that are not deleted. Absent is true. Wide bounds are bounds all the same, and of
-    /// the null counts only "none" and "all" are ever used, which hold for wide ones too; so nothing here depends on it yet.
+    /// Whether the bounds are values of rows that are not deleted. Absent is true. Wide bounds are
+    /// bounds all the same, and of the null counts only "none" and "all" are ever used, which
+    /// hold for wide ones too; so nothing here depends on it yet.
     fn tight_bounds(&self) -> Option<BooleanArray> {
         None
     }
@@ -54,7 +60,10 @@ pub trait Facts {
 /// # Errors
 /// [`Error::Invalid`] when the expression is no predicate; never because of the facts.
 pub fn keep(predicate: &Bound, facts: &dyn Facts) -> Result<BooleanArray> {
-    Ok(BooleanArray::new(outcomes(predicate, facts)?.may_be_true, None))
+    Ok(BooleanArray::new(
+        outcomes(predicate, facts)?.may_be_true,
+        None,
+    ))
 }
 
 /// The files for all of whose rows the predicate is certainly true.
@@ -63,36 +72,61 @@ pub fn keep(predicate: &Bound, facts: &dyn Facts) -> Result<BooleanArray> {
 /// As [`keep`].
 pub fn certain(predicate: &Bound, facts: &dyn Facts) -> Result<BooleanArray> {
     let outcomes = outcomes(predicate, facts)?;
-    Ok(BooleanArray::new(!&(&outcomes.may_be_false | &outcomes.may_be_null), None))
+    Ok(BooleanArray::new(
+        !&(&outcomes.may_be_false | &outcomes.may_be_null),
+        None,
+    ))
 }
 
 fn outcomes(predicate: &Bound, facts: &dyn Facts) -> Result<Outcomes> {
     if !matches!(predicate.data_type(), DataType::Boolean | DataType::Void) {
-        return Err(Error::invalid(format!("a filter must be true or false, but `{predicate}` is of type {}", predicate.data_type())));
+        return Err(Error::invalid(format!(
+            "a filter must be true or false, but `{predicate}` is of type {}",
+            predicate.data_type()
+        )));
     }
     Ok(verdict::Judge::new(predicate, facts).predicate(&predicate.expr))
 }
 
-/// Splits a predicate at its top-level ANDs into the part that only partition columns decide and the rest.
+/// Splits a predicate at its top-level ANDs into the part that only partition columns decide and
+/// the rest.
 #[must_use]
-pub fn partition_only(predicate: &Bound, partition_columns: &[String]) -> (Option<Bound>, Option<Bound>) {
+pub fn partition_only(
+    predicate: &Bound,
+    partition_columns: &[String],
+) -> (Option<Bound>, Option<Bound>) {
     let conjuncts = match &predicate.expr {
-        Expr::Call { function: Function::And, args, .. } => args.clone(),
+        Expr::Call {
+            function: Function::And,
+            args,
+            ..
+        } => args.clone(),
         other => vec![other.clone()],
     };
     let (of_partitions, rest): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(|expr| {
         let mut columns = std::collections::BTreeSet::new();
         expr.collect_columns(&mut columns);
-        !columns.is_empty() && columns.iter().all(|path| path.first().is_some_and(|name| partition_columns.contains(name)))
+        !columns.is_empty()
+            && columns.iter().all(|path| {
+                path.first()
+                    .is_some_and(|name| partition_columns.contains(name))
+            })
     });
-    (conjunction(predicate, of_partitions), conjunction(predicate, rest))
+    (
+        conjunction(predicate, of_partitions),
+        conjunction(predicate, rest),
+    )
 }
 
 fn conjunction(predicate: &Bound, mut args: Vec<Expr>) -> Option<Bound> {
     let expr = match args.len() {
         0 => return None,
         1 => args.pop()?,
-        _ => Expr::Call { function: Function::And, args, data_type: DataType::Boolean },
+        _ => Expr::Call {
+            function: Function::And,
+            args,
+            data_type: DataType::Boolean,
+        },
     };
     Some(predicate.with(expr))
 }
@@ -108,11 +142,19 @@ struct Outcomes {
 impl Outcomes {
     fn unknown(rows: usize) -> Self {
         let all = BooleanBuffer::new_set(rows);
-        Self { may_be_true: all.clone(), may_be_false: all.clone(), may_be_null: all }
+        Self {
+            may_be_true: all.clone(),
+            may_be_false: all.clone(),
+            may_be_null: all,
+        }
     }
 
     fn not(self) -> Self {
-        Self { may_be_true: self.may_be_false, may_be_false: self.may_be_true, may_be_null: self.may_be_null }
+        Self {
+            may_be_true: self.may_be_false,
+            may_be_false: self.may_be_true,
+            may_be_null: self.may_be_null,
+        }
     }
 
     fn and(&self, other: &Self) -> Self {
@@ -120,7 +162,8 @@ impl Outcomes {
         Self {
             may_be_true: &self.may_be_true & &other.may_be_true,
             may_be_false: &self.may_be_false | &other.may_be_false,
-            may_be_null: &(&self.may_be_null & &not_false(other)) | &(&other.may_be_null & &not_false(self)),
+            may_be_null: &(&self.may_be_null & &not_false(other))
+                | &(&other.may_be_null & &not_false(self)),
         }
     }
 

@@ -1,4 +1,5 @@
-//! What a value may be in each file: bounds, whether it may be null, whether it may be anything else.
+//! What a value may be in each file: bounds, whether it may be null, whether it may be anything
+//! else.
 
 use std::sync::Arc;
 
@@ -48,19 +49,35 @@ fn is_float(data_type: &DataType) -> bool {
 impl Range {
     pub(super) fn unknown(rows: usize, data_type: &DataType) -> Self {
         let all = BooleanBuffer::new_set(rows);
-        Self { low: None, high: None, may_be_null: all.clone(), may_have_value: all, may_be_nan: is_float(data_type), is_exact: false }
+        Self {
+            low: None,
+            high: None,
+            may_be_null: all.clone(),
+            may_have_value: all,
+            may_be_nan: is_float(data_type),
+            is_exact: false,
+        }
     }
 
     /// A value known for every file.
     pub(super) fn exact(value: Operand, rows: usize, data_type: &DataType) -> Self {
         let may_be_null = match (value.scalar, value.array.logical_nulls()) {
-            (true, nulls) if nulls.as_ref().is_some_and(|n| n.is_null(0)) => BooleanBuffer::new_set(rows),
+            (true, nulls) if nulls.as_ref().is_some_and(|n| n.is_null(0)) => {
+                BooleanBuffer::new_set(rows)
+            }
             (true, _) | (false, None) => BooleanBuffer::new_unset(rows),
             (false, Some(nulls)) => !nulls.inner(),
         };
         let may_have_value = !&may_be_null;
         let may_be_nan = is_float(data_type) && has_nan(&value.array);
-        Self { low: Some(value.clone()), high: Some(value), may_be_null, may_have_value, may_be_nan, is_exact: true }
+        Self {
+            low: Some(value.clone()),
+            high: Some(value),
+            may_be_null,
+            may_have_value,
+            may_be_nan,
+            is_exact: true,
+        }
     }
 
     /// A column from its statistics.
@@ -72,33 +89,55 @@ impl Range {
             Some(without_nan(array))
         };
         if has_bounds(data_type) {
-            range.low = bound(facts.min(path)).map(|array| Operand::column(widened(array, -CUT_MICROS)));
-            range.high = bound(facts.max(path)).map(|array| Operand::column(widened(array, CUT_MICROS)));
+            range.low =
+                bound(facts.min(path)).map(|array| Operand::column(widened(array, -CUT_MICROS)));
+            range.high =
+                bound(facts.max(path)).map(|array| Operand::column(widened(array, CUT_MICROS)));
         }
         if let Some(nulls) = facts.null_count(path).filter(|n| n.len() == rows) {
             let records = facts.num_records().filter(|n| n.len() == rows);
-            let known = |counts: &Int64Array, row: usize| counts.is_valid(row).then(|| counts.value(row));
-            range.may_be_null = BooleanBuffer::collect_bool(rows, |row| known(&nulls, row) != Some(0));
+            let known =
+                |counts: &Int64Array, row: usize| counts.is_valid(row).then(|| counts.value(row));
+            range.may_be_null =
+                BooleanBuffer::collect_bool(rows, |row| known(&nulls, row) != Some(0));
             if let Some(records) = records {
-                // A file without rows proves nothing worth having, and the number may be a writer's default.
-                range.may_have_value = BooleanBuffer::collect_bool(rows, |row| match (known(&nulls, row), known(&records, row)) {
-                    (Some(nulls), Some(records)) => records <= 0 || nulls != records,
-                    _ => true,
+                // A file without rows proves nothing worth having, and the number may be a writer's
+                // default.
+                range.may_have_value = BooleanBuffer::collect_bool(rows, |row| {
+                    match (known(&nulls, row), known(&records, row)) {
+                        (Some(nulls), Some(records)) => records <= 0 || nulls != records,
+                        _ => true,
+                    }
                 });
             }
         }
         range
     }
 
-    pub(super) fn map(&self, low: impl Fn(&Operand) -> Option<Operand>, high: impl Fn(&Operand) -> Option<Operand>, may_be_nan: bool) -> Self {
-        Self { low: self.low.as_ref().and_then(low), high: self.high.as_ref().and_then(high), may_be_nan, is_exact: false, ..self.clone() }
+    pub(super) fn map(
+        &self,
+        low: impl Fn(&Operand) -> Option<Operand>,
+        high: impl Fn(&Operand) -> Option<Operand>,
+        may_be_nan: bool,
+    ) -> Self {
+        Self {
+            low: self.low.as_ref().and_then(low),
+            high: self.high.as_ref().and_then(high),
+            may_be_nan,
+            is_exact: false,
+            ..self.clone()
+        }
     }
 
     /// The files where both are the same single value, whatever the row.
     pub(super) fn are_one_value(&self, other: &Self, rows: usize) -> BooleanBuffer {
         let never = || BooleanBuffer::new_unset(rows);
-        let (Some(a), Some(b)) = (self.one_value(rows), other.one_value(rows)) else { return never() };
-        let (Some(x), Some(y)) = (&self.low, &other.low) else { return never() };
+        let (Some(a), Some(b)) = (self.one_value(rows), other.one_value(rows)) else {
+            return never();
+        };
+        let (Some(x), Some(y)) = (&self.low, &other.low) else {
+            return never();
+        };
         match compare(Function::Equal, x, y, rows) {
             Ok(equal) => &(&a & &b) & &true_bits(&expand(equal, rows)),
             Err(_) => never(),
@@ -114,25 +153,45 @@ impl Range {
         if self.may_be_nan {
             return None;
         }
-        let equal = true_bits(&expand(compare(Function::Equal, low, high, rows).ok()?, rows));
+        let equal = true_bits(&expand(
+            compare(Function::Equal, low, high, rows).ok()?,
+            rows,
+        ));
         Some(match Texts::new(&high.array) {
             // Both may be the same cut text of different values.
-            Ok(texts) => &equal & &BooleanBuffer::collect_bool(rows, |row| !high.is_null(row) && texts.get(high.row(row)).len() < CUT_LENGTH),
+            Ok(texts) => {
+                &equal
+                    & &BooleanBuffer::collect_bool(rows, |row| {
+                        !high.is_null(row) && texts.get(high.row(row)).len() < CUT_LENGTH
+                    })
+            }
             Err(_) => equal,
         })
     }
 }
 
-/// Types whose statistics say something about the order of values. Bounds of booleans are left alone, as by delta-spark:
-/// it writes none, and what older writers wrote may be wrong.
+/// Types whose statistics say something about the order of values. Bounds of booleans are left
+/// alone, as by delta-spark: it writes none, and what older writers wrote may be wrong.
 fn has_bounds(data_type: &DataType) -> bool {
-    data_type.is_primitive() && !matches!(data_type, DataType::Void | DataType::Binary | DataType::Boolean | DataType::Spark(_))
+    data_type.is_primitive()
+        && !matches!(
+            data_type,
+            DataType::Void | DataType::Binary | DataType::Boolean | DataType::Spark(_)
+        )
 }
 
 fn has_nan(array: &ArrayRef) -> bool {
     match array.data_type() {
-        Arrow::Float64 => array.as_primitive::<Float64Type>().iter().flatten().any(f64::is_nan),
-        Arrow::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(f32::is_nan),
+        Arrow::Float64 => array
+            .as_primitive::<Float64Type>()
+            .iter()
+            .flatten()
+            .any(f64::is_nan),
+        Arrow::Float32 => array
+            .as_primitive::<Float32Type>()
+            .iter()
+            .flatten()
+            .any(f32::is_nan),
         _ => false,
     }
 }
@@ -140,21 +199,39 @@ fn has_nan(array: &ArrayRef) -> bool {
 /// `NaN` as a bound says nothing.
 fn without_nan(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
-        Arrow::Float64 => Arc::new(array.as_primitive::<Float64Type>().iter().map(|v| v.filter(|v| !v.is_nan())).collect::<PrimitiveArray<Float64Type>>()),
-        Arrow::Float32 => Arc::new(array.as_primitive::<Float32Type>().iter().map(|v| v.filter(|v| !v.is_nan())).collect::<PrimitiveArray<Float32Type>>()),
+        Arrow::Float64 => Arc::new(
+            array
+                .as_primitive::<Float64Type>()
+                .iter()
+                .map(|v| v.filter(|v| !v.is_nan()))
+                .collect::<PrimitiveArray<Float64Type>>(),
+        ),
+        Arrow::Float32 => Arc::new(
+            array
+                .as_primitive::<Float32Type>()
+                .iter()
+                .map(|v| v.filter(|v| !v.is_nan()))
+                .collect::<PrimitiveArray<Float32Type>>(),
+        ),
         _ => array,
     }
 }
 
-/// Timestamps moved by what cutting may have taken. A minimum is only moved before the epoch, where cutting towards zero
-/// raises it.
+/// Timestamps moved by what cutting may have taken. A minimum is only moved before the epoch, where
+/// cutting towards zero raises it.
 fn widened(array: ArrayRef, by: i64) -> ArrayRef {
     match array.data_type() {
         Arrow::Timestamp(_, zone) => {
             let zone = zone.clone();
             let moved = array
                 .as_primitive::<TimestampMicrosecondType>()
-                .unary::<_, TimestampMicrosecondType>(|v| if by > 0 || v < 0 { v.saturating_add(by) } else { v });
+                .unary::<_, TimestampMicrosecondType>(|v| {
+                    if by > 0 || v < 0 {
+                        v.saturating_add(by)
+                    } else {
+                        v
+                    }
+                });
             Arc::new(moved.with_timezone_opt(zone))
         }
         _ => array,
@@ -188,16 +265,20 @@ fn expand(array: BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// The text that every value may begin with though it is greater than this maximum: the maximum itself where it may have been
-/// cut, without what was appended to it.
+/// The text that every value may begin with though it is greater than this maximum: the maximum
+/// itself where it may have been cut, without what was appended to it.
 pub(super) fn stem(max: &str) -> Option<&str> {
     (max.len() >= CUT_LENGTH).then(|| max.strip_suffix(TIE_BREAKERS).unwrap_or(max))
 }
 
 /// The files where some value of `a` may be less than (or equal to) some value of `b`, `NaN` aside.
 fn reaches(function: Function, a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
-    let (Some(low), Some(high)) = (&a.low, &b.high) else { return BooleanBuffer::new_set(rows) };
-    let Ok(order) = compare(function, low, high, rows) else { return BooleanBuffer::new_set(rows) };
+    let (Some(low), Some(high)) = (&a.low, &b.high) else {
+        return BooleanBuffer::new_set(rows);
+    };
+    let Ok(order) = compare(function, low, high, rows) else {
+        return BooleanBuffer::new_set(rows);
+    };
     let bits = possible(&expand(order, rows));
     if b.is_exact {
         return bits;
@@ -208,7 +289,8 @@ fn reaches(function: Function, a: &Range, b: &Range, rows: usize) -> BooleanBuff
                 !bits.value(row)
                     && !low.is_null(row)
                     && !high.is_null(row)
-                    && stem(highs.get(high.row(row))).is_some_and(|s| lows.get(low.row(row)).starts_with(s))
+                    && stem(highs.get(high.row(row)))
+                        .is_some_and(|s| lows.get(low.row(row)).starts_with(s))
             });
             &bits | &cut
         }
@@ -218,12 +300,20 @@ fn reaches(function: Function, a: &Range, b: &Range, rows: usize) -> BooleanBuff
 
 /// The files where some value of `a` may be less than some value of `b`.
 pub(super) fn may_be_less(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
-    if b.may_be_nan { BooleanBuffer::new_set(rows) } else { reaches(Function::Less, a, b, rows) }
+    if b.may_be_nan {
+        BooleanBuffer::new_set(rows)
+    } else {
+        reaches(Function::Less, a, b, rows)
+    }
 }
 
 /// The files where some value of `a` may be less than or equal to some value of `b`.
 pub(super) fn may_be_at_most(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
-    if b.may_be_nan { BooleanBuffer::new_set(rows) } else { reaches(Function::LessEqual, a, b, rows) }
+    if b.may_be_nan {
+        BooleanBuffer::new_set(rows)
+    } else {
+        reaches(Function::LessEqual, a, b, rows)
+    }
 }
 
 /// The files where some value of `a` may be equal to some value of `b`.
@@ -234,14 +324,19 @@ pub(super) fn may_be_equal(a: &Range, b: &Range, rows: usize) -> BooleanBuffer {
     &reaches(Function::LessEqual, a, b, rows) & &reaches(Function::LessEqual, b, a, rows)
 }
 
-/// A range of instants as wall clocks (`to_local`) or of wall clocks as instants, then as the target type.
+/// A range of instants as wall clocks (`to_local`) or of wall clocks as instants, then as the
+/// target type.
 pub(super) fn shift_zone(range: &Range, zone: &Zone, to_local: bool, target: &DataType) -> Range {
     let moved = |operand: &Operand, upper: bool| {
         let micros = to_micros(&operand.array)?;
         let shifted: PrimitiveArray<TimestampMicrosecondType> = micros.unary(|m| {
-            // Around a change of the zone's offset wall clocks go back and forth: both offsets bound them.
+            // Around a change of the zone's offset wall clocks go back and forth: both offsets
+            // bound them.
             let near = m.div_euclid(MICROS_PER_SECOND);
-            let (before, after) = (zone.offset_at(near - SECONDS_PER_DAY - 3600), zone.offset_at(near + SECONDS_PER_DAY + 3600));
+            let (before, after) = (
+                zone.offset_at(near - SECONDS_PER_DAY - 3600),
+                zone.offset_at(near + SECONDS_PER_DAY + 3600),
+            );
             let here = zone.offset_at(near);
             let offset = match (to_local, upper) {
                 (true, true) => here.max(before),
@@ -251,22 +346,35 @@ pub(super) fn shift_zone(range: &Range, zone: &Zone, to_local: bool, target: &Da
             };
             m.saturating_add(offset * MICROS_PER_SECOND)
         });
-        Some(Operand { array: from_micros(shifted, target)?, scalar: operand.scalar })
+        Some(Operand {
+            array: from_micros(shifted, target)?,
+            scalar: operand.scalar,
+        })
     };
     range.map(|low| moved(low, false), |high| moved(high, true), false)
 }
 
 fn to_micros(array: &ArrayRef) -> Option<PrimitiveArray<TimestampMicrosecondType>> {
     Some(match array.data_type() {
-        Arrow::Date32 => array.as_primitive::<Date32Type>().unary(|d| i64::from(d).saturating_mul(MICROS_PER_DAY)),
-        Arrow::Timestamp(..) => array.as_primitive::<TimestampMicrosecondType>().clone().with_timezone_opt(None::<&str>),
+        Arrow::Date32 => array
+            .as_primitive::<Date32Type>()
+            .unary(|d| i64::from(d).saturating_mul(MICROS_PER_DAY)),
+        Arrow::Timestamp(..) => array
+            .as_primitive::<TimestampMicrosecondType>()
+            .clone()
+            .with_timezone_opt(None::<&str>),
         _ => return None,
     })
 }
 
-fn from_micros(micros: PrimitiveArray<TimestampMicrosecondType>, target: &DataType) -> Option<ArrayRef> {
+fn from_micros(
+    micros: PrimitiveArray<TimestampMicrosecondType>,
+    target: &DataType,
+) -> Option<ArrayRef> {
     Some(match target {
-        DataType::Date => Arc::new(micros.unary::<_, Date32Type>(|m| m.div_euclid(MICROS_PER_DAY) as i32)),
+        DataType::Date => {
+            Arc::new(micros.unary::<_, Date32Type>(|m| m.div_euclid(MICROS_PER_DAY) as i32))
+        }
         DataType::Timestamp => Arc::new(micros.with_timezone("UTC")),
         DataType::TimestampNtz => Arc::new(micros),
         _ => return None,

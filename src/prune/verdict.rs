@@ -16,7 +16,9 @@ use crate::expr::eval::{Operand, cast, datetime, is_null_intolerant};
 use crate::expr::{Bound, CastMode, Expr, Function, Scalar};
 use crate::protocol::calendar::Zone;
 use crate::protocol::schema::DataType;
-use crate::prune::range::{Range, may_be_at_most, may_be_equal, may_be_less, shift_zone, stem, true_bits};
+use crate::prune::range::{
+    Range, may_be_at_most, may_be_equal, may_be_less, shift_zone, stem, true_bits,
+};
 use crate::prune::{Facts, Outcomes};
 
 pub(super) struct Judge<'a> {
@@ -36,7 +38,9 @@ impl<'a> Judge<'a> {
         let (mut fields, mut columns): (Vec<Field>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
         for path in bound.columns() {
             // Partition columns are never nested.
-            let ([name], Some(array)) = (path, facts.partition(path)) else { continue };
+            let ([name], Some(array)) = (path, facts.partition(path)) else {
+                continue;
+            };
             if array.len() == rows {
                 exact.insert(path.to_vec());
                 fields.push(Field::new(name, array.data_type().clone(), true));
@@ -44,9 +48,16 @@ impl<'a> Judge<'a> {
             }
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let partitions = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
-            .unwrap_or_else(|_| RecordBatch::from(StructArray::new_empty_fields(rows, None)));
-        Self { bound, facts, rows, partitions, exact }
+        let partitions =
+            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+                .unwrap_or_else(|_| RecordBatch::from(StructArray::new_empty_fields(rows, None)));
+        Self {
+            bound,
+            facts,
+            rows,
+            partitions,
+            exact,
+        }
     }
 
     fn none(&self) -> BooleanBuffer {
@@ -63,10 +74,17 @@ impl<'a> Judge<'a> {
     /// The value of an expression that [`Self::is_exact`].
     fn value(&self, expr: &Expr) -> Option<Operand> {
         if let Expr::Literal { value, data_type } = expr {
-            return Some(Operand { array: value.to_array(data_type).ok()?, scalar: true });
+            return Some(Operand {
+                array: value.to_array(data_type).ok()?,
+                scalar: true,
+            });
         }
         // An error is some row's, whose file is unknown: the scan will raise it or not need it.
-        self.bound.with(expr.clone()).evaluate(&self.partitions).ok().map(Operand::column)
+        self.bound
+            .with(expr.clone())
+            .evaluate(&self.partitions)
+            .ok()
+            .map(Operand::column)
     }
 
     /// The outcomes of a predicate.
@@ -81,19 +99,49 @@ impl<'a> Judge<'a> {
         }
         match expr {
             Expr::Call { function, args, .. } => match (function, args.as_slice()) {
-                (Function::And, args) => args.iter().map(|a| self.predicate(a)).reduce(|a, b| a.and(&b)).unwrap_or_else(|| Outcomes::unknown(self.rows)),
-                (Function::Or, args) => args.iter().map(|a| self.predicate(a)).reduce(Outcomes::or).unwrap_or_else(|| Outcomes::unknown(self.rows)),
+                (Function::And, args) => args
+                    .iter()
+                    .map(|a| self.predicate(a))
+                    .reduce(|a, b| a.and(&b))
+                    .unwrap_or_else(|| Outcomes::unknown(self.rows)),
+                (Function::Or, args) => args
+                    .iter()
+                    .map(|a| self.predicate(a))
+                    .reduce(Outcomes::or)
+                    .unwrap_or_else(|| Outcomes::unknown(self.rows)),
                 (Function::Not, [arg]) => self.predicate(arg).not(),
                 (Function::IsNull, [arg]) => self.is_null(arg),
                 (Function::IsNotNull, [arg]) => self.is_null(arg).not(),
                 (Function::EqualNullSafe, [a, b]) => self.equal_null_safe(a, b),
-                (Function::Equal | Function::Less | Function::LessEqual | Function::Greater | Function::GreaterEqual, [a, b]) => {
-                    self.comparison(*function, &self.range(a), &self.range(b))
-                }
-                (Function::Like, [value, Expr::Literal { value: Scalar::Text(pattern), .. }, escape @ ..]) => self.like(value, pattern, escape),
-                (Function::StartsWith, [value, Expr::Literal { value: Scalar::Text(prefix), data_type: DataType::String }]) => {
-                    self.starts_with(&self.range(value), prefix, true)
-                }
+                (
+                    Function::Equal
+                    | Function::Less
+                    | Function::LessEqual
+                    | Function::Greater
+                    | Function::GreaterEqual,
+                    [a, b],
+                ) => self.comparison(*function, &self.range(a), &self.range(b)),
+                (
+                    Function::Like,
+                    [
+                        value,
+                        Expr::Literal {
+                            value: Scalar::Text(pattern),
+                            ..
+                        },
+                        escape @ ..,
+                    ],
+                ) => self.like(value, pattern, escape),
+                (
+                    Function::StartsWith,
+                    [
+                        value,
+                        Expr::Literal {
+                            value: Scalar::Text(prefix),
+                            data_type: DataType::String,
+                        },
+                    ],
+                ) => self.starts_with(&self.range(value), prefix, true),
                 _ => self.truth(&self.range(expr)),
             },
             Expr::InList { arg, values, set } => self.in_list(arg, values, set),
@@ -105,7 +153,11 @@ impl<'a> Judge<'a> {
     fn known(&self, value: &Operand) -> Outcomes {
         let Some(values) = value.array.as_boolean_opt() else {
             // Void: null everywhere.
-            return Outcomes { may_be_true: self.none(), may_be_false: self.none(), may_be_null: BooleanBuffer::new_set(self.rows) };
+            return Outcomes {
+                may_be_true: self.none(),
+                may_be_false: self.none(),
+                may_be_null: BooleanBuffer::new_set(self.rows),
+            };
         };
         let bits = |wanted: Option<bool>| {
             BooleanBuffer::collect_bool(self.rows, |row| {
@@ -113,15 +165,25 @@ impl<'a> Judge<'a> {
                 values.is_valid(row).then(|| values.value(row)) == wanted
             })
         };
-        Outcomes { may_be_true: bits(Some(true)), may_be_false: bits(Some(false)), may_be_null: bits(None) }
+        Outcomes {
+            may_be_true: bits(Some(true)),
+            may_be_false: bits(Some(false)),
+            may_be_null: bits(None),
+        }
     }
 
     /// A truth value that stands for itself.
     fn truth(&self, range: &Range) -> Outcomes {
         let is = |operand: &Option<Operand>, wanted: bool| {
-            let Some(operand) = operand else { return self.none() };
-            let Some(values) = operand.array.as_boolean_opt() else { return self.none() };
-            BooleanBuffer::collect_bool(self.rows, |row| !operand.is_null(row) && values.value(operand.row(row)) == wanted)
+            let Some(operand) = operand else {
+                return self.none();
+            };
+            let Some(values) = operand.array.as_boolean_opt() else {
+                return self.none();
+            };
+            BooleanBuffer::collect_bool(self.rows, |row| {
+                !operand.is_null(row) && values.value(operand.row(row)) == wanted
+            })
         };
         // A greatest value of false rules out true, a least value of true rules out false.
         Outcomes {
@@ -133,7 +195,11 @@ impl<'a> Judge<'a> {
 
     fn is_null(&self, arg: &Expr) -> Outcomes {
         let range = self.range(arg);
-        Outcomes { may_be_true: range.may_be_null, may_be_false: range.may_have_value, may_be_null: self.none() }
+        Outcomes {
+            may_be_true: range.may_be_null,
+            may_be_false: range.may_have_value,
+            may_be_null: self.none(),
+        }
     }
 
     fn comparison(&self, function: Function, a: &Range, b: &Range) -> Outcomes {
@@ -146,14 +212,22 @@ impl<'a> Judge<'a> {
             _ => (may_be_equal(a, b, rows), !&a.are_one_value(b, rows)),
         };
         let values = &a.may_have_value & &b.may_have_value;
-        Outcomes { may_be_true: &yes & &values, may_be_false: &no & &values, may_be_null: &a.may_be_null | &b.may_be_null }
+        Outcomes {
+            may_be_true: &yes & &values,
+            may_be_false: &no & &values,
+            may_be_null: &a.may_be_null | &b.may_be_null,
+        }
     }
 
     fn equal_null_safe(&self, a: &Expr, b: &Expr) -> Outcomes {
         let (a, b) = (self.range(a), self.range(b));
         let plain = self.comparison(Function::Equal, &a, &b);
         let differ = &(&a.may_be_null & &b.may_have_value) | &(&b.may_be_null & &a.may_have_value);
-        Outcomes { may_be_true: &plain.may_be_true | &(&a.may_be_null & &b.may_be_null), may_be_false: &plain.may_be_false | &differ, may_be_null: self.none() }
+        Outcomes {
+            may_be_true: &plain.may_be_true | &(&a.may_be_null & &b.may_be_null),
+            may_be_false: &plain.may_be_false | &differ,
+            may_be_null: self.none(),
+        }
     }
 
     fn in_list(&self, arg: &Expr, values: &[Scalar], set: &InSet) -> Outcomes {
@@ -164,14 +238,24 @@ impl<'a> Judge<'a> {
         let certain = range.one_value(self.rows).and_then(|one| {
             let low = range.low.as_ref()?;
             let found = true_bits(&set.contains(&low.array).ok()?);
-            Some(BooleanBuffer::collect_bool(self.rows, |row| one.value(row) && found.value(low.row(row))))
+            Some(BooleanBuffer::collect_bool(self.rows, |row| {
+                one.value(row) && found.value(low.row(row))
+            }))
         });
         let open = !&certain.unwrap_or_else(|| self.none());
         let misses = &range.may_have_value & &open;
         Outcomes {
             may_be_true: &range.may_have_value & &inside,
-            may_be_false: if has_null { self.none() } else { misses.clone() },
-            may_be_null: if has_null { &range.may_be_null | &misses } else { range.may_be_null },
+            may_be_false: if has_null {
+                self.none()
+            } else {
+                misses.clone()
+            },
+            may_be_null: if has_null {
+                &range.may_be_null | &misses
+            } else {
+                range.may_be_null
+            },
         }
     }
 
@@ -183,11 +267,18 @@ impl<'a> Judge<'a> {
         if sorted.is_empty() {
             return self.none();
         }
-        if range.may_be_nan && sorted.iter().any(|v| matches!(v, Scalar::Double(d) if d.is_nan())) {
+        if range.may_be_nan
+            && sorted
+                .iter()
+                .any(|v| matches!(v, Scalar::Double(d) if d.is_nan()))
+        {
             return unknown();
         }
-        let (Some(low), Some(high)) = (&range.low, &range.high) else { return self.any_beyond(range, &sorted, data_type) };
-        let arrays: Option<Vec<ArrayRef>> = sorted.iter().map(|v| v.to_array(data_type).ok()).collect();
+        let (Some(low), Some(high)) = (&range.low, &range.high) else {
+            return self.any_beyond(range, &sorted, data_type);
+        };
+        let arrays: Option<Vec<ArrayRef>> =
+            sorted.iter().map(|v| v.to_array(data_type).ok()).collect();
         let Some(list) = arrays.and_then(|arrays| {
             let parts: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
             arrow_select::concat::concat(&parts).ok()
@@ -195,27 +286,58 @@ impl<'a> Judge<'a> {
             return unknown();
         };
         let as_list = |array: &ArrayRef| arrow_cast::cast(array, list.data_type()).ok();
-        let (Some(lows), Some(highs)) = (as_list(&low.array), as_list(&high.array)) else { return unknown() };
-        let (Ok(from_low), Ok(from_high)) = (comparator(&list, &lows), comparator(&list, &highs)) else { return unknown() };
-        let texts = Texts::new(&list).ok().zip(Texts::new(&highs).ok()).filter(|_| !range.is_exact);
+        let (Some(lows), Some(highs)) = (as_list(&low.array), as_list(&high.array)) else {
+            return unknown();
+        };
+        let (Ok(from_low), Ok(from_high)) = (comparator(&list, &lows), comparator(&list, &highs))
+        else {
+            return unknown();
+        };
+        let texts = Texts::new(&list)
+            .ok()
+            .zip(Texts::new(&highs).ok())
+            .filter(|_| !range.is_exact);
         let indices: Vec<usize> = (0..list.len()).collect();
         BooleanBuffer::collect_bool(self.rows, |row| {
             let (l, h) = (low.row(row), high.row(row));
-            let first = if lows.is_null(l) { 0 } else { indices.partition_point(|n| from_low(*n, l).is_lt()) };
+            let first = if lows.is_null(l) {
+                0
+            } else {
+                indices.partition_point(|n| from_low(*n, l).is_lt())
+            };
             if first >= list.len() {
                 return false;
             }
-            let cut = || texts.as_ref().is_some_and(|(values, highs)| stem(highs.get(h)).is_some_and(|s| values.get(first).starts_with(s)));
+            let cut = || {
+                texts.as_ref().is_some_and(|(values, highs)| {
+                    stem(highs.get(h)).is_some_and(|s| values.get(first).starts_with(s))
+                })
+            };
             highs.is_null(h) || from_high(first, h).is_le() || cut()
         })
     }
 
     /// [`Self::any_within`] when a bound is unknown for all files.
     fn any_beyond(&self, range: &Range, sorted: &[&Scalar], data_type: &DataType) -> BooleanBuffer {
-        let literal = |value: &Scalar| Some(Range::exact(Operand { array: value.to_array(data_type).ok()?, scalar: true }, self.rows, data_type));
-        let ends = sorted.first().and_then(|v| literal(v)).zip(sorted.last().and_then(|v| literal(v)));
+        let literal = |value: &Scalar| {
+            Some(Range::exact(
+                Operand {
+                    array: value.to_array(data_type).ok()?,
+                    scalar: true,
+                },
+                self.rows,
+                data_type,
+            ))
+        };
+        let ends = sorted
+            .first()
+            .and_then(|v| literal(v))
+            .zip(sorted.last().and_then(|v| literal(v)));
         match ends {
-            Some((least, greatest)) if !range.may_be_nan => &may_be_at_most(range, &greatest, self.rows) & &may_be_at_most(&least, range, self.rows),
+            Some((least, greatest)) if !range.may_be_nan => {
+                &may_be_at_most(range, &greatest, self.rows)
+                    & &may_be_at_most(&least, range, self.rows)
+            }
             _ => BooleanBuffer::new_set(self.rows),
         }
     }
@@ -223,17 +345,33 @@ impl<'a> Judge<'a> {
     fn like(&self, value: &Expr, pattern: &str, escape: &[Expr]) -> Outcomes {
         let escape = match escape {
             [] => Some('\\'),
-            [Expr::Literal { value: Scalar::Text(escape), .. }] => escape.chars().next(),
+            [
+                Expr::Literal {
+                    value: Scalar::Text(escape),
+                    ..
+                },
+            ] => escape.chars().next(),
             _ => None,
         };
         let range = self.range(value);
         let like = escape.and_then(|escape| Like::new(pattern, escape).ok());
         let Some(like) = like else {
-            return Outcomes { may_be_true: range.may_have_value.clone(), may_be_false: range.may_have_value, may_be_null: BooleanBuffer::new_set(self.rows) };
+            return Outcomes {
+                may_be_true: range.may_have_value.clone(),
+                may_be_false: range.may_have_value,
+                may_be_null: BooleanBuffer::new_set(self.rows),
+            };
         };
         if let Some(exact) = like.exact() {
-            let literal = Operand { array: Arc::new(arrow_array::StringArray::from(vec![exact])), scalar: true };
-            return self.comparison(Function::Equal, &range, &Range::exact(literal, self.rows, &DataType::String));
+            let literal = Operand {
+                array: Arc::new(arrow_array::StringArray::from(vec![exact])),
+                scalar: true,
+            };
+            return self.comparison(
+                Function::Equal,
+                &range,
+                &Range::exact(literal, self.rows, &DataType::String),
+            );
         }
         let (prefix, is_all) = like.prefix();
         self.starts_with(&range, &prefix, is_all)
@@ -242,19 +380,40 @@ impl<'a> Judge<'a> {
     /// Text that begins with `prefix`, and, unless `is_all`, has more to satisfy.
     fn starts_with(&self, range: &Range, prefix: &str, is_all: bool) -> Outcomes {
         let test = |operand: &Option<Operand>, unknown: bool, test: &dyn Fn(&str) -> bool| {
-            let texts = operand.as_ref().and_then(|o| Some((o, Texts::new(&o.array).ok()?)));
+            let texts = operand
+                .as_ref()
+                .and_then(|o| Some((o, Texts::new(&o.array).ok()?)));
             match texts {
-                Some((o, texts)) => BooleanBuffer::collect_bool(self.rows, |row| if o.is_null(row) { unknown } else { test(texts.get(o.row(row))) }),
+                Some((o, texts)) => BooleanBuffer::collect_bool(self.rows, |row| {
+                    if o.is_null(row) {
+                        unknown
+                    } else {
+                        test(texts.get(o.row(row)))
+                    }
+                }),
                 None if unknown => BooleanBuffer::new_set(self.rows),
                 None => self.none(),
             }
         };
         // Texts with the prefix lie between the prefix itself and everything that begins with it.
-        let low = test(&range.low, true, &|low| low <= prefix || low.starts_with(prefix));
-        let high = test(&range.high, true, &|high| high >= prefix || (!range.is_exact && stem(high).is_some_and(|s| prefix.starts_with(s))));
-        let all = &test(&range.low, false, &|low| low.starts_with(prefix)) & &test(&range.high, false, &|high| high.starts_with(prefix));
-        let may_be_false = if is_all { &range.may_have_value & &!&all } else { range.may_have_value.clone() };
-        Outcomes { may_be_true: &(&low & &high) & &range.may_have_value, may_be_false, may_be_null: range.may_be_null.clone() }
+        let low = test(&range.low, true, &|low| {
+            low <= prefix || low.starts_with(prefix)
+        });
+        let high = test(&range.high, true, &|high| {
+            high >= prefix || (!range.is_exact && stem(high).is_some_and(|s| prefix.starts_with(s)))
+        });
+        let all = &test(&range.low, false, &|low| low.starts_with(prefix))
+            & &test(&range.high, false, &|high| high.starts_with(prefix));
+        let may_be_false = if is_all {
+            &range.may_have_value & &!&all
+        } else {
+            range.may_have_value.clone()
+        };
+        Outcomes {
+            may_be_true: &(&low & &high) & &range.may_have_value,
+            may_be_false,
+            may_be_null: range.may_be_null.clone(),
+        }
     }
 
     /// What a value may be in each file.
@@ -269,20 +428,40 @@ impl<'a> Judge<'a> {
         match expr {
             Expr::Column { path, data_type } => Range::of_statistics(path, data_type, self.facts),
             Expr::Cast { arg, to, .. } => self.cast(arg, to),
-            Expr::Call { function: Function::GetField, args, data_type } => match field_path(args) {
+            Expr::Call {
+                function: Function::GetField,
+                args,
+                data_type,
+            } => match field_path(args) {
                 Some(path) => Range::of_statistics(&path, data_type, self.facts),
                 None => Range::unknown(self.rows, data_type),
             },
-            Expr::Call { function, args, data_type } => self.monotonic(*function, args, data_type).unwrap_or_else(|| self.nullness(*function, args, data_type)),
+            Expr::Call {
+                function,
+                args,
+                data_type,
+            } => self
+                .monotonic(*function, args, data_type)
+                .unwrap_or_else(|| self.nullness(*function, args, data_type)),
             _ => Range::unknown(self.rows, data_type),
         }
     }
 
-    /// All that is known of a function's value: null when an argument is, for the functions of which that holds.
+    /// All that is known of a function's value: null when an argument is, for the functions of
+    /// which that holds.
     fn nullness(&self, function: Function, args: &[Expr], data_type: &DataType) -> Range {
         let mut out = Range::unknown(self.rows, data_type);
         let known = is_null_intolerant(function)
-            && !matches!(function, Function::And | Function::Or | Function::If | Function::Case | Function::Coalesce | Function::Nvl2 | Function::Locate);
+            && !matches!(
+                function,
+                Function::And
+                    | Function::Or
+                    | Function::If
+                    | Function::Case
+                    | Function::Coalesce
+                    | Function::Nvl2
+                    | Function::Locate
+            );
         if known {
             for arg in args {
                 out.may_have_value = &out.may_have_value & &self.range(arg).may_have_value;
@@ -291,44 +470,85 @@ impl<'a> Judge<'a> {
         out
     }
 
-    /// Functions that keep the order and are null for null alone: the bounds of the value are the values of the bounds.
+    /// Functions that keep the order and are null for null alone: the bounds of the value are the
+    /// values of the bounds.
     fn monotonic(&self, function: Function, args: &[Expr], data_type: &DataType) -> Option<Range> {
         let place = self.ordered_argument(function, args)?;
         let argument = args.get(place)?;
         let mut args = args.to_vec();
-        *args.get_mut(place)? = Expr::Column { path: vec!["value".to_owned()], data_type: argument.data_type().clone() };
-        let call = self.bound.with(Expr::Call { function, args, data_type: data_type.clone() });
+        *args.get_mut(place)? = Expr::Column {
+            path: vec!["value".to_owned()],
+            data_type: argument.data_type().clone(),
+        };
+        let call = self.bound.with(Expr::Call {
+            function,
+            args,
+            data_type: data_type.clone(),
+        });
         let apply = |operand: &Operand| {
             let field = Field::new("value", operand.array.data_type().clone(), true);
-            let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![operand.array.clone()]).ok()?;
-            Some(Operand { array: call.evaluate(&batch).ok()?, scalar: operand.scalar })
+            let batch = RecordBatch::try_new(
+                Arc::new(Schema::new(vec![field])),
+                vec![operand.array.clone()],
+            )
+            .ok()?;
+            Some(Operand {
+                array: call.evaluate(&batch).ok()?,
+                scalar: operand.scalar,
+            })
         };
         Some(self.range(argument).map(apply, apply, false))
     }
 
-    /// Which argument's order the function keeps, the others being constant. What overflows must raise: wrapping around turns
-    /// the order.
+    /// Which argument's order the function keeps, the others being constant. What overflows must
+    /// raise: wrapping around turns the order.
     fn ordered_argument(&self, function: Function, args: &[Expr]) -> Option<usize> {
-        let is_exact_number = |e: &Expr| !matches!(e.data_type(), DataType::Float | DataType::Double);
+        let is_exact_number =
+            |e: &Expr| !matches!(e.data_type(), DataType::Float | DataType::Double);
         let is_constant = |e: &Expr| matches!(e, Expr::Literal { value, .. } if !value.is_null());
         let is_positive = |e: &Expr| match e {
-            Expr::Literal { value: Scalar::Long(v), .. } => *v > 0,
-            Expr::Literal { value: Scalar::Decimal(v), .. } => *v > 0,
+            Expr::Literal {
+                value: Scalar::Long(v),
+                ..
+            } => *v > 0,
+            Expr::Literal {
+                value: Scalar::Decimal(v),
+                ..
+            } => *v > 0,
             _ => false,
         };
         let unit_is_known = |e: &Expr| matches!(e, Expr::Literal { value: Scalar::Text(unit), .. } if datetime::truncates(function, unit));
         match (function, args) {
-            (Function::Year | Function::UnixMicros | Function::UnixTimestamp | Function::TimestampMicros | Function::TimestampSeconds, [a]) => {
-                is_exact_number(a).then_some(0)
-            }
+            (
+                Function::Year
+                | Function::UnixMicros
+                | Function::UnixTimestamp
+                | Function::TimestampMicros
+                | Function::TimestampSeconds,
+                [a],
+            ) => is_exact_number(a).then_some(0),
             (Function::Trunc, [_, unit]) if unit_is_known(unit) => Some(0),
             // In a region's zone the clock goes back now and then.
             (Function::DateTrunc, [unit, a]) if unit_is_known(unit) => {
-                (matches!(self.bound.zone, Zone::Fixed(_)) || matches!(a.data_type(), DataType::TimestampNtz)).then_some(1)
+                (matches!(self.bound.zone, Zone::Fixed(_))
+                    || matches!(a.data_type(), DataType::TimestampNtz))
+                .then_some(1)
             }
-            (Function::Add | Function::Subtract | Function::Multiply, [a, b]) if self.bound.ansi && is_exact_number(a) => {
-                let usable = |e: &Expr| if function == Function::Multiply { is_positive(e) } else { is_constant(e) };
-                if usable(b) { Some(0) } else { (usable(a) && function != Function::Subtract).then_some(1) }
+            (Function::Add | Function::Subtract | Function::Multiply, [a, b])
+                if self.bound.ansi && is_exact_number(a) =>
+            {
+                let usable = |e: &Expr| {
+                    if function == Function::Multiply {
+                        is_positive(e)
+                    } else {
+                        is_constant(e)
+                    }
+                };
+                if usable(b) {
+                    Some(0)
+                } else {
+                    (usable(a) && function != Function::Subtract).then_some(1)
+                }
             }
             _ => None,
         }
@@ -343,12 +563,17 @@ impl<'a> Judge<'a> {
             _ if from == to => range,
             (T::Timestamp, T::Date | T::TimestampNtz) => shift_zone(&range, &zone, true, to),
             (T::Date | T::TimestampNtz, T::Timestamp) => shift_zone(&range, &zone, false, to),
-            (T::Date, T::TimestampNtz) | (T::TimestampNtz, T::Date) => shift_zone(&range, &Zone::UTC, true, to),
+            (T::Date, T::TimestampNtz) | (T::TimestampNtz, T::Date) => {
+                shift_zone(&range, &Zone::UTC, true, to)
+            }
             _ if keeps_order(from, to) => {
                 // Such a cast has a result for every value, so the mode does not matter.
                 let apply = |operand: &Operand| {
                     let array = cast::cast(&operand.array, from, to, CastMode::Ansi, &zone).ok()?;
-                    Some(Operand { array, scalar: operand.scalar })
+                    Some(Operand {
+                        array,
+                        scalar: operand.scalar,
+                    })
                 };
                 range.map(apply, apply, range.may_be_nan)
             }
@@ -365,11 +590,17 @@ impl<'a> Judge<'a> {
 /// Casts between numbers that have a result for every value and never turn two values around.
 fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
-    let number = |t: &DataType| matches!(t, T::Byte | T::Short | T::Integer | T::Long | T::Float | T::Double | T::Decimal(..));
+    let number = |t: &DataType| {
+        matches!(
+            t,
+            T::Byte | T::Short | T::Integer | T::Long | T::Float | T::Double | T::Decimal(..)
+        )
+    };
     if !number(from) || !number(to) || cast::can_fail(from, to, CastMode::Ansi) {
         return false;
     }
-    // From double to float is rounding, which keeps the order too; to integers some values have no result.
+    // From double to float is rounding, which keeps the order too; to integers some values have no
+    // result.
     match (from, to) {
         (T::Float | T::Double, to) => matches!(to, T::Float | T::Double),
         _ => true,
@@ -378,10 +609,23 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
 
 /// The path of a field taken out of a struct column.
 fn field_path(args: &[Expr]) -> Option<Vec<String>> {
-    let [arg, Expr::Literal { value: Scalar::Text(name), .. }] = args else { return None };
+    let [
+        arg,
+        Expr::Literal {
+            value: Scalar::Text(name),
+            ..
+        },
+    ] = args
+    else {
+        return None;
+    };
     let mut path = match arg {
         Expr::Column { path, .. } => path.clone(),
-        Expr::Call { function: Function::GetField, args, .. } => field_path(args)?,
+        Expr::Call {
+            function: Function::GetField,
+            args,
+            ..
+        } => field_path(args)?,
         _ => return None,
     };
     path.push(name.to_string());

@@ -1,4 +1,5 @@
-//! Arrow across the boundary by the `PyCapsule` interface: streams, schemas and batches, zero-copy both ways.
+//! Arrow across the boundary by the `PyCapsule` interface: streams, schemas and batches, zero-copy
+//! both ways.
 
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,16 +62,33 @@ impl ArrowStream {
         if let Some(ahead) = self.take_ahead() {
             return Some(Box::new(ahead));
         }
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.batches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
-    fn export<'py>(&self, py: Python<'py>, schema: SchemaRef, batches: Batched, cast: bool) -> PyResult<Bound<'py, PyCapsule>> {
-        let reader = Reader { schema, batches, cast, failure: Arc::clone(&self.failure) };
+    fn export<'py>(
+        &self,
+        py: Python<'py>,
+        schema: SchemaRef,
+        batches: Batched,
+        cast: bool,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let reader = Reader {
+            schema,
+            batches,
+            cast,
+            failure: Arc::clone(&self.failure),
+        };
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
 
     fn take_ahead(&self) -> Option<Ahead<RecordBatch>> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.ahead
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 }
 
@@ -86,7 +104,8 @@ struct Reader {
 enum Batched {
     /// Anybody, perhaps with the GIL held: it is not touched.
     Anybody(Iter),
-    /// Anybody, but a store made in Python needs the GIL: it is taken from the consumer for as long.
+    /// Anybody, but a store made in Python needs the GIL: it is taken from the consumer for as
+    /// long.
     CallsPython(Iter),
     /// A library that has let go of the GIL, called by our own code: signals are looked for.
     Interruptible(Ahead<RecordBatch>),
@@ -110,7 +129,9 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match self.batches.next() {
-            Ok(Some(batch)) if self.cast => as_schema(&batch, &self.schema).map(Some).map_err(Failure::Core),
+            Ok(Some(batch)) if self.cast => as_schema(&batch, &self.schema)
+                .map(Some)
+                .map_err(Failure::Core),
             other => other,
         };
         if !matches!(next, Ok(Some(_))) {
@@ -122,7 +143,10 @@ impl Iterator for Reader {
                     Failure::Core(error) => error.to_string(),
                     Failure::Python(_) => "interrupted".to_owned(),
                 };
-                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+                self.failure
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get_or_insert(failure);
                 ArrowError::ExternalError(text.into())
             })
         })
@@ -140,50 +164,84 @@ fn as_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
         .columns()
         .iter()
         .zip(schema.fields())
-        .map(|(array, field)| if array.data_type() == field.data_type() { Ok(Arc::clone(array)) } else { cast(array, field.data_type()) })
+        .map(|(array, field)| {
+            if array.data_type() == field.data_type() {
+                Ok(Arc::clone(array))
+            } else {
+                cast(array, field.data_type())
+            }
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+    Ok(RecordBatch::try_new_with_options(
+        Arc::clone(schema),
+        arrays,
+        &options,
+    )?)
 }
 
 /// The schema inside of a capsule that a consumer hands over.
 fn requested(capsule: &Bound<'_, PyAny>) -> PyResult<Schema> {
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
-    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowSchema`, which it owns and which lives
-    // as long as the capsule, that is longer than this borrow.
+    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowSchema`, which it
+    // owns and which lives as long as the capsule, that is longer than this borrow.
     let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
-    Schema::try_from(schema).map_err(|e| to_python(capsule.py(), &Error::invalid(format!("the requested schema cannot be read: {e}"))))
+    Schema::try_from(schema).map_err(|e| {
+        to_python(
+            capsule.py(),
+            &Error::invalid(format!("the requested schema cannot be read: {e}")),
+        )
+    })
 }
 
 #[pymethods]
 impl ArrowStream {
     #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(&self, py: Python<'py>, requested_schema: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyCapsule>> {
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         let mut schema = Arc::clone(&self.schema);
         // A request is a wish: only one of the same columns can be met.
         if let Some(capsule) = requested_schema.filter(|c| !c.is_none()) {
             let wish = requested(capsule)?;
             let castable = wish.fields().len() == schema.fields().len()
-                && wish.fields().iter().zip(schema.fields()).all(|(a, b)| a.name() == b.name() && arrow_cast::can_cast_types(b.data_type(), a.data_type()));
+                && wish.fields().iter().zip(schema.fields()).all(|(a, b)| {
+                    a.name() == b.name() && arrow_cast::can_cast_types(b.data_type(), a.data_type())
+                });
             if castable {
-                let fields: Vec<Field> = wish.fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
+                let fields: Vec<Field> = wish
+                    .fields()
+                    .iter()
+                    .map(|f| f.as_ref().clone().with_nullable(true))
+                    .collect();
                 schema = Arc::new(Schema::new(fields));
             }
         }
         let cast = schema.as_ref() != self.schema.as_ref();
         let batches = self.take().ok_or_else(|| consumed(py))?;
-        let batches = if self.calls_python { Batched::CallsPython(batches) } else { Batched::Anybody(batches) };
+        let batches = if self.calls_python {
+            Batched::CallsPython(batches)
+        } else {
+            Batched::Anybody(batches)
+        };
         self.export(py, schema, batches, cast)
     }
 
-    /// The stream for a library that lets go of the GIL while it pulls, as pyarrow does: Ctrl-C ends it, and `check` raises
-    /// the handler's exception.
+    /// The stream for a library that lets go of the GIL while it pulls, as pyarrow does: Ctrl-C
+    /// ends it, and `check` raises the handler's exception.
     fn interruptible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let ahead = match self.take_ahead() {
             Some(ahead) => ahead,
             None => Ahead::start(py, self.take().ok_or_else(|| consumed(py))?)?,
         };
-        self.export(py, Arc::clone(&self.schema), Batched::Interruptible(ahead), false)
+        self.export(
+            py,
+            Arc::clone(&self.schema),
+            Batched::Interruptible(ahead),
+            false,
+        )
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -222,7 +280,12 @@ impl ArrowStream {
 
     /// Raises the typed error with which the exported stream ended, if it did.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        match self.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        match self
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+        {
             Some(Failure::Core(error)) => Err(to_python(py, error)),
             Some(Failure::Python(raised)) => Err(raised.clone_ref(py)),
             None => Ok(()),
@@ -231,11 +294,15 @@ impl ArrowStream {
 }
 
 fn consumed(py: Python<'_>) -> PyErr {
-    to_python(py, &Error::invalid("the stream was consumed already; ask the table for a new one"))
+    to_python(
+        py,
+        &Error::invalid("the stream was consumed already; ask the table for a new one"),
+    )
 }
 
 fn export_schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
-    let exported = FFI_ArrowSchema::try_from(schema).map_err(|e| to_python(py, &Error::internal(e.to_string())))?;
+    let exported = FFI_ArrowSchema::try_from(schema)
+        .map_err(|e| to_python(py, &Error::internal(e.to_string())))?;
     PyCapsule::new_with_value(py, exported, SCHEMA)
 }
 
@@ -253,11 +320,16 @@ impl ArrowBatch {
     }
 
     #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_array__<'py>(&self, py: Python<'py>, requested_schema: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyTuple>> {
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         // A request is a wish, and casting belongs to the stream.
         let _ = requested_schema;
         let data = StructArray::from(self.batch.clone()).to_data();
-        let (array, _): (FFI_ArrowArray, FFI_ArrowSchema) = to_ffi(&data).map_err(|e| to_python(py, &Error::internal(e.to_string())))?;
+        let (array, _): (FFI_ArrowArray, FFI_ArrowSchema) =
+            to_ffi(&data).map_err(|e| to_python(py, &Error::internal(e.to_string())))?;
         let schema = export_schema(py, &self.batch.schema())?;
         PyTuple::new(py, [schema, PyCapsule::new_with_value(py, array, ARRAY)?])
     }
@@ -284,24 +356,53 @@ impl ArrowSchemaExport {
 pub(super) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = object.call_method0("__arrow_c_stream__")?;
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
-    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowArrayStream`; `from_raw` moves it out and
-    // leaves a released one behind, which the capsule's destructor then skips.
-    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr()) };
-    reader.map_err(|e| to_python(object.py(), &Error::invalid(format!("the stream cannot be read: {e}"))))
+    // SAFETY: the capsule has the name that the interface gives to a valid `ArrowArrayStream`;
+    // `from_raw` moves it out and leaves a released one behind, which the capsule's destructor
+    // then skips.
+    let reader = unsafe {
+        RecordBatchStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr())
+    };
+    reader.map_err(|e| {
+        to_python(
+            object.py(),
+            &Error::invalid(format!("the stream cannot be read: {e}")),
+        )
+    })
 }
 
 /// Evaluates a typed expression tree over every batch of a stream: one column, `value`.
 #[pyfunction]
-pub(super) fn evaluate(py: Python<'_>, tree: &str, stream: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+pub(super) fn evaluate(
+    py: Python<'_>,
+    tree: &str,
+    stream: &Bound<'_, PyAny>,
+) -> PyResult<ArrowStream> {
     let bound = BoundExpr::from_json(tree).map_err(|e| to_python(py, &e))?;
     let reader = import_stream(stream)?;
-    let nullable = Field::new("value", bound.data_type().to_arrow(crate::protocol::schema::TextLayout::Plain), true);
+    let nullable = Field::new(
+        "value",
+        bound
+            .data_type()
+            .to_arrow(crate::protocol::schema::TextLayout::Plain),
+        true,
+    );
     let schema: SchemaRef = Arc::new(Schema::new(vec![nullable]));
     let out = Arc::clone(&schema);
     let batches = reader.map(move |batch| {
         let value = bound.evaluate(&batch?)?;
-        let value = if value.data_type() == out.field(0).data_type() { value } else { cast(&value, out.field(0).data_type())? };
+        let value = if value.data_type() == out.field(0).data_type() {
+            value
+        } else {
+            cast(&value, out.field(0).data_type())?
+        };
         Ok(RecordBatch::try_new(Arc::clone(&out), vec![value])?)
     });
-    Ok(ArrowStream::new(Batches { schema, batches: Box::new(batches), progress: Progress::default() }, false))
+    Ok(ArrowStream::new(
+        Batches {
+            schema,
+            batches: Box::new(batches),
+            progress: Progress::default(),
+        },
+        false,
+    ))
 }

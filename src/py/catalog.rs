@@ -22,14 +22,24 @@ impl PyCatalog {
         object.map(|object| Arc::new(Self { object }) as Arc<dyn Catalog>)
     }
 
-    fn call<T>(&self, method: &str, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
+    fn call<T>(
+        &self,
+        method: &str,
+        work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Result<T> {
         // Python may wait for a network.
         let answer = || {
             Python::attach(|py| {
                 work(self.object.bind(py)).map_err(|error| {
-                    let kind = error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+                    let kind = error
+                        .get_type(py)
+                        .name()
+                        .map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
                     let said = error.value(py).to_string();
-                    let what = format!("`{method}` of the committer failed with {kind}{}{said}", if said.is_empty() { "" } else { ": " });
+                    let what = format!(
+                        "`{method}` of the committer failed with {kind}{}{said}",
+                        if said.is_empty() { "" } else { ": " }
+                    );
                     if error.is_instance_of::<PyNotImplementedError>(py) {
                         Error::unsupported(what)
                     } else {
@@ -45,11 +55,19 @@ impl PyCatalog {
 impl Catalog for PyCatalog {
     fn tail(&self) -> Result<Tail> {
         self.call("log_tail", |committer| {
-            let (latest, commits): (Option<i64>, Bound<'_, PyAny>) = committer.call_method0("log_tail")?.extract()?;
-            let mut tail = Tail { latest, commits: Vec::new() };
+            let (latest, commits): (Option<i64>, Bound<'_, PyAny>) =
+                committer.call_method0("log_tail")?.extract()?;
+            let mut tail = Tail {
+                latest,
+                commits: Vec::new(),
+            };
             for commit in commits.try_iter()? {
                 let (version, path, size): (i64, String, Option<u64>) = commit?.extract()?;
-                tail.commits.push(TailCommit { version, path, size });
+                tail.commits.push(TailCommit {
+                    version,
+                    path,
+                    size,
+                });
             }
             tail.commits.sort_by_key(|commit| commit.version);
             Ok(tail)
@@ -59,26 +77,40 @@ impl Catalog for PyCatalog {
     fn ratify(&self, commit: &TailCommit, text: &Bytes) -> Result<Put> {
         let ratified = self.call("ratify", |committer| {
             let py = committer.py();
-            let staged = py.import("deltafast.catalog")?.getattr("StagedCommit")?.call1((commit.version, commit.path.as_str(), commit.size))?;
-            committer.call_method1("ratify", (staged, PyBytes::new(py, text)))?.extract::<bool>()
+            let staged = py
+                .import("deltafast.catalog")?
+                .getattr("StagedCommit")?
+                .call1((commit.version, commit.path.as_str(), commit.size))?;
+            committer
+                .call_method1("ratify", (staged, PyBytes::new(py, text)))?
+                .extract::<bool>()
         });
         match ratified {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
             // An exception does not say whether it was ratified; after these a retry is useless.
-            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Ok(Put::Refused(error)),
+            Err(
+                error @ (Error::Unsupported { .. }
+                | Error::Storage {
+                    retryable: false, ..
+                }),
+            ) => Ok(Put::Refused(error)),
             Err(error) => Ok(Put::Unknown(error)),
         }
     }
 
     fn published(&self, version: i64) -> Result<()> {
-        self.call("published", |committer| committer.call_method1("published", (version,)).map(|_| ()))
+        self.call("published", |committer| {
+            committer.call_method1("published", (version,)).map(|_| ())
+        })
     }
 
     fn permits(&self, work: Upkeep) -> Result<bool> {
-        self.call("permits", |committer| match committer.getattr_opt("permits")? {
-            Some(permitted) => permitted.contains(work.name()),
-            None => Ok(false),
+        self.call("permits", |committer| {
+            match committer.getattr_opt("permits")? {
+                Some(permitted) => permitted.contains(work.name()),
+                None => Ok(false),
+            }
         })
     }
 }

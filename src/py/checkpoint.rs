@@ -19,28 +19,57 @@ pub(super) fn answer(value: &impl Serialize) -> Result<String> {
 
 /// Writes the checkpoint of a snapshot's version.
 #[pyfunction]
-pub(super) fn create_checkpoint(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<String> {
+pub(super) fn create_checkpoint(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options_json: String,
+) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
-    wait_settled(py, move |cancel| answer(&checkpoint::write(&snapshot, &options(&options_json)?, cancel)?))
+    wait_settled(py, move |cancel| {
+        answer(&checkpoint::write(
+            &snapshot,
+            &options(&options_json)?,
+            cancel,
+        )?)
+    })
 }
 
 /// Writes the checksum of a snapshot's version; false where there is one.
 #[pyfunction]
 pub(super) fn write_checksum(py: Python<'_>, snapshot: &Snapshot) -> PyResult<bool> {
     let snapshot = snapshot.core().clone();
-    wait_settled(py, move |cancel| checkpoint::write_checksum(&snapshot, cancel))
+    wait_settled(py, move |cancel| {
+        checkpoint::write_checksum(&snapshot, cancel)
+    })
 }
 
 /// Deletes what has expired of the log, or says what that would be.
 #[pyfunction]
-pub(super) fn cleanup_metadata(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<String> {
+pub(super) fn cleanup_metadata(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options_json: String,
+) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
-    wait_settled(py, move |cancel| answer(&checkpoint::cleanup(&snapshot, &options(&options_json)?, cancel)?))
+    wait_settled(py, move |cancel| {
+        answer(&checkpoint::cleanup(
+            &snapshot,
+            &options(&options_json)?,
+            cancel,
+        )?)
+    })
 }
 
 /// Compacts a range of commits; gives the file's path.
 #[pyfunction]
-pub(super) fn compact_logs(py: Python<'_>, snapshot: &Snapshot, starting_version: i64, ending_version: i64) -> PyResult<String> {
+pub(super) fn compact_logs(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    starting_version: i64,
+    ending_version: i64,
+) -> PyResult<String> {
     let snapshot = snapshot.core().clone();
-    wait_settled(py, move |cancel| checkpoint::compact(&snapshot, starting_version, ending_version, cancel))
+    wait_settled(py, move |cancel| {
+        checkpoint::compact(&snapshot, starting_version, ending_version, cancel)
+    })
 }

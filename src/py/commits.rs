@@ -35,7 +35,19 @@ impl Commits {
     /// Reads one commit.
     fn read(&self, py: Python<'_>, version: i64) -> PyResult<CommitFiles> {
         let core = self.core.clone();
-        let scan::CommitFiles { adds, removes, table_id, feed_files, feed_bytes } = wait(py, move |_| core.read(version))?;
-        Ok(CommitFiles { adds, removes, table_id, feed_files, feed_bytes })
+        let scan::CommitFiles {
+            adds,
+            removes,
+            table_id,
+            feed_files,
+            feed_bytes,
+        } = wait(py, move |_| core.read(version))?;
+        Ok(CommitFiles {
+            adds,
+            removes,
+            table_id,
+            feed_files,
+            feed_bytes,
+        })
     }
 }

@@ -8,11 +8,22 @@ use crate::error::{Conflict, Damaged, Error, Missing};
 
 fn class(error: &Error) -> &'static str {
     match error {
-        Error::NotFound { kind: Missing::Table, .. } => "TableNotFoundError",
-        Error::NotFound { kind: Missing::Version, .. } => "VersionNotFoundError",
+        Error::NotFound {
+            kind: Missing::Table,
+            ..
+        } => "TableNotFoundError",
+        Error::NotFound {
+            kind: Missing::Version,
+            ..
+        } => "VersionNotFoundError",
         Error::NotFound { .. } => "DataFileNotFoundError",
-        Error::Corrupt { kind: Damaged::Log, .. } => "CorruptLogError",
-        Error::Corrupt { kind: Damaged::Data, .. } => "CorruptDataError",
+        Error::Corrupt {
+            kind: Damaged::Log, ..
+        } => "CorruptLogError",
+        Error::Corrupt {
+            kind: Damaged::Data,
+            ..
+        } => "CorruptDataError",
         Error::Unsupported { .. } => "DeltaProtocolError",
         Error::Invalid { .. } => "InvalidArgumentError",
         Error::SchemaMismatch { .. } => "SchemaMismatchError",
@@ -57,7 +68,13 @@ pub(super) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
             attributes.set_item("resource", resource.name())?;
         }
         let class = py.import("deltafast.exceptions")?.getattr(class(error))?;
-        Ok(PyErr::from_value(class.call((error.to_string(),), Some(&attributes))?))
+        Ok(PyErr::from_value(
+            class.call((error.to_string(),), Some(&attributes))?,
+        ))
     };
-    make().unwrap_or_else(|failure| PyRuntimeError::new_err(format!("{error} (and its exception could not be made: {failure})")))
+    make().unwrap_or_else(|failure| {
+        PyRuntimeError::new_err(format!(
+            "{error} (and its exception could not be made: {failure})"
+        ))
+    })
 }

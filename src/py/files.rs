@@ -1,4 +1,5 @@
-//! A table's folder as a plain file system, for libraries that write Parquet files themselves (`deltafast.filesystem`).
+//! A table's folder as a plain file system, for libraries that write Parquet files themselves
+//! (`deltafast.filesystem`).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,15 +27,23 @@ impl Files {
     /// The files below a path or URL.
     #[staticmethod]
     #[pyo3(signature = (uri, storage_options=None))]
-    fn open(py: Python<'_>, uri: String, storage_options: Option<HashMap<String, String>>) -> PyResult<Self> {
-        let store = wait(py, move |_| store::open(&uri, &storage_options.unwrap_or_default()))?;
+    fn open(
+        py: Python<'_>,
+        uri: String,
+        storage_options: Option<HashMap<String, String>>,
+    ) -> PyResult<Self> {
+        let store = wait(py, move |_| {
+            store::open(&uri, &storage_options.unwrap_or_default())
+        })?;
         Ok(Self { store })
     }
 
     /// Size and time (ms) of a file.
     fn head(&self, py: Python<'_>, path: String) -> PyResult<(u64, i64)> {
         let store = Arc::clone(&self.store);
-        wait(py, move |_| store.head(&path).map(|meta| (meta.size, meta.modified_ms)))
+        wait(py, move |_| {
+            store.head(&path).map(|meta| (meta.size, meta.modified_ms))
+        })
     }
 
     /// What lies directly in a folder.
@@ -42,16 +51,34 @@ impl Files {
         let store = Arc::clone(&self.store);
         wait(py, move |_| {
             let found = store.list_folder(&folder, &|_| true)?;
-            Ok((found.objects.into_iter().map(|meta| (meta.path, meta.size, meta.modified_ms)).collect(), found.folders))
+            Ok((
+                found
+                    .objects
+                    .into_iter()
+                    .map(|meta| (meta.path, meta.size, meta.modified_ms))
+                    .collect(),
+                found.folders,
+            ))
         })
     }
 
     /// The bytes of a range, which must not go beyond the end.
-    fn read<'py>(&self, py: Python<'py>, path: String, start: u64, end: u64) -> PyResult<Bound<'py, PyBytes>> {
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        path: String,
+        start: u64,
+        end: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let store = Arc::clone(&self.store);
         let bytes = wait(py, move |_| {
-            let found = store.get_ranges(&path, Vec::from([Range { start, end }])).wait()?;
-            found.into_iter().next().ok_or_else(|| Error::internal("a read of one range gave none"))
+            let found = store
+                .get_ranges(&path, Vec::from([Range { start, end }]))
+                .wait()?;
+            found
+                .into_iter()
+                .next()
+                .ok_or_else(|| Error::internal("a read of one range gave none"))
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -60,13 +87,21 @@ impl Files {
     fn begin(&self, py: Python<'_>, path: String) -> PyResult<FileUpload> {
         let store = Arc::clone(&self.store);
         let upload = wait(py, move |_| store.upload(&path, Role::Derived))?;
-        Ok(FileUpload { upload: Mutex::new(Some(upload)) })
+        Ok(FileUpload {
+            upload: Mutex::new(Some(upload)),
+        })
     }
 
     /// Deletes files; those that are not there count as deleted.
     fn delete(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<()> {
         let store = Arc::clone(&self.store);
-        wait(py, move |_| store.delete_batch(&paths)?.into_iter().next().map_or(Ok(()), |(_, error)| Err(error)))
+        wait(py, move |_| {
+            store
+                .delete_batch(&paths)?
+                .into_iter()
+                .next()
+                .map_or(Ok(()), |(_, error)| Err(error))
+        })
     }
 }
 
@@ -78,8 +113,17 @@ pub(super) struct FileUpload {
 
 impl FileUpload {
     fn take(&self, py: Python<'_>) -> PyResult<Box<dyn Upload>> {
-        let taken = self.upload.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.ok_or_else(|| to_python(py, &Error::invalid("the file is closed, or another thread writes to it")))
+        let taken = self
+            .upload
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        taken.ok_or_else(|| {
+            to_python(
+                py,
+                &Error::invalid("the file is closed, or another thread writes to it"),
+            )
+        })
     }
 }
 

@@ -1,4 +1,5 @@
-//! Commands whose rows another engine finds and writes, as Python calls them: options, demands and answers are JSON text.
+//! Commands whose rows another engine finds and writes, as Python calls them: options, demands and
+//! answers are JSON text.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +21,9 @@ use crate::table;
 
 /// What an engine found, batch by batch.
 pub(super) fn found(stream: RecordBatchStreamReader) -> impl Iterator<Item = Result<RecordBatch>> {
-    stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the rows that were found cannot be read: {e}"))))
+    stream.map(|batch| {
+        batch.map_err(|e| Error::invalid(format!("the rows that were found cannot be read: {e}")))
+    })
 }
 
 /// A job, until it is run; and whose table it changes.
@@ -32,16 +35,28 @@ struct Held<J> {
 
 impl<J: Send + 'static> Held<J> {
     fn new(job: J, (uri, python_store): (String, bool)) -> Self {
-        Self { job: Mutex::new(Some(job)), uri, python_store }
+        Self {
+            job: Mutex::new(Some(job)),
+            uri,
+            python_store,
+        }
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<J> {
-        let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let job = self
+            .job
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         job.ok_or_else(|| to_python(py, &Error::invalid("a job can be run once")))
     }
 
     /// Has the job do a step before it is run; one that fails is its last.
-    fn step<T: Send + 'static>(&self, py: Python<'_>, step: impl FnOnce(&mut J, &Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+    fn step<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        step: impl FnOnce(&mut J, &Cancel) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
         let mut job = self.take(py)?;
         let (job, found) = wait(py, move |cancel| {
             let found = step(&mut job, cancel)?;
@@ -52,7 +67,11 @@ impl<J: Send + 'static> Held<J> {
     }
 
     /// Runs the job.
-    fn run<T: Send + 'static>(&self, py: Python<'_>, run: impl FnOnce(J, &Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+    fn run<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(J, &Cancel) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
         let job = self.take(py)?;
         wait_settled(py, move |cancel| run(job, cancel))
     }
@@ -67,11 +86,24 @@ impl ChangeJob {
     /// `verb` is `delete` or `update`, `predicate` JSON of a `Demand`.
     #[new]
     #[pyo3(signature = (snapshot, verb, choices, predicate=None))]
-    fn new(py: Python<'_>, snapshot: &Snapshot, verb: &str, choices: &str, predicate: Option<&str>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        snapshot: &Snapshot,
+        verb: &str,
+        choices: &str,
+        predicate: Option<&str>,
+    ) -> PyResult<Self> {
         let made = || {
             let verb = parsed("verb", &json!(verb).to_string())?;
-            let predicate = predicate.map(|json| parsed("predicate", json)).transpose()?;
-            table::ChangeJob::new(snapshot.core(), verb, predicate, parsed("choices", choices)?)
+            let predicate = predicate
+                .map(|json| parsed("predicate", json))
+                .transpose()?;
+            table::ChangeJob::new(
+                snapshot.core(),
+                verb,
+                predicate,
+                parsed("choices", choices)?,
+            )
         };
         let job = made().map_err(|e| to_python(py, &e))?;
         Ok(Self(Held::new(job, snapshot.origin())))
@@ -82,10 +114,15 @@ impl ChangeJob {
         self.0.step(py, |job, cancel| text(&job.outlook(cancel)?))
     }
 
-    /// Takes the places of rows, `file`, `word` and `bits`; `files` is a JSON object of paths by their numbers. JSON of
-    /// `JobFound`.
+    /// Takes the places of rows, `file`, `word` and `bits`; `files` is a JSON object of paths by
+    /// their numbers. JSON of `JobFound`.
     #[pyo3(signature = (files, marks=None))]
-    fn find(&self, py: Python<'_>, files: String, marks: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+    fn find(
+        &self,
+        py: Python<'_>,
+        files: String,
+        marks: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
         let marks = marks.map(import_stream).transpose()?;
         self.0.step(py, move |job, cancel| {
             let files: BTreeMap<i32, String> = parsed("files", &files)?;
@@ -95,8 +132,15 @@ impl ChangeJob {
 
     /// Commits what lies in the folders.
     #[pyo3(signature = (rows=None, changes=None))]
-    fn run(&self, py: Python<'_>, rows: Option<String>, changes: Option<String>) -> PyResult<Answer> {
-        let done = self.0.run(py, move |job, cancel| job.run(rows.as_deref(), changes.as_deref(), cancel))?;
+    fn run(
+        &self,
+        py: Python<'_>,
+        rows: Option<String>,
+        changes: Option<String>,
+    ) -> PyResult<Answer> {
+        let done = self.0.run(py, move |job, cancel| {
+            job.run(rows.as_deref(), changes.as_deref(), cancel)
+        })?;
         answer(py, done, &self.0.uri, self.0.python_store)
     }
 }
@@ -110,11 +154,23 @@ impl OptimizeJob {
     /// `options` is JSON of `OptimizeOptions`, `predicate` of a `Demand`.
     #[new]
     #[pyo3(signature = (snapshot, options, predicate=None))]
-    fn new(py: Python<'_>, snapshot: &Snapshot, options: String, predicate: Option<String>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        snapshot: &Snapshot,
+        options: String,
+        predicate: Option<String>,
+    ) -> PyResult<Self> {
         let core = snapshot.core().clone();
         let job = wait(py, move |cancel| {
-            let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
-            table::OptimizeJob::new(&core, predicate.as_ref(), parsed("options", &options)?, cancel)
+            let predicate = predicate
+                .map(|json| parsed("predicate", &json))
+                .transpose()?;
+            table::OptimizeJob::new(
+                &core,
+                predicate.as_ref(),
+                parsed("options", &options)?,
+                cancel,
+            )
         })?;
         Ok(Self(Held::new(job, snapshot.origin())))
     }
@@ -131,21 +187,31 @@ impl OptimizeJob {
             let empty = RecordBatch::new_empty(sample.schema());
             job.curve(std::iter::once(Ok(empty)).chain(found(sample)), cancel)
         })?;
-        let batches = Batches { schema: found.schema(), batches: Box::new(std::iter::once(Ok(found))), progress: Progress::default() };
+        let batches = Batches {
+            schema: found.schema(),
+            batches: Box::new(std::iter::once(Ok(found))),
+            progress: Progress::default(),
+        };
         Ok(ArrowStream::new(batches, false))
     }
 
     /// Commits what lies in the folder.
     #[pyo3(signature = (folder=None))]
     fn run(&self, py: Python<'_>, folder: Option<String>) -> PyResult<Answer> {
-        let done = self.0.run(py, move |job, cancel| job.run(folder.as_deref(), cancel))?;
+        let done = self
+            .0
+            .run(py, move |job, cancel| job.run(folder.as_deref(), cancel))?;
         optimized(py, done, self.0.uri.clone(), self.0.python_store)
     }
 }
 
 /// Deletes what another engine left in folders of the table that no version names.
 #[pyfunction]
-pub(super) fn abandon_folders(py: Python<'_>, snapshot: &Snapshot, folders: Vec<String>) -> PyResult<()> {
+pub(super) fn abandon_folders(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    folders: Vec<String>,
+) -> PyResult<()> {
     let core = snapshot.core().clone();
     wait(py, move |cancel| table::abandon(&core, &folders, cancel))
 }

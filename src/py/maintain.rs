@@ -1,5 +1,5 @@
-//! Commands that keep a table in order, as Python calls them: options and answers are JSON text, beside the answer the
-//! snapshot that a command made, if it made one.
+//! Commands that keep a table in order, as Python calls them: options and answers are JSON text,
+//! beside the answer the snapshot that a command made, if it made one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,13 +25,21 @@ type Answer = (Option<Snapshot>, String);
 /// Deletes files that no version in the time of retention needs.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options_json, inventory=None))]
-pub(super) fn vacuum(py: Python<'_>, snapshot: &Snapshot, options_json: String, inventory: Option<&Bound<'_, PyAny>>) -> PyResult<Answer> {
+pub(super) fn vacuum(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options_json: String,
+    inventory: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Answer> {
     let stream = inventory.map(import_stream).transpose()?;
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let inventory = stream.map(|stream| {
-            let rows =
-                stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}"))).and_then(|batch| inventoried(&batch)));
+            let rows = stream.map(|batch| {
+                batch
+                    .map_err(|e| Error::invalid(format!("the inventory cannot be read: {e}")))
+                    .and_then(|batch| inventoried(&batch))
+            });
             Box::new(rows.flat_map(|rows| match rows {
                 Ok(rows) => rows.into_iter().map(Ok).collect::<Vec<_>>(),
                 Err(error) => vec![Err(error)],
@@ -46,29 +54,68 @@ pub(super) fn vacuum(py: Python<'_>, snapshot: &Snapshot, options_json: String, 
 /// The files in a batch of an inventory (`path`, `length`, `isDir`, `modificationTime`).
 fn inventoried(batch: &arrow_array::RecordBatch) -> Result<Vec<ObjectMeta>> {
     let column = |name: &str, data_type: &Arrow| {
-        let column = batch.column_by_name(name).ok_or_else(|| Error::invalid(format!("the inventory has no column `{name}`")))?;
-        arrow_cast::cast(column, data_type).map_err(|_| Error::invalid(format!("the inventory's column `{name}` is {}, not {data_type}", column.data_type())))
+        let column = batch
+            .column_by_name(name)
+            .ok_or_else(|| Error::invalid(format!("the inventory has no column `{name}`")))?;
+        arrow_cast::cast(column, data_type).map_err(|_| {
+            Error::invalid(format!(
+                "the inventory's column `{name}` is {}, not {data_type}",
+                column.data_type()
+            ))
+        })
     };
-    let (path, size, is_dir) = (column("path", &Arrow::Utf8)?, column("length", &Arrow::Int64)?, column("isDir", &Arrow::Boolean)?);
-    let of_time = |array: arrow_array::ArrayRef| -> Result<arrow_array::ArrayRef> { Ok(arrow_cast::cast(&array, &Arrow::Int64)?) };
+    let (path, size, is_dir) = (
+        column("path", &Arrow::Utf8)?,
+        column("length", &Arrow::Int64)?,
+        column("isDir", &Arrow::Boolean)?,
+    );
+    let of_time = |array: arrow_array::ArrayRef| -> Result<arrow_array::ArrayRef> {
+        Ok(arrow_cast::cast(&array, &Arrow::Int64)?)
+    };
     let time = match column("modificationTime", &Arrow::Int64) {
         // A timestamp casts to the number of its own unit.
-        Ok(_) if matches!(batch.column_by_name("modificationTime").map(|c| c.data_type().clone()), Some(Arrow::Timestamp(..))) => {
-            let millis = column("modificationTime", &Arrow::Timestamp(TimeUnit::Millisecond, None))?;
-            of_time(Arc::new(millis.as_primitive::<TimestampMillisecondType>().clone()))?
+        Ok(_)
+            if matches!(
+                batch
+                    .column_by_name("modificationTime")
+                    .map(|c| c.data_type().clone()),
+                Some(Arrow::Timestamp(..))
+            ) =>
+        {
+            let millis = column(
+                "modificationTime",
+                &Arrow::Timestamp(TimeUnit::Millisecond, None),
+            )?;
+            of_time(Arc::new(
+                millis.as_primitive::<TimestampMillisecondType>().clone(),
+            ))?
         }
         other => other?,
     };
-    let (path, size, is_dir, time) = (path.as_string::<i32>(), size.as_primitive::<Int64Type>(), is_dir.as_boolean(), time.as_primitive::<Int64Type>());
-    let files = (0..batch.num_rows()).filter(|row| path.is_valid(*row) && !(is_dir.is_valid(*row) && is_dir.value(*row)));
+    let (path, size, is_dir, time) = (
+        path.as_string::<i32>(),
+        size.as_primitive::<Int64Type>(),
+        is_dir.as_boolean(),
+        time.as_primitive::<Int64Type>(),
+    );
+    let files = (0..batch.num_rows())
+        .filter(|row| path.is_valid(*row) && !(is_dir.is_valid(*row) && is_dir.value(*row)));
     Ok(files
-        .map(|row| ObjectMeta { path: path.value(row).to_owned(), size: u64::try_from(size.value(row)).unwrap_or(0), modified_ms: time.value(row) })
+        .map(|row| ObjectMeta {
+            path: path.value(row).to_owned(),
+            size: u64::try_from(size.value(row)).unwrap_or(0),
+            modified_ms: time.value(row),
+        })
         .collect())
 }
 
 /// Brings an older version back.
 #[pyfunction]
-pub(super) fn restore(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
+pub(super) fn restore(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options_json: String,
+) -> PyResult<Answer> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::restore(&core, &options(&options_json)?, cancel)?;
@@ -79,7 +126,11 @@ pub(super) fn restore(py: Python<'_>, snapshot: &Snapshot, options_json: String)
 
 /// Removes files from the log that are not there.
 #[pyfunction]
-pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) -> PyResult<Answer> {
+pub(super) fn repair(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options_json: String,
+) -> PyResult<Answer> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
         let done = maintain::repair(&core, &options(&options_json)?, cancel)?;
@@ -92,7 +143,9 @@ pub(super) fn repair(py: Python<'_>, snapshot: &Snapshot, options_json: String) 
 #[pyfunction]
 pub(super) fn generate(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core().clone();
-    wait_settled(py, move |cancel| answer(&manifest::generate(&core, cancel)?))
+    wait_settled(py, move |cancel| {
+        answer(&manifest::generate(&core, cancel)?)
+    })
 }
 
 /// Makes a table at `uri` that shares a snapshot's files.
@@ -107,7 +160,13 @@ pub(super) fn clone_table(
 ) -> PyResult<String> {
     let core = snapshot.core().clone();
     let (json, done) = wait_settled(py, move |cancel| {
-        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Newest::default())?;
+        let log = open_log(
+            &uri,
+            None,
+            storage_options.unwrap_or_default(),
+            &HashMap::new(),
+            Newest::default(),
+        )?;
         let done = maintain::clone(&core, log, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.done))
     })?;
@@ -118,9 +177,20 @@ pub(super) fn clone_table(
 /// Makes a table of the Parquet files at `uri`.
 #[pyfunction]
 #[pyo3(signature = (uri, options_json, storage_options=None))]
-pub(super) fn convert_to_delta(py: Python<'_>, uri: String, options_json: String, storage_options: Option<HashMap<String, String>>) -> PyResult<String> {
+pub(super) fn convert_to_delta(
+    py: Python<'_>,
+    uri: String,
+    options_json: String,
+    storage_options: Option<HashMap<String, String>>,
+) -> PyResult<String> {
     let (json, done) = wait_settled(py, move |cancel| {
-        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Newest::default())?;
+        let log = open_log(
+            &uri,
+            None,
+            storage_options.unwrap_or_default(),
+            &HashMap::new(),
+            Newest::default(),
+        )?;
         let done = maintain::convert(log, &options(&options_json)?, cancel)?;
         Ok((answer(&done)?, done.done))
     })?;

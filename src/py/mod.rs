@@ -1,6 +1,7 @@
 //! The Python extension `deltafast._core`: arguments in, one call of the core, results out.
 //!
-//! Nothing here decides anything about Delta. Every call that can take long goes through [`runtime::wait`].
+//! Nothing here decides anything about Delta. Every call that can take long goes through
+//! [`runtime::wait`].
 
 mod arrow;
 mod catalog;
@@ -23,15 +24,16 @@ use pyo3::prelude::*;
 use arrow::{ArrowBatch, ArrowSchemaExport, ArrowStream};
 use snapshot::Snapshot;
 
-/// Batches are allocated on one thread and freed on another by the hundred megabytes, which the system's allocator answers
-/// with a system call and a page fault each. Version 2 of mimalloc: version 3 ties its main heap to the thread that loads
-/// the extension, and every other thread crashes once that one has ended.
+/// Batches are allocated on one thread and freed on another by the hundred megabytes, which the
+/// system's allocator answers with a system call and a page fault each. Version 2 of mimalloc:
+/// version 3 ties its main heap to the thread that loads the extension, and every other thread
+/// crashes once that one has ended.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Milliseconds after which the allocator gives back memory that nobody uses. By itself it waits a second, and what a job
-/// leaves on one thread is held beside what the next one needs on another: a process of many commits grew by that. At
-/// once costs a scan two fifths more time.
+/// Milliseconds after which the allocator gives back memory that nobody uses. By itself it waits a
+/// second, and what a job leaves on one thread is held beside what the next one needs on another: a
+/// process of many commits grew by that. At once costs a scan two fifths more time.
 const PURGE_DELAY: c_long = 100;
 
 fn set_purge_delay() {
@@ -40,8 +42,8 @@ fn set_purge_delay() {
     unsafe extern "C" {
         fn mi_option_set_default(option: c_int, value: c_long);
     }
-    // SAFETY: the function of the allocator that is linked; it refuses numbers that it does not know, and leaves alone what
-    // the environment sets (`MIMALLOC_PURGE_DELAY`).
+    // SAFETY: the function of the allocator that is linked; it refuses numbers that it does not
+    // know, and leaves alone what the environment sets (`MIMALLOC_PURGE_DELAY`).
     unsafe { mi_option_set_default(MI_OPTION_PURGE_DELAY, PURGE_DELAY) }
 }
 
@@ -102,5 +104,9 @@ fn version() -> &'static str {
 /// `release`, or `debug` for a slow development build.
 #[pyfunction]
 fn build_profile() -> &'static str {
-    if cfg!(debug_assertions) { "debug" } else { "release" }
+    if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    }
 }

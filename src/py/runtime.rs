@@ -1,4 +1,5 @@
-//! The one way in which Python waits for the core: GIL released, Ctrl-C looked for twenty times a second.
+//! The one way in which Python waits for the core: GIL released, Ctrl-C looked for twenty times a
+//! second.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -28,34 +29,40 @@ const MOST_IDLE: usize = 4;
 
 /// Locks the list of waiting threads.
 fn idle<T>(act: impl FnOnce(&mut Vec<Sender<Job>>) -> T) -> T {
-    let idle = IDLE.get(|| Ok::<_, Infallible>(Mutex::default())).unwrap_or_else(|never| match never {});
+    let idle = IDLE
+        .get(|| Ok::<_, Infallible>(Mutex::default()))
+        .unwrap_or_else(|never| match never {});
     act(&mut idle.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Runs `job` on an idle thread, else on a new one. It must not panic.
 fn on_thread(job: Job) -> std::io::Result<()> {
     let known = idle(Vec::pop);
-    let Some(thread) = known else { return start(job) };
+    let Some(thread) = known else {
+        return start(job);
+    };
     // A thread that ended meanwhile gives the job back.
     thread.send(job).or_else(|unsent| start(unsent.0))
 }
 
 fn start(job: Job) -> std::io::Result<()> {
     let (sender, receiver) = bounded::<Job>(1);
-    thread::Builder::new().name("deltafast-call".to_owned()).spawn(move || {
-        let mut next = Some(job);
-        while let Some(job) = next.take() {
-            job();
-            let waits = idle(|threads| {
-                let waits = threads.len() < MOST_IDLE;
-                if waits {
-                    threads.push(sender.clone());
-                }
-                waits
-            });
-            next = if waits { receiver.recv().ok() } else { None };
-        }
-    })?;
+    thread::Builder::new()
+        .name("deltafast-call".to_owned())
+        .spawn(move || {
+            let mut next = Some(job);
+            while let Some(job) = next.take() {
+                job();
+                let waits = idle(|threads| {
+                    let waits = threads.len() < MOST_IDLE;
+                    if waits {
+                        threads.push(sender.clone());
+                    }
+                    waits
+                });
+                next = if waits { receiver.recv().ok() } else { None };
+            }
+        })?;
     Ok(())
 }
 
@@ -71,27 +78,41 @@ pub(super) fn watched_by(progress: Option<Progress>) -> Option<Progress> {
 
 /// A flag of work that counts where somebody watches this thread.
 pub(super) fn watched() -> Cancel {
-    WATCHED.with(|watched| watched.borrow().clone()).map_or_else(Cancel::default, Cancel::watched)
+    WATCHED
+        .with(|watched| watched.borrow().clone())
+        .map_or_else(Cancel::default, Cancel::watched)
 }
 
-/// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work is cancelled and left
-/// behind, so that a silent socket cannot hold the interpreter.
-pub(super) fn wait<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+/// Runs `work` on another thread and waits for it. When a signal handler raises (Ctrl-C), the work
+/// is cancelled and left behind, so that a silent socket cannot hold the interpreter.
+pub(super) fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+) -> PyResult<T> {
     run(py, false, work)
 }
 
-/// The same for work that changes something: after Ctrl-C it is waited for until it has stopped, so that nobody is left to
-/// guess whether a version was made, and no file half written. A second Ctrl-C leaves it behind.
-pub(super) fn wait_settled<T: Send + 'static>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+/// The same for work that changes something: after Ctrl-C it is waited for until it has stopped, so
+/// that nobody is left to guess whether a version was made, and no file half written. A second
+/// Ctrl-C leaves it behind.
+pub(super) fn wait_settled<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+) -> PyResult<T> {
     run(py, true, work)
 }
 
-fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+fn run<T: Send + 'static>(
+    py: Python<'_>,
+    settles: bool,
+    work: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+) -> PyResult<T> {
     let cancel = watched();
     let inner = cancel.clone();
     let (sender, receiver) = bounded(1);
     on_thread(Box::new(move || {
-        let result = catch_unwind(AssertUnwindSafe(|| work(&inner))).unwrap_or_else(|panic| Err(panic_error("a call", &*panic)));
+        let result = catch_unwind(AssertUnwindSafe(|| work(&inner)))
+            .unwrap_or_else(|panic| Err(panic_error("a call", &*panic)));
         // The receiver is gone only when the caller was interrupted.
         let _ = sender.send(result);
     }))
@@ -100,8 +121,15 @@ fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Canc
     loop {
         match py.detach(|| receiver.recv_timeout(TICK)) {
             Ok(result) => {
-                // A signal of the last moment would raise right after this, and nobody would learn what became of the work.
-                let interrupted = interrupted.or_else(|| if settles { py.check_signals().err() } else { None });
+                // A signal of the last moment would raise right after this, and nobody would learn
+                // what became of the work.
+                let interrupted = interrupted.or_else(|| {
+                    if settles {
+                        py.check_signals().err()
+                    } else {
+                        None
+                    }
+                });
                 return match (result, interrupted) {
                     (result, None) => result.map_err(|error| to_python(py, &error)),
                     (Err(Error::Cancelled), Some(interrupt)) => Err(interrupt),
@@ -126,13 +154,18 @@ fn run<T: Send + 'static>(py: Python<'_>, settles: bool, work: impl FnOnce(&Canc
                     interrupted = Some(interrupt);
                 }
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(to_python(py, &Error::internal("a call ended without a result"))),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(to_python(
+                    py,
+                    &Error::internal("a call ended without a result"),
+                ));
+            }
         }
     }
 }
 
-/// Items of an iterator, pulled by a thread of its own a little ahead of Python: the next one is mostly there already, and
-/// no item costs a change of threads to and fro.
+/// Items of an iterator, pulled by a thread of its own a little ahead of Python: the next one is
+/// mostly there already, and no item costs a change of threads to and fro.
 pub(super) struct Ahead<T>(ProcessBound<Receiver<Result<T>>>);
 
 /// How many items wait for Python.
@@ -140,7 +173,10 @@ const AHEAD: usize = 4;
 
 impl<T: Send + 'static> Ahead<T> {
     /// Begins to pull.
-    pub(super) fn start(py: Python<'_>, items: impl Iterator<Item = Result<T>> + Send + 'static) -> PyResult<Self> {
+    pub(super) fn start(
+        py: Python<'_>,
+        items: impl Iterator<Item = Result<T>> + Send + 'static,
+    ) -> PyResult<Self> {
         let (sender, receiver) = bounded(AHEAD);
         on_thread(Box::new(move || {
             let mut items = items;
@@ -160,7 +196,9 @@ impl<T: Send + 'static> Ahead<T> {
     /// The next item; a signal handler's exception where one raises meanwhile.
     pub(super) fn next_item(&mut self, py: Python<'_>) -> PyResult<Option<T>> {
         // What is there already needs no letting go of the GIL.
-        let Some(receiver) = self.0.get_mut() else { return Err(to_python(py, &Error::invalid(AFTER_FORK))) };
+        let Some(receiver) = self.0.get_mut() else {
+            return Err(to_python(py, &Error::invalid(AFTER_FORK)));
+        };
         let next = match receiver.try_recv() {
             Ok(item) => Some(item),
             Err(TryRecvError::Disconnected) => None,
@@ -170,9 +208,14 @@ impl<T: Send + 'static> Ahead<T> {
     }
 
     /// The same for a thread that has let go of the GIL.
-    #[allow(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough in its lifetime")]
+    #[allow(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is not general enough in its lifetime"
+    )]
     pub(super) fn next_detached(&mut self) -> PyResult<Option<Result<T>>> {
-        let Some(receiver) = self.0.get_mut() else { return Ok(Some(Err(Error::invalid(AFTER_FORK)))) };
+        let Some(receiver) = self.0.get_mut() else {
+            return Ok(Some(Err(Error::invalid(AFTER_FORK))));
+        };
         loop {
             match receiver.recv_timeout(TICK) {
                 Ok(item) => return Ok(Some(item)),

@@ -33,16 +33,29 @@ pub(super) struct Snapshot {
 }
 
 fn layout(string_view: bool) -> TextLayout {
-    if string_view { TextLayout::View } else { TextLayout::Plain }
+    if string_view {
+        TextLayout::View
+    } else {
+        TextLayout::Plain
+    }
 }
 
 fn bound(predicate: Option<String>) -> Result<Option<BoundExpr>> {
-    predicate.map(|json| BoundExpr::from_json(&json)).transpose()
+    predicate
+        .map(|json| BoundExpr::from_json(&json))
+        .transpose()
 }
 
 pub(super) fn read_options(options: &HashMap<String, String>) -> Result<ReadOptions> {
-    let zone = options.get("time_zone").map(|name| Zone::parse(name)).transpose()?.unwrap_or_default();
-    Ok(ReadOptions { zone, catalog: options.contains_key("max_table_version") })
+    let zone = options
+        .get("time_zone")
+        .map(|name| Zone::parse(name))
+        .transpose()?
+        .unwrap_or_default();
+    Ok(ReadOptions {
+        zone,
+        catalog: options.contains_key("max_table_version"),
+    })
 }
 
 /// Who knows the newest versions of a table beside its log.
@@ -58,12 +71,21 @@ impl Default for Newest {
     }
 }
 
-pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Options, options: &HashMap<String, String>, newest: Newest) -> Result<Log> {
+pub(super) fn open_log(
+    uri: &str,
+    store: Option<Arc<dyn Store>>,
+    storage: Options,
+    options: &HashMap<String, String>,
+    newest: Newest,
+) -> Result<Log> {
     let root = match store {
         Some(store) => store,
         None => store::open(uri, &storage)?,
     };
-    let foreign = options.get("allow_foreign_paths").map(|text| ExternalPaths::parse(text)).unwrap_or_default();
+    let foreign = options
+        .get("allow_foreign_paths")
+        .map(|text| ExternalPaths::parse(text))
+        .unwrap_or_default();
     let stores = Arc::new(Stores::new(root, storage, foreign));
     match newest {
         Newest::Tail(tail) => Log::new(stores, tail),
@@ -73,7 +95,11 @@ pub(super) fn open_log(uri: &str, store: Option<Arc<dyn Store>>, storage: Option
 
 impl Snapshot {
     /// Does `work` on a waiting thread, then says what the log's wrong files deserve to have said.
-    fn run<T: Send + 'static>(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<T> + Send + 'static) -> PyResult<T> {
+    fn run<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(Core, &Cancel) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
         let core = self.core.clone();
         let done = wait(py, move |cancel| work(core, cancel))?;
         self.warn(py)?;
@@ -82,7 +108,11 @@ impl Snapshot {
 
     /// Another version of the same table.
     pub(super) fn new(core: Core, uri: String, python_store: bool) -> Self {
-        Self { core, uri, python_store }
+        Self {
+            core,
+            uri,
+            python_store,
+        }
     }
 
     /// What else a handle on the same table needs to know.
@@ -97,26 +127,44 @@ impl Snapshot {
 
     /// Another version of the same table.
     pub(super) fn beside(&self, core: Core) -> Self {
-        Self { core, uri: self.uri.clone(), python_store: self.python_store }
+        Self {
+            core,
+            uri: self.uri.clone(),
+            python_store: self.python_store,
+        }
     }
 
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         for text in self.core.take_warnings() {
-            py.import("deltafast.exceptions")?.call_method1("warn", (text,))?;
+            py.import("deltafast.exceptions")?
+                .call_method1("warn", (text,))?;
         }
         Ok(())
     }
 
     /// The same for another version, which says what it has to say.
-    fn moved(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Core> + Send + 'static) -> PyResult<Self> {
-        let other = Self { core: self.run(py, work)?, uri: self.uri.clone(), python_store: self.python_store };
+    fn moved(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(Core, &Cancel) -> Result<Core> + Send + 'static,
+    ) -> PyResult<Self> {
+        let other = Self {
+            core: self.run(py, work)?,
+            uri: self.uri.clone(),
+            python_store: self.python_store,
+        };
         other.warn(py)?;
         Ok(other)
     }
 
     /// Makes a stream.
-    fn stream(&self, py: Python<'_>, work: impl FnOnce(Core, &Cancel) -> Result<Batches> + Send + 'static) -> PyResult<ArrowStream> {
-        self.run(py, work).map(|batches| ArrowStream::new(batches, self.python_store))
+    fn stream(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(Core, &Cancel) -> Result<Batches> + Send + 'static,
+    ) -> PyResult<ArrowStream> {
+        self.run(py, work)
+            .map(|batches| ArrowStream::new(batches, self.python_store))
     }
 }
 
@@ -141,7 +189,11 @@ impl Snapshot {
         let tail: Vec<TailCommit> = log_tail
             .unwrap_or_default()
             .into_iter()
-            .map(|(path, version, size)| TailCommit { version, path, size: u64::try_from(size).ok().filter(|s| *s > 0) })
+            .map(|(path, version, size)| TailCommit {
+                version,
+                path,
+                size: u64::try_from(size).ok().filter(|s| *s > 0),
+            })
             .collect();
         let catalog = PyCatalog::wrap(committer);
         let name = uri.clone();
@@ -151,16 +203,35 @@ impl Snapshot {
             read.catalog |= !tail.is_empty();
             let newest = options
                 .get("max_table_version")
-                .map(|v| v.parse::<i64>().map_err(|_| Error::invalid(format!("`max_table_version` must be a number, not `{v}`"))))
+                .map(|v| {
+                    v.parse::<i64>().map_err(|_| {
+                        Error::invalid(format!("`max_table_version` must be a number, not `{v}`"))
+                    })
+                })
                 .transpose()?;
-            let log = open_log(&name, store, storage_options.unwrap_or_default(), &options, catalog.map_or(Newest::Tail(tail), Newest::Catalog))?;
-            let snapshot = Core::open(log.clone(), version.or(newest), read).map_err(|error| log.explained(error))?;
+            let log = open_log(
+                &name,
+                store,
+                storage_options.unwrap_or_default(),
+                &options,
+                catalog.map_or(Newest::Tail(tail), Newest::Catalog),
+            )?;
+            let snapshot = Core::open(log.clone(), version.or(newest), read)
+                .map_err(|error| log.explained(error))?;
             match timestamp_ms {
-                Some(time) => snapshot.at(Some(history::version_at(&snapshot, time, Search::AtOrBefore)?)),
+                Some(time) => snapshot.at(Some(history::version_at(
+                    &snapshot,
+                    time,
+                    Search::AtOrBefore,
+                )?)),
                 None => Ok(snapshot),
             }
         })?;
-        let opened = Self { core, uri, python_store };
+        let opened = Self {
+            core,
+            uri,
+            python_store,
+        };
         opened.warn(py)?;
         Ok(opened)
     }
@@ -190,7 +261,9 @@ impl Snapshot {
 
     #[pyo3(signature = (string_view=false))]
     fn arrow_schema(&self, string_view: bool) -> ArrowSchemaExport {
-        ArrowSchemaExport { schema: self.core.schema().to_arrow(layout(string_view)) }
+        ArrowSchemaExport {
+            schema: self.core.schema().to_arrow(layout(string_view)),
+        }
     }
 
     #[pyo3(signature = (version=None))]
@@ -205,18 +278,28 @@ impl Snapshot {
     fn at_timestamp(&self, py: Python<'_>, timestamp_ms: i64) -> PyResult<Self> {
         self.moved(py, move |core, _| {
             let newest = core.at(None)?;
-            newest.at(Some(history::version_at(&newest, timestamp_ms, Search::AtOrBefore)?))
+            newest.at(Some(history::version_at(
+                &newest,
+                timestamp_ms,
+                Search::AtOrBefore,
+            )?))
         })
     }
 
     fn num_files(&self, py: Python<'_>) -> PyResult<u64> {
-        self.run(py, |core, cancel| scan::plan(&core, None, cancel).map(|plan| plan.files))
+        self.run(py, |core, cancel| {
+            scan::plan(&core, None, cancel).map(|plan| plan.files)
+        })
     }
 
     fn size_in_bytes(&self, py: Python<'_>) -> PyResult<i64> {
         self.run(py, |core, cancel| {
             let plan = scan::plan(&core, None, cancel)?;
-            Ok(plan.batches.iter().map(|(batch, _)| batch.files.size.iter().flatten().sum::<i64>()).sum())
+            Ok(plan
+                .batches
+                .iter()
+                .map(|(batch, _)| batch.files.size.iter().flatten().sum::<i64>())
+                .sum())
         })
     }
 
@@ -233,33 +316,73 @@ impl Snapshot {
         self.stream(py, move |core, cancel| {
             let mut predicate = bound(predicate)?;
             if partition_filter_only {
-                predicate = predicate.and_then(|p| crate::prune::partition_only(&p, &core.metadata().partition_columns).0);
+                predicate = predicate.and_then(|p| {
+                    crate::prune::partition_only(&p, &core.metadata().partition_columns).0
+                });
             }
-            scan::actions(&core, &ActionColumns { names: columns, flatten, paths: paths.map(Arc::new) }, predicate.as_ref(), cancel)
+            scan::actions(
+                &core,
+                &ActionColumns {
+                    names: columns,
+                    flatten,
+                    paths: paths.map(Arc::new),
+                },
+                predicate.as_ref(),
+                cancel,
+            )
         })
     }
 
     #[pyo3(signature = (predicate=None, as_in_log=false, paths=None))]
-    fn file_uris(&self, py: Python<'_>, predicate: Option<String>, as_in_log: bool, paths: Option<HashSet<String>>) -> PyResult<ArrowStream> {
+    fn file_uris(
+        &self,
+        py: Python<'_>,
+        predicate: Option<String>,
+        as_in_log: bool,
+        paths: Option<HashSet<String>>,
+    ) -> PyResult<ArrowStream> {
         self.stream(py, move |core, cancel| {
             let plan = scan::plan(&core, bound(predicate)?.as_ref(), cancel)?;
-            let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("uri", Arrow::Utf8, false)]));
+            let schema: SchemaRef =
+                Arc::new(Schema::new(vec![Field::new("uri", Arrow::Utf8, false)]));
             let root = core.stores().root().url().to_owned();
             let mut batches = Vec::with_capacity(plan.batches.len());
             for (batch, keep) in &plan.batches {
                 let path = |row| batch.files.path.value(row);
-                let rows = (0..keep.len()).filter(|row| keep.value(*row) && paths.as_ref().is_none_or(|paths| paths.contains(path(*row))));
-                let uri = |row| if as_in_log { scan::checked(&core, path(row)).map(str::to_owned) } else { scan::uri(&root, path(row)) };
-                let uris = rows.map(|row| uri(row).map(Some)).collect::<Result<StringArray>>()?;
-                batches.push(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(uris)])?);
+                let rows = (0..keep.len()).filter(|row| {
+                    keep.value(*row)
+                        && paths
+                            .as_ref()
+                            .is_none_or(|paths| paths.contains(path(*row)))
+                });
+                let uri = |row| {
+                    if as_in_log {
+                        scan::checked(&core, path(row)).map(str::to_owned)
+                    } else {
+                        scan::uri(&root, path(row))
+                    }
+                };
+                let uris = rows
+                    .map(|row| uri(row).map(Some))
+                    .collect::<Result<StringArray>>()?;
+                batches.push(RecordBatch::try_new(
+                    Arc::clone(&schema),
+                    vec![Arc::new(uris)],
+                )?);
             }
-            Ok(Batches { schema, batches: Box::new(batches.into_iter().map(Ok)), progress: Progress::default() })
+            Ok(Batches {
+                schema,
+                batches: Box::new(batches.into_iter().map(Ok)),
+                progress: Progress::default(),
+            })
         })
     }
 
     #[pyo3(signature = (predicate=None))]
     fn partitions(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<ArrowStream> {
-        self.stream(py, move |core, cancel| scan::partitions(&core, bound(predicate)?.as_ref(), cancel))
+        self.stream(py, move |core, cancel| {
+            scan::partitions(&core, bound(predicate)?.as_ref(), cancel)
+        })
     }
 
     #[pyo3(signature = (columns=None, predicate=None, limit=None, batch_size=None, string_view=true, metadata_columns=None, files=None, filter_rows=true))]
@@ -305,11 +428,18 @@ impl Snapshot {
 
     #[pyo3(signature = (predicate=None))]
     fn count(&self, py: Python<'_>, predicate: Option<String>) -> PyResult<u64> {
-        self.run(py, move |core, cancel| scan::count(&core, bound(predicate)?.as_ref(), cancel))
+        self.run(py, move |core, cancel| {
+            scan::count(&core, bound(predicate)?.as_ref(), cancel)
+        })
     }
 
     #[pyo3(signature = (limit=None, writers_time=false))]
-    fn history_json(&self, py: Python<'_>, limit: Option<usize>, writers_time: bool) -> PyResult<Vec<String>> {
+    fn history_json(
+        &self,
+        py: Python<'_>,
+        limit: Option<usize>,
+        writers_time: bool,
+    ) -> PyResult<Vec<String>> {
         self.run(py, move |core, _| {
             Ok(history::history(&core, limit)?
                 .into_iter()
@@ -319,7 +449,10 @@ impl Snapshot {
                         _ => serde_json::Map::new(),
                     };
                     info.insert("version".to_owned(), entry.version.into());
-                    if !(writers_time && info.contains_key("timestamp") && !info.contains_key("inCommitTimestamp")) {
+                    if !(writers_time
+                        && info.contains_key("timestamp")
+                        && !info.contains_key("inCommitTimestamp"))
+                    {
                         info.insert("timestamp".to_owned(), entry.timestamp_ms.into());
                     }
                     serde_json::Value::Object(info).to_string()
@@ -329,13 +462,20 @@ impl Snapshot {
     }
 
     fn transactions_json(&self, py: Python<'_>) -> PyResult<String> {
-        let sets = self.run(py, |core, _| core.sets().map(|sets| sets.transactions.clone()))?;
+        let sets = self.run(py, |core, _| {
+            core.sets().map(|sets| sets.transactions.clone())
+        })?;
         json(py, &sets)
     }
 
     fn domain_metadata_json(&self, py: Python<'_>) -> PyResult<String> {
         let sets = self.run(py, |core, _| {
-            core.sets().map(|sets| sets.domains.iter().map(|(name, domain)| (name.clone(), domain.configuration.clone())).collect::<HashMap<_, _>>())
+            core.sets().map(|sets| {
+                sets.domains
+                    .iter()
+                    .map(|(name, domain)| (name.clone(), domain.configuration.clone()))
+                    .collect::<HashMap<_, _>>()
+            })
         })?;
         json(py, &sets)
     }
@@ -345,8 +485,19 @@ impl Snapshot {
     }
 
     #[pyo3(signature = (as_bitmaps=false, paths=None))]
-    fn deletion_vectors(&self, py: Python<'_>, as_bitmaps: bool, paths: Option<BTreeSet<String>>) -> PyResult<ArrowStream> {
-        self.stream(py, move |core, cancel| if as_bitmaps { scan::deletion_bitmaps(&core, paths, cancel) } else { scan::deletion_vectors(&core, cancel) })
+    fn deletion_vectors(
+        &self,
+        py: Python<'_>,
+        as_bitmaps: bool,
+        paths: Option<BTreeSet<String>>,
+    ) -> PyResult<ArrowStream> {
+        self.stream(py, move |core, cancel| {
+            if as_bitmaps {
+                scan::deletion_bitmaps(&core, paths, cancel)
+            } else {
+                scan::deletion_vectors(&core, cancel)
+            }
+        })
     }
 
     fn ids_agree(&self, py: Python<'_>) -> PyResult<bool> {
@@ -396,7 +547,14 @@ impl Snapshot {
         as_opened: bool,
     ) -> PyResult<Option<(i64, i64)>> {
         self.run(py, move |core, _| {
-            let request = ChangeRequest { starting_version, ending_version, starting_timestamp_ms, ending_timestamp_ms, as_opened, ..ChangeRequest::default() };
+            let request = ChangeRequest {
+                starting_version,
+                ending_version,
+                starting_timestamp_ms,
+                ending_timestamp_ms,
+                as_opened,
+                ..ChangeRequest::default()
+            };
             scan::change_range(&core, &request)
         })
     }
@@ -417,12 +575,25 @@ fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
 /// Whether there is a Delta table at `uri`.
 #[pyfunction]
 #[pyo3(signature = (uri, storage_options=None))]
-pub(super) fn is_deltatable(py: Python<'_>, uri: String, storage_options: Option<HashMap<String, String>>) -> PyResult<bool> {
+pub(super) fn is_deltatable(
+    py: Python<'_>,
+    uri: String,
+    storage_options: Option<HashMap<String, String>>,
+) -> PyResult<bool> {
     wait(py, move |_| {
-        let log = open_log(&uri, None, storage_options.unwrap_or_default(), &HashMap::new(), Newest::default())?;
+        let log = open_log(
+            &uri,
+            None,
+            storage_options.unwrap_or_default(),
+            &HashMap::new(),
+            Newest::default(),
+        )?;
         match log.segment(None) {
             Ok(_) => Ok(true),
-            Err(Error::NotFound { kind: Missing::Table, .. }) => Ok(false),
+            Err(Error::NotFound {
+                kind: Missing::Table,
+                ..
+            }) => Ok(false),
             Err(error) if error.is_corrupt() => Ok(true),
             Err(error) => Err(error),
         }

@@ -1,4 +1,5 @@
-//! Stores made in Python, as `deltafast.stores.Store` and `WritableStore` describe them; and the check of any store.
+//! Stores made in Python, as `deltafast.stores.Store` and `WritableStore` describe them; and the
+//! check of any store.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,7 +14,10 @@ use super::checkpoint::{answer, options};
 use super::error::to_python;
 use super::runtime::wait;
 use crate::error::{Error, Missing, Result};
-use crate::store::{self, Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, check_length};
+use crate::store::{
+    self, Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload,
+    check_length,
+};
 
 /// Tries whether a store is safe to commit to; the report as JSON.
 #[pyfunction]
@@ -52,7 +56,8 @@ pub(super) fn option_warnings(options: HashMap<String, String>) -> Vec<String> {
     store::option_warnings(&options)
 }
 
-/// A Python object with `list_from`, `get_range` and `size`, and for writing those of `WritableStore`.
+/// A Python object with `list_from`, `get_range` and `size`, and for writing those of
+/// `WritableStore`.
 #[derive(Debug)]
 pub(super) struct PyStore {
     object: Py<PyAny>,
@@ -68,7 +73,11 @@ impl PyStore {
         Self { object, url }
     }
 
-    fn call<T>(&self, path: &str, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
+    fn call<T>(
+        &self,
+        path: &str,
+        work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Result<T> {
         // Python may wait for a network, too.
         let answer = || {
             Python::attach(|py| {
@@ -76,9 +85,16 @@ impl PyStore {
                     if error.is_instance_of::<PyFileNotFoundError>(py) {
                         Error::not_found(Missing::Object, format!("no such object: {path}"))
                     } else if error.is_instance_of::<PyNotImplementedError>(py) {
-                        Error::unsupported(format!("{} cannot be changed here: {}", self.url, error.value(py)))
+                        Error::unsupported(format!(
+                            "{} cannot be changed here: {}",
+                            self.url,
+                            error.value(py)
+                        ))
                     } else {
-                        Error::storage(format!("the Python store failed at {path}: {}", error.value(py)), !error.is_instance_of::<PyPermissionError>(py))
+                        Error::storage(
+                            format!("the Python store failed at {path}: {}", error.value(py)),
+                            !error.is_instance_of::<PyPermissionError>(py),
+                        )
                     }
                 })
             })
@@ -88,9 +104,16 @@ impl PyStore {
 
     fn range(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
         let wanted = range.end.saturating_sub(range.start);
-        let bytes: Vec<u8> = self.call(path, |store| store.call_method1("get_range", (path, range.start, range.end))?.extract::<Vec<u8>>())?;
+        let bytes: Vec<u8> = self.call(path, |store| {
+            store
+                .call_method1("get_range", (path, range.start, range.end))?
+                .extract::<Vec<u8>>()
+        })?;
         if bytes.len() as u64 != wanted {
-            return Err(Error::corrupt_data(format!("the Python store gave {} bytes of {path} where {wanted} were asked for", bytes.len())));
+            return Err(Error::corrupt_data(format!(
+                "the Python store gave {} bytes of {path} where {wanted} were asked for",
+                bytes.len()
+            )));
         }
         Ok(bytes.into())
     }
@@ -99,18 +122,30 @@ impl PyStore {
     fn needs(&self, method: &str, what: &str) -> Result<()> {
         let (has, reason) = Python::attach(|py| {
             let object = self.object.bind(py);
-            let reason: Option<String> = object.getattr("read_only").ok().and_then(|reason| reason.extract().ok());
+            let reason: Option<String> = object
+                .getattr("read_only")
+                .ok()
+                .and_then(|reason| reason.extract().ok());
             (object.hasattr(method).unwrap_or(false), reason)
         });
         match reason {
-            Some(reason) => Err(Error::unsupported(format!("{} can only be read through this store, not {what}: {reason}", self.url))),
+            Some(reason) => Err(Error::unsupported(format!(
+                "{} can only be read through this store, not {what}: {reason}",
+                self.url
+            ))),
             None if has => Ok(()),
-            None => Err(Error::unsupported(format!("the Python store of {} has no method `{method}`, so it can only be read, not {what}", self.url))),
+            None => Err(Error::unsupported(format!(
+                "the Python store of {} has no method `{method}`, so it can only be read, not {what}",
+                self.url
+            ))),
         }
     }
 
     fn clone_ref(&self) -> Self {
-        Python::attach(|py| Self { object: self.object.clone_ref(py), url: self.url.clone() })
+        Python::attach(|py| Self {
+            object: self.object.clone_ref(py),
+            url: self.url.clone(),
+        })
     }
 }
 
@@ -120,12 +155,25 @@ impl Store for PyStore {
     }
 
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
-        let offset = (!after.is_empty()).then(|| if dir.is_empty() { after.to_owned() } else { format!("{dir}/{after}") });
+        let offset = (!after.is_empty()).then(|| {
+            if dir.is_empty() {
+                after.to_owned()
+            } else {
+                format!("{dir}/{after}")
+            }
+        });
         let listed = self.call(dir, |store| {
             let mut out = Vec::new();
-            for item in store.call_method1("list_from", (dir, offset.as_deref()))?.try_iter()? {
+            for item in store
+                .call_method1("list_from", (dir, offset.as_deref()))?
+                .try_iter()?
+            {
                 let (path, size, modified_ms): (String, u64, i64) = item?.extract()?;
-                out.push(ObjectMeta { path, size, modified_ms });
+                out.push(ObjectMeta {
+                    path,
+                    size,
+                    modified_ms,
+                });
             }
             Ok(out)
         });
@@ -135,8 +183,16 @@ impl Store for PyStore {
             Err(error) => return Err(error),
         };
         // What a store gives beyond the folder, or before the offset, is not relied upon.
-        let folder = if dir.is_empty() { String::new() } else { format!("{dir}/") };
-        listed.retain(|meta| meta.path.strip_prefix(&folder).is_some_and(|name| !name.is_empty() && !name.contains('/')));
+        let folder = if dir.is_empty() {
+            String::new()
+        } else {
+            format!("{dir}/")
+        };
+        listed.retain(|meta| {
+            meta.path
+                .strip_prefix(&folder)
+                .is_some_and(|name| !name.is_empty() && !name.contains('/'))
+        });
         listed.retain(|meta| offset.as_ref().is_none_or(|offset| meta.path > *offset));
         listed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         listed.dedup_by(|a, b| a.path == b.path);
@@ -148,8 +204,14 @@ impl Store for PyStore {
     }
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
-        let size = self.call(path, |store| store.call_method1("size", (path,))?.extract::<u64>())?;
-        Ok(ObjectMeta { path: path.to_owned(), size, modified_ms: 0 })
+        let size = self.call(path, |store| {
+            store.call_method1("size", (path,))?.extract::<u64>()
+        })?;
+        Ok(ObjectMeta {
+            path: path.to_owned(),
+            size,
+            modified_ms: 0,
+        })
     }
 
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
@@ -165,14 +227,27 @@ impl Store for PyStore {
 
     fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
         self.needs("list_folder", "searched for files")?;
-        let below = if dir.is_empty() { String::new() } else { format!("{dir}/") };
-        let inside = |path: &str| path.strip_prefix(&below).filter(|name| !name.is_empty() && !name.contains('/')).map(str::to_owned);
+        let below = if dir.is_empty() {
+            String::new()
+        } else {
+            format!("{dir}/")
+        };
+        let inside = |path: &str| {
+            path.strip_prefix(&below)
+                .filter(|name| !name.is_empty() && !name.contains('/'))
+                .map(str::to_owned)
+        };
         let listed = self.call(dir, |store| {
             let mut out = Folder::default();
-            let (objects, folders): (Bound<'_, PyAny>, Bound<'_, PyAny>) = store.call_method1("list_folder", (dir,))?.extract()?;
+            let (objects, folders): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+                store.call_method1("list_folder", (dir,))?.extract()?;
             for item in objects.try_iter()? {
                 let (path, size, modified_ms): (String, u64, i64) = item?.extract()?;
-                out.objects.push(ObjectMeta { path, size, modified_ms });
+                out.objects.push(ObjectMeta {
+                    path,
+                    size,
+                    modified_ms,
+                });
             }
             for item in folders.try_iter()? {
                 out.folders.push(item?.extract()?);
@@ -184,20 +259,35 @@ impl Store for PyStore {
             Err(error) if error.is_not_found() => return Ok(Folder::default()),
             Err(error) => return Err(error),
         };
-        listed.objects.retain(|meta| inside(&meta.path).is_some_and(|name| take(&name)));
+        listed
+            .objects
+            .retain(|meta| inside(&meta.path).is_some_and(|name| take(&name)));
         listed.folders.retain(|path| inside(path).is_some());
         Ok(listed)
     }
 
     fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
         self.needs("put_if_absent", "committed to")?;
-        match self.call(path, |store| store.call_method1("put_if_absent", (path, bytes.as_ref()))?.extract::<bool>()) {
+        match self.call(path, |store| {
+            store
+                .call_method1("put_if_absent", (path, bytes.as_ref()))?
+                .extract::<bool>()
+        }) {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
-            // An exception does not say whether the object was made; after these a retry is useless.
-            Err(error @ (Error::Unsupported { .. } | Error::Storage { retryable: false, .. })) => Ok(Put::Refused(error)),
+            // An exception does not say whether the object was made; after these a retry is
+            // useless.
+            Err(
+                error @ (Error::Unsupported { .. }
+                | Error::Storage {
+                    retryable: false, ..
+                }),
+            ) => Ok(Put::Refused(error)),
             Err(error) if error.is_not_found() => Ok(Put::Refused(Error::storage(
-                format!("cannot write {}{path}: the Python store says that there is no such folder or bucket", self.url),
+                format!(
+                    "cannot write {}{path}: the Python store says that there is no such folder or bucket",
+                    self.url
+                ),
                 false,
             ))),
             Err(error) => Ok(Put::Unknown(error)),
@@ -210,15 +300,25 @@ impl Store for PyStore {
             self.needs("put_if_absent", "written")?;
         }
         self.needs("create", "written")?;
-        let file = self.call(path, |store| Ok(store.call_method1("create", (path,))?.unbind()))?;
-        Ok(Box::new(PyUpload { store: self.clone_ref(), path: path.to_owned(), file: Some(file), buffer: Vec::new(), size: 0 }))
+        let file = self.call(path, |store| {
+            Ok(store.call_method1("create", (path,))?.unbind())
+        })?;
+        Ok(Box::new(PyUpload {
+            store: self.clone_ref(),
+            path: path.to_owned(),
+            file: Some(file),
+            buffer: Vec::new(),
+            size: 0,
+        }))
     }
 
     fn remove_folder(&self, dir: &str) -> Result<()> {
         if TablePath::new(dir).is_none() || self.needs("remove_folder", "tidied").is_err() {
             return Ok(());
         }
-        match self.call(dir, |store| store.call_method1("remove_folder", (dir,)).map(|_| ())) {
+        match self.call(dir, |store| {
+            store.call_method1("remove_folder", (dir,)).map(|_| ())
+        }) {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
@@ -226,11 +326,17 @@ impl Store for PyStore {
 
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         self.needs("delete", "deleted from")?;
-        let delete = |path: &str| match self.call(path, |store| store.call_method1("delete", (path,)).map(|_| ())) {
+        let delete = |path: &str| match self.call(path, |store| {
+            store.call_method1("delete", (path,)).map(|_| ())
+        }) {
             Err(error) if !error.is_not_found() => Some((path.to_owned(), error)),
             _ => None,
         };
-        Ok(paths.iter().map(TablePath::as_str).filter_map(delete).collect())
+        Ok(paths
+            .iter()
+            .map(TablePath::as_str)
+            .filter_map(delete)
+            .collect())
     }
 
     fn owns(&self, dir: &str) -> bool {
@@ -245,7 +351,12 @@ impl Store for PyStore {
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
         let (this, path) = (self.clone_ref(), path.to_owned());
-        Pending::lazy(move || ranges.into_iter().map(|range| this.range(&path, range)).collect())
+        Pending::lazy(move || {
+            ranges
+                .into_iter()
+                .map(|range| this.range(&path, range))
+                .collect()
+        })
     }
 }
 
@@ -264,9 +375,15 @@ struct PyUpload {
 
 impl PyUpload {
     fn send(&mut self) -> Result<()> {
-        let Some(file) = self.file.as_ref() else { return Err(Error::internal("a file was written after its end")) };
+        let Some(file) = self.file.as_ref() else {
+            return Err(Error::internal("a file was written after its end"));
+        };
         let bytes = std::mem::take(&mut self.buffer);
-        self.store.call(&self.path, |store| file.bind(store.py()).call_method1("write", (bytes.as_slice(),)).map(|_| ()))
+        self.store.call(&self.path, |store| {
+            file.bind(store.py())
+                .call_method1("write", (bytes.as_slice(),))
+                .map(|_| ())
+        })
     }
 }
 
@@ -274,7 +391,11 @@ impl Upload for PyUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.size += bytes.len() as u64;
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= PIECE { self.send() } else { Ok(()) }
+        if self.buffer.len() >= PIECE {
+            self.send()
+        } else {
+            Ok(())
+        }
     }
 
     fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
@@ -283,11 +404,19 @@ impl Upload for PyUpload {
                 self.send()?;
             }
             if let Some(file) = self.file.as_ref() {
-                self.store.call(&self.path, |store| file.bind(store.py()).call_method0("close").map(|_| ()))?;
+                self.store.call(&self.path, |store| {
+                    file.bind(store.py()).call_method0("close").map(|_| ())
+                })?;
             }
             self.file = None;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: i64::try_from(now).unwrap_or(0) })
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_millis());
+            Ok(ObjectMeta {
+                path: self.path.clone(),
+                size: self.size,
+                modified_ms: i64::try_from(now).unwrap_or(0),
+            })
         })
     }
 }
@@ -295,7 +424,8 @@ impl Upload for PyUpload {
 impl Drop for PyUpload {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            // What cannot be removed belongs to no table. A process that ends has no Python any more.
+            // What cannot be removed belongs to no table. A process that ends has no Python any
+            // more.
             Python::try_attach(|py| drop(file.bind(py).call_method0("discard")));
         }
     }

@@ -24,7 +24,9 @@ use crate::protocol::commit_line::Action;
 use crate::protocol::schema::StructType;
 use crate::protocol::{evolution, properties};
 use crate::store::Store;
-use crate::table::{self, Change, CreateOptions, FileFigures, Optimized, Place, Sizes, Write, WriteOptions};
+use crate::table::{
+    self, Change, CreateOptions, FileFigures, Optimized, Place, Sizes, Write, WriteOptions,
+};
 use crate::write::bindings::Demands;
 
 pub(super) fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
@@ -44,7 +46,12 @@ struct Target {
 
 enum TargetPlace {
     Known(crate::snapshot::Snapshot),
-    Location(Option<Arc<dyn Store>>, HashMap<String, String>, HashMap<String, String>, Newest),
+    Location(
+        Option<Arc<dyn Store>>,
+        HashMap<String, String>,
+        HashMap<String, String>,
+        Newest,
+    ),
 }
 
 impl Target {
@@ -58,18 +65,36 @@ impl Target {
     ) -> Self {
         if let Some(snapshot) = snapshot {
             let (uri, python_store) = snapshot.origin();
-            return Self { place: TargetPlace::Known(snapshot.core().clone()), uri, python_store };
+            return Self {
+                place: TargetPlace::Known(snapshot.core().clone()),
+                uri,
+                python_store,
+            };
         }
         let python_store = store.is_some() || committer.is_some();
         let store = store.map(|object| Arc::new(PyStore::new(object, &uri)) as Arc<dyn Store>);
-        let newest = PyCatalog::wrap(committer).map(Newest::Catalog).unwrap_or_default();
-        Self { place: TargetPlace::Location(store, storage.unwrap_or_default(), options.unwrap_or_default(), newest), uri, python_store }
+        let newest = PyCatalog::wrap(committer)
+            .map(Newest::Catalog)
+            .unwrap_or_default();
+        Self {
+            place: TargetPlace::Location(
+                store,
+                storage.unwrap_or_default(),
+                options.unwrap_or_default(),
+                newest,
+            ),
+            uri,
+            python_store,
+        }
     }
 
     fn open(place: TargetPlace, uri: &str) -> Result<Place> {
         match place {
             TargetPlace::Known(snapshot) => Ok(Place::Table(snapshot)),
-            TargetPlace::Location(store, storage, options, newest) => Place::open(open_log(uri, store, storage, &options, newest)?, read_options(&options)?),
+            TargetPlace::Location(store, storage, options, newest) => Place::open(
+                open_log(uri, store, storage, &options, newest)?,
+                read_options(&options)?,
+            ),
         }
     }
 }
@@ -78,17 +103,31 @@ impl Target {
 pub(super) type Answer = (Option<Snapshot>, String);
 
 /// Tells Python what a command warns of; gives the table after it.
-pub(super) fn warned(py: Python<'_>, done: Option<Done>) -> PyResult<Option<crate::snapshot::Snapshot>> {
+pub(super) fn warned(
+    py: Python<'_>,
+    done: Option<Done>,
+) -> PyResult<Option<crate::snapshot::Snapshot>> {
     let Some(done) = done else { return Ok(None) };
     for warning in &done.warnings {
-        py.import("deltafast.exceptions")?.call_method1("warn", (warning,))?;
+        py.import("deltafast.exceptions")?
+            .call_method1("warn", (warning,))?;
     }
     Ok(done.snapshot)
 }
 
-pub(super) fn answer(py: Python<'_>, done: Done, uri: &str, python_store: bool) -> PyResult<Answer> {
-    let report = json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts}).to_string();
-    Ok((warned(py, Some(done))?.map(|core| Snapshot::new(core, uri.to_owned(), python_store)), report))
+pub(super) fn answer(
+    py: Python<'_>,
+    done: Done,
+    uri: &str,
+    python_store: bool,
+) -> PyResult<Answer> {
+    let report =
+        json!({"version": done.version, "metrics": done.metrics, "attempts": done.attempts})
+            .to_string();
+    Ok((
+        warned(py, Some(done))?.map(|core| Snapshot::new(core, uri.to_owned(), python_store)),
+        report,
+    ))
 }
 
 /// Makes a table without rows; `bound` are the demands that it will have, each with a tree.
@@ -106,21 +145,35 @@ pub(super) fn create_table(
     open_options: Option<HashMap<String, String>>,
     committer: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
-    let Target { place, uri, python_store } = Target::new(uri, None, storage_options, store, open_options, committer);
+    let Target {
+        place,
+        uri,
+        python_store,
+    } = Target::new(uri, None, storage_options, store, open_options, committer);
     let name = uri.clone();
     let done = wait_settled(py, move |cancel| {
         let options: CreateOptions = parsed("options", &options)?;
-        table::create(&Target::open(place, &name)?, &StructType::parse(&schema)?, &parsed("demands", &bound)?, &options, cancel)
+        table::create(
+            &Target::open(place, &name)?,
+            &StructType::parse(&schema)?,
+            &parsed("demands", &bound)?,
+            &options,
+            cancel,
+        )
     })?;
     answer(py, done, &uri, python_store)
 }
 
-/// What rows of a table with this schema and these properties must satisfy, whatever its protocol: JSON of `Demands`.
+/// What rows of a table with this schema and these properties must satisfy, whatever its protocol:
+/// JSON of `Demands`.
 #[pyfunction]
 pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyResult<String> {
     let found = || -> Result<String> {
         let schema = StructType::parse(schema)?;
-        text(&Demands::of_new(&schema, parsed("configuration", configuration)?)?)
+        text(&Demands::of_new(
+            &schema,
+            parsed("configuration", configuration)?,
+        )?)
     };
     found().map_err(|e| to_python(py, &e))
 }
@@ -129,67 +182,126 @@ pub(super) fn demands(py: Python<'_>, schema: &str, configuration: &str) -> PyRe
 #[pyfunction]
 pub(super) fn demands_of(py: Python<'_>, snapshot: &Snapshot) -> PyResult<String> {
     let core = snapshot.core();
-    let found = Demands::of(core.protocol(), core.metadata(), core.schema(), |_| false).and_then(|demands| text(&demands));
+    let found = Demands::of(core.protocol(), core.metadata(), core.schema(), |_| false)
+        .and_then(|demands| text(&demands));
     found.map_err(|e| to_python(py, &e))
 }
 
 /// Refuses properties, set by a statement of SQL, that do not go together.
 #[pyfunction]
-pub(super) fn check_retention(py: Python<'_>, properties: BTreeMap<String, String>) -> PyResult<()> {
+pub(super) fn check_retention(
+    py: Python<'_>,
+    properties: BTreeMap<String, String>,
+) -> PyResult<()> {
     properties::check_retention(&properties).map_err(|e| to_python(py, &e))
 }
 
 /// Changes what a table is; `bound` are its demands, each with a tree.
 #[pyfunction]
-pub(super) fn alter(py: Python<'_>, snapshot: &Snapshot, change: String, bound: String, choices: String) -> PyResult<Answer> {
+pub(super) fn alter(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    change: String,
+    bound: String,
+    choices: String,
+) -> PyResult<Answer> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
         let change: Change = parsed("change", &change)?;
         let choices: Choices = parsed("choices", &choices)?;
-        table::alter(&core, &change, &parsed("demands", &bound)?, &choices, cancel)
+        table::alter(
+            &core,
+            &change,
+            &parsed("demands", &bound)?,
+            &choices,
+            cancel,
+        )
     })?;
     answer(py, done, &uri, python_store)
 }
 
 /// Makes a table do without a feature.
 #[pyfunction]
-pub(super) fn drop_feature(py: Python<'_>, snapshot: &Snapshot, name: String, truncate_history: bool, choices: String) -> PyResult<Answer> {
+pub(super) fn drop_feature(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    name: String,
+    truncate_history: bool,
+    choices: String,
+) -> PyResult<Answer> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
-    let done = wait_settled(py, move |cancel| table::drop_feature(&core, &name, truncate_history, &parsed("choices", &choices)?, cancel))?;
+    let done = wait_settled(py, move |cancel| {
+        table::drop_feature(
+            &core,
+            &name,
+            truncate_history,
+            &parsed("choices", &choices)?,
+            cancel,
+        )
+    })?;
     answer(py, done, &uri, python_store)
 }
 
 /// Deletes the rows for which a predicate (JSON of a `Demand`) is true, all of them without one.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, predicate=None))]
-pub(super) fn delete(py: Python<'_>, snapshot: &Snapshot, options: String, predicate: Option<String>) -> PyResult<Answer> {
+pub(super) fn delete(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options: String,
+    predicate: Option<String>,
+) -> PyResult<Answer> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
-        table::delete(&core, predicate.as_ref(), &parsed("options", &options)?, cancel)
+        let predicate = predicate
+            .map(|json| parsed("predicate", &json))
+            .transpose()?;
+        table::delete(
+            &core,
+            predicate.as_ref(),
+            &parsed("options", &options)?,
+            cancel,
+        )
     })?;
     answer(py, done, &uri, python_store)
 }
 
-/// Gives columns other values in the rows for which a predicate is true. `assignments` is a JSON list of `ValuePlan`s, `bound`
-/// are the table's demands, each with a tree.
+/// Gives columns other values in the rows for which a predicate is true. `assignments` is a JSON
+/// list of `ValuePlan`s, `bound` are the table's demands, each with a tree.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, assignments, bound, predicate=None))]
-pub(super) fn update(py: Python<'_>, snapshot: &Snapshot, options: String, assignments: String, bound: String, predicate: Option<String>) -> PyResult<Answer> {
+pub(super) fn update(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options: String,
+    assignments: String,
+    bound: String,
+    predicate: Option<String>,
+) -> PyResult<Answer> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let done = wait_settled(py, move |cancel| {
-        let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
+        let predicate = predicate
+            .map(|json| parsed("predicate", &json))
+            .transpose()?;
         let assignments: Vec<table::ValuePlan> = parsed("assignments", &assignments)?;
-        table::update(&core, predicate.as_ref(), &assignments, &parsed("demands", &bound)?, &parsed("options", &options)?, cancel)
+        table::update(
+            &core,
+            predicate.as_ref(),
+            &assignments,
+            &parsed("demands", &bound)?,
+            &parsed("options", &options)?,
+            cancel,
+        )
     })?;
     answer(py, done, &uri, python_store)
 }
 
-/// How far the calls are that a thread makes within its `with` block: (done, all), to be looked at from another thread.
+/// How far the calls are that a thread makes within its `with` block: (done, all), to be looked at
+/// from another thread.
 #[pyclass(frozen, weakref, module = "deltafast._core")]
 pub(super) struct Counter {
     progress: Progress,
@@ -201,7 +313,10 @@ pub(super) struct Counter {
 impl Counter {
     #[new]
     fn new() -> Self {
-        Self { progress: Progress::default(), before: Mutex::new(None) }
+        Self {
+            progress: Progress::default(),
+            before: Mutex::new(None),
+        }
     }
 
     fn progress(&self) -> (u64, u64) {
@@ -214,29 +329,58 @@ impl Counter {
     }
 
     fn __enter__(&self) {
-        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = watched_by(Some(self.progress.clone()));
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) =
+            watched_by(Some(self.progress.clone()));
     }
 
-    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _error: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {
-        let _ = watched_by(self.before.lock().unwrap_or_else(PoisonError::into_inner).take());
+    fn __exit__(
+        &self,
+        _kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) {
+        let _ = watched_by(
+            self.before
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
     }
 }
 
-/// Packs small files of the partitions for which a predicate (JSON of a `Demand`) is true, of all without one.
+/// Packs small files of the partitions for which a predicate (JSON of a `Demand`) is true, of all
+/// without one.
 #[pyfunction]
 #[pyo3(signature = (snapshot, options, predicate=None))]
-pub(super) fn optimize(py: Python<'_>, snapshot: &Snapshot, options: String, predicate: Option<String>) -> PyResult<Answer> {
+pub(super) fn optimize(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    options: String,
+    predicate: Option<String>,
+) -> PyResult<Answer> {
     let (uri, python_store) = snapshot.origin();
     let core = snapshot.core().clone();
     let found = wait_settled(py, move |cancel| {
-        let predicate = predicate.map(|json| parsed("predicate", &json)).transpose()?;
-        table::optimize(&core, predicate.as_ref(), &parsed("options", &options)?, cancel)
+        let predicate = predicate
+            .map(|json| parsed("predicate", &json))
+            .transpose()?;
+        table::optimize(
+            &core,
+            predicate.as_ref(),
+            &parsed("options", &options)?,
+            cancel,
+        )
     })?;
     optimized(py, found, uri, python_store)
 }
 
 /// The table after an OPTIMIZE, and its figures.
-pub(super) fn optimized(py: Python<'_>, found: Optimized, uri: String, python_store: bool) -> PyResult<Answer> {
+pub(super) fn optimized(
+    py: Python<'_>,
+    found: Optimized,
+    uri: String,
+    python_store: bool,
+) -> PyResult<Answer> {
     let files = |sizes: &Sizes| json!({"count": sizes.count(), "sum": sizes.sum(), "min": sizes.percentile(0), "max": sizes.percentile(100)});
     let figures = |files: FileFigures| json!({"numFiles": files.count, "size": files.bytes});
     let report = json!({
@@ -277,7 +421,11 @@ pub(super) struct TableWrite {
 
 impl TableWrite {
     fn take(&self, py: Python<'_>) -> PyResult<(Write, Input)> {
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let parts = self
+            .parts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         parts.ok_or_else(|| run_once(py))
     }
 }
@@ -305,7 +453,18 @@ impl TableWrite {
         open_options: Option<HashMap<String, String>>,
         committer: Option<Py<PyAny>>,
     ) -> PyResult<Option<Self>> {
-        let Target { place, uri, python_store } = Target::new(uri, snapshot, storage_options, store, open_options, committer);
+        let Target {
+            place,
+            uri,
+            python_store,
+        } = Target::new(
+            uri,
+            snapshot,
+            storage_options,
+            store,
+            open_options,
+            committer,
+        );
         let stream = data.map(import_stream).transpose()?;
         let arrow = stream.as_ref().map(RecordBatchReader::schema);
         let name = uri.clone();
@@ -317,12 +476,31 @@ impl TableWrite {
                 (None, None) => return Err(Error::internal("a write needs data or a schema")),
             };
             let write = Write::plan(Target::open(place, &name)?, &schema, options)?;
-            let actions = actions.as_deref().map(Action::from_lines).transpose()?.unwrap_or_default();
-            write.map(|write| Ok((text(write.demands())?, write.schema().to_json().to_string(), write, actions))).transpose()
+            let actions = actions
+                .as_deref()
+                .map(Action::from_lines)
+                .transpose()?
+                .unwrap_or_default();
+            write
+                .map(|write| {
+                    Ok((
+                        text(write.demands())?,
+                        write.schema().to_json().to_string(),
+                        write,
+                        actions,
+                    ))
+                })
+                .transpose()
         })?;
         Ok(planned.map(|(demands, schema, write, actions)| {
             let input = stream.map_or(Input::Files(actions), Input::Rows);
-            Self { parts: Mutex::new(Some((write, input))), demands, schema, uri, python_store }
+            Self {
+                parts: Mutex::new(Some((write, input))),
+                demands,
+                schema,
+                uri,
+                python_store,
+            }
         }))
     }
 
@@ -338,8 +516,8 @@ impl TableWrite {
         &self.schema
     }
 
-    /// JSON of the table's `protocol` and `metadata` after the write, of the `identities` that the data gives no values, and of
-    /// the `version` that is written to.
+    /// JSON of the table's `protocol` and `metadata` after the write, of the `identities` that the
+    /// data gives no values, and of the `version` that is written to.
     #[getter]
     fn target(&self, py: Python<'_>) -> PyResult<String> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -348,7 +526,8 @@ impl TableWrite {
         text(&json!({"protocol": protocol, "metadata": metadata, "identities": write.counted(), "version": write.version()})).map_err(|e| to_python(py, &e))
     }
 
-    /// Settles what is replaced, for another engine that writes; whether it has to write changes, too.
+    /// Settles what is replaced, for another engine that writes; whether it has to write changes,
+    /// too.
     fn settle(&self, py: Python<'_>, bound: String) -> PyResult<bool> {
         let (mut write, input) = self.take(py)?;
         let (write, has_feed) = wait(py, move |cancel| {
@@ -361,19 +540,44 @@ impl TableWrite {
 
     /// Commits what another engine wrote into folders of the table.
     #[pyo3(signature = (bound, folder, changes=None))]
-    fn run_folder(&self, py: Python<'_>, bound: String, folder: String, changes: Option<String>) -> PyResult<Answer> {
+    fn run_folder(
+        &self,
+        py: Python<'_>,
+        bound: String,
+        folder: String,
+        changes: Option<String>,
+    ) -> PyResult<Answer> {
         let (write, _) = self.take(py)?;
-        let done = wait_settled(py, move |cancel| write.run_folder(&parsed("demands", &bound)?, &folder, changes.as_deref(), cancel))?;
+        let done = wait_settled(py, move |cancel| {
+            write.run_folder(
+                &parsed("demands", &bound)?,
+                &folder,
+                changes.as_deref(),
+                cancel,
+            )
+        })?;
         answer(py, done, &self.uri, self.python_store)
     }
 
     /// Commits files that `write_files` wrote elsewhere; `answers` are its answers.
     #[pyo3(signature = (bound, answers, changes=None))]
-    fn run_written(&self, py: Python<'_>, bound: String, answers: Vec<String>, changes: Option<String>) -> PyResult<Answer> {
+    fn run_written(
+        &self,
+        py: Python<'_>,
+        bound: String,
+        answers: Vec<String>,
+        changes: Option<String>,
+    ) -> PyResult<Answer> {
         let (write, _) = self.take(py)?;
         let done = wait_settled(py, move |cancel| {
             let (written, inserted) = super::write::together(&answers)?;
-            write.run_written(&parsed("demands", &bound)?, written, &inserted, changes.as_deref(), cancel)
+            write.run_written(
+                &parsed("demands", &bound)?,
+                written,
+                &inserted,
+                changes.as_deref(),
+                cancel,
+            )
         })?;
         answer(py, done, &self.uri, self.python_store)
     }
@@ -390,9 +594,13 @@ impl TableWrite {
         let done = wait_settled(py, move |cancel| {
             let bound: Demands = parsed("demands", &bound)?;
             match input {
-                Input::Rows(stream) => {
-                    write.run(&bound, stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))), cancel)
-                }
+                Input::Rows(stream) => write.run(
+                    &bound,
+                    stream.map(|batch| {
+                        batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
+                    }),
+                    cancel,
+                ),
                 Input::Files(actions) => write.run_files(&bound, actions, cancel),
             }
         })?;
@@ -402,7 +610,11 @@ impl TableWrite {
 
 /// A merge on its way: opened, settled, then its source read and its keys joined.
 enum MergeState {
-    Opened(crate::snapshot::Snapshot, StructType, RecordBatchStreamReader),
+    Opened(
+        crate::snapshot::Snapshot,
+        StructType,
+        RecordBatchStreamReader,
+    ),
     Settled(Box<table::Merge>, RecordBatchStreamReader),
     Joining(Box<table::Joining>),
     Job(Box<table::MergeJob>),
@@ -419,7 +631,11 @@ pub(super) struct TableMerge {
 
 impl TableMerge {
     fn take(&self, py: Python<'_>) -> PyResult<MergeState> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let state = self
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         state.ok_or_else(|| to_python(py, &Error::invalid("a merge can be run once")))
     }
 
@@ -432,7 +648,9 @@ impl TableMerge {
         let found = match &*state {
             Some(MergeState::Joining(joining)) if of_target => joining.target_keys(&watched()),
             Some(MergeState::Joining(joining)) => joining.source_keys(),
-            _ => Err(Error::internal("a merge has no keys before its source is read")),
+            _ => Err(Error::internal(
+                "a merge has no keys before its source is read",
+            )),
         };
         let batches = found.map_err(|e| to_python(py, &e))?;
         Ok(ArrowStream::new(batches, of_target && self.python_store))
@@ -446,9 +664,19 @@ impl TableMerge {
     fn new(py: Python<'_>, snapshot: &Snapshot, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (uri, python_store) = snapshot.origin();
         let stream = import_stream(source)?;
-        let schema = evolution::of_arrow(&RecordBatchReader::schema(&stream)).map_err(|e| to_python(py, &e))?;
+        let schema = evolution::of_arrow(&RecordBatchReader::schema(&stream))
+            .map_err(|e| to_python(py, &e))?;
         let source_schema = schema.to_json().to_string();
-        Ok(Self { state: Mutex::new(Some(MergeState::Opened(snapshot.core().clone(), schema, stream))), source_schema, uri, python_store })
+        Ok(Self {
+            state: Mutex::new(Some(MergeState::Opened(
+                snapshot.core().clone(),
+                schema,
+                stream,
+            ))),
+            source_schema,
+            uri,
+            python_store,
+        })
     }
 
     /// The source's schema, as a table would have it.
@@ -457,14 +685,27 @@ impl TableMerge {
         &self.source_schema
     }
 
-    /// Settles what the table will be: JSON of its schema, and of the `Demands` that are to be bound. `evolving` are columns of
-    /// the source, and fields in them, that may add to the schema, `lacking` columns of the table that new rows may lack.
-    fn settle(&self, py: Python<'_>, evolving: Vec<Vec<String>>, lacking: Vec<String>, options: String) -> PyResult<(String, String)> {
+    /// Settles what the table will be: JSON of its schema, and of the `Demands` that are to be
+    /// bound. `evolving` are columns of the source, and fields in them, that may add to the
+    /// schema, `lacking` columns of the table that new rows may lack.
+    fn settle(
+        &self,
+        py: Python<'_>,
+        evolving: Vec<Vec<String>>,
+        lacking: Vec<String>,
+        options: String,
+    ) -> PyResult<(String, String)> {
         let MergeState::Opened(core, source, stream) = self.take(py)? else {
             return Err(to_python(py, &Error::internal("a merge is settled twice")));
         };
         let (merge, demands) = wait(py, move |_| {
-            let merge = table::Merge::plan(&core, source, &evolving, &lacking, parsed("options", &options)?)?;
+            let merge = table::Merge::plan(
+                &core,
+                source,
+                &evolving,
+                &lacking,
+                parsed("options", &options)?,
+            )?;
             let demands = text(merge.demands())?;
             Ok((merge, demands))
         })?;
@@ -476,25 +717,41 @@ impl TableMerge {
     /// Reads the source. `plan` is JSON of `MergePlan`.
     fn read(&self, py: Python<'_>, plan: String) -> PyResult<()> {
         let MergeState::Settled(merge, stream) = self.take(py)? else {
-            return Err(to_python(py, &Error::invalid("the source of a merge can be read once")));
+            return Err(to_python(
+                py,
+                &Error::invalid("the source of a merge can be read once"),
+            ));
         };
         let joining = wait(py, move |cancel| {
-            let rows = stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}"))));
+            let rows = stream.map(|batch| {
+                batch.map_err(|e| Error::invalid(format!("the source cannot be read: {e}")))
+            });
             merge.read(&parsed("plan", &plan)?, rows, cancel)
         })?;
         self.put(MergeState::Joining(Box::new(joining)));
         Ok(())
     }
 
-    /// Goes on as a job of another engine, which reads the source itself: `facts` is JSON of `SourceFacts`, `keys` are what is
-    /// known of its keys. JSON of `MergeOutlook`.
-    fn job(&self, py: Python<'_>, plan: String, facts: String, keys: &Bound<'_, PyAny>) -> PyResult<String> {
+    /// Goes on as a job of another engine, which reads the source itself: `facts` is JSON of
+    /// `SourceFacts`, `keys` are what is known of its keys. JSON of `MergeOutlook`.
+    fn job(
+        &self,
+        py: Python<'_>,
+        plan: String,
+        facts: String,
+        keys: &Bound<'_, PyAny>,
+    ) -> PyResult<String> {
         let keys = import_stream(keys)?;
         let MergeState::Settled(merge, _) = self.take(py)? else {
             return Err(to_python(py, &Error::invalid("a merge can be run once")));
         };
         let (job, outlook) = wait(py, move |cancel| {
-            let job = merge.job(&parsed("plan", &plan)?, &parsed("facts", &facts)?, found(keys), cancel)?;
+            let job = merge.job(
+                &parsed("plan", &plan)?,
+                &parsed("facts", &facts)?,
+                found(keys),
+                cancel,
+            )?;
             let outlook = text(&job.outlook(cancel)?)?;
             Ok((job, outlook))
         })?;
@@ -502,12 +759,22 @@ impl TableMerge {
         Ok(outlook)
     }
 
-    /// Takes the places of the rows that clauses take, `file`, `word`, `bits` and `kind`; `files` is a JSON object of paths by
-    /// their numbers, `read` are paths of files that had rows which match. Gives the paths of files that lose all their rows.
-    fn find(&self, py: Python<'_>, files: String, read: Vec<String>, marks: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    /// Takes the places of the rows that clauses take, `file`, `word`, `bits` and `kind`; `files`
+    /// is a JSON object of paths by their numbers, `read` are paths of files that had rows
+    /// which match. Gives the paths of files that lose all their rows.
+    fn find(
+        &self,
+        py: Python<'_>,
+        files: String,
+        read: Vec<String>,
+        marks: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<String>> {
         let marks = import_stream(marks)?;
         let MergeState::Job(mut job) = self.take(py)? else {
-            return Err(to_python(py, &Error::internal("a merge that is no job has no marks")));
+            return Err(to_python(
+                py,
+                &Error::internal("a merge that is no job has no marks"),
+            ));
         };
         let (job, whole) = wait(py, move |cancel| {
             let files: BTreeMap<i32, String> = parsed("files", &files)?;
@@ -520,11 +787,21 @@ impl TableMerge {
 
     /// Commits what another engine wrote into these folders.
     #[pyo3(signature = (rows=None, changes=None))]
-    fn run_folders(&self, py: Python<'_>, rows: Option<String>, changes: Option<String>) -> PyResult<Answer> {
+    fn run_folders(
+        &self,
+        py: Python<'_>,
+        rows: Option<String>,
+        changes: Option<String>,
+    ) -> PyResult<Answer> {
         let MergeState::Job(job) = self.take(py)? else {
-            return Err(to_python(py, &Error::internal("a merge that is no job has no folders")));
+            return Err(to_python(
+                py,
+                &Error::internal("a merge that is no job has no folders"),
+            ));
         };
-        let done = wait_settled(py, move |cancel| job.run(rows.as_deref(), changes.as_deref(), cancel))?;
+        let done = wait_settled(py, move |cancel| {
+            job.run(rows.as_deref(), changes.as_deref(), cancel)
+        })?;
         answer(py, done, &self.uri, self.python_store)
     }
 
@@ -538,27 +815,39 @@ impl TableMerge {
         self.keys(py, true)
     }
 
-    /// Whether the keys are to be joined, how many files are looked at, and the bytes of memory that a join may take.
+    /// Whether the keys are to be joined, how many files are looked at, and the bytes of memory
+    /// that a join may take.
     fn outlook(&self, py: Python<'_>) -> PyResult<(bool, usize, u64)> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(MergeState::Joining(joining)) => {
                 let memory = joining.memory().map_err(|e| to_python(py, &e))?;
                 Ok((joining.needs_join(), joining.files(), memory))
             }
-            _ => Err(to_python(py, &Error::internal("a merge has no outlook before its source is read"))),
+            _ => Err(to_python(
+                py,
+                &Error::internal("a merge has no outlook before its source is read"),
+            )),
         }
     }
 
-    /// Writes and commits. `pairs` are rows of the join of both keys, where it was needed. `None` where another writer changed
-    /// rows that it read and it is to be run again, with the keys joined anew.
+    /// Writes and commits. `pairs` are rows of the join of both keys, where it was needed. `None`
+    /// where another writer changed rows that it read and it is to be run again, with the keys
+    /// joined anew.
     #[pyo3(signature = (pairs=None))]
     fn run(&self, py: Python<'_>, pairs: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Answer>> {
         let pairs = pairs.map(import_stream).transpose()?;
         let MergeState::Joining(joining) = self.take(py)? else {
-            return Err(to_python(py, &Error::internal("a merge is run before its source is read")));
+            return Err(to_python(
+                py,
+                &Error::internal("a merge is run before its source is read"),
+            ));
         };
         let tried = wait_settled(py, move |cancel| {
-            let pairs = pairs.map(|pairs| pairs.map(|batch| batch.map_err(|e| Error::invalid(format!("the keys cannot be joined: {e}")))));
+            let pairs = pairs.map(|pairs| {
+                pairs.map(|batch| {
+                    batch.map_err(|e| Error::invalid(format!("the keys cannot be joined: {e}")))
+                })
+            });
             joining.run(pairs, cancel)
         })?;
         match tried {

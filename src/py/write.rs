@@ -1,6 +1,7 @@
 //! Data files from anything that has `__arrow_c_stream__`.
 //!
-//! The stream is pulled by the call's own thread and never with the GIL held, so that it may be made in Python itself.
+//! The stream is pulled by the call's own thread and never with the GIL held, so that it may be
+//! made in Python itself.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -68,10 +69,28 @@ struct IdentityOption {
 impl Options {
     fn request(self, schema: StructType) -> Result<WriteRequest> {
         let computed = |list: Vec<(String, Value)>| {
-            list.into_iter().map(|(column, tree)| Ok(Computed { column, expr: BoundExpr::from_json(&tree.to_string())? })).collect::<Result<Vec<_>>>()
+            list.into_iter()
+                .map(|(column, tree)| {
+                    Ok(Computed {
+                        column,
+                        expr: BoundExpr::from_json(&tree.to_string())?,
+                    })
+                })
+                .collect::<Result<Vec<_>>>()
         };
-        let checks = self.checks.into_iter().map(|check| Ok(Check { expr: BoundExpr::from_json(&check.tree.to_string())?, name: check.name, sql: check.sql }));
-        let identities = self.identities.into_iter().map(|i| Identity { column: i.column, next: i.next, step: i.step, allow_explicit: i.allow_explicit });
+        let checks = self.checks.into_iter().map(|check| {
+            Ok(Check {
+                expr: BoundExpr::from_json(&check.tree.to_string())?,
+                name: check.name,
+                sql: check.sql,
+            })
+        });
+        let identities = self.identities.into_iter().map(|i| Identity {
+            column: i.column,
+            next: i.next,
+            step: i.step,
+            allow_explicit: i.allow_explicit,
+        });
         let rules = Rules {
             checks: checks.collect::<Result<_>>()?,
             defaults: computed(self.defaults)?,
@@ -86,7 +105,11 @@ impl Options {
                 None | Some("none") => Mapping::None,
                 Some("name") => Mapping::Name,
                 Some("id") => Mapping::Id,
-                Some(other) => return Err(Error::invalid(format!("`column_mapping` is `{other}`; it can be none, name or id"))),
+                Some(other) => {
+                    return Err(Error::invalid(format!(
+                        "`column_mapping` is `{other}`; it can be none, name or id"
+                    )));
+                }
             },
             properties: self.properties,
             materialize_partition_columns: self.materialize_partition_columns,
@@ -108,7 +131,11 @@ impl Options {
 }
 
 fn file_json(file: NewFile) -> Value {
-    let values: Map<String, Value> = file.partition_values.into_iter().map(|(name, value)| (name, value.map_or(Value::Null, Value::from))).collect();
+    let values: Map<String, Value> = file
+        .partition_values
+        .into_iter()
+        .map(|(name, value)| (name, value.map_or(Value::Null, Value::from)))
+        .collect();
     json!({
         "path": file.path, "partitionValues": values, "size": file.size, "modificationTime": file.modified_ms, "numRecords": file.num_records, "stats": file.stats,
     })
@@ -117,8 +144,13 @@ fn file_json(file: NewFile) -> Value {
 fn answer(written: Written, told: Written) -> String {
     let listed = |files: Vec<NewFile>| files.into_iter().map(file_json).collect::<Vec<_>>();
     let (files, changes) = (listed(written.files), listed(told.files));
-    let identities: Map<String, Value> = written.identities.into_iter().map(|(column, last)| (column, last.into())).collect();
-    json!({"files": files, "changes": changes, "rows": written.rows, "identities": identities}).to_string()
+    let identities: Map<String, Value> = written
+        .identities
+        .into_iter()
+        .map(|(column, last)| (column, last.into()))
+        .collect();
+    json!({"files": files, "changes": changes, "rows": written.rows, "identities": identities})
+        .to_string()
 }
 
 /// What `write_files` said of one file.
@@ -164,14 +196,20 @@ pub(super) fn together(answers: &[String]) -> Result<(Written, Vec<NewFile>)> {
     let (mut out, mut told) = (Written::default(), Vec::new());
     let mut last: BTreeMap<String, i64> = BTreeMap::new();
     for text in answers {
-        let answer: WriteAnswer = serde_json::from_str(text).map_err(|e| Error::invalid(format!("what a task answered: {e}")))?;
+        let answer: WriteAnswer = serde_json::from_str(text)
+            .map_err(|e| Error::invalid(format!("what a task answered: {e}")))?;
         out.rows += answer.rows;
-        out.files.extend(answer.files.into_iter().map(NewFile::from));
+        out.files
+            .extend(answer.files.into_iter().map(NewFile::from));
         told.extend(answer.changes.into_iter().map(NewFile::from));
         for (column, value) in answer.identities {
             let falls = answer.steps.get(&column).is_some_and(|step| *step < 0);
             let known = last.entry(column).or_insert(value);
-            *known = if falls { (*known).min(value) } else { (*known).max(value) };
+            *known = if falls {
+                (*known).min(value)
+            } else {
+                (*known).max(value)
+            };
         }
     }
     out.identities = last.into_iter().collect();
@@ -190,16 +228,23 @@ pub(super) fn write_files(
     storage_options: Option<HashMap<String, String>>,
 ) -> PyResult<String> {
     let prepare = || -> Result<_> {
-        let options: Options = serde_json::from_str(options).map_err(|e| Error::invalid(format!("`options`: {e}")))?;
+        let options: Options =
+            serde_json::from_str(options).map_err(|e| Error::invalid(format!("`options`: {e}")))?;
         let told = options.told;
         let request = options.request(StructType::parse(schema)?)?;
-        Ok((store::open(uri, &storage_options.unwrap_or_default())?, request, told))
+        Ok((
+            store::open(uri, &storage_options.unwrap_or_default())?,
+            request,
+            told,
+        ))
     };
     let (store, mut request, told) = prepare().map_err(|e| to_python(py, &e))?;
     let stream = import_stream(data)?;
     wait(py, move |cancel| {
         request.cancel = cancel.clone();
-        let batches = stream.map(|batch| batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}"))));
+        let batches = stream.map(|batch| {
+            batch.map_err(|e| Error::invalid(format!("the data cannot be read: {e}")))
+        });
         if told {
             let [written, inserted] = write_told(&store, &request, batches)?;
             return Ok(answer(written?, inserted?));

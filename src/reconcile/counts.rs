@@ -26,7 +26,10 @@ pub(super) struct SharedCounts(Arc<Mutex<FileCounts>>);
 
 impl SharedCounts {
     pub(super) fn new(actions: Option<u64>) -> Self {
-        Self(Arc::new(Mutex::new(FileCounts { actions, ..FileCounts::default() })))
+        Self(Arc::new(Mutex::new(FileCounts {
+            actions,
+            ..FileCounts::default()
+        })))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, FileCounts> {
@@ -46,7 +49,11 @@ impl SharedCounts {
     }
 
     /// Passes on an item; after the last one `check` is done, whose error becomes the last.
-    pub(super) fn at_end<T>(&self, check: &mut Option<EndCheck>, next: Option<Result<T>>) -> Option<Result<T>> {
+    pub(super) fn at_end<T>(
+        &self,
+        check: &mut Option<EndCheck>,
+        next: Option<Result<T>>,
+    ) -> Option<Result<T>> {
         match next {
             Some(Ok(item)) => Some(Ok(item)),
             Some(Err(error)) => {
@@ -62,8 +69,11 @@ impl SharedCounts {
 }
 
 fn totals(files: &FileBatch) -> Totals {
-    let mut totals =
-        Totals { files: i64::try_from(files.len()).unwrap_or(i64::MAX), bytes: files.size.iter().flatten().fold(0, i64::saturating_add), ..Totals::default() };
+    let mut totals = Totals {
+        files: i64::try_from(files.len()).unwrap_or(i64::MAX),
+        bytes: files.size.iter().flatten().fold(0, i64::saturating_add),
+        ..Totals::default()
+    };
     if let Some(dv) = &files.dv {
         totals.vectors = i64::try_from(dv.present.count_set_bits()).unwrap_or(i64::MAX);
         totals.deleted = dv.cardinality.iter().flatten().fold(0, i64::saturating_add);

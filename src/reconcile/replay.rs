@@ -1,4 +1,5 @@
-//! A segment's file actions as a stream: commits newest first, one after the other, then the checkpoint in parallel.
+//! A segment's file actions as a stream: commits newest first, one after the other, then the
+//! checkpoint in parallel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,16 +19,18 @@ use crate::store::{Pending, Store};
 
 /// Commits larger than this are read and parsed in pieces.
 const PIECE: u64 = 4 << 20;
-/// No commit is larger than this: such a size is an error of the store's and is refused, not divided into pieces without end.
+/// No commit is larger than this: such a size is an error of the store's and is refused, not
+/// divided into pieces without end.
 const IMPLAUSIBLE: u64 = 1 << 40;
-/// The longest line that is read. Lines hold one action each; the largest are schemas of very many columns.
+/// The longest line that is read. Lines hold one action each; the largest are schemas of very many
+/// columns.
 const LONGEST_LINE: u64 = 256 << 20;
 /// Small commits are parsed together up to this size.
 const GROUP_BYTES: u64 = 1 << 20;
 /// And up to this number, so that groups are there for every core.
 const GROUP_COMMITS: usize = 256;
-/// Batches that a piece of a checkpoint may be ahead of its consumer. Pieces come in order: so many must fit that all cores
-/// have work on the next ones while the first is decoded.
+/// Batches that a piece of a checkpoint may be ahead of its consumer. Pieces come in order: so many
+/// must fit that all cores have work on the next ones while the first is decoded.
 const AHEAD: usize = 16;
 
 /// Texts of small commits, kept so that opening and listing read each of them once.
@@ -45,7 +48,8 @@ impl Texts {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Storage`] name the file.
     pub fn get(&self, commit: &CommitFile) -> Result<Bytes> {
-        self.begin(commit).or_else(|coming| self.keep(commit, coming))
+        self.begin(commit)
+            .or_else(|coming| self.keep(commit, coming))
     }
 
     /// The text of a commit that was read before and is kept.
@@ -69,7 +73,12 @@ impl Texts {
 
     /// The text, or what will bring it.
     fn begin(&self, commit: &CommitFile) -> std::result::Result<Bytes, Pending<Bytes>> {
-        let kept = self.lock().0.get(&commit.version).filter(|_| !commit.is_compaction()).cloned();
+        let kept = self
+            .lock()
+            .0
+            .get(&commit.version)
+            .filter(|_| !commit.is_compaction())
+            .cloned();
         kept.ok_or_else(|| json_lines::begin(&commit.file))
     }
 
@@ -89,14 +98,19 @@ impl Texts {
         const AT_ONCE: usize = 16;
         commits.chunks(AT_ONCE).flat_map(|commits| {
             let coming: Vec<_> = commits.iter().map(|commit| self.begin(commit)).collect();
-            commits.iter().zip(coming).map(|(commit, coming)| coming.or_else(|coming| self.keep(commit, coming)))
+            commits
+                .iter()
+                .zip(coming)
+                .map(|(commit, coming)| coming.or_else(|coming| self.keep(commit, coming)))
         })
     }
 
     /// Keeps the text of a commit that is known without reading it.
     pub fn know(&self, version: i64, text: &Bytes) {
         let mut kept = self.lock();
-        if kept.1 + text.len() as u64 <= Self::LIMIT && kept.0.insert(version, text.clone()).is_none() {
+        if kept.1 + text.len() as u64 <= Self::LIMIT
+            && kept.0.insert(version, text.clone()).is_none()
+        {
             kept.1 += text.len() as u64;
         }
     }
@@ -152,11 +166,17 @@ pub struct FileStream {
     at_end: Option<EndCheck>,
 }
 
-/// Streams a segment's files. The checkpoint's footers are read here, so that a damaged one is known before the first batch.
+/// Streams a segment's files. The checkpoint's footers are read here, so that a damaged one is
+/// known before the first batch.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
-pub fn files(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, request: Request) -> Result<FileStream> {
+pub fn files(
+    segment: &Segment,
+    texts: &Arc<Texts>,
+    store: &Arc<dyn Store>,
+    request: Request,
+) -> Result<FileStream> {
     files_after(Seen::default(), segment, texts, store, request)
 }
 
@@ -164,9 +184,20 @@ pub fn files(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, requ
 ///
 /// # Errors
 /// As [`files`].
-pub fn files_after(seen: Seen, segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>, request: Request) -> Result<FileStream> {
-    let checkpoint = segment.checkpoint.as_ref().map(|c| OpenCheckpoint::open(c, store, true).at_version(c.version)).transpose()?;
-    // A compaction stands for commits that are there as well: one that is damaged is known now, while they can be used.
+pub fn files_after(
+    seen: Seen,
+    segment: &Segment,
+    texts: &Arc<Texts>,
+    store: &Arc<dyn Store>,
+    request: Request,
+) -> Result<FileStream> {
+    let checkpoint = segment
+        .checkpoint
+        .as_ref()
+        .map(|c| OpenCheckpoint::open(c, store, true).at_version(c.version))
+        .transpose()?;
+    // A compaction stands for commits that are there as well: one that is damaged is known now,
+    // while they can be used.
     for compaction in segment.replay.iter().filter(|c| c.is_compaction()) {
         check_compaction(&texts.get(compaction)?).at_file(&compaction.file.path)?;
     }
@@ -174,25 +205,58 @@ pub fn files_after(seen: Seen, segment: &Segment, texts: &Arc<Texts>, store: &Ar
     // Of the other kind only the key counts.
     let key_only = Wanted::default();
     let take = Arc::new(match request.kind {
-        FileKind::Adds => Take { adds: Some(wanted), removes: Some(key_only), ..Take::default() },
-        FileKind::Removes => Take { adds: Some(key_only), removes: Some(wanted), ..Take::default() },
+        FileKind::Adds => Take {
+            adds: Some(wanted),
+            removes: Some(key_only),
+            ..Take::default()
+        },
+        FileKind::Removes => Take {
+            adds: Some(key_only),
+            removes: Some(wanted),
+            ..Take::default()
+        },
     });
     let sources = commit_sources(&segment.replay, texts, &take);
-    let commits = (!sources.is_empty()).then(|| lanes(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
-    let of_commits = commit::adds_about(segment.replay.iter().map(|c| c.file.size.unwrap_or(0)).sum());
+    let commits = (!sources.is_empty())
+        .then(|| lanes(sources.into_iter(), parallelism() * 2, 2, &request.cancel));
+    let of_commits = commit::adds_about(
+        segment
+            .replay
+            .iter()
+            .map(|c| c.file.size.unwrap_or(0))
+            .sum(),
+    );
     let of_checkpoint = checkpoint.as_ref().map_or(0, OpenCheckpoint::files_at_most);
-    let has_text_only = checkpoint.as_ref().is_none_or(OpenCheckpoint::has_text_only);
+    let has_text_only = checkpoint
+        .as_ref()
+        .is_none_or(OpenCheckpoint::has_text_only);
     let counts = SharedCounts::new(checkpoint.as_ref().and_then(OpenCheckpoint::num_actions));
-    Ok(FileStream { commits, of_commits, of_checkpoint, has_text_only, seen, checkpoint, rest: None, ready: None, request, counts, at_end: None })
+    Ok(FileStream {
+        commits,
+        of_commits,
+        of_checkpoint,
+        has_text_only,
+        seen,
+        checkpoint,
+        rest: None,
+        ready: None,
+        request,
+        counts,
+        at_end: None,
+    })
 }
 
-/// Refuses a compaction that does not parse or is not reconciled: where two of its actions are of one logical file, the order
-/// of its lines would decide, and writers differ in which comes first.
+/// Refuses a compaction that does not parse or is not reconciled: where two of its actions are of
+/// one logical file, the order of its lines would decide, and writers differ in which comes first.
 fn check_compaction(text: &Bytes) -> Result<()> {
     if text.is_empty() {
         return Err(Error::corrupt("the log compaction is empty"));
     }
-    let keys = Take { adds: Some(Wanted::default()), removes: Some(Wanted::default()), ..Take::default() };
+    let keys = Take {
+        adds: Some(Wanted::default()),
+        removes: Some(Wanted::default()),
+        ..Take::default()
+    };
     let parsed = commit::parse(text, 0..text.len(), &keys, &[])?;
     let mut seen = Seen::default();
     seen.reserve(parsed.adds.len() + parsed.removes.len());
@@ -201,7 +265,9 @@ fn check_compaction(text: &Bytes) -> Result<()> {
             let path = batch.path.value(row);
             if !seen.note(seen.key(batch, row)?, 0, Verdict::Added, true, path)? {
                 let path = crate::error::shown(path);
-                return Err(Error::corrupt(format!("the log compaction is not reconciled: it has two actions of the file `{path}`")));
+                return Err(Error::corrupt(format!(
+                    "the log compaction is not reconciled: it has two actions of the file `{path}`"
+                )));
             }
         }
     }
@@ -209,14 +275,21 @@ fn check_compaction(text: &Bytes) -> Result<()> {
 }
 
 /// Work on commits, newest first.
-fn commit_sources(commits: &[CommitFile], texts: &Arc<Texts>, take: &Arc<Take>) -> Vec<Source<ParsedPiece>> {
+fn commit_sources(
+    commits: &[CommitFile],
+    texts: &Arc<Texts>,
+    take: &Arc<Take>,
+) -> Vec<Source<ParsedPiece>> {
     let mut out: Vec<Source<ParsedPiece>> = Vec::new();
     let mut group: Vec<CommitFile> = Vec::new();
     let mut group_bytes = 0;
     let flush = |group: &mut Vec<CommitFile>, out: &mut Vec<Source<ParsedPiece>>| {
         if !group.is_empty() {
-            let (commits, texts, take) = (std::mem::take(group), Arc::clone(texts), Arc::clone(take));
-            out.push(Box::new(std::iter::once_with(move || parse_piece(read_group(&commits, &texts)?, &take))));
+            let (commits, texts, take) =
+                (std::mem::take(group), Arc::clone(texts), Arc::clone(take));
+            out.push(Box::new(std::iter::once_with(move || {
+                parse_piece(read_group(&commits, &texts)?, &take)
+            })));
         }
     };
     for commit in commits.iter().rev() {
@@ -226,20 +299,33 @@ fn commit_sources(commits: &[CommitFile], texts: &Arc<Texts>, take: &Arc<Take>) 
             let (commit, texts, take) = (commit.clone(), Arc::clone(texts), Arc::clone(take));
             out.push(Box::new(std::iter::once_with(move || {
                 let text = texts.get(&commit)?;
-                let piece = Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: true, offset: 0 };
+                let piece = Piece {
+                    text,
+                    starts: vec![0],
+                    commits: vec![(commit.version, commit.file.path.clone())],
+                    aggregated: true,
+                    offset: 0,
+                };
                 parse_piece(piece, &take)
             })));
         } else if size >= IMPLAUSIBLE {
             flush(&mut group, &mut out);
             let (commit, texts) = (commit.clone(), Arc::clone(texts));
-            out.push(Box::new(std::iter::once_with(move || Err(texts.get(&commit).err().unwrap_or_else(|| Error::internal("a commit without end was read"))))));
+            out.push(Box::new(std::iter::once_with(move || {
+                Err(texts
+                    .get(&commit)
+                    .err()
+                    .unwrap_or_else(|| Error::internal("a commit without end was read")))
+            })));
         } else if size > PIECE {
             flush(&mut group, &mut out);
             let mut start = 0;
             while start < size {
                 let end = (start + PIECE).min(size);
                 let (commit, take) = (commit.clone(), Arc::clone(take));
-                out.push(Box::new(std::iter::once_with(move || parse_piece(read_part(&commit, start, end, size)?, &take))));
+                out.push(Box::new(std::iter::once_with(move || {
+                    parse_piece(read_part(&commit, start, end, size)?, &take)
+                })));
                 start = end;
             }
         } else {
@@ -258,7 +344,13 @@ fn commit_sources(commits: &[CommitFile], texts: &Arc<Texts>, take: &Arc<Take>) 
 fn read_group(commits: &[CommitFile], texts: &Texts) -> Result<Piece> {
     if let [commit] = commits {
         let text = texts.get(commit)?;
-        return Ok(Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: false, offset: 0 });
+        return Ok(Piece {
+            text,
+            starts: vec![0],
+            commits: vec![(commit.version, commit.file.path.clone())],
+            aggregated: false,
+            offset: 0,
+        });
     }
     let mut text = Vec::new();
     let mut starts = Vec::with_capacity(commits.len());
@@ -269,8 +361,17 @@ fn read_group(commits: &[CommitFile], texts: &Texts) -> Result<Piece> {
             text.push(b'\n');
         }
     }
-    let commits = commits.iter().map(|c| (c.version, c.file.path.clone())).collect();
-    Ok(Piece { text: text.into(), starts, commits, aggregated: false, offset: 0 })
+    let commits = commits
+        .iter()
+        .map(|c| (c.version, c.file.path.clone()))
+        .collect();
+    Ok(Piece {
+        text: text.into(),
+        starts,
+        commits,
+        aggregated: false,
+        offset: 0,
+    })
 }
 
 /// The lines of a large commit that begin in `start..end`.
@@ -282,7 +383,11 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Pie
         let bytes = json_lines::read_range(&commit.file, from, reach).at_version(commit.version)?;
         let local = |at: u64| usize::try_from(at - from).unwrap_or(usize::MAX);
         // A line that begins before `start` belongs to the part before.
-        let first = if start == 0 { 0 } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |n| n + 1) };
+        let first = if start == 0 {
+            0
+        } else {
+            memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |n| n + 1)
+        };
         if first >= local(end) {
             return Ok(Piece {
                 text: Bytes::new(),
@@ -292,27 +397,45 @@ fn read_part(commit: &CommitFile, start: u64, end: u64, size: u64) -> Result<Pie
                 offset: start,
             });
         }
-        let last = match bytes.get(local(end) - 1..).and_then(|tail| memchr::memchr(b'\n', tail)) {
+        let last = match bytes
+            .get(local(end) - 1..)
+            .and_then(|tail| memchr::memchr(b'\n', tail))
+        {
             Some(n) => local(end) + n,
             None if reach == size => bytes.len(),
             None => {
                 json_lines::check_is_text(&commit.file, &bytes).at_version(commit.version)?;
                 if reach - end >= LONGEST_LINE {
-                    let what = format!("a line is longer than the {LONGEST_LINE} bytes that an action may have");
-                    return Err(Error::corrupt(what).at_file(&commit.file.path).at_version(commit.version));
+                    let what = format!(
+                        "a line is longer than the {LONGEST_LINE} bytes that an action may have"
+                    );
+                    return Err(Error::corrupt(what)
+                        .at_file(&commit.file.path)
+                        .at_version(commit.version));
                 }
-                reach = (reach + (reach - end) * 4).min(end + LONGEST_LINE).min(size);
+                reach = (reach + (reach - end) * 4)
+                    .min(end + LONGEST_LINE)
+                    .min(size);
                 continue;
             }
         };
         let text = bytes.slice(first..last.min(bytes.len()));
-        return Ok(Piece { text, starts: vec![0], commits: vec![(commit.version, commit.file.path.clone())], aggregated: false, offset: from + first as u64 });
+        return Ok(Piece {
+            text,
+            starts: vec![0],
+            commits: vec![(commit.version, commit.file.path.clone())],
+            aggregated: false,
+            offset: from + first as u64,
+        });
     }
 }
 
 /// Whether a commit is so long that it is not read whole for the few actions that stand alone.
 pub(super) fn is_long(commit: &CommitFile) -> bool {
-    commit.file.size.is_some_and(|size| size > json_lines::PIECE && size < IMPLAUSIBLE)
+    commit
+        .file
+        .size
+        .is_some_and(|size| size > json_lines::PIECE && size < IMPLAUSIBLE)
 }
 
 /// The actions that stand alone of a commit for which [`is_long`] holds.
@@ -322,30 +445,66 @@ pub(super) fn long_singles(commit: &CommitFile, take: &Take) -> Result<Vec<Singl
     let mut start = 0;
     while start < size {
         let end = (start + json_lines::PIECE).min(size);
-        let Piece { text, starts, commits, offset, .. } = read_part(commit, start, end, size)?;
-        out.extend(commit::singles(&text, take).map_err(|error| placed(error, &text, &starts, &commits, offset))?);
+        let Piece {
+            text,
+            starts,
+            commits,
+            offset,
+            ..
+        } = read_part(commit, start, end, size)?;
+        out.extend(
+            commit::singles(&text, take)
+                .map_err(|error| placed(error, &text, &starts, &commits, offset))?,
+        );
         start = end;
     }
     Ok(out)
 }
 
 fn parse_piece(piece: Piece, take: &Take) -> Result<ParsedPiece> {
-    let Piece { text, starts, commits, aggregated, offset } = piece;
+    let Piece {
+        text,
+        starts,
+        commits,
+        aggregated,
+        offset,
+    } = piece;
     match commit::parse(&text, 0..text.len(), take, &starts) {
-        Ok(parsed) => Ok(ParsedPiece { parsed, commits, aggregated }),
+        Ok(parsed) => Ok(ParsedPiece {
+            parsed,
+            commits,
+            aggregated,
+        }),
         Err(error) => Err(placed(error, &text, &starts, &commits, offset)),
     }
 }
 
 /// Turns the line of a piece into the line of its commit.
-fn placed(error: Error, text: &[u8], starts: &[usize], commits: &[(i64, String)], offset: u64) -> Error {
-    let Some(line) = error.place().and_then(|place| place.line) else { return error };
-    let lines_before = |end: usize| memchr::memchr_iter(b'\n', text.get(..end).unwrap_or_default()).count() as u64;
-    let which = starts.iter().rposition(|start| lines_before(*start) < line).unwrap_or(0);
+fn placed(
+    error: Error,
+    text: &[u8],
+    starts: &[usize],
+    commits: &[(i64, String)],
+    offset: u64,
+) -> Error {
+    let Some(line) = error.place().and_then(|place| place.line) else {
+        return error;
+    };
+    let lines_before =
+        |end: usize| memchr::memchr_iter(b'\n', text.get(..end).unwrap_or_default()).count() as u64;
+    let which = starts
+        .iter()
+        .rposition(|start| lines_before(*start) < line)
+        .unwrap_or(0);
     let before = starts.get(which).map_or(0, |start| lines_before(*start));
     let error = match error {
-        Error::Corrupt { kind, what, mut place } => {
-            // Lines of a part of a large commit are counted from its beginning only when it is the first part.
+        Error::Corrupt {
+            kind,
+            what,
+            mut place,
+        } => {
+            // Lines of a part of a large commit are counted from its beginning only when it is the
+            // first part.
             place.line = (offset == 0).then_some(line - before);
             Error::Corrupt { kind, what, place }
         }
@@ -370,7 +529,10 @@ impl FileStream {
             for row in 0..batch.len() {
                 let key = seen.key(batch, row)?;
                 if !seen.note(key, 0, Verdict::Added, false, "")? {
-                    return Err(Error::corrupt(format!("the checkpoint names the file `{}` twice", crate::error::shown(batch.path.value(row)))));
+                    return Err(Error::corrupt(format!(
+                        "the checkpoint names the file `{}` twice",
+                        crate::error::shown(batch.path.value(row))
+                    )));
                 }
             }
         }
@@ -382,7 +544,10 @@ impl FileStream {
     /// The same, with `check` done when all files have come: its error is the stream's last item.
     #[must_use]
     pub fn checked(self, check: impl FnOnce(FileCounts) -> Result<()> + Send + 'static) -> Self {
-        Self { at_end: Some(Box::new(check)), ..self }
+        Self {
+            at_end: Some(Box::new(check)),
+            ..self
+        }
     }
 
     /// Counts of the files that have come so far.
@@ -400,7 +565,11 @@ impl FileStream {
     /// At most this many files will come, as far as known before they do.
     #[must_use]
     pub fn at_most(&self) -> Option<u64> {
-        if self.commits.is_some() { None } else { Some(self.of_checkpoint()) }
+        if self.commits.is_some() {
+            None
+        } else {
+            Some(self.of_checkpoint())
+        }
     }
 
     /// At most this many files are live in the checkpoint.
@@ -428,11 +597,18 @@ impl FileStream {
     }
 
     fn reconcile(&mut self, piece: &ParsedPiece) -> Result<Option<FileBatch>> {
-        let ParsedPiece { parsed, commits, aggregated } = piece;
+        let ParsedPiece {
+            parsed,
+            commits,
+            aggregated,
+        } = piece;
         let (adds, removes) = (&parsed.adds, &parsed.removes);
         self.seen.reserve(adds.len() + removes.len());
         let version_of = |order: u32| {
-            let which = parsed.marks.partition_point(|mark| *mark < order).saturating_sub(1);
+            let which = parsed
+                .marks
+                .partition_point(|mark| *mark < order)
+                .saturating_sub(1);
             commits.get(which).map_or(0, |(version, _)| *version)
         };
         let kept = match self.request.kind {
@@ -441,15 +617,26 @@ impl FileStream {
         };
         let mut live = vec![false; kept.len()];
         let mut visit = |seen: &mut Seen, verdict: Verdict, row: usize, order: u32| -> Result<()> {
-            let batch = if verdict == Verdict::Added { adds } else { removes };
+            let batch = if verdict == Verdict::Added {
+                adds
+            } else {
+                removes
+            };
             let version = version_of(order);
             let named = |error: Error| {
-                let which = parsed.marks.partition_point(|mark| *mark < order).saturating_sub(1);
+                let which = parsed
+                    .marks
+                    .partition_point(|mark| *mark < order)
+                    .saturating_sub(1);
                 let error = error.at_version(version);
-                commits.get(which).map_or_else(|| error.clone(), |(_, path)| error.clone().at_file(path))
+                commits
+                    .get(which)
+                    .map_or_else(|| error.clone(), |(_, path)| error.clone().at_file(path))
             };
             let key = seen.key(batch, row).map_err(named)?;
-            let newest = seen.note(key, version, verdict, *aggregated, batch.path.value(row)).map_err(named)?;
+            let newest = seen
+                .note(key, version, verdict, *aggregated, batch.path.value(row))
+                .map_err(named)?;
             let wanted = match self.request.kind {
                 FileKind::Adds => verdict == Verdict::Added,
                 FileKind::Removes => verdict == Verdict::Removed,
@@ -467,9 +654,21 @@ impl FileStream {
                 visit(&mut self.seen, Verdict::Added, row, *order)?;
             }
         } else {
-            let mut all: Vec<(u32, Verdict, usize)> = Vec::with_capacity(adds.len() + removes.len());
-            all.extend(adds.order.iter().enumerate().map(|(row, order)| (*order, Verdict::Added, row)));
-            all.extend(removes.order.iter().enumerate().map(|(row, order)| (*order, Verdict::Removed, row)));
+            let mut all: Vec<(u32, Verdict, usize)> =
+                Vec::with_capacity(adds.len() + removes.len());
+            all.extend(
+                adds.order
+                    .iter()
+                    .enumerate()
+                    .map(|(row, order)| (*order, Verdict::Added, row)),
+            );
+            all.extend(
+                removes
+                    .order
+                    .iter()
+                    .enumerate()
+                    .map(|(row, order)| (*order, Verdict::Removed, row)),
+            );
             all.sort_unstable_by_key(|(order, ..)| *order);
             for (order, verdict, row) in all {
                 visit(&mut self.seen, verdict, row, order)?;
@@ -499,12 +698,17 @@ impl FileStream {
         None
     }
 
-    /// The pieces of the checkpoint, once the commits are read, without the rows that these touched.
+    /// The pieces of the checkpoint, once the commits are read, without the rows that these
+    /// touched.
     fn checkpoint_sources(&mut self) -> Vec<Source<FileBatch>> {
-        let Some(checkpoint) = self.checkpoint.take().filter(|_| self.ready.is_none()) else { return Vec::new() };
+        let Some(checkpoint) = self.checkpoint.take().filter(|_| self.ready.is_none()) else {
+            return Vec::new();
+        };
         let seen = Arc::new(std::mem::take(&mut self.seen));
         let (version, counts) = (checkpoint.version(), self.counts.clone());
-        let sources = checkpoint.files(self.request.kind, &self.request.wanted).into_iter();
+        let sources = checkpoint
+            .files(self.request.kind, &self.request.wanted)
+            .into_iter();
         let filtered = sources.map(move |source| {
             let (seen, counts) = (Arc::clone(&seen), counts.clone());
             let batches = source.map(move |batch| {
@@ -514,17 +718,39 @@ impl FileStream {
                 counts.add(&batch, held);
                 Ok(batch)
             });
-            Box::new(batches.filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty()))) as Source<FileBatch>
+            Box::new(batches.filter(|batch| !matches!(batch, Ok(batch) if batch.is_empty())))
+                as Source<FileBatch>
         });
         filtered.collect()
     }
 
-    /// What `finish` makes of the batches, in their order. It runs on the pool: on a batch of a checkpoint in the job that
-    /// decodes it, so that decoded text is still in the processor's cache and never piles up.
-    pub fn finished<T: Send + 'static>(mut self, finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static) -> FinishedFiles<T> {
-        let (cancel, counts, at_end) = (self.request.cancel.clone(), self.counts.clone(), self.at_end.take());
-        let lanes = lanes(Finishing { stream: self, finish: Arc::new(finish), checkpoint: None }, parallelism() + 1, AHEAD, &cancel);
-        FinishedFiles { lanes, counts, at_end }
+    /// What `finish` makes of the batches, in their order. It runs on the pool: on a batch of a
+    /// checkpoint in the job that decodes it, so that decoded text is still in the processor's
+    /// cache and never piles up.
+    pub fn finished<T: Send + 'static>(
+        mut self,
+        finish: impl Fn(FileBatch) -> Result<T> + Send + Sync + 'static,
+    ) -> FinishedFiles<T> {
+        let (cancel, counts, at_end) = (
+            self.request.cancel.clone(),
+            self.counts.clone(),
+            self.at_end.take(),
+        );
+        let lanes = lanes(
+            Finishing {
+                stream: self,
+                finish: Arc::new(finish),
+                checkpoint: None,
+            },
+            parallelism() + 1,
+            AHEAD,
+            &cancel,
+        );
+        FinishedFiles {
+            lanes,
+            counts,
+            at_end,
+        }
     }
 }
 
@@ -551,7 +777,9 @@ struct Finishing<F> {
     checkpoint: Option<std::vec::IntoIter<Source<FileBatch>>>,
 }
 
-impl<T: Send + 'static, F: Fn(FileBatch) -> Result<T> + Send + Sync + 'static> Iterator for Finishing<F> {
+impl<T: Send + 'static, F: Fn(FileBatch) -> Result<T> + Send + Sync + 'static> Iterator
+    for Finishing<F>
+{
     type Item = Source<T>;
 
     fn next(&mut self) -> Option<Source<T>> {
@@ -574,7 +802,12 @@ impl FileStream {
                 return Some(batch);
             }
             let sources = self.checkpoint_sources();
-            self.rest = Some(lanes(sources.into_iter(), parallelism() + 1, AHEAD, &self.request.cancel));
+            self.rest = Some(lanes(
+                sources.into_iter(),
+                parallelism() + 1,
+                AHEAD,
+                &self.request.cancel,
+            ));
         }
         self.rest.as_mut()?.next()
     }

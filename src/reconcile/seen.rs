@@ -60,7 +60,10 @@ impl Seen {
     /// An empty set with the seeds of another, so that their fingerprints agree.
     #[must_use]
     pub fn like(other: &Self) -> Self {
-        Self { seeds: other.seeds.clone(), keys: HashMap::default() }
+        Self {
+            seeds: other.seeds.clone(),
+            keys: HashMap::default(),
+        }
     }
 
     /// The keys seen so far.
@@ -75,8 +78,16 @@ impl Seen {
     #[inline]
     pub fn key(&self, batch: &FileBatch, row: usize) -> Result<u128> {
         let path = batch.path.value(row);
-        let canonical = if data_path::needs_work(path.as_bytes()) || path.is_empty() { data_path::canonical(path)? } else { path.into() };
-        let dv = if batch.dv.is_some() { batch.dv_unique_id(row) } else { None };
+        let canonical = if data_path::needs_work(path.as_bytes()) || path.is_empty() {
+            data_path::canonical(path)?
+        } else {
+            path.into()
+        };
+        let dv = if batch.dv.is_some() {
+            batch.dv_unique_id(row)
+        } else {
+            None
+        };
         let hash = |seed: &DefaultHashBuilder| seed.hash_one((canonical.as_bytes(), dv.as_deref()));
         Ok((u128::from(hash(&self.seeds.0)) << 64) | u128::from(hash(&self.seeds.1)))
     }
@@ -103,10 +114,17 @@ impl Seen {
     /// Notes an action; true if it is the newest of its file. Actions must come newest first.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for an add and a remove of one logical file in one commit, unless `aggregated`, where later lines
-    /// are simply newer.
+    /// [`Error::Corrupt`] for an add and a remove of one logical file in one commit, unless
+    /// `aggregated`, where later lines are simply newer.
     #[inline]
-    pub fn note(&mut self, key: u128, version: i64, verdict: Verdict, aggregated: bool, path: &str) -> Result<bool> {
+    pub fn note(
+        &mut self,
+        key: u128,
+        version: i64,
+        verdict: Verdict,
+        aggregated: bool,
+        path: &str,
+    ) -> Result<bool> {
         match self.keys.entry(key) {
             hashbrown::hash_map::Entry::Vacant(entry) => {
                 entry.insert((version, verdict));
@@ -131,7 +149,9 @@ impl Seen {
         if self.is_empty() {
             return Ok(batch);
         }
-        let keep = (0..batch.len()).map(|row| self.key(&batch, row).map(|key| !self.contains(key))).collect::<Result<Vec<bool>>>()?;
+        let keep = (0..batch.len())
+            .map(|row| self.key(&batch, row).map(|key| !self.contains(key)))
+            .collect::<Result<Vec<bool>>>()?;
         batch.filter(&mask(keep))
     }
 

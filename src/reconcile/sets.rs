@@ -1,4 +1,5 @@
-//! Actions that stand alone: the newest protocol and metadata, transactions and domains of a segment.
+//! Actions that stand alone: the newest protocol and metadata, transactions and domains of a
+//! segment.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::parse::commit::{self, Single, Take};
 use crate::protocol::action::{DomainMetadata, Metadata, Protocol, Txn};
 use crate::store::Store;
 
-/// Commits looked at together, at first and at most: with a good guess of where the newest metadata is, fewer than all are
-/// read.
+/// Commits looked at together, at first and at most: with a good guess of where the newest metadata
+/// is, fewer than all are read.
 const CHUNK: (usize, usize) = (64, 1024);
 /// Commits that one job reads.
 const JOB: usize = 16;
@@ -33,7 +34,10 @@ impl TableActions {
     /// The fields that differ in `other`.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
-        Checksum::differences((&self.protocol, &self.metadata), (&other.protocol, &other.metadata))
+        Checksum::differences(
+            (&self.protocol, &self.metadata),
+            (&other.protocol, &other.metadata),
+        )
     }
 }
 
@@ -53,7 +57,9 @@ impl Sets {
             match single {
                 Single::Txn(txn) => _ = self.transactions.insert(txn.app_id.clone(), txn.clone()),
                 Single::Domain(domain) if domain.removed => _ = self.domains.remove(&domain.domain),
-                Single::Domain(domain) => _ = self.domains.insert(domain.domain.clone(), domain.clone()),
+                Single::Domain(domain) => {
+                    _ = self.domains.insert(domain.domain.clone(), domain.clone())
+                }
                 _ => {}
             }
         }
@@ -61,7 +67,12 @@ impl Sets {
 }
 
 /// The single actions of each commit, newest commit first, in chunks; `found` ends the walk.
-fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut found: impl FnMut(&CommitFile, Vec<Single>) -> Result<bool>) -> Result<bool> {
+fn newest_first(
+    commits: &[CommitFile],
+    texts: &Arc<Texts>,
+    take: &Take,
+    mut found: impl FnMut(&CommitFile, Vec<Single>) -> Result<bool>,
+) -> Result<bool> {
     let mut newest: Vec<CommitFile> = commits.iter().rev().cloned().collect();
     let mut size = CHUNK.0;
     while !newest.is_empty() {
@@ -70,14 +81,17 @@ fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut fou
         let (texts, take) = (Arc::clone(texts), take.clone());
         let parsed = map_all(jobs, move |commits| {
             let singles = |(commit, text): (&CommitFile, Result<Bytes>)| {
-                let singles = commit::singles(&text?, &take).at_file(&commit.file.path).at_version(commit.version)?;
+                let singles = commit::singles(&text?, &take)
+                    .at_file(&commit.file.path)
+                    .at_version(commit.version)?;
                 Ok((commit.clone(), singles))
             };
             let mut out: Vec<Result<_>> = Vec::with_capacity(commits.len());
             // Between those that are too long to be read whole, commits are asked for together.
             for run in commits.chunk_by(|a, b| !is_long(a) && !is_long(b)) {
                 match run {
-                    [commit] if is_long(commit) => out.push(long_singles(commit, &take).map(|singles| (commit.clone(), singles))),
+                    [commit] if is_long(commit) => out
+                        .push(long_singles(commit, &take).map(|singles| (commit.clone(), singles))),
                     run => out.extend(run.iter().zip(texts.get_all(run)).map(singles)),
                 }
             }
@@ -100,9 +114,16 @@ fn newest_first(commits: &[CommitFile], texts: &Arc<Texts>, take: &Take, mut fou
 ///
 /// # Errors
 /// [`Error::Corrupt`] when there is none, or two in one commit.
-pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) -> Result<(TableActions, bool)> {
+pub fn read_table(
+    segment: &Segment,
+    texts: &Arc<Texts>,
+    store: &Arc<dyn Store>,
+) -> Result<(TableActions, bool)> {
     let (mut protocol, mut metadata) = (None, None);
-    let take = Take { table: true, ..Take::default() };
+    let take = Take {
+        table: true,
+        ..Take::default()
+    };
     let mut keep = |version: i64, singles: Vec<Single>, in_checkpoint: bool| -> Result<bool> {
         let (mut protocols, mut metadatas) = (0, 0);
         let (had_protocol, had_metadata) = (protocol.is_some(), metadata.is_some());
@@ -124,10 +145,16 @@ pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>)
             }
         }
         if !in_checkpoint && (protocols > 1 || metadatas > 1) {
-            let name = if metadatas > 1 { "metaData" } else { "protocol" };
-            return Err(Error::corrupt(format!("the commit has more than one `{name}` action"))
-                .at_file(crate::protocol::log_path::commit(version))
-                .at_version(version));
+            let name = if metadatas > 1 {
+                "metaData"
+            } else {
+                "protocol"
+            };
+            return Err(
+                Error::corrupt(format!("the commit has more than one `{name}` action"))
+                    .at_file(crate::protocol::log_path::commit(version))
+                    .at_version(version),
+            );
         }
         Ok(protocol.is_some() && metadata.is_some())
     };
@@ -141,13 +168,22 @@ pub fn read_table(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>)
         keep(checkpoint.version, open.singles(&take)?, true)?;
         from_checkpoint = true;
     }
-    let lacks = |what: &str| Error::corrupt(format!("no `{what}` action in the log up to version {}", segment.version)).at_version(segment.version);
-    let table = TableActions { protocol: protocol.ok_or_else(|| lacks("protocol"))?, metadata: metadata.ok_or_else(|| lacks("metaData"))? };
+    let lacks = |what: &str| {
+        Error::corrupt(format!(
+            "no `{what}` action in the log up to version {}",
+            segment.version
+        ))
+        .at_version(segment.version)
+    };
+    let table = TableActions {
+        protocol: protocol.ok_or_else(|| lacks("protocol"))?,
+        metadata: metadata.ok_or_else(|| lacks("metaData"))?,
+    };
     Ok((table, from_checkpoint))
 }
 
-/// Refuses a compaction with two actions of one identity: the order of its lines would decide, and writers differ in which
-/// comes first. The commits that it stands for are there.
+/// Refuses a compaction with two actions of one identity: the order of its lines would decide, and
+/// writers differ in which comes first. The commits that it stands for are there.
 fn check_reconciled(commit: &CommitFile, singles: &[Single]) -> Result<()> {
     if !commit.is_compaction() {
         return Ok(());
@@ -162,8 +198,15 @@ fn check_reconciled(commit: &CommitFile, singles: &[Single]) -> Result<()> {
     };
     for (kind, name) in singles.iter().filter_map(identity) {
         if !seen.insert((kind, name.clone())) {
-            let of = if name.is_empty() { String::new() } else { format!(" of `{}`", shown(&name)) };
-            return Err(Error::corrupt(format!("the log compaction is not reconciled: it has two actions `{kind}`{of}")).at_file(&commit.file.path));
+            let of = if name.is_empty() {
+                String::new()
+            } else {
+                format!(" of `{}`", shown(&name))
+            };
+            return Err(Error::corrupt(format!(
+                "the log compaction is not reconciled: it has two actions `{kind}`{of}"
+            ))
+            .at_file(&commit.file.path));
         }
     }
     Ok(())
@@ -174,7 +217,10 @@ fn check_reconciled(commit: &CommitFile, singles: &[Single]) -> Result<()> {
 /// # Errors
 /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
 pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) -> Result<Sets> {
-    let take = Take { sets: true, ..Take::default() };
+    let take = Take {
+        sets: true,
+        ..Take::default()
+    };
     let mut transactions: BTreeMap<String, Txn> = BTreeMap::new();
     let mut domains: BTreeMap<String, DomainMetadata> = BTreeMap::new();
     let mut keep = |singles: Vec<Single>| {
@@ -182,7 +228,9 @@ pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) 
         for single in singles.into_iter().rev() {
             match single {
                 Single::Txn(txn) => _ = transactions.entry(txn.app_id.clone()).or_insert(txn),
-                Single::Domain(domain) => _ = domains.entry(domain.domain.clone()).or_insert(domain),
+                Single::Domain(domain) => {
+                    _ = domains.entry(domain.domain.clone()).or_insert(domain)
+                }
                 _ => {}
             }
         }
@@ -193,8 +241,15 @@ pub fn read_sets(segment: &Segment, texts: &Arc<Texts>, store: &Arc<dyn Store>) 
         Ok(false)
     })?;
     if let Some(checkpoint) = &segment.checkpoint {
-        keep(OpenCheckpoint::open(checkpoint, store, false).at_version(checkpoint.version)?.singles(&take)?);
+        keep(
+            OpenCheckpoint::open(checkpoint, store, false)
+                .at_version(checkpoint.version)?
+                .singles(&take)?,
+        );
     }
     domains.retain(|_, domain| !domain.removed);
-    Ok(Sets { transactions, domains })
+    Ok(Sets {
+        transactions,
+        domains,
+    })
 }

@@ -24,31 +24,61 @@ impl Store for Memory {
 
     fn head(&self, path: &str) -> crate::error::Result<ObjectMeta> {
         let bytes = self.0.iter().find(|(name, _)| name == path).unwrap();
-        Ok(ObjectMeta { path: path.to_owned(), size: bytes.1.len() as u64, modified_ms: 0 })
+        Ok(ObjectMeta {
+            path: path.to_owned(),
+            size: bytes.1.len() as u64,
+            modified_ms: 0,
+        })
     }
 
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)> {
-        let (meta, bytes) = (self.head(path), self.0.iter().find(|(name, _)| name == path).unwrap().1.clone());
+        let (meta, bytes) = (
+            self.head(path),
+            self.0
+                .iter()
+                .find(|(name, _)| name == path)
+                .unwrap()
+                .1
+                .clone(),
+        );
         Pending::lazy(move || Ok((bytes, meta?)))
     }
 
     fn get_ranges(&self, path: &str, ranges: Vec<std::ops::Range<u64>>) -> Pending<Vec<Bytes>> {
-        let bytes = self.0.iter().find(|(name, _)| name == path).unwrap().1.clone();
+        let bytes = self
+            .0
+            .iter()
+            .find(|(name, _)| name == path)
+            .unwrap()
+            .1
+            .clone();
         let cut = |n: u64| usize::try_from(n).unwrap().min(bytes.len());
-        let found = ranges.into_iter().map(|range| bytes.slice(cut(range.start)..cut(range.end))).collect();
+        let found = ranges
+            .into_iter()
+            .map(|range| bytes.slice(cut(range.start)..cut(range.end)))
+            .collect();
         Pending::lazy(move || Ok(found))
     }
 }
 
 /// A segment of commits, or of compactions where the first version is given.
 fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
-    let store: Arc<dyn Store> = Arc::new(Memory(files.iter().map(|(a, b, text)| (format!("{a}-{b}"), Bytes::from(text.clone()))).collect()));
+    let store: Arc<dyn Store> = Arc::new(Memory(
+        files
+            .iter()
+            .map(|(a, b, text)| (format!("{a}-{b}"), Bytes::from(text.clone())))
+            .collect(),
+    ));
     let commits: Vec<CommitFile> = files
         .iter()
         .map(|(first, version, text)| CommitFile {
             first: *first,
             version: *version,
-            file: File { store: Arc::clone(&store), path: format!("{first}-{version}"), size: Some(text.len() as u64) },
+            file: File {
+                store: Arc::clone(&store),
+                path: format!("{first}-{version}"),
+                size: Some(text.len() as u64),
+            },
             modified_ms: 0,
         })
         .collect();
@@ -71,7 +101,11 @@ fn segment(files: &[(i64, i64, String)]) -> (Segment, Arc<dyn Store>) {
 
 fn run(files: &[(i64, i64, String)], kind: FileKind) -> crate::error::Result<Vec<String>> {
     let (segment, store) = segment(files);
-    let request = Request { kind, wanted: Arc::new(Wanted::default()), cancel: Cancel::default() };
+    let request = Request {
+        kind,
+        wanted: Arc::new(Wanted::default()),
+        cancel: Cancel::default(),
+    };
     let mut out = Vec::new();
     for batch in super::files(&segment, &Arc::new(Texts::default()), &store, request)? {
         out.extend(batch?.path.iter().flatten().map(str::to_owned));
@@ -81,7 +115,9 @@ fn run(files: &[(i64, i64, String)], kind: FileKind) -> crate::error::Result<Vec
 }
 
 fn add(path: &str) -> String {
-    format!("{{\"add\":{{\"path\":\"{path}\",\"partitionValues\":{{}},\"size\":1,\"modificationTime\":0,\"dataChange\":true}}}}\n")
+    format!(
+        "{{\"add\":{{\"path\":\"{path}\",\"partitionValues\":{{}},\"size\":1,\"modificationTime\":0,\"dataChange\":true}}}}\n"
+    )
 }
 
 fn remove(path: &str) -> String {
@@ -90,43 +126,92 @@ fn remove(path: &str) -> String {
 
 #[test]
 fn the_newest_action_of_a_file_decides() {
-    let commits = [(0, 0, add("a") + &add("b") + &add("file:///x%20y")), (1, 1, remove("a") + &add("c")), (2, 2, add("a") + &remove("b") + &remove("/x y"))];
+    let commits = [
+        (0, 0, add("a") + &add("b") + &add("file:///x%20y")),
+        (1, 1, remove("a") + &add("c")),
+        (2, 2, add("a") + &remove("b") + &remove("/x y")),
+    ];
     assert_eq!(run(&commits, FileKind::Adds).unwrap(), ["a", "c"]);
     assert_eq!(run(&commits, FileKind::Removes).unwrap(), ["/x y", "b"]);
 }
 
 #[test]
 fn an_add_and_a_remove_of_one_logical_file_in_one_commit_are_corrupt() {
-    let error = run(&[(0, 0, add("z")), (1, 1, add("a") + &remove("a"))], FileKind::Adds).unwrap_err();
-    assert!(error.is_corrupt() && error.place().unwrap().version == Some(1), "{error}");
+    let error = run(
+        &[(0, 0, add("z")), (1, 1, add("a") + &remove("a"))],
+        FileKind::Adds,
+    )
+    .unwrap_err();
+    assert!(
+        error.is_corrupt() && error.place().unwrap().version == Some(1),
+        "{error}"
+    );
 }
 
 #[test]
 fn one_path_with_two_deletion_vectors_is_two_files() {
-    let dv = |id: &str| format!(",\"deletionVector\":{{\"storageType\":\"i\",\"pathOrInlineDv\":\"{id}\",\"sizeInBytes\":1,\"cardinality\":1}}");
-    let with = |action: &str, id: &str| format!("{{\"{action}\":{{\"path\":\"a\",\"size\":1{}}}}}\n", if id.is_empty() { String::new() } else { dv(id) });
-    let commits = [(0, 0, with("add", "")), (1, 1, with("remove", "") + &with("add", "one")), (2, 2, with("remove", "one") + &with("add", "two"))];
+    let dv = |id: &str| {
+        format!(
+            ",\"deletionVector\":{{\"storageType\":\"i\",\"pathOrInlineDv\":\"{id}\",\"sizeInBytes\":1,\"cardinality\":1}}"
+        )
+    };
+    let with = |action: &str, id: &str| {
+        format!(
+            "{{\"{action}\":{{\"path\":\"a\",\"size\":1{}}}}}\n",
+            if id.is_empty() { String::new() } else { dv(id) }
+        )
+    };
+    let commits = [
+        (0, 0, with("add", "")),
+        (1, 1, with("remove", "") + &with("add", "one")),
+        (2, 2, with("remove", "one") + &with("add", "two")),
+    ];
     assert_eq!(run(&commits, FileKind::Adds).unwrap(), ["a"]);
     assert_eq!(run(&commits, FileKind::Removes).unwrap(), ["a", "a"]);
 }
 
 #[test]
 fn a_reconciled_compaction_equals_its_commits_in_any_order() {
-    let commits = [(0, 0, add("a") + &add("b")), (1, 1, remove("a") + &add("c")), (2, 2, remove("c") + &add("a"))];
-    for lines in [[add("a"), add("b"), remove("c")], [remove("c"), add("b"), add("a")]] {
+    let commits = [
+        (0, 0, add("a") + &add("b")),
+        (1, 1, remove("a") + &add("c")),
+        (2, 2, remove("c") + &add("a")),
+    ];
+    for lines in [
+        [add("a"), add("b"), remove("c")],
+        [remove("c"), add("b"), add("a")],
+    ] {
         let compacted = [(0, 2, lines.concat())];
-        assert_eq!(run(&compacted, FileKind::Adds).unwrap(), run(&commits, FileKind::Adds).unwrap());
+        assert_eq!(
+            run(&compacted, FileKind::Adds).unwrap(),
+            run(&commits, FileKind::Adds).unwrap()
+        );
     }
 }
 
 #[test]
 fn a_compaction_with_two_actions_of_a_file_is_refused_in_any_order() {
-    for lines in [[add("a"), remove("a")], [remove("a"), add("a")], [add("a"), add("a")], [remove("a"), remove("a")]] {
+    for lines in [
+        [add("a"), remove("a")],
+        [remove("a"), add("a")],
+        [add("a"), add("a")],
+        [remove("a"), remove("a")],
+    ] {
         let error = run(&[(0, 2, lines.concat())], FileKind::Adds).unwrap_err();
-        assert!(error.is_corrupt() && error.to_string().contains("not reconciled") && error.to_string().contains("0-2"), "{error}");
+        assert!(
+            error.is_corrupt()
+                && error.to_string().contains("not reconciled")
+                && error.to_string().contains("0-2"),
+            "{error}"
+        );
     }
     let escaped = [(0, 2, add("a%20b") + &remove("a b"))];
-    assert!(run(&escaped, FileKind::Removes).unwrap_err().to_string().contains("not reconciled"));
+    assert!(
+        run(&escaped, FileKind::Removes)
+            .unwrap_err()
+            .to_string()
+            .contains("not reconciled")
+    );
 }
 
 #[test]
@@ -136,19 +221,43 @@ fn a_compaction_with_two_actions_of_one_identity_is_refused() {
         r#"{"metaData":{"id":"i","format":{"provider":"parquet"},"schemaString":"{\"type\":\"struct\",\"fields\":[]}","partitionColumns":[],"configuration":{}}}"#,
     );
     let txn = |version: i64| format!("{{\"txn\":{{\"appId\":\"app\",\"version\":{version}}}}}");
-    let domain = |text: &str| format!("{{\"domainMetadata\":{{\"domain\":\"d\",\"configuration\":\"{text}\",\"removed\":false}}}}");
+    let domain = |text: &str| {
+        format!(
+            "{{\"domainMetadata\":{{\"domain\":\"d\",\"configuration\":\"{text}\",\"removed\":false}}}}"
+        )
+    };
     let of = |lines: &[&str]| segment(&[(0, 2, lines.join("\n"))]);
     let texts = Arc::new(Texts::default());
     let (sound, store) = of(&[protocol, metadata, &txn(1), &domain("x")]);
     assert!(!read_table(&sound, &texts, &store).unwrap().1);
-    assert_eq!(read_sets(&sound, &texts, &store).unwrap().transactions["app"].version, 1);
-    for lines in [[protocol, metadata, protocol], [protocol, metadata, metadata]] {
+    assert_eq!(
+        read_sets(&sound, &texts, &store).unwrap().transactions["app"].version,
+        1
+    );
+    for lines in [
+        [protocol, metadata, protocol],
+        [protocol, metadata, metadata],
+    ] {
         let (twice, store) = of(&lines);
-        assert!(read_table(&twice, &texts, &store).unwrap_err().to_string().contains("not reconciled"));
+        assert!(
+            read_table(&twice, &texts, &store)
+                .unwrap_err()
+                .to_string()
+                .contains("not reconciled")
+        );
     }
-    for lines in [[txn(2), txn(1)], [txn(1), txn(2)], [domain("x"), domain("y")]] {
+    for lines in [
+        [txn(2), txn(1)],
+        [txn(1), txn(2)],
+        [domain("x"), domain("y")],
+    ] {
         let (twice, store) = of(&lines.each_ref().map(String::as_str));
-        assert!(read_sets(&twice, &texts, &store).unwrap_err().to_string().contains("not reconciled"));
+        assert!(
+            read_sets(&twice, &texts, &store)
+                .unwrap_err()
+                .to_string()
+                .contains("not reconciled")
+        );
     }
 }
 
@@ -160,30 +269,68 @@ fn a_commit_that_is_shorter_than_its_listing_says_is_an_error() {
         for commits in [&mut segment.commits, &mut segment.replay] {
             commits[1].file.size = Some(text.len() as u64 + extra);
         }
-        let request = Request { kind: FileKind::Adds, wanted: Arc::new(Wanted::default()), cancel: Cancel::default() };
-        let batches: crate::error::Result<Vec<_>> = super::files(&segment, &Arc::new(Texts::default()), &store, request).unwrap().collect();
+        let request = Request {
+            kind: FileKind::Adds,
+            wanted: Arc::new(Wanted::default()),
+            cancel: Cancel::default(),
+        };
+        let batches: crate::error::Result<Vec<_>> =
+            super::files(&segment, &Arc::new(Texts::default()), &store, request)
+                .unwrap()
+                .collect();
         match batches {
-            Ok(batches) => assert!(whole && batches.iter().map(crate::parse::FileBatch::len).sum::<usize>() == 4),
-            Err(error) => assert!(!whole && error.is_corrupt() && error.place().unwrap().version == Some(1), "{error}"),
+            Ok(batches) => assert!(
+                whole
+                    && batches
+                        .iter()
+                        .map(crate::parse::FileBatch::len)
+                        .sum::<usize>()
+                        == 4
+            ),
+            Err(error) => assert!(
+                !whole && error.is_corrupt() && error.place().unwrap().version == Some(1),
+                "{error}"
+            ),
         }
     }
 }
 
 #[test]
 fn what_comes_of_a_stream_is_counted_and_checked_once_at_its_end() {
-    let (segment, store) = segment(&[(0, 0, add("a") + &add("b") + &add("c")), (1, 1, remove("a"))]);
+    let (segment, store) = segment(&[
+        (0, 0, add("a") + &add("b") + &add("c")),
+        (1, 1, remove("a")),
+    ]);
     let stream = |fails: bool| {
-        let request = Request { kind: FileKind::Adds, wanted: Arc::new(Wanted::default()), cancel: Cancel::default() };
-        super::files(&segment, &Arc::new(Texts::default()), &store, request).unwrap().checked(move |counts| {
-            assert_eq!((counts.live.files, counts.live.bytes, counts.in_checkpoint), (2, 2, 0));
-            if fails { Err(crate::error::Error::corrupt("no")) } else { Ok(()) }
-        })
+        let request = Request {
+            kind: FileKind::Adds,
+            wanted: Arc::new(Wanted::default()),
+            cancel: Cancel::default(),
+        };
+        super::files(&segment, &Arc::new(Texts::default()), &store, request)
+            .unwrap()
+            .checked(move |counts| {
+                assert_eq!(
+                    (counts.live.files, counts.live.bytes, counts.in_checkpoint),
+                    (2, 2, 0)
+                );
+                if fails {
+                    Err(crate::error::Error::corrupt("no"))
+                } else {
+                    Ok(())
+                }
+            })
     };
     assert!(stream(false).all(|batch| batch.is_ok()));
     assert_eq!(stream(true).filter(Result::is_err).count(), 1);
     assert_eq!(stream(true).finished(Ok).filter(Result::is_err).count(), 1);
     assert!(stream(true).read_to_end().is_err());
-    assert!(stream(false).read_to_end().unwrap().all(|batch| batch.is_ok()));
+    assert!(
+        stream(false)
+            .read_to_end()
+            .unwrap()
+            .all(|batch| batch.is_ok())
+    );
 }
 
 #[test]
@@ -191,14 +338,33 @@ fn a_large_commit_is_read_in_parts() {
     let long = "x".repeat(3000);
     let text: String = (0..9000).map(|n| add(&format!("{long}{n}"))).collect();
     assert!(text.len() > 24 << 20);
-    assert_eq!(run(&[(0, 0, text), (1, 1, remove(&format!("{long}77")))], FileKind::Adds).unwrap().len(), 8999);
+    assert_eq!(
+        run(
+            &[(0, 0, text), (1, 1, remove(&format!("{long}77")))],
+            FileKind::Adds
+        )
+        .unwrap()
+        .len(),
+        8999
+    );
 }
 
 #[test]
 fn the_line_of_an_error_is_that_of_its_commit() {
-    let error = run(&[(0, 0, add("a")), (1, 1, add("b") + "\n" + "oops\n"), (2, 2, add("c"))], FileKind::Adds).unwrap_err();
+    let error = run(
+        &[
+            (0, 0, add("a")),
+            (1, 1, add("b") + "\n" + "oops\n"),
+            (2, 2, add("c")),
+        ],
+        FileKind::Adds,
+    )
+    .unwrap_err();
     let place = error.place().unwrap();
-    assert_eq!((place.version, place.line, place.file.as_deref()), (Some(1), Some(3), Some("1-1")));
+    assert_eq!(
+        (place.version, place.line, place.file.as_deref()),
+        (Some(1), Some(3), Some("1-1"))
+    );
 }
 
 #[test]
@@ -219,5 +385,8 @@ fn any_split_of_the_history_gives_the_same_table() {
         }
         commits.push((version, version, text));
     }
-    assert_eq!(run(&commits, FileKind::Adds).unwrap(), live.into_iter().collect::<Vec<_>>());
+    assert_eq!(
+        run(&commits, FileKind::Adds).unwrap(),
+        live.into_iter().collect::<Vec<_>>()
+    );
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, StructArray,
-    TimestampMillisecondArray,
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, RecordBatchOptions,
+    StringArray, StringViewArray, StructArray, TimestampMillisecondArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
@@ -33,7 +33,17 @@ pub struct ActionColumns {
     pub paths: Option<Arc<HashSet<String>>>,
 }
 
-const USUAL: &[&str] = &["path", "size_bytes", "modification_time", "num_records", "null_count", "min", "max", "partition", "deletion_vector"];
+const USUAL: &[&str] = &[
+    "path",
+    "size_bytes",
+    "modification_time",
+    "num_records",
+    "null_count",
+    "min",
+    "max",
+    "partition",
+    "deletion_vector",
+];
 const ALL: &[&str] = &[
     "path",
     "size_bytes",
@@ -83,7 +93,9 @@ fn tree(leaves: &[(Vec<String>, usize)], depth: usize) -> Vec<Node> {
     type Group = Vec<(Vec<String>, usize)>;
     let mut out: Vec<(String, Group)> = Vec::new();
     for (path, index) in leaves {
-        let Some(name) = path.get(depth) else { continue };
+        let Some(name) = path.get(depth) else {
+            continue;
+        };
         match out.last_mut() {
             Some((last, group)) if last == name => group.push((path.clone(), *index)),
             _ => out.push((name.clone(), vec![(path.clone(), *index)])),
@@ -105,9 +117,14 @@ fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Res
     let partition = &snapshot.metadata().partition_columns;
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for name in &names {
-        let (head, rest) = name.split_once('.').map_or((name.as_str(), None), |(head, rest)| (head, Some(rest)));
+        let (head, rest) = name
+            .split_once('.')
+            .map_or((name.as_str(), None), |(head, rest)| (head, Some(rest)));
         if !ALL.contains(&head) {
-            return Err(Error::invalid(format!("the file list has no column `{name}`; it has {}", ALL.join(", "))));
+            return Err(Error::invalid(format!(
+                "the file list has no column `{name}`; it has {}",
+                ALL.join(", ")
+            )));
         }
         match parts.iter_mut().find(|(known, _)| *known == head) {
             Some((_, rests)) => rests.extend(rest),
@@ -117,8 +134,15 @@ fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Res
     parts
         .into_iter()
         .map(|(head, rests)| {
-            let chosen =
-                |path: &str| rests.is_empty() || rests.iter().any(|rest| path == *rest || path.strip_prefix(rest).is_some_and(|tail| tail.starts_with('.')));
+            let chosen = |path: &str| {
+                rests.is_empty()
+                    || rests.iter().any(|rest| {
+                        path == *rest
+                            || path
+                                .strip_prefix(rest)
+                                .is_some_and(|tail| tail.starts_with('.'))
+                    })
+            };
             let stats = |bounds: bool| {
                 let chosen: Vec<(Vec<String>, usize)> = leaves
                     .logical
@@ -139,7 +163,14 @@ fn outputs(snapshot: &Snapshot, columns: &ActionColumns, leaves: &Leaves) -> Res
                 "null_count" => Output::NullCount(stats(false)),
                 "min" => Output::Min(stats(true)),
                 "max" => Output::Max(stats(true)),
-                "partition" => Output::Partition(partition.iter().enumerate().filter(|(_, name)| chosen(name)).map(|(n, name)| (name.clone(), n)).collect()),
+                "partition" => Output::Partition(
+                    partition
+                        .iter()
+                        .enumerate()
+                        .filter(|(_, name)| chosen(name))
+                        .map(|(n, name)| (name.clone(), n))
+                        .collect(),
+                ),
                 "deletion_vector" => Output::DeletionVector,
                 "tags" => Output::Tags,
                 "base_row_id" => Output::BaseRowId,
@@ -161,14 +192,20 @@ fn used(nodes: &[Node], out: &mut Vec<usize>) {
     }
 }
 
-/// Streams the live files. Columns: `path` utf8 (as in the log), `size_bytes` int64, `modification_time` int64 (milliseconds
-/// since the epoch), `num_records` int64, `null_count`, `min`, `max`, `partition` structs by logical column,
-/// `deletion_vector` struct, and by name `tags` (JSON text), `base_row_id`, `default_row_commit_version`,
-/// `clustering_provider`, `data_change`, `tight_bounds`.
+/// Streams the live files. Columns: `path` utf8 (as in the log), `size_bytes` int64,
+/// `modification_time` int64 (milliseconds since the epoch), `num_records` int64, `null_count`,
+/// `min`, `max`, `partition` structs by logical column, `deletion_vector` struct, and by name
+/// `tags` (JSON text), `base_row_id`, `default_row_commit_version`, `clustering_provider`,
+/// `data_change`, `tight_bounds`.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unknown column, [`Error::Corrupt`] for damage in the log.
-pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Batches> {
+pub fn actions(
+    snapshot: &Snapshot,
+    columns: &ActionColumns,
+    predicate: Option<&Bound>,
+    cancel: &Cancel,
+) -> Result<Batches> {
     let every = counted(snapshot);
     let outputs = outputs(snapshot, columns, &every)?;
     let mut needed = Vec::new();
@@ -189,21 +226,47 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
         }
     }
     // Leaves that nobody wants are not parsed; the positions stay those of all leaves.
-    let wanted_leaves = Arc::new(every.filter(|path| needed.iter().any(|n| every.logical.get(*n).is_some_and(|p| p == path))));
-    let positions: Arc<Vec<Option<usize>>> = Arc::new(every.logical.iter().map(|path| wanted_leaves.position(path)).collect());
+    let wanted_leaves = Arc::new(every.filter(|path| {
+        needed
+            .iter()
+            .any(|n| every.logical.get(*n).is_some_and(|p| p == path))
+    }));
+    let positions: Arc<Vec<Option<usize>>> = Arc::new(
+        every
+            .logical
+            .iter()
+            .map(|path| wanted_leaves.position(path))
+            .collect(),
+    );
     let outputs = Arc::new(outputs);
-    let layout = Arc::new(Layout { outputs, positions, flatten: columns.flatten, no_vectors: vector_parts(None, SHARED_ROWS)? });
-    let empty = PlanBatch::new(snapshot, empty_files(snapshot, &needs), &wanted_leaves, with_stats)?;
-    let schema = layout.batch(&empty)?.schema();
-    let keys = predicate.map(|p| plan(snapshot, Some(p), cancel)).transpose()?.map(|plan| {
-        let mut keys = HashSet::new();
-        for (batch, keep) in &plan.batches {
-            for row in (0..keep.len()).filter(|row| keep.value(*row)) {
-                keys.insert((batch.files.path.value(row).to_owned(), batch.files.dv_unique_id(row)));
-            }
-        }
-        Arc::new(keys)
+    let layout = Arc::new(Layout {
+        outputs,
+        positions,
+        flatten: columns.flatten,
+        no_vectors: vector_parts(None, SHARED_ROWS)?,
     });
+    let empty = PlanBatch::new(
+        snapshot,
+        empty_files(snapshot, &needs),
+        &wanted_leaves,
+        with_stats,
+    )?;
+    let schema = layout.batch(&empty)?.schema();
+    let keys = predicate
+        .map(|p| plan(snapshot, Some(p), cancel))
+        .transpose()?
+        .map(|plan| {
+            let mut keys = HashSet::new();
+            for (batch, keep) in &plan.batches {
+                for row in (0..keep.len()).filter(|row| keep.value(*row)) {
+                    keys.insert((
+                        batch.files.path.value(row).to_owned(),
+                        batch.files.dv_unique_id(row),
+                    ));
+                }
+            }
+            Arc::new(keys)
+        });
     let wanted = Wanted {
         tags: needs.tags,
         time: needs.time,
@@ -212,27 +275,53 @@ pub fn actions(snapshot: &Snapshot, columns: &ActionColumns, predicate: Option<&
         ..wanted(snapshot, &wanted_leaves, with_stats)
     };
     let progress = Progress::default();
-    let (context, done, expected, paths) = (snapshot.clone(), progress.clone(), schema.clone(), columns.paths.clone());
+    let (context, done, expected, paths) = (
+        snapshot.clone(),
+        progress.clone(),
+        schema.clone(),
+        columns.paths.clone(),
+    );
     let batches = snapshot.finished_files(FileKind::Adds, wanted, cancel, move |mut files| {
         done.advance(files.len() as u64);
         if let Some(paths) = &paths {
-            let keep: Vec<bool> = (0..files.len()).map(|row| paths.contains(files.path.value(row))).collect();
+            let keep: Vec<bool> = (0..files.len())
+                .map(|row| paths.contains(files.path.value(row)))
+                .collect();
             files = files.filter(&BooleanArray::from(keep))?;
         }
         if let Some(keys) = &keys {
-            let keep: Vec<bool> = (0..files.len()).map(|row| keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))).collect();
+            let keep: Vec<bool> = (0..files.len())
+                .map(|row| {
+                    keys.contains(&(files.path.value(row).to_owned(), files.dv_unique_id(row)))
+                })
+                .collect();
             files = files.filter(&BooleanArray::from(keep))?;
         }
-        let batch = layout.batch(&PlanBatch::new(&context, files, &wanted_leaves, with_stats)?)?;
-        Ok(if batch.schema() == expected { batch } else { RecordBatch::try_new(Arc::clone(&expected), batch.columns().to_vec())? })
+        let batch = layout.batch(&PlanBatch::new(
+            &context,
+            files,
+            &wanted_leaves,
+            with_stats,
+        )?)?;
+        Ok(if batch.schema() == expected {
+            batch
+        } else {
+            RecordBatch::try_new(Arc::clone(&expected), batch.columns().to_vec())?
+        })
     })?;
     progress.expect(batches.at_most().unwrap_or(0));
     let batches = batches.filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
-    Ok(Batches { schema, batches: Box::new(coalesced(batches)), progress })
+    Ok(Batches {
+        schema,
+        batches: Box::new(coalesced(batches)),
+        progress,
+    })
 }
 
 /// Small commits give small batches; consumers pay for each, so they are joined.
-fn coalesced(batches: impl Iterator<Item = Result<RecordBatch>> + Send) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+fn coalesced(
+    batches: impl Iterator<Item = Result<RecordBatch>> + Send,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     const ROWS: usize = 4096;
     let mut batches = batches.fuse();
     let mut held: Option<RecordBatch> = None;
@@ -304,40 +393,93 @@ impl Layout {
         let files = &batch.files;
         let mut columns: Vec<Named> = Vec::new();
         let text = |array: &StringViewArray| -> Result<ArrayRef> { Ok(cast(array, &Arrow::Utf8)?) };
-        let optional = |array: Option<&StringViewArray>| array.map_or_else(|| Ok(Arc::new(StringArray::new_null(rows)) as ArrayRef), text);
-        let int = |array: Option<&Int64Array>| Arc::new(array.cloned().unwrap_or_else(|| Int64Array::new_null(rows))) as ArrayRef;
+        let optional = |array: Option<&StringViewArray>| {
+            array.map_or_else(
+                || Ok(Arc::new(StringArray::new_null(rows)) as ArrayRef),
+                text,
+            )
+        };
+        let int = |array: Option<&Int64Array>| {
+            Arc::new(array.cloned().unwrap_or_else(|| Int64Array::new_null(rows))) as ArrayRef
+        };
         for output in self.outputs.iter() {
             match output {
                 Output::Path => columns.push(("path".into(), text(&files.path)?)),
                 Output::Size => columns.push(("size_bytes".into(), int(Some(&files.size)))),
-                Output::Time => columns.push(("modification_time".into(), int(files.time.as_ref()))),
-                Output::NumRecords => columns.push(("num_records".into(), int(batch.stats.as_ref().map(|s| &s.num_records)))),
+                Output::Time => {
+                    columns.push(("modification_time".into(), int(files.time.as_ref())))
+                }
+                Output::NumRecords => columns.push((
+                    "num_records".into(),
+                    int(batch.stats.as_ref().map(|s| &s.num_records)),
+                )),
                 Output::TightBounds => {
-                    let tight = batch.stats.as_ref().map_or_else(|| BooleanArray::new_null(rows), |s| s.tight_bounds.clone());
+                    let tight = batch
+                        .stats
+                        .as_ref()
+                        .map_or_else(|| BooleanArray::new_null(rows), |s| s.tight_bounds.clone());
                     columns.push(("tight_bounds".into(), Arc::new(tight)));
                 }
-                Output::NullCount(nodes) => self.stats("null_count", nodes, batch, &mut columns, |s| Some(Arc::new(s.null_count.clone()) as ArrayRef))?,
-                Output::Min(nodes) => self.stats("min", nodes, batch, &mut columns, |s| s.min.clone())?,
-                Output::Max(nodes) => self.stats("max", nodes, batch, &mut columns, |s| s.max.clone())?,
+                Output::NullCount(nodes) => {
+                    self.stats("null_count", nodes, batch, &mut columns, |s| {
+                        Some(Arc::new(s.null_count.clone()) as ArrayRef)
+                    })?
+                }
+                Output::Min(nodes) => {
+                    self.stats("min", nodes, batch, &mut columns, |s| s.min.clone())?
+                }
+                Output::Max(nodes) => {
+                    self.stats("max", nodes, batch, &mut columns, |s| s.max.clone())?
+                }
                 Output::Partition(parts) => {
-                    let parts: Vec<Named> = parts.iter().filter_map(|(name, n)| Some((name.clone(), batch.partition.get(*n)?.clone()))).collect();
+                    let parts: Vec<Named> = parts
+                        .iter()
+                        .filter_map(|(name, n)| {
+                            Some((name.clone(), batch.partition.get(*n)?.clone()))
+                        })
+                        .collect();
                     self.group("partition", parts, rows, &mut columns)?;
                 }
-                Output::DeletionVector => self.deletion_vector(files.dv.as_ref(), rows, &mut columns)?,
+                Output::DeletionVector => {
+                    self.deletion_vector(files.dv.as_ref(), rows, &mut columns)?
+                }
                 Output::Tags => columns.push(("tags".into(), optional(files.tags.as_ref())?)),
-                Output::BaseRowId => columns.push(("base_row_id".into(), int(files.base_row_id.as_ref()))),
-                Output::CommitVersion => columns.push(("default_row_commit_version".into(), int(files.default_row_commit_version.as_ref()))),
-                Output::Clustering => columns.push(("clustering_provider".into(), optional(files.clustering.as_ref())?)),
+                Output::BaseRowId => {
+                    columns.push(("base_row_id".into(), int(files.base_row_id.as_ref())))
+                }
+                Output::CommitVersion => columns.push((
+                    "default_row_commit_version".into(),
+                    int(files.default_row_commit_version.as_ref()),
+                )),
+                Output::Clustering => columns.push((
+                    "clustering_provider".into(),
+                    optional(files.clustering.as_ref())?,
+                )),
                 Output::DataChange => {
-                    let flags = files.data_change.clone().unwrap_or_else(|| BooleanArray::new_null(rows));
+                    let flags = files
+                        .data_change
+                        .clone()
+                        .unwrap_or_else(|| BooleanArray::new_null(rows));
                     columns.push(("data_change".into(), Arc::new(flags)));
                 }
             }
         }
-        let fields: Vec<Field> =
-            columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), name != "path" && name != "size_bytes")).collect();
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|(name, array)| {
+                Field::new(
+                    name,
+                    array.data_type().clone(),
+                    name != "path" && name != "size_bytes",
+                )
+            })
+            .collect();
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
-        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::new(Schema::new(fields)),
+            arrays,
+            &RecordBatchOptions::new().with_row_count(Some(rows)),
+        )?)
     }
 
     fn stats(
@@ -371,13 +513,21 @@ impl Layout {
         for node in nodes {
             match node {
                 Node::Leaf(name, index) => {
-                    let leaf = self.positions.get(*index).copied().flatten().and_then(|n| batch.stats.as_ref()?.leaves.get(n));
-                    let Some(array) = leaf.and_then(pick) else { continue };
+                    let leaf = self
+                        .positions
+                        .get(*index)
+                        .copied()
+                        .flatten()
+                        .and_then(|n| batch.stats.as_ref()?.leaves.get(n));
+                    let Some(array) = leaf.and_then(pick) else {
+                        continue;
+                    };
                     flat.push((format!("{prefix}.{name}"), Arc::clone(&array)));
                     out.push((name.clone(), array));
                 }
                 Node::Parent(name, children) => {
-                    let children = self.build(children, batch, &format!("{prefix}.{name}"), pick, flat)?;
+                    let children =
+                        self.build(children, batch, &format!("{prefix}.{name}"), pick, flat)?;
                     out.push((name.clone(), struct_of(children, batch.files.len())?));
                 }
             }
@@ -385,28 +535,59 @@ impl Layout {
         Ok(out)
     }
 
-    fn group(&self, name: &str, parts: Vec<Named>, rows: usize, columns: &mut Vec<Named>) -> Result<()> {
+    fn group(
+        &self,
+        name: &str,
+        parts: Vec<Named>,
+        rows: usize,
+        columns: &mut Vec<Named>,
+    ) -> Result<()> {
         if self.flatten {
-            columns.extend(parts.into_iter().map(|(part, array)| (format!("{name}.{part}"), array)));
+            columns.extend(
+                parts
+                    .into_iter()
+                    .map(|(part, array)| (format!("{name}.{part}"), array)),
+            );
         } else {
             columns.push((name.to_owned(), struct_of(parts, rows)?));
         }
         Ok(())
     }
 
-    fn deletion_vector(&self, dv: Option<&DvColumns>, rows: usize, columns: &mut Vec<Named>) -> Result<()> {
+    fn deletion_vector(
+        &self,
+        dv: Option<&DvColumns>,
+        rows: usize,
+        columns: &mut Vec<Named>,
+    ) -> Result<()> {
         let parts: Vec<Named> = match dv {
-            None if rows <= SHARED_ROWS => self.no_vectors.iter().map(|(name, array)| (name.clone(), array.slice(0, rows))).collect(),
+            None if rows <= SHARED_ROWS => self
+                .no_vectors
+                .iter()
+                .map(|(name, array)| (name.clone(), array.slice(0, rows)))
+                .collect(),
             _ => vector_parts(dv, rows)?,
         };
         if self.flatten {
-            columns.extend(parts.into_iter().map(|(part, array)| (format!("deletion_vector.{part}"), array)));
+            columns.extend(
+                parts
+                    .into_iter()
+                    .map(|(part, array)| (format!("deletion_vector.{part}"), array)),
+            );
             return Ok(());
         }
-        let nulls = dv.map_or_else(|| NullBuffer::new_null(rows), |dv| NullBuffer::new(dv.present.clone()));
-        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
-            parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
-        columns.push(("deletion_vector".into(), Arc::new(StructArray::try_new(fields.into(), arrays, Some(nulls))?)));
+        let nulls = dv.map_or_else(
+            || NullBuffer::new_null(rows),
+            |dv| NullBuffer::new(dv.present.clone()),
+        );
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = parts
+            .into_iter()
+            .map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array))
+            .unzip();
+        columns.push((
+            "deletion_vector".into(),
+            Arc::new(StructArray::try_new(fields.into(), arrays, Some(nulls))?),
+        ));
         Ok(())
     }
 }
@@ -419,13 +600,21 @@ fn vector_parts(dv: Option<&DvColumns>, rows: usize) -> Result<Vec<Named>> {
             None => Arc::new(StringArray::new_null(rows)),
         })
     };
-    let int32 = |pick: fn(&DvColumns) -> &Int32Array| Arc::new(dv.map_or_else(|| Int32Array::new_null(rows), |dv| pick(dv).clone())) as ArrayRef;
+    let int32 = |pick: fn(&DvColumns) -> &Int32Array| {
+        Arc::new(dv.map_or_else(|| Int32Array::new_null(rows), |dv| pick(dv).clone())) as ArrayRef
+    };
     Ok(vec![
         ("storageType".into(), text(dv.map(|dv| &dv.storage_type))?),
-        ("pathOrInlineDv".into(), text(dv.map(|dv| &dv.path_or_inline))?),
+        (
+            "pathOrInlineDv".into(),
+            text(dv.map(|dv| &dv.path_or_inline))?,
+        ),
         ("offset".into(), int32(|dv| &dv.offset)),
         ("sizeInBytes".into(), int32(|dv| &dv.size_in_bytes)),
-        ("cardinality".into(), Arc::new(dv.map_or_else(|| Int64Array::new_null(rows), |dv| dv.cardinality.clone()))),
+        (
+            "cardinality".into(),
+            Arc::new(dv.map_or_else(|| Int64Array::new_null(rows), |dv| dv.cardinality.clone())),
+        ),
     ])
 }
 
@@ -433,34 +622,66 @@ fn struct_of(parts: Vec<Named>, rows: usize) -> Result<ArrayRef> {
     if parts.is_empty() {
         return Ok(Arc::new(StructArray::new_empty_fields(rows, None)));
     }
-    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
-        parts.into_iter().map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array)).unzip();
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = parts
+        .into_iter()
+        .map(|(name, array)| (Field::new(name, array.data_type().clone(), true), array))
+        .unzip();
     Ok(Arc::new(StructArray::try_new(fields.into(), arrays, None)?))
 }
 
-/// The distinct partition values of the files that a predicate leaves: one typed column for each partition column.
+/// The distinct partition values of the files that a predicate leaves: one typed column for each
+/// partition column.
 ///
 /// # Errors
 /// As [`actions`].
-pub fn partitions(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Batches> {
+pub fn partitions(
+    snapshot: &Snapshot,
+    predicate: Option<&Bound>,
+    cancel: &Cancel,
+) -> Result<Batches> {
     let plan = plan(snapshot, predicate, cancel)?;
-    let fields: Fields = snapshot.partition_fields().iter().map(|f| Field::new(&f.name, f.data_type.to_arrow(TextLayout::Plain), true)).collect();
+    let fields: Fields = snapshot
+        .partition_fields()
+        .iter()
+        .map(|f| Field::new(&f.name, f.data_type.to_arrow(TextLayout::Plain), true))
+        .collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let mut seen = std::collections::HashSet::new();
     let mut batches = Vec::new();
     for (batch, keep) in &plan.batches {
         let texts = &batch.files.partition;
         let first: Vec<bool> = (0..keep.len())
-            .map(|row| keep.value(row) && seen.insert(texts.iter().map(|t| t.is_valid(row).then(|| t.value(row).to_owned())).collect::<Vec<_>>()))
+            .map(|row| {
+                keep.value(row)
+                    && seen.insert(
+                        texts
+                            .iter()
+                            .map(|t| t.is_valid(row).then(|| t.value(row).to_owned()))
+                            .collect::<Vec<_>>(),
+                    )
+            })
             .collect();
         let mask = BooleanArray::from(first);
-        let arrays = batch.partition.iter().map(|array| arrow_select::filter::filter(array, &mask)).collect::<Result<Vec<_>, _>>()?;
-        batches.push(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &RecordBatchOptions::new().with_row_count(Some(mask.true_count())))?);
+        let arrays = batch
+            .partition
+            .iter()
+            .map(|array| arrow_select::filter::filter(array, &mask))
+            .collect::<Result<Vec<_>, _>>()?;
+        batches.push(RecordBatch::try_new_with_options(
+            Arc::clone(&schema),
+            arrays,
+            &RecordBatchOptions::new().with_row_count(Some(mask.true_count())),
+        )?);
     }
-    Ok(Batches { schema, batches: Box::new(batches.into_iter().map(Ok)), progress: Progress::default() })
+    Ok(Batches {
+        schema,
+        batches: Box::new(batches.into_iter().map(Ok)),
+        progress: Progress::default(),
+    })
 }
 
-/// Streams the tombstones: `path` utf8, `deletion_timestamp` timestamp\[ms, UTC\], `size_bytes` int64.
+/// Streams the tombstones: `path` utf8, `deletion_timestamp` timestamp\[ms, UTC\], `size_bytes`
+/// int64.
 ///
 /// # Errors
 /// As [`actions`].
@@ -472,11 +693,28 @@ pub fn tombstones(snapshot: &Snapshot, cancel: &Cancel) -> Result<Batches> {
         Field::new("size_bytes", Arrow::Int64, true),
     ]));
     let out = Arc::clone(&schema);
-    let wanted = Wanted { time: true, ..Wanted::default() };
+    let wanted = Wanted {
+        time: true,
+        ..Wanted::default()
+    };
     let batches = snapshot.finished_files(FileKind::Removes, wanted, cancel, move |files| {
-        let (_, values, nulls) = files.time.unwrap_or_else(|| Int64Array::new_null(files.path.len())).into_parts();
+        let (_, values, nulls) = files
+            .time
+            .unwrap_or_else(|| Int64Array::new_null(files.path.len()))
+            .into_parts();
         let times = TimestampMillisecondArray::new(values, nulls).with_timezone("UTC");
-        Ok(RecordBatch::try_new(Arc::clone(&out), vec![cast(&files.path, &Arrow::Utf8)?, Arc::new(times), Arc::new(files.size)])?)
+        Ok(RecordBatch::try_new(
+            Arc::clone(&out),
+            vec![
+                cast(&files.path, &Arrow::Utf8)?,
+                Arc::new(times),
+                Arc::new(files.size),
+            ],
+        )?)
     })?;
-    Ok(Batches { schema, batches: Box::new(batches), progress: Progress::default() })
+    Ok(Batches {
+        schema,
+        batches: Box::new(batches),
+        progress: Progress::default(),
+    })
 }

@@ -1,15 +1,20 @@
 //! The change data feed: a range of versions -> inserted, updated and deleted rows.
 //!
-//! A version with change data files is read from these alone. Any other one's adds are inserts and its removes deletes;
-//! where both name one data file, the difference of their deletion vectors tells which rows. The columns are those of the
-//! newest schema, or of the range's last version where columns are mapped, as in delta-spark.
+//! A version with change data files is read from these alone. Any other one's adds are inserts and
+//! its removes deletes; where both name one data file, the difference of their deletion vectors
+//! tells which rows. The columns are those of the newest schema, or of the range's last version
+//! where columns are mapped, as in delta-spark.
 //!
-//! Protocol: "Add CDC File", "Reader Requirements for AddCDCFile". Cost: the commits of the range, then their files.
+//! Protocol: "Add CDC File", "Reader Requirements for AddCDCFile". Cost: the commits of the range,
+//! then their files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    TimestampMicrosecondArray,
+};
 use arrow_schema::{DataType as Arrow, Field, SchemaRef, TimeUnit};
 use bytes::Bytes;
 
@@ -67,15 +72,32 @@ fn feed_fields(layout: TextLayout) -> Vec<Field> {
     vec![
         Field::new(CHANGE_TYPE, DataType::String.to_arrow(layout), true),
         Field::new(COMMIT_VERSION, Arrow::Int64, true),
-        Field::new(COMMIT_TIMESTAMP, Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true),
+        Field::new(
+            COMMIT_TIMESTAMP,
+            Arrow::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            true,
+        ),
     ]
 }
 
 /// The versions of a range; `None` when it is empty by the caller's leave.
 fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i64)>> {
     let newest = snapshot.version();
-    let out_of_range =
-        |error: Error| if request.allow_out_of_range && matches!(error, Error::NotFound { kind: Missing::Version, .. }) { Ok(None) } else { Err(error) };
+    let out_of_range = |error: Error| {
+        if request.allow_out_of_range
+            && matches!(
+                error,
+                Error::NotFound {
+                    kind: Missing::Version,
+                    ..
+                }
+            )
+        {
+            Ok(None)
+        } else {
+            Err(error)
+        }
+    };
     let start = match (request.starting_version, request.starting_timestamp_ms) {
         (Some(version), _) => version,
         (None, Some(time)) => match history::version_at(snapshot, time, Search::AtOrAfter) {
@@ -93,7 +115,9 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
         (None, None) => newest,
     };
     if start < 0 {
-        return Err(Error::invalid(format!("the starting version {start} is negative")));
+        return Err(Error::invalid(format!(
+            "the starting version {start} is negative"
+        )));
     }
     if start > newest {
         let error = Error::not_found(
@@ -108,26 +132,42 @@ fn range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i6
         if request.allow_out_of_range {
             return Ok(None);
         }
-        return Err(Error::invalid(format!("the starting version {start} is after the ending version {asked_end}")));
+        return Err(Error::invalid(format!(
+            "the starting version {start} is after the ending version {asked_end}"
+        )));
     }
     Ok(Some((start, end)))
 }
 
-/// The versions that a request asks for, the last included; `None` when there are none by the caller's leave.
+/// The versions that a request asks for, the last included; `None` when there are none by the
+/// caller's leave.
 ///
 /// # Errors
 /// As [`changes`].
 pub fn change_range(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Option<(i64, i64)>> {
-    let Some((start, end)) = range(snapshot, request)? else { return Ok(None) };
+    let Some((start, end)) = range(snapshot, request)? else {
+        return Ok(None);
+    };
     let named = names_of(snapshot, Some((start, end)), request)?;
-    check_recorded(&named, start, end, &read_versions(&named, &named.log().list(start)?, start, end)?)?;
+    check_recorded(
+        &named,
+        start,
+        end,
+        &read_versions(&named, &named.log().list(start)?, start, end)?,
+    )?;
     Ok(Some((start, end)))
 }
 
 /// The version whose schema the feed has.
-fn names_of(snapshot: &Snapshot, range: Option<(i64, i64)>, request: &ChangeRequest) -> Result<Snapshot> {
+fn names_of(
+    snapshot: &Snapshot,
+    range: Option<(i64, i64)>,
+    request: &ChangeRequest,
+) -> Result<Snapshot> {
     match range {
-        Some((_, end)) if !request.as_opened && snapshot.mapping() != ColumnMapping::None => snapshot.at(Some(end)),
+        Some((_, end)) if !request.as_opened && snapshot.mapping() != ColumnMapping::None => {
+            snapshot.at(Some(end))
+        }
         _ => Ok(snapshot.clone()),
     }
 }
@@ -144,32 +184,63 @@ struct Version {
 /// Commits that are read by one job: what a job costs is more than what a small commit does.
 const JOB: usize = 8;
 
-fn read_versions(snapshot: &Snapshot, listing: &Listing, start: i64, end: i64) -> Result<Vec<Version>> {
+fn read_versions(
+    snapshot: &Snapshot,
+    listing: &Listing,
+    start: i64,
+    end: i64,
+) -> Result<Vec<Version>> {
     let mut commits = Vec::new();
     for version in start..=end {
         let commit = listing.commits.get(&version).cloned().ok_or_else(|| {
-            Error::not_found(Missing::Version, format!("the commit of version {version} was cleaned up, so its changes are lost")).at_version(version)
+            Error::not_found(
+                Missing::Version,
+                format!("the commit of version {version} was cleaned up, so its changes are lost"),
+            )
+            .at_version(version)
         })?;
         commits.push(commit);
     }
     let wanted = Wanted {
-        partition: snapshot.partition_fields().iter().map(|f| snapshot.physical_name(f).to_owned()).collect(),
+        partition: snapshot
+            .partition_fields()
+            .iter()
+            .map(|f| snapshot.physical_name(f).to_owned())
+            .collect(),
         row_ids: true,
         data_change: true,
         ..Wanted::default()
     };
-    let take = Take { adds: Some(wanted.clone()), removes: Some(wanted.clone()), cdc: Some(wanted), table: true, ..Take::default() };
+    let take = Take {
+        adds: Some(wanted.clone()),
+        removes: Some(wanted.clone()),
+        cdc: Some(wanted),
+        table: true,
+        ..Take::default()
+    };
     let versions = map_all(commits.chunks(JOB).map(<[_]>::to_vec), move |commits| {
         let parse = |(commit, text): (&CommitFile, Result<Bytes>)| {
             let text = text?;
-            let parsed = commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path).at_version(commit.version)?;
+            let parsed = commit::parse(&text, 0..text.len(), &take, &[])
+                .at_file(&commit.file.path)
+                .at_version(commit.version)?;
             let metadata = parsed.singles.into_iter().find_map(|single| match single {
                 Single::Metadata(metadata) => Some(*metadata),
                 _ => None,
             });
-            Ok(Version { commit: commit.clone(), adds: parsed.adds, removes: parsed.removes, cdc: parsed.cdc, metadata })
+            Ok(Version {
+                commit: commit.clone(),
+                adds: parsed.adds,
+                removes: parsed.removes,
+                cdc: parsed.cdc,
+                metadata,
+            })
         };
-        commits.iter().zip(Texts::default().get_all(&commits)).map(parse).collect::<Result<Vec<_>>>()
+        commits
+            .iter()
+            .zip(Texts::default().get_all(&commits))
+            .map(parse)
+            .collect::<Result<Vec<_>>>()
     })?;
     Ok(versions.into_iter().flatten().collect())
 }
@@ -177,8 +248,15 @@ fn read_versions(snapshot: &Snapshot, listing: &Listing, start: i64, end: i64) -
 /// Refuses versions whose changes were not recorded, and schemas that do not read as the feed's.
 fn check_recorded(snapshot: &Snapshot, start: i64, end: i64, versions: &[Version]) -> Result<()> {
     // Where nothing of the table changed after the start, it was then what it is.
-    let changed = snapshot.version() > end || versions.iter().any(|version| version.commit.version > start && version.metadata.is_some());
-    let at_start = if changed { snapshot.at(Some(start))? } else { snapshot.clone() };
+    let changed = snapshot.version() > end
+        || versions
+            .iter()
+            .any(|version| version.commit.version > start && version.metadata.is_some());
+    let at_start = if changed {
+        snapshot.at(Some(start))?
+    } else {
+        snapshot.clone()
+    };
     let not_recorded = |version: i64| {
         Error::not_recorded(format!(
             "the change data of version {version} was not recorded (asked for: {start} to {end}); the table property `delta.enableChangeDataFeed` was not true then"
@@ -195,7 +273,11 @@ fn check_recorded(snapshot: &Snapshot, start: i64, end: i64, versions: &[Version
             if !enabled(metadata) {
                 return Err(not_recorded(version.commit.version));
             }
-            compatible(&StructType::parse(&metadata.schema_string).at_version(version.commit.version)?, snapshot, version.commit.version)?;
+            compatible(
+                &StructType::parse(&metadata.schema_string).at_version(version.commit.version)?,
+                snapshot,
+                version.commit.version,
+            )?;
         }
     }
     Ok(())
@@ -204,7 +286,12 @@ fn check_recorded(snapshot: &Snapshot, start: i64, end: i64, versions: &[Version
 fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<()> {
     for field in &schema.fields {
         let physical = snapshot.physical_name(field);
-        let Some(now) = snapshot.schema().fields.iter().find(|f| snapshot.physical_name(f) == physical) else {
+        let Some(now) = snapshot
+            .schema()
+            .fields
+            .iter()
+            .find(|f| snapshot.physical_name(f) == physical)
+        else {
             return Err(Error::unsupported(format!(
                 "the column `{}` of version {version} is not in the schema of the feed; ask for a range on one side of the schema change",
                 field.name
@@ -227,7 +314,10 @@ fn compatible(schema: &StructType, snapshot: &Snapshot, version: i64) -> Result<
 fn reads_as(older: &DataType, newer: &DataType) -> bool {
     use DataType as D;
     match (older, newer) {
-        (D::Struct(a), D::Struct(b)) => a.fields.iter().all(|f| b.field(&f.name).is_some_and(|g| reads_as(&f.data_type, &g.data_type))),
+        (D::Struct(a), D::Struct(b)) => a.fields.iter().all(|f| {
+            b.field(&f.name)
+                .is_some_and(|g| reads_as(&f.data_type, &g.data_type))
+        }),
         (D::Array(a), D::Array(b)) => reads_as(&a.element, &b.element),
         (D::Map(a), D::Map(b)) => reads_as(&a.key, &b.key) && reads_as(&a.value, &b.value),
         (D::Byte, D::Short | D::Integer | D::Long | D::Double | D::Decimal(..))
@@ -237,36 +327,65 @@ fn reads_as(older: &DataType, newer: &DataType) -> bool {
         | (D::Float, D::Double)
         | (D::Date, D::TimestampNtz)
         | (D::Void, _) => true,
-        (D::Decimal(p, s), D::Decimal(q, t)) => t >= s && i16::from(*q) - i16::from(*t) >= i16::from(*p) - i16::from(*s),
+        (D::Decimal(p, s), D::Decimal(q, t)) => {
+            t >= s && i16::from(*q) - i16::from(*t) >= i16::from(*p) - i16::from(*s)
+        }
         (a, b) => a.to_string() == b.to_string(),
     }
 }
 
-/// Streams the change data feed: the table's columns, then `_change_type` utf8, `_commit_version` int64,
-/// `_commit_timestamp` timestamp\[us, UTC\].
+/// Streams the change data feed: the table's columns, then `_change_type` utf8, `_commit_version`
+/// int64, `_commit_timestamp` timestamp\[us, UTC\].
 ///
 /// # Errors
-/// [`Error::NotRecorded`] for versions at which the feed was off, [`Error::NotFound`] for versions that do not exist (any
-/// more), [`Error::Invalid`] for an impossible range.
+/// [`Error::NotRecorded`] for versions at which the feed was off, [`Error::NotFound`] for versions
+/// that do not exist (any more), [`Error::Invalid`] for an impossible range.
 pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> {
     let range = range(snapshot, request)?;
     let at_end = names_of(snapshot, range, request)?;
     let feed = feed_fields(request.layout);
-    let own: Vec<String> = at_end.schema().fields.iter().map(|f| f.name.clone()).filter(|name| !feed.iter().any(|f| f.name() == name)).collect();
+    let own: Vec<String> = at_end
+        .schema()
+        .fields
+        .iter()
+        .map(|f| f.name.clone())
+        .filter(|name| !feed.iter().any(|f| f.name() == name))
+        .collect();
     let wanted: Vec<String> = match &request.columns {
         Some(columns) => columns.clone(),
-        None => own.iter().cloned().chain(feed.iter().map(|f| f.name().clone())).collect(),
+        None => own
+            .iter()
+            .cloned()
+            .chain(feed.iter().map(|f| f.name().clone()))
+            .collect(),
     };
     let is_feed = |name: &str| feed.iter().any(|f| f.name() == name);
     let mut read: Vec<String> = Vec::new();
-    let filter_columns = request.predicate.iter().flat_map(|p| p.column_names().into_iter().map(str::to_owned).collect::<Vec<_>>());
-    for name in wanted.iter().cloned().chain(filter_columns).filter(|name| !is_feed(name)) {
-        let name = at_end.schema().field(&name).map_or(name, |f| f.name.clone());
+    let filter_columns = request.predicate.iter().flat_map(|p| {
+        p.column_names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    });
+    for name in wanted
+        .iter()
+        .cloned()
+        .chain(filter_columns)
+        .filter(|name| !is_feed(name))
+    {
+        let name = at_end
+            .schema()
+            .field(&name)
+            .map_or(name, |f| f.name.clone());
         if !read.contains(&name) {
             read.push(name);
         }
     }
-    let scan = ScanRequest { columns: Some(read), layout: request.layout, ..ScanRequest::default() };
+    let scan = ScanRequest {
+        columns: Some(read),
+        layout: request.layout,
+        ..ScanRequest::default()
+    };
     let reading = || Ok::<_, Error>(Reading::new(&at_end, &scan, &feed)?.in_large_batches());
     let plain = Arc::new(reading()?);
     let only = Arc::new(reading()?.with_row_index());
@@ -277,10 +396,21 @@ pub fn changes(snapshot: &Snapshot, request: &ChangeRequest) -> Result<Batches> 
         let listing = at_end.log().list(0)?;
         let versions = read_versions(&at_end, &listing, start, end)?;
         check_recorded(&at_end, start, end, &versions)?;
-        let times: HashMap<i64, i64> = history::times(&at_end, &listing, start, end)?.into_iter().collect();
+        let times: HashMap<i64, i64> = history::times(&at_end, &listing, start, end)?
+            .into_iter()
+            .collect();
         for version in versions {
-            let time = times.get(&version.commit.version).copied().unwrap_or(version.commit.modified_ms);
-            version_tasks(&at_end, version, time, [&plain, &only, &from_files], &mut tasks)?;
+            let time = times
+                .get(&version.commit.version)
+                .copied()
+                .unwrap_or(version.commit.modified_ms);
+            version_tasks(
+                &at_end,
+                version,
+                time,
+                [&plain, &only, &from_files],
+                &mut tasks,
+            )?;
         }
     }
     let all = read_tasks(Arc::clone(&plain.schema), tasks, AHEAD, &request.cancel);
@@ -294,7 +424,12 @@ fn projected(all: Batches, wanted: &[String], predicate: Option<Bound>) -> Resul
         .map(|name| {
             let exact = all.schema.fields().iter().position(|f| f.name() == name);
             exact
-                .or_else(|| all.schema.fields().iter().position(|f| f.name().eq_ignore_ascii_case(name)))
+                .or_else(|| {
+                    all.schema
+                        .fields()
+                        .iter()
+                        .position(|f| f.name().eq_ignore_ascii_case(name))
+                })
                 .ok_or_else(|| Error::invalid(format!("the feed has no column `{name}`")))
         })
         .collect::<Result<Vec<usize>>>()?;
@@ -306,11 +441,22 @@ fn projected(all: Batches, wanted: &[String], predicate: Option<Bound>) -> Resul
             let mask: BooleanArray = predicate.filter_mask(&batch)?;
             batch = arrow_select::filter::filter_record_batch(&batch, &mask)?;
         }
-        let arrays = positions.iter().filter_map(|at| batch.columns().get(*at).cloned()).collect();
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&out), arrays, &RecordBatchOptions::new().with_row_count(Some(batch.num_rows())))?)
+        let arrays = positions
+            .iter()
+            .filter_map(|at| batch.columns().get(*at).cloned())
+            .collect();
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&out),
+            arrays,
+            &RecordBatchOptions::new().with_row_count(Some(batch.num_rows())),
+        )?)
     });
     let batches = batches.filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0));
-    Ok(Batches { schema, batches: Box::new(batches), progress: all.progress })
+    Ok(Batches {
+        schema,
+        batches: Box::new(batches),
+        progress: all.progress,
+    })
 }
 
 /// The files that hold a version's changes.
@@ -322,33 +468,66 @@ fn version_tasks(
     tasks: &mut Vec<(Arc<Reading>, FileTask)>,
 ) -> Result<()> {
     let number = version.commit.version;
-    let batch = |files: FileBatch| -> Result<Arc<PlanBatch>> { Ok(Arc::new(PlanBatch::new(snapshot, files, &Leaves::default(), false)?)) };
+    let batch = |files: FileBatch| -> Result<Arc<PlanBatch>> {
+        Ok(Arc::new(PlanBatch::new(
+            snapshot,
+            files,
+            &Leaves::default(),
+            false,
+        )?))
+    };
     let commit_version = || Arc::new(Int64Array::from(vec![number])) as ArrayRef;
-    let commit_time = || Arc::new(TimestampMicrosecondArray::from(vec![time_ms.saturating_mul(1000)]).with_timezone("UTC")) as ArrayRef;
+    let commit_time = || {
+        Arc::new(
+            TimestampMicrosecondArray::from(vec![time_ms.saturating_mul(1000)])
+                .with_timezone("UTC"),
+        ) as ArrayRef
+    };
     if !version.cdc.is_empty() {
         let files = batch(version.cdc)?;
         let constants = Arc::new(vec![commit_version(), commit_time()]);
         for row in 0..files.files.len() {
-            let task = FileTask { batch: Arc::clone(&files), row, range: None, rows: Rows::All, constants: Arc::clone(&constants), place: 0 };
+            let task = FileTask {
+                batch: Arc::clone(&files),
+                row,
+                range: None,
+                rows: Rows::All,
+                constants: Arc::clone(&constants),
+                place: 0,
+            };
             tasks.push((Arc::clone(from_files), task));
         }
         return Ok(());
     }
-    let kind = |name: &str| Arc::new(vec![Arc::new(StringArray::from(vec![name])) as ArrayRef, commit_version(), commit_time()]);
+    let kind = |name: &str| {
+        Arc::new(vec![
+            Arc::new(StringArray::from(vec![name])) as ArrayRef,
+            commit_version(),
+            commit_time(),
+        ])
+    };
     let (insert, delete) = (kind("insert"), kind("delete"));
     let (adds, removes) = (batch(version.adds)?, batch(version.removes)?);
-    let changes = |files: &FileBatch, row: usize| files.data_change.as_ref().is_none_or(|flags| flags.is_null(row) || flags.value(row));
-    let removed: HashMap<&str, usize> =
-        (0..removes.files.len()).filter(|row| changes(&removes.files, *row)).map(|row| (removes.files.path.value(row), row)).collect();
-    let mut paired = vec![false; removes.files.len()];
-    let task = |batch: &Arc<PlanBatch>, row: usize, rows: Rows, constants: &Arc<Vec<ArrayRef>>| FileTask {
-        batch: Arc::clone(batch),
-        row,
-        range: None,
-        rows,
-        constants: Arc::clone(constants),
-        place: 0,
+    let changes = |files: &FileBatch, row: usize| {
+        files
+            .data_change
+            .as_ref()
+            .is_none_or(|flags| flags.is_null(row) || flags.value(row))
     };
+    let removed: HashMap<&str, usize> = (0..removes.files.len())
+        .filter(|row| changes(&removes.files, *row))
+        .map(|row| (removes.files.path.value(row), row))
+        .collect();
+    let mut paired = vec![false; removes.files.len()];
+    let task =
+        |batch: &Arc<PlanBatch>, row: usize, rows: Rows, constants: &Arc<Vec<ArrayRef>>| FileTask {
+            batch: Arc::clone(batch),
+            row,
+            range: None,
+            rows,
+            constants: Arc::clone(constants),
+            place: 0,
+        };
     for row in (0..adds.files.len()).filter(|row| changes(&adds.files, *row)) {
         let Some(other) = removed.get(adds.files.path.value(row)) else {
             tasks.push((Arc::clone(plain), task(&adds, row, Rows::Live, &insert)));
@@ -358,13 +537,20 @@ fn version_tasks(
             *slot = true;
         }
         let positions = |batch: &Arc<PlanBatch>, row: usize| -> Result<Positions> {
-            Ok(load_vector(snapshot.stores(), batch, row).at_version(number)?.map(|vector| vector.positions().clone()).unwrap_or_default())
+            Ok(load_vector(snapshot.stores(), batch, row)
+                .at_version(number)?
+                .map(|vector| vector.positions().clone())
+                .unwrap_or_default())
         };
         let (now, before) = (positions(&adds, row)?, positions(&removes, *other)?);
         for (more, less, constants) in [(&now, &before, &delete), (&before, &now, &insert)] {
-            let difference = Positions::from_ascending(more.iter().filter(|at| !less.contains(*at)))?;
+            let difference =
+                Positions::from_ascending(more.iter().filter(|at| !less.contains(*at)))?;
             if !difference.is_empty() {
-                tasks.push((Arc::clone(only), task(&adds, row, Rows::Only(Arc::new(difference)), constants)));
+                tasks.push((
+                    Arc::clone(only),
+                    task(&adds, row, Rows::Only(Arc::new(difference)), constants),
+                ));
             }
         }
     }

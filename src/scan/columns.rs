@@ -19,19 +19,30 @@ pub fn leaves(snapshot: &Snapshot) -> Leaves {
     counted(snapshot).only(|leaf| leaf.data_type.is_primitive())
 }
 
-/// The same with arrays, maps and variants, whose nulls are counted too. Nothing prunes by these: writers count differently.
+/// The same with arrays, maps and variants, whose nulls are counted too. Nothing prunes by these:
+/// writers count differently.
 #[must_use]
 pub fn counted(snapshot: &Snapshot) -> Leaves {
     let mut out = Leaves::default();
     let partition = &snapshot.metadata().partition_columns;
-    let fields = snapshot.schema().fields.iter().filter(|f| !partition.contains(&f.name));
+    let fields = snapshot
+        .schema()
+        .fields
+        .iter()
+        .filter(|f| !partition.contains(&f.name));
     for field in fields {
         collect(snapshot, field, &mut Vec::new(), &mut Vec::new(), &mut out);
     }
     out
 }
 
-fn collect(snapshot: &Snapshot, field: &StructField, logical: &mut Vec<String>, physical: &mut Vec<String>, out: &mut Leaves) {
+fn collect(
+    snapshot: &Snapshot,
+    field: &StructField,
+    logical: &mut Vec<String>,
+    physical: &mut Vec<String>,
+    out: &mut Leaves,
+) {
     logical.push(field.name.clone());
     physical.push(snapshot.physical_name(field).to_owned());
     match &field.data_type {
@@ -44,7 +55,11 @@ fn collect(snapshot: &Snapshot, field: &StructField, logical: &mut Vec<String>, 
             out.logical.push(logical.clone());
             // Bounds of collated text are in another order than the bytes.
             let bounds = has_bounds(leaf) && !field.is_collated();
-            out.physical.push(Leaf { path: physical.clone(), data_type: leaf.clone(), bounds });
+            out.physical.push(Leaf {
+                path: physical.clone(),
+                data_type: leaf.clone(),
+                bounds,
+            });
         }
     }
     logical.pop();
@@ -61,13 +76,22 @@ impl Leaves {
     /// Only those that `keep` takes.
     #[must_use]
     pub fn filter(&self, keep: impl Fn(&[String]) -> bool) -> Self {
-        let both = self.logical.iter().zip(&self.physical).filter(|(logical, _)| keep(logical));
+        let both = self
+            .logical
+            .iter()
+            .zip(&self.physical)
+            .filter(|(logical, _)| keep(logical));
         let (logical, physical) = both.map(|(l, p)| (l.clone(), p.clone())).unzip();
         Self { logical, physical }
     }
 
     fn only(self, keep: impl Fn(&Leaf) -> bool) -> Self {
-        let (logical, physical) = self.logical.into_iter().zip(self.physical).filter(|(_, leaf)| keep(leaf)).unzip();
+        let (logical, physical) = self
+            .logical
+            .into_iter()
+            .zip(self.physical)
+            .filter(|(_, leaf)| keep(leaf))
+            .unzip();
         Self { logical, physical }
     }
 }

@@ -1,9 +1,10 @@
 //! What single commits added and took away, for whoever follows a table commit by commit.
 //!
-//! One listing from a version on serves all commits behind it; a commit is read when it is asked for. Published commits, a
-//! log tail and those that only a committer knows of are alike.
+//! One listing from a version on serves all commits behind it; a commit is read when it is asked
+//! for. Published commits, a log tail and those that only a committer knows of are alike.
 //!
-//! Protocol: "Add File and Remove File" (`dataChange`), "Add CDC File". Cost: a listing, then one read a commit.
+//! Protocol: "Add File and Remove File" (`dataChange`), "Add CDC File". Cost: a listing, then one
+//! read a commit.
 
 use arrow_array::Array;
 
@@ -41,7 +42,10 @@ impl Commits {
     /// # Errors
     /// [`Error::Storage`].
     pub fn list(snapshot: &Snapshot, from: i64) -> Result<Self> {
-        Ok(Self { snapshot: snapshot.clone(), listing: std::sync::Arc::new(snapshot.log().list(from)?) })
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            listing: std::sync::Arc::new(snapshot.log().list(from)?),
+        })
     }
 
     /// Reads one commit.
@@ -60,30 +64,73 @@ impl Commits {
             Err(error) if error.is_not_found() => return Err(gone()),
             text => text?,
         };
-        let wanted = Wanted { data_change: true, ..Wanted::default() };
-        let take = Take { adds: Some(wanted.clone()), removes: Some(wanted.clone()), cdc: Some(wanted), table: true, ..Take::default() };
-        let parsed = commit::parse(&text, 0..text.len(), &take, &[]).at_file(&commit.file.path).at_version(version)?;
+        let wanted = Wanted {
+            data_change: true,
+            ..Wanted::default()
+        };
+        let take = Take {
+            adds: Some(wanted.clone()),
+            removes: Some(wanted.clone()),
+            cdc: Some(wanted),
+            table: true,
+            ..Take::default()
+        };
+        let parsed = commit::parse(&text, 0..text.len(), &take, &[])
+            .at_file(&commit.file.path)
+            .at_version(version)?;
         let table_id = parsed.singles.into_iter().find_map(|single| match single {
             Single::Metadata(metadata) => Some(metadata.id),
             _ => None,
         });
-        let adds: Vec<(String, i64)> = changing(&parsed.adds).map(|row| (parsed.adds.path.value(row).to_owned(), size(&parsed.adds, row))).collect();
-        let removed: Vec<i64> = changing(&parsed.removes).map(|row| size(&parsed.removes, row)).collect();
+        let adds: Vec<(String, i64)> = changing(&parsed.adds)
+            .map(|row| {
+                (
+                    parsed.adds.path.value(row).to_owned(),
+                    size(&parsed.adds, row),
+                )
+            })
+            .collect();
+        let removed: Vec<i64> = changing(&parsed.removes)
+            .map(|row| size(&parsed.removes, row))
+            .collect();
         let (feed_files, feed_bytes) = if parsed.cdc.is_empty() {
-            (adds.len() + removed.len(), adds.iter().map(|(_, bytes)| bytes).chain(&removed).sum())
+            (
+                adds.len() + removed.len(),
+                adds.iter().map(|(_, bytes)| bytes).chain(&removed).sum(),
+            )
         } else {
-            (parsed.cdc.len(), (0..parsed.cdc.len()).map(|row| size(&parsed.cdc, row)).sum())
+            (
+                parsed.cdc.len(),
+                (0..parsed.cdc.len())
+                    .map(|row| size(&parsed.cdc, row))
+                    .sum(),
+            )
         };
-        Ok(CommitFiles { adds, removes: !removed.is_empty(), table_id, feed_files: feed_files as u64, feed_bytes })
+        Ok(CommitFiles {
+            adds,
+            removes: !removed.is_empty(),
+            table_id,
+            feed_files: feed_files as u64,
+            feed_bytes,
+        })
     }
 }
 
 /// The rows whose files change what the table holds.
 fn changing(files: &FileBatch) -> impl Iterator<Item = usize> {
-    (0..files.len()).filter(|row| files.data_change.as_ref().is_none_or(|flags| flags.is_null(*row) || flags.value(*row)))
+    (0..files.len()).filter(|row| {
+        files
+            .data_change
+            .as_ref()
+            .is_none_or(|flags| flags.is_null(*row) || flags.value(*row))
+    })
 }
 
 /// Bytes, none where the log does not say.
 fn size(files: &FileBatch, row: usize) -> i64 {
-    if files.size.is_valid(row) { files.size.value(row) } else { 0 }
+    if files.size.is_valid(row) {
+        files.size.value(row)
+    } else {
+        0
+    }
 }

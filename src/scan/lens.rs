@@ -21,9 +21,18 @@ impl Lens {
     /// The predicates, which are bound to the snapshot's schema.
     #[must_use]
     pub fn new(snapshot: &Snapshot, predicates: Vec<Bound>) -> Self {
-        let columns: Vec<Vec<String>> = predicates.iter().flat_map(Bound::columns).map(<[String]>::to_vec).collect();
-        let leaves = leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
-        Self { snapshot: snapshot.clone(), predicates, leaves }
+        let columns: Vec<Vec<String>> = predicates
+            .iter()
+            .flat_map(Bound::columns)
+            .map(<[String]>::to_vec)
+            .collect();
+        let leaves =
+            leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
+        Self {
+            snapshot: snapshot.clone(),
+            predicates,
+            leaves,
+        }
     }
 
     /// The columns of file actions that [`Lens::first_match`] needs.
@@ -36,13 +45,21 @@ impl Lens {
         !self.leaves.logical.is_empty()
     }
 
-    /// Which of these files may hold a row for which the first predicate is true; all where there is none.
+    /// Which of these files may hold a row for which the first predicate is true; all where there
+    /// is none.
     ///
     /// # Errors
     /// [`crate::error::Error::Corrupt`] for partition values that are none.
     pub fn matching(&self, files: &FileBatch) -> Result<BooleanArray> {
-        let Some(predicate) = self.predicates.first() else { return Ok(BooleanArray::from(vec![true; files.len()])) };
-        let batch = PlanBatch::new(&self.snapshot, files.clone(), &self.leaves, self.with_stats())?;
+        let Some(predicate) = self.predicates.first() else {
+            return Ok(BooleanArray::from(vec![true; files.len()]));
+        };
+        let batch = PlanBatch::new(
+            &self.snapshot,
+            files.clone(),
+            &self.leaves,
+            self.with_stats(),
+        )?;
         keep(&self.snapshot, predicate, &self.leaves, &batch)
     }
 
@@ -51,7 +68,12 @@ impl Lens {
     /// # Errors
     /// [`crate::error::Error::Corrupt`] for partition values that are none.
     pub fn first_match(&self, files: &FileBatch) -> Result<Option<usize>> {
-        let batch = PlanBatch::new(&self.snapshot, files.clone(), &self.leaves, self.with_stats())?;
+        let batch = PlanBatch::new(
+            &self.snapshot,
+            files.clone(),
+            &self.leaves,
+            self.with_stats(),
+        )?;
         let mut first: Option<usize> = None;
         for predicate in &self.predicates {
             let kept = keep(&self.snapshot, predicate, &self.leaves, &batch)?;

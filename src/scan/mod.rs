@@ -1,7 +1,8 @@
-//! SCAN: a snapshot -> its files as Arrow, the files that a predicate leaves, their rows, its changes.
+//! SCAN: a snapshot -> its files as Arrow, the files that a predicate leaves, their rows, its
+//! changes.
 //!
-//! `actions` exports the file list, `plan` prunes it, `read` reads the rows of what is left, `changes` the change data
-//! feed; `commits` tells followers what single commits added.
+//! `actions` exports the file list, `plan` prunes it, `read` reads the rows of what is left,
+//! `changes` the change data feed; `commits` tells followers what single commits added.
 
 mod actions;
 mod changes;
@@ -38,6 +39,8 @@ pub struct Batches {
 
 impl std::fmt::Debug for Batches {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batches").field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("Batches")
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,10 @@
 //! Pruning: the live files that may hold rows for which a predicate is true.
 //!
-//! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and the verdict on a batch is
-//! one vectorised evaluation. What a plan has parsed is kept with the snapshot (up to a limit), so the next plan only
-//! evaluates. Since a text of statistics is walked whole for any of its columns, a plan that needs one of them parses the
-//! others too, as far as they fit, for the plans to come. Beyond the limit nothing is kept but the surviving files.
+//! Partition values and statistics become typed Arrow columns on the pool, batch by batch, and the
+//! verdict on a batch is one vectorised evaluation. What a plan has parsed is kept with the
+//! snapshot (up to a limit), so the next plan only evaluates. Since a text of statistics is walked
+//! whole for any of its columns, a plan that needs one of them parses the others too, as far as
+//! they fit, for the plans to come. Beyond the limit nothing is kept but the surviving files.
 //!
 //! Cost: the wanted columns of the file list, once; then a few nanoseconds a file and comparison.
 
@@ -31,7 +32,8 @@ use crate::snapshot::Snapshot;
 const KEPT_FILES: usize = 2_000_000;
 /// The most bytes of statistics that it keeps beyond what a plan asked for.
 const KEPT_BYTES: u64 = 256 << 20;
-/// The most leaves of which it does: writers gather statistics of the first 32, unless told otherwise.
+/// The most leaves of which it does: writers gather statistics of the first 32, unless told
+/// otherwise.
 const KEPT_LEAVES: usize = 32;
 
 /// Files of one batch, with typed partition values and the statistics that were asked for.
@@ -82,8 +84,14 @@ struct Index {
 const MOST_TAIL: usize = 16;
 
 impl Kept {
-    /// Applies the commits up to `snapshot`'s version; `None` if they are not all there or change too much.
-    fn advance(&self, snapshot: &Snapshot, leaves: &Arc<Leaves>, cancel: &Cancel) -> Result<Option<Self>> {
+    /// Applies the commits up to `snapshot`'s version; `None` if they are not all there or change
+    /// too much.
+    fn advance(
+        &self,
+        snapshot: &Snapshot,
+        leaves: &Arc<Leaves>,
+        cancel: &Cancel,
+    ) -> Result<Option<Self>> {
         if self.version == snapshot.version() {
             return Ok(Some(self.clone()));
         }
@@ -96,16 +104,25 @@ impl Kept {
             Some(index) => Seen::like(&index.seen),
             None => Seen::default(),
         };
-        let (added, touched) = snapshot.files_since(self.version, &like, wanted(snapshot, leaves, self.with_stats), cancel)?;
+        let (added, touched) = snapshot.files_since(
+            self.version,
+            &like,
+            wanted(snapshot, leaves, self.with_stats),
+            cancel,
+        )?;
         next.bury(&touched)?;
         for files in added {
-            next.batches.push((Arc::new(PlanBatch::new(snapshot, files, leaves, self.with_stats)?.compacted()), None));
+            next.batches.push((
+                Arc::new(PlanBatch::new(snapshot, files, leaves, self.with_stats)?.compacted()),
+                None,
+            ));
         }
         next.fold()?;
         Ok(Some(next))
     }
 
-    /// Marks rows as dead whose keys newer commits touched: an add of the same key replaces them, a remove ends them.
+    /// Marks rows as dead whose keys newer commits touched: an add of the same key replaces them, a
+    /// remove ends them.
     fn bury(&mut self, touched: &Seen) -> Result<()> {
         if touched.is_empty() {
             return Ok(());
@@ -117,7 +134,13 @@ impl Kept {
                 let seen = Seen::like(touched);
                 for (n, (batch, _)) in self.batches.iter().enumerate() {
                     for row in 0..batch.files.len() {
-                        rows.insert(seen.key(&batch.files, row)?, (u32::try_from(n).unwrap_or(u32::MAX), u32::try_from(row).unwrap_or(u32::MAX)));
+                        rows.insert(
+                            seen.key(&batch.files, row)?,
+                            (
+                                u32::try_from(n).unwrap_or(u32::MAX),
+                                u32::try_from(row).unwrap_or(u32::MAX),
+                            ),
+                        );
                     }
                 }
                 let index = Arc::new(Index { seen, rows });
@@ -126,8 +149,11 @@ impl Kept {
                 index
             }
         };
-        let mut dead: Vec<(usize, usize)> =
-            touched.keys().filter_map(|key| index.rows.get(&key)).map(|(batch, row)| (*batch as usize, *row as usize)).collect();
+        let mut dead: Vec<(usize, usize)> = touched
+            .keys()
+            .filter_map(|key| index.rows.get(&key))
+            .map(|(batch, row)| (*batch as usize, *row as usize))
+            .collect();
         // Batches that came after the index was made are few and small.
         for (n, (batch, _)) in self.batches.iter().enumerate().skip(self.indexed) {
             for row in 0..batch.files.len() {
@@ -138,8 +164,12 @@ impl Kept {
         }
         dead.sort_unstable();
         for group in dead.chunk_by(|a, b| a.0 == b.0) {
-            let Some((n, _)) = group.first() else { continue };
-            let Some((batch, live)) = self.batches.get_mut(*n) else { continue };
+            let Some((n, _)) = group.first() else {
+                continue;
+            };
+            let Some((batch, live)) = self.batches.get_mut(*n) else {
+                continue;
+            };
             let mut bits = BooleanBufferBuilder::new(batch.files.len());
             match live {
                 Some(live) => bits.append_buffer(live.values()),
@@ -155,7 +185,14 @@ impl Kept {
 
     /// Joins the batches that came after the index was made, dead rows left out.
     fn fold(&mut self) -> Result<()> {
-        let base = if self.index.is_some() { self.indexed } else { self.batches.iter().take_while(|(batch, _)| batch.files.len() > 4096).count() };
+        let base = if self.index.is_some() {
+            self.indexed
+        } else {
+            self.batches
+                .iter()
+                .take_while(|(batch, _)| batch.files.len() > 4096)
+                .count()
+        };
         if self.batches.len() < base + MOST_TAIL {
             return Ok(());
         }
@@ -197,7 +234,13 @@ impl Facts for FileFacts<'_> {
 
     fn null_count(&self, path: &[String]) -> Option<Int64Array> {
         let stats = self.batch.stats.as_ref()?;
-        Some(stats.leaves.get(self.leaves.position(path)?)?.null_count.clone())
+        Some(
+            stats
+                .leaves
+                .get(self.leaves.position(path)?)?
+                .null_count
+                .clone(),
+        )
     }
 
     fn num_records(&self) -> Option<Int64Array> {
@@ -206,13 +249,18 @@ impl Facts for FileFacts<'_> {
 
     fn tight_bounds(&self) -> Option<BooleanArray> {
         let stats = self.batch.stats.as_ref()?;
-        // Bounds of a file with a deletion vector are only tight if the writer says so; a writer that says nothing
-        // may have left the bounds of the whole file.
+        // Bounds of a file with a deletion vector are only tight if the writer says so; a writer
+        // that says nothing may have left the bounds of the whole file.
         Some(match &self.batch.files.dv {
             None => stats.tight_bounds.clone(),
-            Some(dv) => {
-                (0..self.rows()).map(|row| Some(!dv.present.value(row) || (stats.tight_bounds.is_valid(row) && stats.tight_bounds.value(row)))).collect()
-            }
+            Some(dv) => (0..self.rows())
+                .map(|row| {
+                    Some(
+                        !dv.present.value(row)
+                            || (stats.tight_bounds.is_valid(row) && stats.tight_bounds.value(row)),
+                    )
+                })
+                .collect(),
         })
     }
 
@@ -223,17 +271,34 @@ impl Facts for FileFacts<'_> {
     }
 }
 
-/// Copies views whose buffers hold much more than they show, so that a file list does not keep whole commits in memory.
+/// Copies views whose buffers hold much more than they show, so that a file list does not keep
+/// whole commits in memory.
 fn compact(array: &StringViewArray) -> StringViewArray {
-    let held: usize = array.data_buffers().iter().map(arrow_buffer::Buffer::len).sum();
-    let shown: usize = array.views().iter().map(|view| (*view & 0xffff_ffff) as usize).sum();
-    if held > shown + shown / 2 + 4096 { array.gc() } else { array.clone() }
+    let held: usize = array
+        .data_buffers()
+        .iter()
+        .map(arrow_buffer::Buffer::len)
+        .sum();
+    let shown: usize = array
+        .views()
+        .iter()
+        .map(|view| (*view & 0xffff_ffff) as usize)
+        .sum();
+    if held > shown + shown / 2 + 4096 {
+        array.gc()
+    } else {
+        array.clone()
+    }
 }
 
 fn compact_files(files: FileBatch) -> FileBatch {
     FileBatch {
         path: compact(&files.path),
-        dv: files.dv.map(|dv| DvColumns { storage_type: compact(&dv.storage_type), path_or_inline: compact(&dv.path_or_inline), ..dv }),
+        dv: files.dv.map(|dv| DvColumns {
+            storage_type: compact(&dv.storage_type),
+            path_or_inline: compact(&dv.path_or_inline),
+            ..dv
+        }),
         partition: files.partition.iter().map(compact).collect(),
         tags: files.tags.as_ref().map(compact),
         clustering: files.clustering.as_ref().map(compact),
@@ -244,13 +309,20 @@ fn compact_files(files: FileBatch) -> FileBatch {
 
 impl PlanBatch {
     /// Types partition values and parses the statistics of `leaves`; their text is dropped.
-    pub(super) fn new(snapshot: &Snapshot, mut files: FileBatch, leaves: &Leaves, with_stats: bool) -> Result<Self> {
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        mut files: FileBatch,
+        leaves: &Leaves,
+        with_stats: bool,
+    ) -> Result<Self> {
         let zone = snapshot.options().zone;
         let partition = snapshot
             .partition_fields()
             .iter()
             .zip(&files.partition)
-            .map(|(field, values)| partition_value::parse(values, &field.data_type, zone).at_column(&field.name))
+            .map(|(field, values)| {
+                partition_value::parse(values, &field.data_type, zone).at_column(&field.name)
+            })
             .collect::<Result<_>>()
             .at_version(snapshot.version())?;
         let stats = match files.stats.take() {
@@ -258,49 +330,94 @@ impl PlanBatch {
             None if with_stats => Some(stats::none(files.len(), &leaves.physical)),
             None => None,
         };
-        Ok(Self { files, partition, stats })
+        Ok(Self {
+            files,
+            partition,
+            stats,
+        })
     }
 
     /// The same without memory of the log behind it.
     fn compacted(self) -> Self {
-        Self { files: compact_files(self.files), ..self }
+        Self {
+            files: compact_files(self.files),
+            ..self
+        }
     }
 
     /// The rows of `mask`.
     fn rows(&self, mask: &BooleanArray) -> Result<Self> {
         let filter = |array: &ArrayRef| arrow_select::filter::filter(array, mask);
-        let partition = self.partition.iter().map(filter).collect::<Result<_, _>>()?;
-        let stats = self.stats.as_ref().map(|stats| stats.filter(mask)).transpose()?;
-        Ok(Self { files: self.files.filter(mask)?, partition, stats })
+        let partition = self
+            .partition
+            .iter()
+            .map(filter)
+            .collect::<Result<_, _>>()?;
+        let stats = self
+            .stats
+            .as_ref()
+            .map(|stats| stats.filter(mask))
+            .transpose()?;
+        Ok(Self {
+            files: self.files.filter(mask)?,
+            partition,
+            stats,
+        })
     }
 
     /// Batches of one shape, joined.
     fn concat(batches: &[Arc<Self>]) -> Result<Option<Self>> {
-        let Some(first) = batches.first() else { return Ok(None) };
+        let Some(first) = batches.first() else {
+            return Ok(None);
+        };
         let partition = (0..first.partition.len())
             .map(|n| {
-                let arrays: Vec<&dyn Array> = batches.iter().filter_map(|b| b.partition.get(n)).map(AsRef::as_ref).collect();
+                let arrays: Vec<&dyn Array> = batches
+                    .iter()
+                    .filter_map(|b| b.partition.get(n))
+                    .map(AsRef::as_ref)
+                    .collect();
                 arrow_select::concat::concat(&arrays)
             })
             .collect::<Result<_, _>>()?;
         let stats: Vec<&Stats> = batches.iter().filter_map(|b| b.stats.as_ref()).collect();
         let files: Vec<&FileBatch> = batches.iter().map(|b| &b.files).collect();
-        Ok(Some(Self { files: compact_files(FileBatch::concat(&files)?), partition, stats: Stats::concat(&stats)? }))
+        Ok(Some(Self {
+            files: compact_files(FileBatch::concat(&files)?),
+            partition,
+            stats: Stats::concat(&stats)?,
+        }))
     }
 
     /// The rows of `mask`, in memory of their own.
     fn filter(&self, mask: &BooleanArray) -> Result<Self> {
         let filter = |array: &ArrayRef| arrow_select::filter::filter(array, mask);
-        let partition = self.partition.iter().map(filter).collect::<Result<_, _>>()?;
-        Ok(Self { files: compact_files(self.files.filter(mask)?), partition, stats: None })
+        let partition = self
+            .partition
+            .iter()
+            .map(filter)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            files: compact_files(self.files.filter(mask)?),
+            partition,
+            stats: None,
+        })
     }
 }
 
 pub(super) fn wanted(snapshot: &Snapshot, leaves: &Leaves, with_stats: bool) -> Wanted {
     Wanted {
-        partition: snapshot.partition_fields().iter().map(|field| snapshot.physical_name(field).to_owned()).collect(),
+        partition: snapshot
+            .partition_fields()
+            .iter()
+            .map(|field| snapshot.physical_name(field).to_owned())
+            .collect(),
         stats: with_stats,
-        leaves: leaves.physical.iter().map(|leaf| leaf.path.clone()).collect(),
+        leaves: leaves
+            .physical
+            .iter()
+            .map(|leaf| leaf.path.clone())
+            .collect(),
         row_ids: true,
         ..Wanted::default()
     }
@@ -311,10 +428,21 @@ fn all(rows: usize) -> BooleanArray {
 }
 
 /// Verdicts on a batch: (left by partition values, left by everything).
-fn verdict(snapshot: &Snapshot, predicate: Option<&(Option<Bound>, Bound)>, leaves: &Leaves, batch: &PlanBatch) -> Result<(u64, BooleanArray)> {
+fn verdict(
+    snapshot: &Snapshot,
+    predicate: Option<&(Option<Bound>, Bound)>,
+    leaves: &Leaves,
+    batch: &PlanBatch,
+) -> Result<(u64, BooleanArray)> {
     let rows = batch.files.len();
-    let Some((on_partitions, whole)) = predicate else { return Ok((rows as u64, all(rows))) };
-    let facts = FileFacts { batch, leaves, partition_names: &snapshot.metadata().partition_columns };
+    let Some((on_partitions, whole)) = predicate else {
+        return Ok((rows as u64, all(rows)));
+    };
+    let facts = FileFacts {
+        batch,
+        leaves,
+        partition_names: &snapshot.metadata().partition_columns,
+    };
     let by_partition = match on_partitions {
         Some(predicate) => prune::keep(predicate, &facts)?.true_count(),
         None => rows,
@@ -326,25 +454,50 @@ fn verdict(snapshot: &Snapshot, predicate: Option<&(Option<Bound>, Bound)>, leav
 }
 
 /// The rows of a batch that may hold rows for which the predicate is true.
-pub(super) fn keep(snapshot: &Snapshot, predicate: &Bound, leaves: &Leaves, batch: &PlanBatch) -> Result<BooleanArray> {
-    prune::keep(predicate, &FileFacts { batch, leaves, partition_names: &snapshot.metadata().partition_columns })
+pub(super) fn keep(
+    snapshot: &Snapshot,
+    predicate: &Bound,
+    leaves: &Leaves,
+    batch: &PlanBatch,
+) -> Result<BooleanArray> {
+    prune::keep(
+        predicate,
+        &FileFacts {
+            batch,
+            leaves,
+            partition_names: &snapshot.metadata().partition_columns,
+        },
+    )
 }
 
 /// Plans a scan. Without a predicate every live file is left.
 ///
 /// # Errors
-/// [`crate::error::Error::Corrupt`] names the file of the log; a predicate that cannot be decided keeps its files.
+/// [`crate::error::Error::Corrupt`] names the file of the log; a predicate that cannot be decided
+/// keeps its files.
 pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> Result<Plan> {
     evolution::check_changes(snapshot.protocol(), snapshot.schema())?;
     let names = &snapshot.metadata().partition_columns;
     let split = predicate.map(|p| (prune::partition_only(p, names).0, p.clone()));
-    let columns: Vec<Vec<String>> = predicate.map(|p| p.columns().into_iter().map(<[String]>::to_vec).collect()).unwrap_or_default();
-    let mut wanted_leaves = leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
+    let columns: Vec<Vec<String>> = predicate
+        .map(|p| p.columns().into_iter().map(<[String]>::to_vec).collect())
+        .unwrap_or_default();
+    let mut wanted_leaves =
+        leaves(snapshot).filter(|leaf| columns.iter().any(|column| leaf.starts_with(column)));
     let mut with_stats = !wanted_leaves.logical.is_empty();
-    let known = snapshot.plan_cache().as_ref().and_then(|kept| Arc::clone(kept).downcast::<Kept>().ok());
+    let known = snapshot
+        .plan_cache()
+        .as_ref()
+        .and_then(|kept| Arc::clone(kept).downcast::<Kept>().ok());
     if let Some(known) = known {
-        if (known.with_stats || !with_stats) && wanted_leaves.logical.iter().all(|leaf| known.logical.contains(leaf)) {
-            let leaves = Arc::new(leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf)));
+        if (known.with_stats || !with_stats)
+            && wanted_leaves
+                .logical
+                .iter()
+                .all(|leaf| known.logical.contains(leaf))
+        {
+            let leaves =
+                Arc::new(leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf)));
             if let Some(current) = known.advance(snapshot, &leaves, cancel)? {
                 let plan = from_kept(snapshot, split.map(Arc::new), &leaves, &current.batches);
                 if current.version != known.version {
@@ -354,13 +507,23 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
             }
         }
         // The next plan should find the columns of both.
-        wanted_leaves = leaves(snapshot).filter(|leaf| known.logical.iter().any(|k| k == leaf) || wanted_leaves.position(leaf).is_some());
+        wanted_leaves = leaves(snapshot).filter(|leaf| {
+            known.logical.iter().any(|k| k == leaf) || wanted_leaves.position(leaf).is_some()
+        });
         with_stats |= known.with_stats;
     }
     let leaves = Arc::new(wanted_leaves);
     let split = split.map(Arc::new);
     // A checkpoint that turns out damaged on the way is done without, from the beginning.
-    let (plan, kept) = snapshot.with_segment(|segment| from_log(snapshot, segment, split.clone(), (&leaves, with_stats), cancel))?;
+    let (plan, kept) = snapshot.with_segment(|segment| {
+        from_log(
+            snapshot,
+            segment,
+            split.clone(),
+            (&leaves, with_stats),
+            cancel,
+        )
+    })?;
     if let Some(kept) = kept {
         *snapshot.plan_cache() = Some(Arc::new(kept));
     }
@@ -369,10 +532,16 @@ pub fn plan(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) -> 
 
 type Split = Option<Arc<(Option<Bound>, Bound)>>;
 
-fn from_kept(snapshot: &Snapshot, predicate: Split, leaves: &Arc<Leaves>, batches: &[(Arc<PlanBatch>, Option<BooleanArray>)]) -> Result<Plan> {
+fn from_kept(
+    snapshot: &Snapshot,
+    predicate: Split,
+    leaves: &Arc<Leaves>,
+    batches: &[(Arc<PlanBatch>, Option<BooleanArray>)],
+) -> Result<Plan> {
     let (snapshot, leaves) = (snapshot.clone(), Arc::clone(leaves));
     let verdicts = map_all(batches.to_vec(), move |(batch, live)| {
-        let (mut by_partition, mut keep) = verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
+        let (mut by_partition, mut keep) =
+            verdict(&snapshot, predicate.as_deref(), &leaves, &batch)?;
         let mut rows = batch.files.len() as u64;
         if let Some(live) = live {
             keep = BooleanArray::new(keep.values() & live.values(), None);
@@ -438,21 +607,49 @@ impl Judged {
     fn survivors(self) -> Result<Self> {
         let batch = self.batch.filter(&self.keep)?;
         let keep = all(batch.files.len());
-        Ok(Self { batch: Arc::new(batch), keep, ..self })
+        Ok(Self {
+            batch: Arc::new(batch),
+            keep,
+            ..self
+        })
     }
 }
 
-fn from_log(snapshot: &Snapshot, segment: &Segment, predicate: Split, (asked, with_stats): (&Leaves, bool), cancel: &Cancel) -> Result<(Plan, Option<Kept>)> {
-    let stream = snapshot.files_in(segment, FileKind::Adds, wanted(snapshot, asked, with_stats), cancel)?;
+fn from_log(
+    snapshot: &Snapshot,
+    segment: &Segment,
+    predicate: Split,
+    (asked, with_stats): (&Leaves, bool),
+    cancel: &Cancel,
+) -> Result<(Plan, Option<Kept>)> {
+    let stream = snapshot.files_in(
+        segment,
+        FileKind::Adds,
+        wanted(snapshot, asked, with_stats),
+        cancel,
+    )?;
     let keeping = stream.of_checkpoint() <= KEPT_FILES as u64;
-    let leaves = Arc::new(if with_stats && keeping && stream.has_text_only() { with_others(snapshot, asked, stream.about()) } else { asked.clone() });
+    let leaves = Arc::new(if with_stats && keeping && stream.has_text_only() {
+        with_others(snapshot, asked, stream.about())
+    } else {
+        asked.clone()
+    });
     let (context, parsed) = (snapshot.clone(), Arc::clone(&leaves));
     let verdicts = stream.finished(move |files| {
         let batch = PlanBatch::new(&context, files, &parsed, with_stats)?;
         let (by_partition, keep) = verdict(&context, predicate.as_deref(), &parsed, &batch)?;
         let rows = batch.files.len() as u64;
-        let judged = |batch| Judged { batch: Arc::new(batch), rows, by_partition, keep };
-        if keeping { Ok(judged(batch.compacted())) } else { judged(batch).survivors() }
+        let judged = |batch| Judged {
+            batch: Arc::new(batch),
+            rows,
+            by_partition,
+            keep,
+        };
+        if keeping {
+            Ok(judged(batch.compacted()))
+        } else {
+            judged(batch).survivors()
+        }
     });
     let mut out = Plan::default();
     let mut kept = keeping.then(Vec::new);
@@ -474,6 +671,13 @@ fn from_log(snapshot: &Snapshot, segment: &Segment, predicate: Split, (asked, wi
         }
         out.push(judged.batch, judged.rows, judged.by_partition, judged.keep);
     }
-    let kept = kept.map(|batches| Kept { version: snapshot.version(), logical: leaves.logical.clone(), with_stats, batches, indexed: 0, index: None });
+    let kept = kept.map(|batches| Kept {
+        version: snapshot.version(),
+        logical: leaves.logical.clone(),
+        with_stats,
+        batches,
+        indexed: 0,
+        index: None,
+    });
     Ok((out, kept))
 }

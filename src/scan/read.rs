@@ -1,10 +1,12 @@
 //! Reading rows: planned files -> batches of the table's logical columns.
 //!
-//! Every file (every piece of a large one) is a lane of its own, so decoding uses all cores and memory is bounded by
-//! lanes in flight x batch size. What a file itself decides (deletions, the predicate) is done where it is decoded; here
-//! partition columns and metadata columns are put beside what it holds.
+//! Every file (every piece of a large one) is a lane of its own, so decoding uses all cores and
+//! memory is bounded by lanes in flight x batch size. What a file itself decides (deletions, the
+//! predicate) is done where it is decoded; here partition columns and metadata columns are put
+//! beside what it holds.
 //!
-//! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader Requirements for Deletion Vectors".
+//! Protocol: "Requirements for Readers", "Reader Requirements for Row Tracking", "Reader
+//! Requirements for Deletion Vectors".
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,8 +15,9 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, ByteViewType, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, GenericByteViewArray, Int32Array, Int64Array, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array,
-    downcast_primitive_array, new_null_array,
+    Array, ArrayRef, BooleanArray, GenericByteViewArray, Int32Array, Int64Array, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, StringArray, UInt32Array, downcast_primitive_array,
+    new_null_array,
 };
 use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast;
@@ -69,7 +72,15 @@ impl MetadataColumn {
     /// The column of this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::FilePath, Self::RowIndex, Self::RowId, Self::RowCommitVersion, Self::BaseRowId].into_iter().find(|c| c.name() == name)
+        [
+            Self::FilePath,
+            Self::RowIndex,
+            Self::RowId,
+            Self::RowCommitVersion,
+            Self::BaseRowId,
+        ]
+        .into_iter()
+        .find(|c| c.name() == name)
     }
 
     fn field(self) -> Field {
@@ -78,7 +89,11 @@ impl MetadataColumn {
             Self::FileNumber => Arrow::Int32,
             _ => Arrow::Int64,
         };
-        Field::new(self.name(), data_type, !matches!(self, Self::FilePath | Self::RowIndex | Self::FileNumber))
+        Field::new(
+            self.name(),
+            data_type,
+            !matches!(self, Self::FilePath | Self::RowIndex | Self::FileNumber),
+        )
     }
 }
 
@@ -199,14 +214,15 @@ pub(super) enum Rows {
     All,
 }
 
-/// Batches that may wait: lanes are drained in order, and one that waits for its turn can go on for about a file.
+/// Batches that may wait: lanes are drained in order, and one that waits for its turn can go on for
+/// about a file.
 pub(super) const AHEAD: usize = 16;
 
 /// Bytes of footers kept for the pieces of one scan's files.
 const FOOTERS: usize = 16 << 20;
 
-/// The rows of a batch by default, at least and at most: large enough to amortise what a batch costs on its way, small
-/// enough for the caches.
+/// The rows of a batch by default, at least and at most: large enough to amortise what a batch
+/// costs on its way, small enough for the caches.
 const BATCH_ROWS: Range<usize> = 32 << 10..128 << 10;
 /// How large a batch should get within these bounds.
 const BATCH_BYTES: usize = 4 << 20;
@@ -225,14 +241,22 @@ fn width(data_type: &DataType) -> usize {
         DataType::Integer | DataType::Float | DataType::Date => 4,
         DataType::Long | DataType::Double | DataType::Timestamp | DataType::TimestampNtz => 8,
         DataType::Decimal(..) => 16,
-        DataType::Struct(fields) => fields.fields.iter().map(|field| width(&field.data_type)).sum(),
+        DataType::Struct(fields) => fields
+            .fields
+            .iter()
+            .map(|field| width(&field.data_type))
+            .sum(),
         _ => 32,
     }
 }
 
 impl Reading {
     /// Resolves the columns of a scan. `constants` come last and have these fields.
-    pub(super) fn new(snapshot: &Snapshot, request: &ScanRequest, constants: &[Field]) -> Result<Self> {
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        request: &ScanRequest,
+        constants: &[Field],
+    ) -> Result<Self> {
         let schema = snapshot.schema();
         evolution::check_changes(snapshot.protocol(), schema)?;
         let partition = &snapshot.metadata().partition_columns;
@@ -240,8 +264,12 @@ impl Reading {
             Some(names) => names.clone(),
             None => schema.fields.iter().map(|f| f.name.clone()).collect(),
         };
-        let (mut fields, mut columns, mut read): (Vec<Field>, Vec<From>, Vec<StructField>) = (Vec::new(), Vec::new(), Vec::new());
-        let position = |read: &mut Vec<StructField>, field: &StructField| match read.iter().position(|f| f.name == field.name) {
+        let (mut fields, mut columns, mut read): (Vec<Field>, Vec<From>, Vec<StructField>) =
+            (Vec::new(), Vec::new(), Vec::new());
+        let position = |read: &mut Vec<StructField>, field: &StructField| match read
+            .iter()
+            .position(|f| f.name == field.name)
+        {
             Some(at) => at,
             None => {
                 read.push(field.clone());
@@ -251,12 +279,19 @@ impl Reading {
         for name in &names {
             let Some(field) = find(schema, name) else {
                 let known: Vec<&str> = schema.fields.iter().map(|f| f.name.as_str()).collect();
-                return Err(Error::invalid(format!("the table has no column `{name}`; it has {}", known.join(", "))));
+                return Err(Error::invalid(format!(
+                    "the table has no column `{name}`; it has {}",
+                    known.join(", ")
+                )));
             };
             if fields.iter().any(|f: &Field| f.name() == &field.name) {
-                return Err(Error::invalid(format!("the column `{}` is asked for twice", field.name)));
+                return Err(Error::invalid(format!(
+                    "the column `{}` is asked for twice",
+                    field.name
+                )));
             }
-            // A partition value of a NOT NULL column can still be null in the log, and a file can lack a column.
+            // A partition value of a NOT NULL column can still be null in the log, and a file can
+            // lack a column.
             fields.push(field.to_arrow(request.layout).with_nullable(true));
             columns.push(match partition.iter().position(|p| *p == field.name) {
                 Some(at) => From::Partition(at),
@@ -267,11 +302,16 @@ impl Reading {
         let mut raw = Vec::new();
         for column in &request.metadata {
             if fields.iter().any(|f| f.name() == column.name()) {
-                return Err(Error::invalid(format!("the metadata column `{}` has the name of another column", column.name())));
+                return Err(Error::invalid(format!(
+                    "the metadata column `{}` has the name of another column",
+                    column.name()
+                )));
             }
             let property = match column {
                 MetadataColumn::RowId => "delta.rowTracking.materializedRowIdColumnName",
-                MetadataColumn::RowCommitVersion => "delta.rowTracking.materializedRowCommitVersionColumnName",
+                MetadataColumn::RowCommitVersion => {
+                    "delta.rowTracking.materializedRowCommitVersionColumnName"
+                }
                 MetadataColumn::RowIndex => {
                     row_index = true;
                     ""
@@ -281,7 +321,10 @@ impl Reading {
             row_index |= *column == MetadataColumn::RowId;
             if !property.is_empty() {
                 if !snapshot.protocol().has_writer_feature("rowTracking") {
-                    return Err(Error::unsupported_feature("rowTracking", format!("`{}` needs a table with row tracking", column.name())));
+                    return Err(Error::unsupported_feature(
+                        "rowTracking",
+                        format!("`{}` needs a table with row tracking", column.name()),
+                    ));
                 }
                 if let Some(name) = snapshot.metadata().configuration.get(property) {
                     raw.push((name.clone(), DataType::Long));
@@ -296,10 +339,14 @@ impl Reading {
         }
         let (mut filter_partition, mut filter_columns) = (Vec::new(), Vec::new());
         for name in request.predicate.iter().flat_map(Bound::column_names) {
-            let Some(field) = find(schema, name) else { continue };
+            let Some(field) = find(schema, name) else {
+                continue;
+            };
             match partition.iter().position(|p| *p == field.name) {
                 Some(at) => filter_partition.push(at),
-                None if read.iter().all(|f| f.name != field.name) => filter_columns.push(field.clone()),
+                None if read.iter().all(|f| f.name != field.name) => {
+                    filter_columns.push(field.clone())
+                }
                 None => {}
             }
         }
@@ -329,7 +376,8 @@ impl Reading {
         self
     }
 
-    /// Gives batches of up to twice the bytes, so that most files of a few megabytes are one: where no encoder holds some.
+    /// Gives batches of up to twice the bytes, so that most files of a few megabytes are one: where
+    /// no encoder holds some.
     pub(super) fn in_large_batches(mut self) -> Self {
         self.batch_rows = batch_rows(&self.read, 2 * BATCH_BYTES);
         self
@@ -348,33 +396,53 @@ impl Reading {
         self
     }
 
-    /// How many rows of small files may be one batch; `None` where a column tells of a batch's file.
+    /// How many rows of small files may be one batch; `None` where a column tells of a batch's
+    /// file.
     fn joined_rows(&self) -> Option<usize> {
         const ROWS: usize = 8 << 10;
-        self.columns.iter().all(|column| matches!(column, From::File(_) | From::Partition(_))).then(|| self.batch_rows.min(ROWS))
+        self.columns
+            .iter()
+            .all(|column| matches!(column, From::File(_) | From::Partition(_)))
+            .then(|| self.batch_rows.min(ROWS))
     }
 
     fn deletion_vector(&self, task: &FileTask) -> Result<Option<Arc<DeletionVector>>> {
         match &task.rows {
             Rows::Only(_) | Rows::All => Ok(None),
             Rows::Live => load_vector(self.snapshot.stores(), &task.batch, task.row),
-            Rows::Without(positions) => Ok(Some(match load_vector(self.snapshot.stores(), &task.batch, task.row)? {
-                Some(vector) => Arc::new(vector.positions().union(positions).into()),
-                None => Arc::new(positions.as_ref().clone().into()),
-            })),
+            Rows::Without(positions) => Ok(Some(
+                match load_vector(self.snapshot.stores(), &task.batch, task.row)? {
+                    Some(vector) => Arc::new(vector.positions().union(positions).into()),
+                    None => Arc::new(positions.as_ref().clone().into()),
+                },
+            )),
         }
     }
 
     /// The rows of one file.
-    pub(super) fn file(self: &Arc<Self>, task: &FileTask) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+    pub(super) fn file(
+        self: &Arc<Self>,
+        task: &FileTask,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         let files = &task.batch.files;
         let path = files.path.value(task.row).to_owned();
         let canonical = data_path::canonical(&path)?;
-        let size = (files.size.is_valid(task.row)).then(|| u64::try_from(files.size.value(task.row)).unwrap_or(0)).filter(|size| *size > 0);
+        let size = (files.size.is_valid(task.row))
+            .then(|| u64::try_from(files.size.value(task.row)).unwrap_or(0))
+            .filter(|size| *size > 0);
         let file = self.snapshot.stores().file(&canonical, size)?;
         let constants = Constants::new(self, task)?;
         let names = &self.snapshot.metadata().partition_columns;
-        let filter_constants = self.filter_partition.iter().filter_map(|at| Some((names.get(*at)?.clone(), constants.partition.get(*at)?.clone()))).collect();
+        let filter_constants = self
+            .filter_partition
+            .iter()
+            .filter_map(|at| {
+                Some((
+                    names.get(*at)?.clone(),
+                    constants.partition.get(*at)?.clone(),
+                ))
+            })
+            .collect();
         let spec = FileSpec {
             file,
             columns: self.read.clone(),
@@ -399,7 +467,12 @@ impl Reading {
         let batches = pq::read(spec, &self.footers);
         let this = Arc::clone(self);
         Ok(batches
-            .map(move |batch| this.shape(&batch.map_err(|e| missing_file(e, &path, version))?, &constants))
+            .map(move |batch| {
+                this.shape(
+                    &batch.map_err(|e| missing_file(e, &path, version))?,
+                    &constants,
+                )
+            })
             .filter(|batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)))
     }
 
@@ -424,33 +497,78 @@ impl Reading {
         for (column, field) in self.columns.iter().zip(self.schema.fields()) {
             let array = match column {
                 From::File(at) => nth(batch, *at)?,
-                From::Partition(at) => repeat(constants.partition.get(*at).ok_or_else(|| Error::internal("a partition column is missing"))?, field, rows)?,
-                From::Raw(at) => required(field.name(), nth(batch, self.read.len() + usize::from(self.row_index) + at)?)?,
-                From::Constant(at) => repeat(constants.task.get(*at).ok_or_else(|| Error::internal("a constant column is missing"))?, field, rows)?,
+                From::Partition(at) => repeat(
+                    constants
+                        .partition
+                        .get(*at)
+                        .ok_or_else(|| Error::internal("a partition column is missing"))?,
+                    field,
+                    rows,
+                )?,
+                From::Raw(at) => required(
+                    field.name(),
+                    nth(batch, self.read.len() + usize::from(self.row_index) + at)?,
+                )?,
+                From::Constant(at) => repeat(
+                    constants
+                        .task
+                        .get(*at)
+                        .ok_or_else(|| Error::internal("a constant column is missing"))?,
+                    field,
+                    rows,
+                )?,
                 From::Metadata(column) => self.metadata(*column, batch, constants)?,
             };
-            arrays.push(if array.data_type() == field.data_type() { array } else { cast(&array, field.data_type())? });
+            arrays.push(if array.data_type() == field.data_type() {
+                array
+            } else {
+                cast(&array, field.data_type())?
+            });
         }
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            arrays,
+            &RecordBatchOptions::new().with_row_count(Some(rows)),
+        )?)
     }
 
-    fn metadata(&self, column: MetadataColumn, batch: &RecordBatch, constants: &Constants) -> Result<ArrayRef> {
+    fn metadata(
+        &self,
+        column: MetadataColumn,
+        batch: &RecordBatch,
+        constants: &Constants,
+    ) -> Result<ArrayRef> {
         let rows = batch.num_rows();
         // The row index stands right after the table's columns, raw columns after it.
         let index = || nth(batch, self.read.len());
         let materialised = |property: &str| -> Result<Option<Int64Array>> {
-            let Some(name) = self.snapshot.metadata().configuration.get(property) else { return Ok(None) };
-            let Some(at) = self.raw.iter().position(|(raw, _)| raw == name) else { return Ok(None) };
-            Ok(nth(batch, self.read.len() + usize::from(self.row_index) + at)?.as_primitive_opt::<Int64Type>().cloned())
+            let Some(name) = self.snapshot.metadata().configuration.get(property) else {
+                return Ok(None);
+            };
+            let Some(at) = self.raw.iter().position(|(raw, _)| raw == name) else {
+                return Ok(None);
+            };
+            Ok(
+                nth(batch, self.read.len() + usize::from(self.row_index) + at)?
+                    .as_primitive_opt::<Int64Type>()
+                    .cloned(),
+            )
         };
         Ok(match column {
-            MetadataColumn::FilePath => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(constants.path.as_str(), rows))),
+            MetadataColumn::FilePath => Arc::new(StringArray::from_iter_values(
+                std::iter::repeat_n(constants.path.as_str(), rows),
+            )),
             MetadataColumn::RowIndex => index()?,
             MetadataColumn::FileNumber => Arc::new(Int32Array::from_value(constants.place, rows)),
-            MetadataColumn::BaseRowId => Arc::new(Int64Array::from_iter(std::iter::repeat_n(constants.base_row_id, rows))),
+            MetadataColumn::BaseRowId => Arc::new(Int64Array::from_iter(std::iter::repeat_n(
+                constants.base_row_id,
+                rows,
+            ))),
             MetadataColumn::RowId => {
                 let index = index()?;
-                let index = index.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("row indices are missing"))?;
+                let index = index
+                    .as_primitive_opt::<Int64Type>()
+                    .ok_or_else(|| Error::internal("row indices are missing"))?;
                 let stable = materialised("delta.rowTracking.materializedRowIdColumnName")?;
                 let base = constants.base_row_id;
                 Arc::new(Int64Array::from_iter((0..rows).map(|n| match &stable {
@@ -459,7 +577,8 @@ impl Reading {
                 })))
             }
             MetadataColumn::RowCommitVersion => {
-                let stable = materialised("delta.rowTracking.materializedRowCommitVersionColumnName")?;
+                let stable =
+                    materialised("delta.rowTracking.materializedRowCommitVersionColumnName")?;
                 Arc::new(Int64Array::from_iter((0..rows).map(|n| match &stable {
                     Some(stable) if stable.is_valid(n) => Some(stable.value(n)),
                     _ => constants.commit_version,
@@ -472,20 +591,31 @@ impl Reading {
 /// Which of these rows of a file are at the positions; rows come in ascending order.
 #[must_use]
 pub fn at_positions(rows: &[i64], positions: &Positions) -> BooleanBuffer {
-    let ends = rows.first().zip(rows.last()).and_then(|(first, last)| Some((u64::try_from(*first).ok()?, u64::try_from(*last).ok()?)));
-    let Some((first, last)) = ends else { return BooleanBuffer::new_unset(rows.len()) };
+    let ends = rows
+        .first()
+        .zip(rows.last())
+        .and_then(|(first, last)| Some((u64::try_from(*first).ok()?, u64::try_from(*last).ok()?)));
+    let Some((first, last)) = ends else {
+        return BooleanBuffer::new_unset(rows.len());
+    };
     match positions.keep(first..last + 1) {
         None => BooleanBuffer::new_unset(rows.len()),
         Some(others) if others.len() == rows.len() => !&others,
         Some(others) => BooleanBuffer::collect_bool(rows.len(), |n| {
-            let at = rows.get(n).and_then(|row| usize::try_from(*row - first.cast_signed()).ok());
+            let at = rows
+                .get(n)
+                .and_then(|row| usize::try_from(*row - first.cast_signed()).ok());
             at.is_some_and(|at| at < others.len() && !others.value(at))
         }),
     }
 }
 
 fn nth(batch: &RecordBatch, at: usize) -> Result<ArrayRef> {
-    batch.columns().get(at).cloned().ok_or_else(|| Error::internal("a column is missing from a file's batch"))
+    batch
+        .columns()
+        .get(at)
+        .cloned()
+        .ok_or_else(|| Error::internal("a column is missing from a file's batch"))
 }
 
 /// What all rows of a file share.
@@ -511,17 +641,27 @@ impl Constants {
             .map(|(array, field)| {
                 let value = array.slice(task.row, 1);
                 let wanted = field.data_type.to_arrow(reading.layout);
-                Ok(if value.data_type() == &wanted { value } else { cast(&value, &wanted)? })
+                Ok(if value.data_type() == &wanted {
+                    value
+                } else {
+                    cast(&value, &wanted)?
+                })
             })
             .collect::<Result<_>>()?;
-        let int = |array: &Option<Int64Array>| array.as_ref().filter(|a| a.is_valid(task.row)).map(|a| a.value(task.row));
+        let int = |array: &Option<Int64Array>| {
+            array
+                .as_ref()
+                .filter(|a| a.is_valid(task.row))
+                .map(|a| a.value(task.row))
+        };
         let files = &task.batch.files;
         Ok(Self {
             path: files.path.value(task.row).to_owned(),
             partition,
             base_row_id: int(&files.base_row_id),
             commit_version: int(&files.default_row_commit_version),
-            place: i32::try_from(task.place).map_err(|_| Error::internal("too many files for one scan"))?,
+            place: i32::try_from(task.place)
+                .map_err(|_| Error::internal("too many files for one scan"))?,
             task: Arc::clone(&task.constants),
             only: match &task.rows {
                 Rows::Only(positions) => Some(Arc::clone(positions)),
@@ -534,14 +674,20 @@ impl Constants {
 /// A column that a change data file must have.
 fn required(name: &str, array: ArrayRef) -> Result<ArrayRef> {
     if array.null_count() > 0 {
-        return Err(Error::corrupt_data(format!("a change data file has rows without `{name}`")));
+        return Err(Error::corrupt_data(format!(
+            "a change data file has rows without `{name}`"
+        )));
     }
     Ok(array)
 }
 
 /// `value` (of length one), `rows` times, as values of a field.
 fn repeat(value: &ArrayRef, field: &Field, rows: usize) -> Result<ArrayRef> {
-    let value = if value.data_type() == field.data_type() { Arc::clone(value) } else { cast(value, field.data_type())? };
+    let value = if value.data_type() == field.data_type() {
+        Arc::clone(value)
+    } else {
+        cast(value, field.data_type())?
+    };
     if value.is_null(0) {
         return Ok(new_null_array(field.data_type(), rows));
     }
@@ -557,14 +703,25 @@ fn repeat(value: &ArrayRef, field: &Field, rows: usize) -> Result<ArrayRef> {
 fn repeated<T: ArrowPrimitiveType>(value: &PrimitiveArray<T>, rows: usize) -> ArrayRef {
     let mut values = Filling::new(rows);
     values.extend(std::iter::repeat_n(value.value(0), rows));
-    Arc::new(PrimitiveArray::<T>::new(values.into(), None).with_data_type(value.data_type().clone()))
+    Arc::new(
+        PrimitiveArray::<T>::new(values.into(), None).with_data_type(value.data_type().clone()),
+    )
 }
 
 fn repeated_view<T: ByteViewType>(value: &GenericByteViewArray<T>, rows: usize) -> ArrayRef {
     let mut views = Filling::new(rows);
-    views.extend(std::iter::repeat_n(value.views().first().copied().unwrap_or_default(), rows));
+    views.extend(std::iter::repeat_n(
+        value.views().first().copied().unwrap_or_default(),
+        rows,
+    ));
     // SAFETY: all views are that of `value`, whose buffers these are.
-    Arc::new(unsafe { GenericByteViewArray::<T>::new_unchecked(views.into(), Arc::clone(value.data_buffers()), None) })
+    Arc::new(unsafe {
+        GenericByteViewArray::<T>::new_unchecked(
+            views.into(),
+            Arc::clone(value.data_buffers()),
+            None,
+        )
+    })
 }
 
 fn missing_file(error: Error, path: &str, version: i64) -> Error {
@@ -581,15 +738,22 @@ fn missing_file(error: Error, path: &str, version: i64) -> Error {
 }
 
 /// The deletion vector of a planned file.
-pub(super) fn load_vector(stores: &Stores, batch: &PlanBatch, row: usize) -> Result<Option<Arc<DeletionVector>>> {
-    let Some(descriptor) = batch.files.deletion_vector(row) else { return Ok(None) };
+pub(super) fn load_vector(
+    stores: &Stores,
+    batch: &PlanBatch,
+    row: usize,
+) -> Result<Option<Arc<DeletionVector>>> {
+    let Some(descriptor) = batch.files.deletion_vector(row) else {
+        return Ok(None);
+    };
     dv::load(&descriptor, |path| vector_file(stores, path)).map(Some)
 }
 
 /// The file of a deletion vector.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a path that does not decode, [`Error::Invalid`] for one that leaves the table's store.
+/// [`Error::Corrupt`] for a path that does not decode, [`Error::Invalid`] for one that leaves the
+/// table's store.
 pub fn vector_file(stores: &Stores, path: &DvPath) -> Result<crate::store::File> {
     match path {
         DvPath::InTable(path) => stores.file(path, None),
@@ -605,7 +769,12 @@ const MOST_PIECES: u64 = 256;
 
 /// The files of a plan, large ones in pieces.
 fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
-    let only: Option<HashMap<&str, usize>> = request.files.as_ref().map(|only| only.iter().enumerate().map(|(n, path)| (path.as_str(), n)).collect());
+    let only: Option<HashMap<&str, usize>> = request.files.as_ref().map(|only| {
+        only.iter()
+            .enumerate()
+            .map(|(n, path)| (path.as_str(), n))
+            .collect()
+    });
     let none = Arc::new(Vec::new());
     let mut out = Vec::new();
     for (batch, keep) in &plan.batches {
@@ -617,7 +786,9 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
                     None => continue,
                 },
             };
-            let positions = |of: &HashMap<String, Positions>| of.get(batch.files.path.value(row)).cloned().map(Arc::new);
+            let positions = |of: &HashMap<String, Positions>| {
+                of.get(batch.files.path.value(row)).cloned().map(Arc::new)
+            };
             let rows = match &request.chosen {
                 None => Rows::Live,
                 Some(Chosen::Without(of)) => positions(of).map_or(Rows::Live, Rows::Without),
@@ -626,8 +797,19 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
                     None => continue,
                 },
             };
-            let size = if batch.files.size.is_valid(row) { u64::try_from(batch.files.size.value(row)).unwrap_or(0) } else { 0 };
-            let task = FileTask { batch: Arc::clone(batch), row, range: None, rows, constants: Arc::clone(&none), place };
+            let size = if batch.files.size.is_valid(row) {
+                u64::try_from(batch.files.size.value(row)).unwrap_or(0)
+            } else {
+                0
+            };
+            let task = FileTask {
+                batch: Arc::clone(batch),
+                row,
+                range: None,
+                rows,
+                constants: Arc::clone(&none),
+                place,
+            };
             if size <= PIECE + PIECE / 2 {
                 out.push((place, task));
                 continue;
@@ -636,8 +818,18 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
             let mut start: u64 = 0;
             while start < size {
                 // The last piece is open, in case the log's size is too small.
-                let end = if size - start <= piece { u64::MAX } else { start + piece };
-                out.push((place, FileTask { range: Some(start..end), ..task.clone() }));
+                let end = if size - start <= piece {
+                    u64::MAX
+                } else {
+                    start + piece
+                };
+                out.push((
+                    place,
+                    FileTask {
+                        range: Some(start..end),
+                        ..task.clone()
+                    },
+                ));
                 start = end;
             }
         }
@@ -647,8 +839,14 @@ fn tasks(plan: &Plan, request: &ScanRequest) -> Vec<FileTask> {
 }
 
 /// Reads the files of tasks, in order. All readings give `schema`.
-pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>, ahead: usize, cancel: &Cancel) -> Batches {
-    // Whoever reads the batches may look at this reading, whoever waits for the whole work at all of its files.
+pub(super) fn read_tasks(
+    schema: SchemaRef,
+    tasks: Vec<(Arc<Reading>, FileTask)>,
+    ahead: usize,
+    cancel: &Cancel,
+) -> Batches {
+    // Whoever reads the batches may look at this reading, whoever waits for the whole work at all
+    // of its files.
     let progress = Progress::default();
     let done = [progress.clone(), cancel.progress().clone()];
     for progress in &done {
@@ -656,7 +854,10 @@ pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>
     }
     let window = window(&tasks);
     let sources = runs(tasks).into_iter().map(move |run| {
-        let joined = run.first().filter(|_| run.len() > 1).and_then(|(reading, _)| reading.joined_rows());
+        let joined = run
+            .first()
+            .filter(|_| run.len() > 1)
+            .and_then(|(reading, _)| reading.joined_rows());
         let batches = one_after_the_other(run, done.clone());
         match joined {
             Some(rows) => Box::new(join(batches, rows)) as Source<RecordBatch>,
@@ -664,7 +865,11 @@ pub(super) fn read_tasks(schema: SchemaRef, tasks: Vec<(Arc<Reading>, FileTask)>
         }
     });
     let batches = lanes(sources, window, ahead, cancel).weighed(RecordBatch::get_array_memory_size);
-    Batches { schema, batches: Box::new(batches), progress }
+    Batches {
+        schema,
+        batches: Box::new(batches),
+        progress,
+    }
 }
 
 /// Tasks, small local files in runs: what a lane costs is more than what such a file does.
@@ -673,7 +878,11 @@ fn runs(tasks: Vec<(Arc<Reading>, FileTask)>) -> Vec<Vec<(Arc<Reading>, FileTask
     const FILES: usize = 64;
     // Every thread gets some runs, however few files there are.
     let most = (tasks.len() / (8 * parallelism())).min(FILES);
-    if most < 2 || tasks.iter().any(|(reading, _)| reading.snapshot.stores().root().is_remote()) {
+    if most < 2
+        || tasks
+            .iter()
+            .any(|(reading, _)| reading.snapshot.stores().root().is_remote())
+    {
         return tasks.into_iter().map(|task| vec![task]).collect();
     }
     let mut out: Vec<Vec<_>> = Vec::new();
@@ -681,7 +890,10 @@ fn runs(tasks: Vec<(Arc<Reading>, FileTask)>) -> Vec<Vec<(Arc<Reading>, FileTask
     for task in tasks {
         let size = size(&task.1);
         bytes = bytes.saturating_add(size);
-        match out.last_mut().filter(|run| bytes <= BYTES && run.len() < most) {
+        match out
+            .last_mut()
+            .filter(|run| bytes <= BYTES && run.len() < most)
+        {
             Some(run) => run.push(task),
             None => {
                 bytes = size;
@@ -694,12 +906,27 @@ fn runs(tasks: Vec<(Arc<Reading>, FileTask)>) -> Vec<Vec<(Arc<Reading>, FileTask
 
 /// The bytes of a task, about; `u64::MAX` where nobody says.
 fn size(task: &FileTask) -> u64 {
-    let of_file = || task.batch.files.size.values().get(task.row).and_then(|size| u64::try_from(*size).ok()).filter(|size| *size > 0);
-    if task.range.is_some() { PIECE } else { of_file().unwrap_or(u64::MAX) }
+    let of_file = || {
+        task.batch
+            .files
+            .size
+            .values()
+            .get(task.row)
+            .and_then(|size| u64::try_from(*size).ok())
+            .filter(|size| *size > 0)
+    };
+    if task.range.is_some() {
+        PIECE
+    } else {
+        of_file().unwrap_or(u64::MAX)
+    }
 }
 
 /// The rows of some files, read in turn.
-fn one_after_the_other(run: Vec<(Arc<Reading>, FileTask)>, done: [Progress; 2]) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+fn one_after_the_other(
+    run: Vec<(Arc<Reading>, FileTask)>,
+    done: [Progress; 2],
+) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let mut files = run.into_iter();
     let mut open: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> = None;
     std::iter::from_fn(move || {
@@ -725,7 +952,10 @@ fn one_after_the_other(run: Vec<(Arc<Reading>, FileTask)>, done: [Progress; 2]) 
 }
 
 /// The same rows, those of small batches in batches of `rows` and few bytes.
-fn join(mut batches: impl Iterator<Item = Result<RecordBatch>> + Send, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+fn join(
+    mut batches: impl Iterator<Item = Result<RecordBatch>> + Send,
+    rows: usize,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     const BYTES: usize = 16 << 20;
     let mut next: Option<RecordBatch> = None;
     std::iter::from_fn(move || {
@@ -736,7 +966,10 @@ fn join(mut batches: impl Iterator<Item = Result<RecordBatch>> + Send, rows: usi
                 Some(Err(error)) => return Some(Err(error)),
                 None => break,
             };
-            (count, bytes) = (count + batch.num_rows(), bytes + batch.get_array_memory_size());
+            (count, bytes) = (
+                count + batch.num_rows(),
+                bytes + batch.get_array_memory_size(),
+            );
             if (count > rows || bytes > BYTES) && !held.is_empty() {
                 next = Some(batch);
                 break;
@@ -751,9 +984,10 @@ fn join(mut batches: impl Iterator<Item = Result<RecordBatch>> + Send, rows: usi
     })
 }
 
-/// How many files are read at once. Of local ones somewhat more than processors: small ones take as long as it takes to be
-/// woken, so there must be some that wait for a thread, not threads that wait for one. From remote stores as many more as make
-/// up for waiting, as long as their bytes would fit in a moment's memory.
+/// How many files are read at once. Of local ones somewhat more than processors: small ones take as
+/// long as it takes to be woken, so there must be some that wait for a thread, not threads that
+/// wait for one. From remote stores as many more as make up for waiting, as long as their bytes
+/// would fit in a moment's memory.
 fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
     const BYTES: u64 = 256 << 20;
     const SMALL: u64 = 8 << 20;
@@ -761,12 +995,27 @@ fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
     if tasks.len() <= busy {
         return busy;
     }
-    let bytes = tasks.iter().fold(0_u64, |sum, (_, task)| sum.saturating_add(Some(size(task)).filter(|size| *size < u64::MAX).unwrap_or(0)));
-    if !tasks.iter().any(|(reading, _)| reading.snapshot.stores().root().is_remote()) {
-        return if bytes / tasks.len() as u64 <= SMALL { 2 * parallelism() + 1 } else { busy };
+    let bytes = tasks.iter().fold(0_u64, |sum, (_, task)| {
+        sum.saturating_add(
+            Some(size(task))
+                .filter(|size| *size < u64::MAX)
+                .unwrap_or(0),
+        )
+    });
+    if !tasks
+        .iter()
+        .any(|(reading, _)| reading.snapshot.stores().root().is_remote())
+    {
+        return if bytes / tasks.len() as u64 <= SMALL {
+            2 * parallelism() + 1
+        } else {
+            busy
+        };
     }
     let fit = BYTES.saturating_mul(tasks.len() as u64) / bytes.max(1);
-    usize::try_from(fit).unwrap_or(IN_FLIGHT).clamp(busy, IN_FLIGHT.max(busy))
+    usize::try_from(fit)
+        .unwrap_or(IN_FLIGHT)
+        .clamp(busy, IN_FLIGHT.max(busy))
 }
 
 /// Scans a table.
@@ -775,18 +1024,36 @@ fn window(tasks: &[(Arc<Reading>, FileTask)]) -> usize {
 /// [`Error::Invalid`] for columns that do not exist; what reading meets comes out of the stream.
 pub fn scan(snapshot: &Snapshot, request: &ScanRequest) -> Result<Batches> {
     let reading = Reading::new(snapshot, request, &[])?;
-    let reading = Arc::new(if matches!(request.chosen, Some(Chosen::Only(_))) { reading.with_row_index() } else { reading });
+    let reading = Arc::new(if matches!(request.chosen, Some(Chosen::Only(_))) {
+        reading.with_row_index()
+    } else {
+        reading
+    });
     let plan = plan(snapshot, request.predicate.as_ref(), &request.cancel)?;
-    let tasks = tasks(&plan, request).into_iter().map(|task| (Arc::clone(&reading), task)).collect();
-    let out = read_tasks(Arc::clone(&reading.schema), tasks, request.ahead, &request.cancel);
+    let tasks = tasks(&plan, request)
+        .into_iter()
+        .map(|task| (Arc::clone(&reading), task))
+        .collect();
+    let out = read_tasks(
+        Arc::clone(&reading.schema),
+        tasks,
+        request.ahead,
+        &request.cancel,
+    );
     Ok(match request.limit {
         None => out,
-        Some(limit) => Batches { batches: Box::new(limited(out.batches, limit)), ..out },
+        Some(limit) => Batches {
+            batches: Box::new(limited(out.batches, limit)),
+            ..out
+        },
     })
 }
 
 /// At most `limit` rows.
-fn limited(mut batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>, limit: usize) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+fn limited(
+    mut batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
+    limit: usize,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let mut left = limit;
     std::iter::from_fn(move || {
         if left == 0 {
@@ -795,7 +1062,11 @@ fn limited(mut batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>, li
             return None;
         }
         Some(batches.next()?.map(|batch| {
-            let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
+            let batch = if batch.num_rows() > left {
+                batch.slice(0, left)
+            } else {
+                batch
+            };
             left -= batch.num_rows();
             batch
         }))
@@ -812,23 +1083,51 @@ pub fn count(snapshot: &Snapshot, predicate: Option<&Bound>, cancel: &Cancel) ->
     {
         return Ok(known);
     }
-    let request = ScanRequest { columns: Some(Vec::new()), predicate: predicate.cloned(), cancel: cancel.clone(), ..ScanRequest::default() };
-    scan(snapshot, &request)?.batches.map(|batch| batch.map(|b| b.num_rows() as u64)).sum()
+    let request = ScanRequest {
+        columns: Some(Vec::new()),
+        predicate: predicate.cloned(),
+        cancel: cancel.clone(),
+        ..ScanRequest::default()
+    };
+    scan(snapshot, &request)?
+        .batches
+        .map(|batch| batch.map(|b| b.num_rows() as u64))
+        .sum()
 }
 
 fn count_from_statistics(snapshot: &Snapshot, cancel: &Cancel) -> Result<Option<u64>> {
-    let columns = super::ActionColumns { names: Some(vec!["num_records".into(), "deletion_vector.cardinality".into()]), flatten: true, paths: None };
+    let columns = super::ActionColumns {
+        names: Some(vec![
+            "num_records".into(),
+            "deletion_vector.cardinality".into(),
+        ]),
+        flatten: true,
+        paths: None,
+    };
     let mut total = 0i64;
     for batch in super::actions(snapshot, &columns, None, cancel)?.batches {
         let batch = batch?;
-        let column = |name: &str| batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<Int64Type>()).cloned();
-        let Some(records) = column("num_records") else { return Ok(None) };
+        let column = |name: &str| {
+            batch
+                .column_by_name(name)
+                .and_then(|c| c.as_primitive_opt::<Int64Type>())
+                .cloned()
+        };
+        let Some(records) = column("num_records") else {
+            return Ok(None);
+        };
         if records.null_count() > 0 {
             return Ok(None);
         }
         let deleted = column("deletion_vector.cardinality");
-        // Deletion vectors with more rows than their files are damage: the scan of the files names the file.
-        if deleted.as_ref().is_some_and(|deleted| deleted.iter().zip(records.values()).any(|(deleted, records)| deleted > Some(*records))) {
+        // Deletion vectors with more rows than their files are damage: the scan of the files names
+        // the file.
+        if deleted.as_ref().is_some_and(|deleted| {
+            deleted
+                .iter()
+                .zip(records.values())
+                .any(|(deleted, records)| deleted > Some(*records))
+        }) {
             return Ok(None);
         }
         let deleted: i64 = deleted.map_or(0, |c| c.iter().flatten().sum());

@@ -1,10 +1,13 @@
-//! Decides between a checkpoint and the version checksum or the `_last_checkpoint` that contradicts it.
+//! Decides between a checkpoint and the version checksum or the `_last_checkpoint` that contradicts
+//! it.
 //!
-//! A checkpoint stands for commits. While these exist, they decide: the version is read again without the checkpoint, and
-//! the file that agrees with the result is right. Where they were cleaned up, a checkpoint that one file contradicts is
-//! believed, with a warning, and a checkpoint that both contradict is an error.
+//! A checkpoint stands for commits. While these exist, they decide: the version is read again
+//! without the checkpoint, and the file that agrees with the result is right. Where they were
+//! cleaned up, a checkpoint that one file contradicts is believed, with a warning, and a checkpoint
+//! that both contradict is an error.
 //!
-//! Cost: nothing where nothing is contradicted; else the commits that the checkpoint stands for, once for a snapshot.
+//! Cost: nothing where nothing is contradicted; else the commits that the checkpoint stands for,
+//! once for a snapshot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,8 +30,9 @@ pub(super) enum ArbitrationResult<T> {
     Undecided,
 }
 
-/// Reads `version` without the doubted checkpoint, to which `skip` leads, then without older ones too, until the result is
-/// `same` as the doubted one or is `believable`. Newer checkpoints are not used: they may have been written from the doubted one.
+/// Reads `version` without the doubted checkpoint, to which `skip` leads, then without older ones
+/// too, until the result is `same` as the doubted one or is `believable`. Newer checkpoints are not
+/// used: they may have been written from the doubted one.
 pub(super) fn arbitrate<T>(
     log: &Log,
     version: i64,
@@ -40,8 +44,20 @@ pub(super) fn arbitrate<T>(
     let listing = log.list(0)?;
     let mut ruling = ArbitrationResult::Undecided;
     for checkpoints in skip.checkpoints + 1..=listing.checkpoints.len() {
-        let Ok(weaker) = listing.segment(Some(version), Skip { checkpoints, compactions: true }) else { continue };
-        if weaker.checkpoint.as_ref().is_some_and(|other| other.version > doubted.version || path(other) == path(doubted)) {
+        let Ok(weaker) = listing.segment(
+            Some(version),
+            Skip {
+                checkpoints,
+                compactions: true,
+            },
+        ) else {
+            continue;
+        };
+        if weaker
+            .checkpoint
+            .as_ref()
+            .is_some_and(|other| other.version > doubted.version || path(other) == path(doubted))
+        {
             continue;
         }
         let from_commits = weaker.checkpoint.is_none();
@@ -81,19 +97,29 @@ pub(super) struct ComparisonBasis {
 }
 
 fn path(checkpoint: &Checkpoint) -> &str {
-    checkpoint.files.first().map_or("", |file| file.path.as_str())
+    checkpoint
+        .files
+        .first()
+        .map_or("", |file| file.path.as_str())
 }
 
 /// The error of a checkpoint that contradicts its commits.
 pub(super) fn contradicted(checkpoint: &Checkpoint, what: &str) -> Error {
-    Error::corrupt(format!("the checkpoint contradicts {what}")).at_file(path(checkpoint)).at_version(checkpoint.version)
+    Error::corrupt(format!("the checkpoint contradicts {what}"))
+        .at_file(path(checkpoint))
+        .at_version(checkpoint.version)
 }
 
 impl Snapshot {
-    /// The parts of a segment that [`Snapshot::check_counts`] needs; `None` where there is nothing to compare with.
+    /// The parts of a segment that [`Snapshot::check_counts`] needs; `None` where there is nothing
+    /// to compare with.
     pub(super) fn basis(&self, segment: &Segment) -> Option<ComparisonBasis> {
         let needed = self.0.checksum.is_some() || segment.counts.is_some();
-        needed.then(|| ComparisonBasis { checkpoint: segment.checkpoint.clone(), counts: segment.counts, skip: segment.skip })
+        needed.then(|| ComparisonBasis {
+            checkpoint: segment.checkpoint.clone(),
+            counts: segment.counts,
+            skip: segment.skip,
+        })
     }
 
     fn rulings(&self) -> std::sync::MutexGuard<'_, CheckpointRulings> {
@@ -103,35 +129,69 @@ impl Snapshot {
     /// Refuses a segment whose checkpoint turned out wrong before.
     pub(super) fn check_not_refuted(&self, segment: &Segment) -> Result<()> {
         match &segment.checkpoint {
-            Some(checkpoint) if self.rulings().refuted.contains(path(checkpoint)) => Err(contradicted(checkpoint, "the commits that it stands for")),
+            Some(checkpoint) if self.rulings().refuted.contains(path(checkpoint)) => {
+                Err(contradicted(checkpoint, "the commits that it stands for"))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Compares the live files of a segment with the version checksum and with what `_last_checkpoint` says of the checkpoint.
+    /// Compares the live files of a segment with the version checksum and with what
+    /// `_last_checkpoint` says of the checkpoint.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a checkpoint that is wrong; what reading without it met.
-    pub(super) fn check_counts(&self, basis: &ComparisonBasis, counts: &FileCounts, cancel: &Cancel) -> Result<()> {
-        let wrong = self.0.checksum.as_ref().map(|checksum| checksum.against_files(&counts.live)).unwrap_or_default();
+    pub(super) fn check_counts(
+        &self,
+        basis: &ComparisonBasis,
+        counts: &FileCounts,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let wrong = self
+            .0
+            .checksum
+            .as_ref()
+            .map(|checksum| checksum.against_files(&counts.live))
+            .unwrap_or_default();
         let Some(checkpoint) = &basis.checkpoint else {
             self.warn_of_checksum(&wrong);
             return Ok(());
         };
-        let unlike_hint = basis.counts.is_some_and(|said| !said.agree(counts.in_checkpoint, counts.actions));
+        let unlike_hint = basis
+            .counts
+            .is_some_and(|said| !said.agree(counts.in_checkpoint, counts.actions));
         if wrong.is_empty() && !unlike_hint || self.rulings().confirmed == Some(counts.live) {
             return Ok(());
         }
-        let believable = |totals: &Totals| self.0.checksum.as_ref().is_none_or(|checksum| checksum.against_files(totals).is_empty());
+        let believable = |totals: &Totals| {
+            self.0
+                .checksum
+                .as_ref()
+                .is_none_or(|checksum| checksum.against_files(totals).is_empty())
+        };
         let read = |segment: &Segment| self.totals(segment, cancel);
-        match arbitrate(self.log(), self.version(), (checkpoint, basis.skip), read, |totals| *totals == counts.live, believable)? {
+        match arbitrate(
+            self.log(),
+            self.version(),
+            (checkpoint, basis.skip),
+            read,
+            |totals| *totals == counts.live,
+            believable,
+        )? {
             ArbitrationResult::Refuted(totals, _) => {
                 self.rulings().refuted.insert(path(checkpoint).to_owned());
-                let what = format!("the commits that it stands for: it leads to {}, they to {}", shown(&counts.live), shown(&totals));
+                let what = format!(
+                    "the commits that it stands for: it leads to {}, they to {}",
+                    shown(&counts.live),
+                    shown(&totals)
+                );
                 return Err(contradicted(checkpoint, &what));
             }
             ArbitrationResult::Undecided if unlike_hint && !wrong.is_empty() => {
-                return Err(contradicted(checkpoint, "both the version checksum and `_last_checkpoint`, and the commits that it stands for are gone"));
+                return Err(contradicted(
+                    checkpoint,
+                    "both the version checksum and `_last_checkpoint`, and the commits that it stands for are gone",
+                ));
             }
             ArbitrationResult::Undecided | ArbitrationResult::Confirmed => {}
         }
@@ -141,7 +201,11 @@ impl Snapshot {
     }
 
     fn totals(&self, segment: &Segment, cancel: &Cancel) -> Result<Totals> {
-        let request = Request { kind: FileKind::Adds, wanted: Arc::new(Wanted::default()), cancel: cancel.clone() };
+        let request = Request {
+            kind: FileKind::Adds,
+            wanted: Arc::new(Wanted::default()),
+            cancel: cancel.clone(),
+        };
         let mut stream = reconcile::files(segment, &self.0.texts, self.stores().root(), request)?;
         for batch in stream.by_ref() {
             batch?;
@@ -164,6 +228,13 @@ impl Snapshot {
 
 /// Numbers of files as a message gives them.
 fn shown(totals: &Totals) -> String {
-    let vectors = if totals.vectors > 0 { format!(", {} of them with a deletion vector", totals.vectors) } else { String::new() };
-    format!("{} live files ({} bytes{vectors})", totals.files, totals.bytes)
+    let vectors = if totals.vectors > 0 {
+        format!(", {} of them with a deletion vector", totals.vectors)
+    } else {
+        String::new()
+    };
+    format!(
+        "{} live files ({} bytes{vectors})",
+        totals.files, totals.bytes
+    )
 }

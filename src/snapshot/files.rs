@@ -1,10 +1,12 @@
 //! A snapshot's files as a stream that survives a damaged checkpoint.
 //!
-//! What was given out of a stream cannot be taken back, and it need not be: the order of a stream is that of the log's
-//! files, so the files that were given out are the first ones of the same stream read again. Their keys are left out of
-//! what the commits give instead. An undamaged checkpoint pays nothing for this.
+//! What was given out of a stream cannot be taken back, and it need not be: the order of a stream
+//! is that of the log's files, so the files that were given out are the first ones of the same
+//! stream read again. Their keys are left out of what the commits give instead. An undamaged
+//! checkpoint pays nothing for this.
 //!
-//! Cost of a damaged one: what was read up to the damage, once more, and the commits that the checkpoint stood for.
+//! Cost of a damaged one: what was read up to the damage, once more, and the commits that the
+//! checkpoint stood for.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,7 +22,8 @@ use crate::reconcile::{FinishedFiles, Seen, Verdict};
 
 type Finish<T> = dyn Fn(FileBatch) -> Result<T> + Send + Sync;
 
-/// What a snapshot's files were made into, batch by batch, in the order of the log; see [`Snapshot::finished_files`].
+/// What a snapshot's files were made into, batch by batch, in the order of the log; see
+/// [`Snapshot::finished_files`].
 pub struct Files<T> {
     snapshot: Snapshot,
     kind: FileKind,
@@ -39,8 +42,8 @@ pub struct Files<T> {
 
 impl Snapshot {
     /// Streams what `finish` makes of batches of live files or tombstones. It runs on the pool, see
-    /// [`crate::reconcile::FileStream::finished`]. When a checkpoint or compaction turns out damaged on the way, the stream
-    /// goes on without it.
+    /// [`crate::reconcile::FileStream::finished`]. When a checkpoint or compaction turns out
+    /// damaged on the way, the stream goes on without it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::NotFound`] name the file.
@@ -90,8 +93,14 @@ impl<T: Send + 'static> Files<T> {
                 return Err(error.clone());
             }
             let before = Arc::new(self.keys_given()?);
-            let (skip, finish, found_again) = (Arc::clone(&before), Arc::clone(&self.finish), Arc::new(AtomicUsize::new(0)));
-            let stream = self.snapshot.files_in(segment, self.kind, self.wanted.clone(), &self.cancel)?;
+            let (skip, finish, found_again) = (
+                Arc::clone(&before),
+                Arc::clone(&self.finish),
+                Arc::new(AtomicUsize::new(0)),
+            );
+            let stream =
+                self.snapshot
+                    .files_in(segment, self.kind, self.wanted.clone(), &self.cancel)?;
             let found = Arc::clone(&found_again);
             let stream = stream.finished(move |batch| {
                 let files = batch.len();
@@ -106,14 +115,23 @@ impl<T: Send + 'static> Files<T> {
         }
         self.snapshot.settle(&used.segment);
         let (stream, before, found_again) = used.done;
-        (self.segment, self.stream, self.given, self.before, self.found_again) = (used.segment, stream, 0, Some(before), found_again);
+        (
+            self.segment,
+            self.stream,
+            self.given,
+            self.before,
+            self.found_again,
+        ) = (used.segment, stream, 0, Some(before), found_again);
         Ok(())
     }
 
-    /// Files of a damaged checkpoint that were given out cannot be taken back, so all of them must be in the table.
+    /// Files of a damaged checkpoint that were given out cannot be taken back, so all of them must
+    /// be in the table.
     fn check_given(&mut self) -> Option<Error> {
         let before = self.before.take().filter(|_| self.kind == FileKind::Adds)?;
-        let wrong = before.len().saturating_sub(self.found_again.load(Ordering::Relaxed));
+        let wrong = before
+            .len()
+            .saturating_sub(self.found_again.load(Ordering::Relaxed));
         (wrong > 0).then(|| {
             Error::corrupt(format!(
                 "{wrong} files that a damaged checkpoint named were given out before the damage was found; read the table again, which leaves that checkpoint out"
@@ -124,13 +142,22 @@ impl<T: Send + 'static> Files<T> {
 
     /// The keys of all files that were given out.
     fn keys_given(&self) -> Result<Seen> {
-        let mut seen = self.before.as_ref().map_or_else(Seen::default, |before| before.as_ref().clone());
+        let mut seen = self
+            .before
+            .as_ref()
+            .map_or_else(Seen::default, |before| before.as_ref().clone());
         let mut left = self.given;
         if left == 0 {
             return Ok(seen);
         }
-        // The same columns as before, so that the batches are cut in the same places and end before the damage.
-        for batch in self.snapshot.uncompared_files(&self.segment, self.kind, self.wanted.clone(), &self.cancel)? {
+        // The same columns as before, so that the batches are cut in the same places and end before
+        // the damage.
+        for batch in self.snapshot.uncompared_files(
+            &self.segment,
+            self.kind,
+            self.wanted.clone(),
+            &self.cancel,
+        )? {
             let batch = batch?;
             let batch = match &self.before {
                 Some(before) => before.unseen(batch)?,

@@ -1,9 +1,10 @@
 //! Whether the log still holds the version that a snapshot was read from.
 //!
-//! A handle can outlive its table: another table was made in the same place, or an older state was copied back over it. No
-//! commit, checkpoint or checksum that follows from the old version may get into the new log. The version's own commit
-//! decides: a commit that was read is compared by length and content, a commit that was only listed by size and time. Where
-//! these differ, or the commit is gone, the log is read again and the table's id and newest version decide.
+//! A handle can outlive its table: another table was made in the same place, or an older state was
+//! copied back over it. No commit, checkpoint or checksum that follows from the old version may get
+//! into the new log. The version's own commit decides: a commit that was read is compared by length
+//! and content, a commit that was only listed by size and time. Where these differ, or the commit
+//! is gone, the log is read again and the table's id and newest version decide.
 //!
 //! The catalog of a catalog-managed table answers for its versions, so nothing is compared there.
 //!
@@ -29,14 +30,18 @@ pub(super) struct CommitFingerprint {
 
 impl CommitFingerprint {
     pub(super) fn of(text: &[u8]) -> Self {
-        let compared = usize::try_from(COMPARED).map_or(text, |most| text.get(..most).unwrap_or(text));
+        let compared =
+            usize::try_from(COMPARED).map_or(text, |most| text.get(..most).unwrap_or(text));
         Self::of_start(text.len() as u64, compared)
     }
 
     fn of_start(length: u64, start: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         hasher.write(start);
-        Self { length, hash: hasher.finish() }
+        Self {
+            length,
+            hash: hasher.finish(),
+        }
     }
 
     /// Whether the object at `path` has this content.
@@ -48,8 +53,12 @@ impl CommitFingerprint {
         if store.head(path)?.size != self.length {
             return Ok(false);
         }
-        let start = store.get_ranges(path, std::iter::once(0..COMPARED).collect()).wait()?;
-        Ok(start.first().is_some_and(|start| Self::of_start(self.length, start) == self))
+        let start = store
+            .get_ranges(path, std::iter::once(0..COMPARED).collect())
+            .wait()?;
+        Ok(start
+            .first()
+            .is_some_and(|start| Self::of_start(self.length, start) == self))
     }
 }
 
@@ -63,10 +72,14 @@ enum CommitMatch {
     Missing,
 }
 
-/// Whether two times of one object agree, which some stores give in whole seconds to one kind of request; 0 is unknown.
+/// Whether two times of one object agree, which some stores give in whole seconds to one kind of
+/// request; 0 is unknown.
 fn is_same_time(a: i64, b: i64) -> bool {
     const SECOND: i64 = 1000;
-    a != 0 && (a == b || (a.div_euclid(SECOND) == b.div_euclid(SECOND) && (a % SECOND == 0 || b % SECOND == 0)))
+    a != 0
+        && (a == b
+            || (a.div_euclid(SECOND) == b.div_euclid(SECOND)
+                && (a % SECOND == 0 || b % SECOND == 0)))
 }
 
 impl Snapshot {
@@ -75,20 +88,37 @@ impl Snapshot {
         let _ = self.0.fingerprint.set(CommitFingerprint::of(text));
     }
 
-    /// Whether the log holds this version's commit, as far as that can be seen without reading the log again.
+    /// Whether the log holds this version's commit, as far as that can be seen without reading the
+    /// log again.
     pub(super) fn is_in_log(&self) -> Result<bool> {
         Ok(self.compare_commit()? == CommitMatch::Same)
     }
 
     fn compare_commit(&self) -> Result<CommitMatch> {
         let segment = self.segment();
-        let Some(commit) = &segment.last_commit else { return Ok(CommitMatch::Missing) };
-        let (store, path) = (self.stores().root().as_ref(), log_path::commit(commit.version));
+        let Some(commit) = &segment.last_commit else {
+            return Ok(CommitMatch::Missing);
+        };
+        let (store, path) = (
+            self.stores().root().as_ref(),
+            log_path::commit(commit.version),
+        );
         let compared = match self.0.fingerprint.get() {
-            Some(known) => known.is_of(store, &path).map(|same| if same { CommitMatch::Same } else { CommitMatch::Other }),
+            Some(known) => known.is_of(store, &path).map(|same| {
+                if same {
+                    CommitMatch::Same
+                } else {
+                    CommitMatch::Other
+                }
+            }),
             None => store.head(&path).map(|found| {
-                let same = commit.file.size == Some(found.size) && is_same_time(commit.modified_ms, found.modified_ms);
-                if same { CommitMatch::Same } else { CommitMatch::Unclear }
+                let same = commit.file.size == Some(found.size)
+                    && is_same_time(commit.modified_ms, found.modified_ms);
+                if same {
+                    CommitMatch::Same
+                } else {
+                    CommitMatch::Unclear
+                }
             }),
         };
         match compared {
@@ -97,11 +127,12 @@ impl Snapshot {
         }
     }
 
-    /// Checks that the log still holds this version, so that something may be written that follows from it.
+    /// Checks that the log still holds this version, so that something may be written that follows
+    /// from it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another table, or an older state of this one, in its place; [`Error::NotFound`] for no table,
-    /// or a version that was cleaned up; [`Error::Storage`].
+    /// [`Error::Invalid`] for another table, or an older state of this one, in its place;
+    /// [`Error::NotFound`] for no table, or a version that was cleaned up; [`Error::Storage`].
     pub fn check_in_log(&self) -> Result<()> {
         if !self.0.log.is_authority() {
             return Ok(());
@@ -111,12 +142,19 @@ impl Snapshot {
             return Ok(());
         }
         let (version, url) = (self.version(), self.stores().root().url());
-        let newest = Self::open(self.0.log.clone(), None, self.0.options).map_err(|error| match error {
-            Error::NotFound { kind: Missing::Table, .. } => {
-                Error::not_found(Missing::Table, format!("the table at {url} was deleted after it was opened; nothing was written"))
-            }
-            other => other,
-        })?;
+        let newest =
+            Self::open(self.0.log.clone(), None, self.0.options).map_err(|error| match error {
+                Error::NotFound {
+                    kind: Missing::Table,
+                    ..
+                } => Error::not_found(
+                    Missing::Table,
+                    format!(
+                        "the table at {url} was deleted after it was opened; nothing was written"
+                    ),
+                ),
+                other => other,
+            })?;
         self.check_same(&newest.0.metadata)?;
         self.check_forward(&newest)?;
         match found {
@@ -125,7 +163,10 @@ impl Snapshot {
             ))),
             CommitMatch::Missing if newest.version() > version => Err(Error::not_found(
                 Missing::Version,
-                format!("version {version} was cleaned up after it was read; update the handle to version {} and run the operation again", newest.version()),
+                format!(
+                    "version {version} was cleaned up after it was read; update the handle to version {} and run the operation again",
+                    newest.version()
+                ),
             )),
             CommitMatch::Unclear => {
                 self.note_time(&newest);
@@ -148,13 +189,19 @@ impl Snapshot {
         )))
     }
 
-    /// Takes size and time of this version's commit from `newest`, so that the next comparison succeeds.
+    /// Takes size and time of this version's commit from `newest`, so that the next comparison
+    /// succeeds.
     fn note_time(&self, newest: &Self) {
         let mut segment = self.segment().as_ref().clone();
         let theirs = newest.segment();
         let version = segment.version;
         let is_own = |commit: &&CommitFile| commit.version == version;
-        if let Some(commit) = theirs.commits.iter().chain(&theirs.last_commit).find(is_own) {
+        if let Some(commit) = theirs
+            .commits
+            .iter()
+            .chain(&theirs.last_commit)
+            .find(is_own)
+        {
             segment.last_commit = Some(commit.clone());
             self.settle(&segment);
         }
@@ -171,13 +218,28 @@ mod tests {
         let other = [&long[..100_000], b"y", &long[100_001..]].concat();
         assert_eq!(CommitFingerprint::of(b"a"), CommitFingerprint::of(b"a"));
         assert_ne!(CommitFingerprint::of(b"a"), CommitFingerprint::of(b"b"));
-        assert_ne!(CommitFingerprint::of(&long), CommitFingerprint::of(&long[..150_000]));
-        assert_eq!(CommitFingerprint::of(&long), CommitFingerprint::of(&other), "what follows the first bytes is not compared");
+        assert_ne!(
+            CommitFingerprint::of(&long),
+            CommitFingerprint::of(&long[..150_000])
+        );
+        assert_eq!(
+            CommitFingerprint::of(&long),
+            CommitFingerprint::of(&other),
+            "what follows the first bytes is not compared"
+        );
     }
 
     #[test]
     fn times_agree_also_where_one_is_in_whole_seconds() {
-        assert!(is_same_time(1_234_567, 1_234_567) && is_same_time(1_234_567, 1_234_000) && is_same_time(1_234_000, 1_234_567));
-        assert!(!is_same_time(1_234_567, 1_234_568) && !is_same_time(1_234_000, 1_235_000) && !is_same_time(0, 0));
+        assert!(
+            is_same_time(1_234_567, 1_234_567)
+                && is_same_time(1_234_567, 1_234_000)
+                && is_same_time(1_234_000, 1_234_567)
+        );
+        assert!(
+            !is_same_time(1_234_567, 1_234_568)
+                && !is_same_time(1_234_000, 1_235_000)
+                && !is_same_time(0, 0)
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! The segment that a snapshot reads, which another one of the same version may replace: one without a damaged checkpoint, or
-//! with a checkpoint that was just written.
+//! The segment that a snapshot reads, which another one of the same version may replace: one
+//! without a damaged checkpoint, or with a checkpoint that was just written.
 //!
-//! A thread of a forked child's parent may have held the lock for ever, so a child keeps to the segment that the snapshot was
-//! opened with. That one is of the same version, too; what was wrong with it is found again.
+//! A thread of a forked child's parent may have held the lock for ever, so a child keeps to the
+//! segment that the snapshot was opened with. That one is of the same version, too; what was wrong
+//! with it is found again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,12 @@ impl SegmentCell {
     pub(super) fn new(segment: Segment) -> Self {
         let first = Arc::new(segment);
         let newest = Mutex::new(Arc::clone(&first));
-        Self { first, process: std::process::id(), is_replaced: AtomicBool::new(false), newest }
+        Self {
+            first,
+            process: std::process::id(),
+            is_replaced: AtomicBool::new(false),
+            newest,
+        }
     }
 
     pub(super) fn get(&self) -> Arc<Segment> {
@@ -55,7 +61,10 @@ mod tests {
             last_commit: None,
             checksum: None,
             counts: None,
-            skip: Skip { checkpoints, ..Skip::default() },
+            skip: Skip {
+                checkpoints,
+                ..Skip::default()
+            },
         }
     }
 
@@ -69,7 +78,11 @@ mod tests {
 
     #[test]
     fn a_forked_child_takes_no_lock() {
-        let cell = SegmentCell { process: std::process::id() ^ 1, is_replaced: AtomicBool::new(true), ..SegmentCell::new(segment(0)) };
+        let cell = SegmentCell {
+            process: std::process::id() ^ 1,
+            is_replaced: AtomicBool::new(true),
+            ..SegmentCell::new(segment(0))
+        };
         let _held = cell.newest.lock().unwrap();
         cell.replace(segment(1));
         assert_eq!(cell.get().skip.checkpoints, 0);

@@ -7,7 +7,9 @@ use url::Url;
 use crate::error::{Error, Result};
 
 /// Supported schemes.
-const SCHEMES: [&str; 12] = ["s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "file", "memory"];
+const SCHEMES: [&str; 12] = [
+    "s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "file", "memory",
+];
 
 /// An address that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,12 +20,15 @@ pub enum TableAddress {
     Url(Url),
 }
 
-/// The scheme of a URL: what stands before `:/`, and a known one before `:` alone. One letter is a drive.
+/// The scheme of a URL: what stands before `:/`, and a known one before `:` alone. One letter is a
+/// drive.
 fn scheme_of(address: &str) -> Option<&str> {
     let (scheme, rest) = address.split_once(':')?;
     let well_formed = scheme.len() > 1
         && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     let known = || SCHEMES.iter().any(|name| scheme.eq_ignore_ascii_case(name));
     (well_formed && (rest.starts_with('/') || known())).then_some(scheme)
 }
@@ -33,7 +38,11 @@ fn scheme_of(address: &str) -> Option<&str> {
 pub fn is_url(address: &str) -> bool {
     let address = address.trim();
     // `s 3://…`, `"s3://…`, `://…`: mistyped URLs, not paths.
-    let malformed = || address.split_once("://").is_some_and(|(before, _)| !before.contains(['/', '\\']) && before.chars().count() != 1);
+    let malformed = || {
+        address
+            .split_once("://")
+            .is_some_and(|(before, _)| !before.contains(['/', '\\']) && before.chars().count() != 1)
+    };
     scheme_of(address).is_some() || malformed()
 }
 
@@ -42,7 +51,9 @@ pub fn is_url(address: &str) -> bool {
 /// # Errors
 /// [`Error::Invalid`] where there is no such home folder.
 pub fn expand(address: &str) -> Result<String> {
-    let Some(rest) = address.strip_prefix('~').filter(|_| !is_url(address)) else { return Ok(address.to_owned()) };
+    let Some(rest) = address.strip_prefix('~').filter(|_| !is_url(address)) else {
+        return Ok(address.to_owned());
+    };
     let below = match rest.strip_prefix(std::path::is_separator) {
         Some(below) => below,
         None if rest.is_empty() => "",
@@ -54,13 +65,20 @@ pub fn expand(address: &str) -> Result<String> {
     };
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let home = home.ok_or_else(|| Error::invalid(format!("`{address}` has no meaning here: the home folder is not known; set HOME, or write the path")))?;
-    let home = home.to_str().ok_or_else(|| Error::invalid("the path of the home folder is not UTF-8"))?;
+    let home = home
+        .to_str()
+        .ok_or_else(|| Error::invalid("the path of the home folder is not UTF-8"))?;
     let below = below.trim_start_matches(std::path::is_separator);
-    Ok(if below.is_empty() { home.to_owned() } else { format!("{}/{below}", home.trim_end_matches('/')) })
+    Ok(if below.is_empty() {
+        home.to_owned()
+    } else {
+        format!("{}/{below}", home.trim_end_matches('/'))
+    })
 }
 
 impl TableAddress {
-    /// Reads an address. Whatever has a scheme is a URL of that scheme or an error, never a folder of that name.
+    /// Reads an address. Whatever has a scheme is a URL of that scheme or an error, never a folder
+    /// of that name.
     ///
     /// # Errors
     /// [`Error::Invalid`] for addresses that cannot be used.
@@ -78,9 +96,12 @@ impl TableAddress {
 fn parse_url(address: &str) -> Result<Url> {
     let bad = |why: &str| Error::invalid(format!("not a usable URL: {}: {why}", safe(address)));
     if address.trim().len() != address.len() || address.chars().any(char::is_control) {
-        return Err(bad("it has white space around it or control characters, such as a line end, in it"));
+        return Err(bad(
+            "it has white space around it or control characters, such as a line end, in it",
+        ));
     }
-    let scheme = scheme_of(address).ok_or_else(|| bad("it must begin with a scheme, as in `s3://bucket/table`"))?;
+    let scheme = scheme_of(address)
+        .ok_or_else(|| bad("it must begin with a scheme, as in `s3://bucket/table`"))?;
     let rest = address.split_once(':').map_or("", |(_, rest)| rest);
     let scheme = scheme.to_ascii_lowercase();
     if !SCHEMES.contains(&scheme.as_str()) {
@@ -92,12 +113,16 @@ fn parse_url(address: &str) -> Result<Url> {
     }
     let may_lack_authority = matches!(scheme.as_str(), "file" | "memory");
     if !(rest.starts_with("//") || may_lack_authority && rest.starts_with('/')) {
-        return Err(bad(&format!("it must begin with `{scheme}://`; a pathlib.Path drops one slash, so give URLs as strings")));
+        return Err(bad(&format!(
+            "it must begin with `{scheme}://`; a pathlib.Path drops one slash, so give URLs as strings"
+        )));
     }
     let url = Url::parse(address).map_err(|error| bad(&error.to_string()))?;
     let is_http = matches!(scheme.as_str(), "http" | "https");
     if url.fragment().is_some() || (url.query().is_some() && !is_http) {
-        return Err(bad("a `?` or `#` in a path must be written `%3F` or `%23`; credentials are given in `storage_options`"));
+        return Err(bad(
+            "a `?` or `#` in a path must be written `%3F` or `%23`; credentials are given in `storage_options`",
+        ));
     }
     if matches!(scheme.as_str(), "file" | "memory") || is_http {
         return Ok(url);
@@ -107,14 +132,23 @@ fn parse_url(address: &str) -> Result<Url> {
         return Err(bad("it names no bucket or container"));
     }
     if url.port().is_some() {
-        return Err(bad("the port belongs in the option that names the service's endpoint"));
+        return Err(bad(
+            "the port belongs in the option that names the service's endpoint",
+        ));
     }
     let has_container = matches!(scheme.as_str(), "az" | "abfs" | "abfss");
     if url.password().is_some() || (!has_container && !url.username().is_empty()) {
-        return Err(bad("credentials are given in `storage_options`, not in the URL"));
+        return Err(bad(
+            "credentials are given in `storage_options`, not in the URL",
+        ));
     }
-    if !host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')) {
-        return Err(bad("the name of the bucket or container has characters that no such name has"));
+    if !host
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+    {
+        return Err(bad(
+            "the name of the bucket or container has characters that no such name has",
+        ));
     }
     Ok(url)
 }
@@ -123,7 +157,9 @@ fn parse_url(address: &str) -> Result<Url> {
 #[must_use]
 pub fn safe(address: &str) -> String {
     let address = address.trim();
-    let Some((scheme, rest)) = address.split_once(':').filter(|_| is_url(address)) else { return address.to_owned() };
+    let Some((scheme, rest)) = address.split_once(':').filter(|_| is_url(address)) else {
+        return address.to_owned();
+    };
     let bare = rest.trim_start_matches('/');
     let slashes = rest.strip_suffix(bare).unwrap_or_default();
     let bare = bare.rsplit_once('@').map_or(bare, |(_, after)| after);
@@ -174,15 +210,41 @@ mod tests {
             " ",
         ] {
             let error = TableAddress::parse(address).unwrap_err();
-            assert!(matches!(error, Error::Invalid { .. }) && !error.to_string().contains("secret"), "{address}: {error}");
+            assert!(
+                matches!(error, Error::Invalid { .. }) && !error.to_string().contains("secret"),
+                "{address}: {error}"
+            );
         }
-        for address in
-            ["s3://bucket/my table", "s3a://b.c-d_e/t", "az://c/t", "abfss://c@a.dfs.core.windows.net/t", "file:/t", "file:///t", "memory://m/t", "memory:///t"]
-        {
-            assert!(matches!(TableAddress::parse(address).unwrap(), TableAddress::Url(_)), "{address}");
+        for address in [
+            "s3://bucket/my table",
+            "s3a://b.c-d_e/t",
+            "az://c/t",
+            "abfss://c@a.dfs.core.windows.net/t",
+            "file:/t",
+            "file:///t",
+            "memory://m/t",
+            "memory:///t",
+        ] {
+            assert!(
+                matches!(TableAddress::parse(address).unwrap(), TableAddress::Url(_)),
+                "{address}"
+            );
         }
-        for path in ["t", "/t", "./s3:/t", "/data/s3://t", "a:b", "2026-01-01T00:00/t", "C:/t", "C:\\t", "x/~"] {
-            assert_eq!(TableAddress::parse(path).unwrap(), TableAddress::Path(PathBuf::from(path)));
+        for path in [
+            "t",
+            "/t",
+            "./s3:/t",
+            "/data/s3://t",
+            "a:b",
+            "2026-01-01T00:00/t",
+            "C:/t",
+            "C:\\t",
+            "x/~",
+        ] {
+            assert_eq!(
+                TableAddress::parse(path).unwrap(),
+                TableAddress::Path(PathBuf::from(path))
+            );
         }
     }
 
@@ -190,8 +252,16 @@ mod tests {
     fn a_tilde_is_the_home_folder() {
         let home = std::env::home_dir().unwrap();
         for (path, below) in [("~", ""), ("~/", ""), ("~/a/b", "a/b"), ("~//a", "a")] {
-            let expected = if below.is_empty() { home.clone() } else { home.join(below) };
-            assert_eq!(TableAddress::parse(path).unwrap(), TableAddress::Path(expected), "{path}");
+            let expected = if below.is_empty() {
+                home.clone()
+            } else {
+                home.join(below)
+            };
+            assert_eq!(
+                TableAddress::parse(path).unwrap(),
+                TableAddress::Path(expected),
+                "{path}"
+            );
         }
         assert!(TableAddress::parse("~somebody/t").is_err());
         assert_eq!(expand("s3://b/~").unwrap(), "s3://b/~");

@@ -1,10 +1,12 @@
-//! Is a store safe to commit to? Tried, not believed: emulators and gateways that ignore the condition of a request, or meet
-//! it only while one writer is there, look right until the day they lose a commit.
+//! Is a store safe to commit to? Tried, not believed: emulators and gateways that ignore the
+//! condition of a request, or meet it only while one writer is there, look right until the day they
+//! lose a commit.
 //!
-//! Everything that deltafast rests on is done once under a folder of its own, which is removed afterwards: objects made only
-//! if they are absent, by many writers at once; whole or not at all; read and listed as soon as they are written; names,
-//! ranges, parts, deletions. What is tried is this crate's way to the store, so a weakness that it makes up for (an offset
-//! that a listing ignores) is none.
+//! Everything that deltafast rests on is done once under a folder of its own, which is removed
+//! afterwards: objects made only if they are absent, by many writers at once; whole or not at all;
+//! read and listed as soon as they are written; names, ranges, parts, deletions. What is tried is
+//! this crate's way to the store, so a weakness that it makes up for (an offset that a listing
+//! ignores) is none.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,13 +29,18 @@ pub struct CheckOptions {
     pub rounds: u32,
     /// Writers in each.
     pub writers: u32,
-    /// Objects in a folder that is listed. The default is more than a page of any service but Azure's.
+    /// Objects in a folder that is listed. The default is more than a page of any service but
+    /// Azure's.
     pub objects: u32,
 }
 
 impl Default for CheckOptions {
     fn default() -> Self {
-        Self { rounds: 50, writers: 20, objects: 1_050 }
+        Self {
+            rounds: 50,
+            writers: 20,
+            objects: 1_050,
+        }
     }
 }
 
@@ -92,7 +99,8 @@ fn wrong<T>(text: impl Into<String>) -> Result<T, Fault> {
 /// What was seen where all went well.
 type Trial = fn(&Scratch<'_>) -> Result<String, Fault>;
 
-/// Trials by their names, and whether commits and reads rest on them: then an error is as bad as a wrong answer.
+/// Trials by their names, and whether commits and reads rest on them: then an error is as bad as a
+/// wrong answer.
 const TRIALS: [(&str, bool, Trial); 12] = [
     ("put-if-absent", true, put_if_absent),
     ("mutual exclusion", true, mutual_exclusion),
@@ -114,11 +122,14 @@ const TRIES: usize = 3;
 /// Tries everything at the root of `store`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for options; [`Error::Storage`] where the very first object cannot be written, so that nothing is
-/// found out; [`Error::Cancelled`]. A store that cannot commit is an answer and no error.
+/// [`Error::Invalid`] for options; [`Error::Storage`] where the very first object cannot be
+/// written, so that nothing is found out; [`Error::Cancelled`]. A store that cannot commit is an
+/// answer and no error.
 pub fn check(store: &Arc<dyn Store>, options: &CheckOptions, cancel: &Cancel) -> Result<Checked> {
     if options.rounds == 0 || options.writers < 2 || options.objects < 2 {
-        return Err(Error::invalid("a check needs at least one round of at least two writers, and at least two objects"));
+        return Err(Error::invalid(
+            "a check needs at least one round of at least two writers, and at least two objects",
+        ));
     }
     let scratch = Scratch {
         store: store.as_ref(),
@@ -135,11 +146,26 @@ pub fn check(store: &Arc<dyn Store>, options: &CheckOptions, cancel: &Cancel) ->
     if let Err(error) = left
         && let Some(last) = findings.last_mut()
     {
-        last.verdict = if last.verdict == Verdict::Unsafe { Verdict::Unsafe } else { Verdict::Failed };
-        last.detail = format!("{}; {}{} is left behind: {error}", last.detail, store.url(), scratch.folder);
+        last.verdict = if last.verdict == Verdict::Unsafe {
+            Verdict::Unsafe
+        } else {
+            Verdict::Failed
+        };
+        last.detail = format!(
+            "{}; {}{} is left behind: {error}",
+            last.detail,
+            store.url(),
+            scratch.folder
+        );
     }
-    let safe = findings.iter().all(|finding| finding.verdict != Verdict::Unsafe);
-    Ok(Checked { url: store.url().to_owned(), safe, findings })
+    let safe = findings
+        .iter()
+        .all(|finding| finding.verdict != Verdict::Unsafe);
+    Ok(Checked {
+        url: store.url().to_owned(),
+        safe,
+        findings,
+    })
 }
 
 /// The folder in which everything happens.
@@ -161,16 +187,39 @@ impl Scratch<'_> {
             self.cancel.check()?;
             let (verdict, detail) = match trial(self) {
                 Ok(detail) => (Verdict::Passed, detail),
-                Err(Fault::Wrong(detail)) => (if essential { Verdict::Unsafe } else { Verdict::Failed }, detail),
+                Err(Fault::Wrong(detail)) => (
+                    if essential {
+                        Verdict::Unsafe
+                    } else {
+                        Verdict::Failed
+                    },
+                    detail,
+                ),
                 Err(Fault::Error(Error::Cancelled)) => return Err(Error::Cancelled),
-                // Whether a store is safe cannot be said where it cannot be reached or written at all.
-                Err(Fault::Error(error @ (Error::Storage { .. } | Error::NotFound { .. } | Error::Invalid { .. }))) if findings.is_empty() => {
+                // Whether a store is safe cannot be said where it cannot be reached or written at
+                // all.
+                Err(Fault::Error(
+                    error
+                    @ (Error::Storage { .. } | Error::NotFound { .. } | Error::Invalid { .. }),
+                )) if findings.is_empty() => {
                     return Err(error);
                 }
-                Err(Fault::Error(error)) => (if essential { Verdict::Unsafe } else { Verdict::Failed }, error.to_string()),
+                Err(Fault::Error(error)) => (
+                    if essential {
+                        Verdict::Unsafe
+                    } else {
+                        Verdict::Failed
+                    },
+                    error.to_string(),
+                ),
             };
-            let refused = findings.is_empty() && verdict == Verdict::Unsafe && self.made().is_empty();
-            findings.push(Finding { name, verdict, detail });
+            let refused =
+                findings.is_empty() && verdict == Verdict::Unsafe && self.made().is_empty();
+            findings.push(Finding {
+                name,
+                verdict,
+                detail,
+            });
             if refused {
                 break;
             }
@@ -195,21 +244,32 @@ impl Scratch<'_> {
         put
     }
 
-    /// Makes an object that nobody else makes. An answer that was lost is looked for, as for a commit.
+    /// Makes an object that nobody else makes. An answer that was lost is looked for, as for a
+    /// commit.
     fn make(&self, path: &str, bytes: Bytes, role: Role) -> Result<(), Fault> {
         let mut lost = None;
         for _ in 0..TRIES {
             match self.put(path, bytes.clone(), role)? {
                 Put::Created | Put::Unsynced(_) => return Ok(()),
                 // Perhaps ours: the client below may have sent it twice.
-                Put::Exists if self.read(path)?.is_some_and(|found| found == bytes) => return Ok(()),
-                Put::Exists => return wrong(format!("a new object was said to be there already: {path}")),
-                Put::Unknown(_) | Put::Refused(_) if self.read(path)?.is_some_and(|found| found == bytes) => return Ok(()),
+                Put::Exists if self.read(path)?.is_some_and(|found| found == bytes) => {
+                    return Ok(());
+                }
+                Put::Exists => {
+                    return wrong(format!("a new object was said to be there already: {path}"));
+                }
+                Put::Unknown(_) | Put::Refused(_)
+                    if self.read(path)?.is_some_and(|found| found == bytes) =>
+                {
+                    return Ok(());
+                }
                 Put::Unknown(error) => lost = Some(error),
                 Put::Refused(error) => return Err(error.into()),
             }
         }
-        Err(lost.unwrap_or_else(|| Error::internal("an object was not made")).into())
+        Err(lost
+            .unwrap_or_else(|| Error::internal("an object was not made"))
+            .into())
     }
 
     fn read(&self, path: &str) -> Result<Option<Bytes>> {
@@ -223,7 +283,11 @@ impl Scratch<'_> {
     fn holds(&self, path: &str, bytes: &[u8]) -> Result<(), Fault> {
         match self.read(path)? {
             Some(found) if found.as_ref() == bytes => Ok(()),
-            Some(found) => wrong(format!("{path} has {} other bytes than the {} that were written", found.len(), bytes.len())),
+            Some(found) => wrong(format!(
+                "{path} has {} other bytes than the {} that were written",
+                found.len(),
+                bytes.len()
+            )),
             None => wrong(format!("{path} was written and is not there")),
         }
     }
@@ -232,11 +296,26 @@ impl Scratch<'_> {
     fn names(&self, folder: &str, after: &str) -> Result<Vec<String>> {
         let dir = self.path(folder);
         let below = format!("{dir}/");
-        Ok(self.store.list_from(&dir, after)?.into_iter().map(|meta| meta.path.strip_prefix(&below).unwrap_or(&meta.path).to_owned()).collect())
+        Ok(self
+            .store
+            .list_from(&dir, after)?
+            .into_iter()
+            .map(|meta| {
+                meta.path
+                    .strip_prefix(&below)
+                    .unwrap_or(&meta.path)
+                    .to_owned()
+            })
+            .collect())
     }
 
-    /// `work` on every number below `count`, by as many threads as there are writers, all of which begin together.
-    fn together<T: Send>(&self, count: usize, work: impl Fn(usize) -> Result<T, Fault> + Sync) -> Result<Vec<T>, Fault> {
+    /// `work` on every number below `count`, by as many threads as there are writers, all of which
+    /// begin together.
+    fn together<T: Send>(
+        &self,
+        count: usize,
+        work: impl Fn(usize) -> Result<T, Fault> + Sync,
+    ) -> Result<Vec<T>, Fault> {
         let threads = self.writers.min(count);
         let (next, gate) = (AtomicUsize::new(0), RwLock::new(()));
         let done = Mutex::new(Vec::with_capacity(count));
@@ -251,9 +330,15 @@ impl Scratch<'_> {
                         if number >= count {
                             return;
                         }
-                        let result = if self.cancel.check().is_err() { Err(Fault::Error(Error::Cancelled)) } else { work(number) };
+                        let result = if self.cancel.check().is_err() {
+                            Err(Fault::Error(Error::Cancelled))
+                        } else {
+                            work(number)
+                        };
                         let failed = result.is_err();
-                        done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+                        done.lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push((number, result));
                         if failed {
                             next.store(count, Ordering::Relaxed);
                             return;
@@ -282,7 +367,10 @@ impl Scratch<'_> {
             return Ok(());
         }
         if let Some((path, error)) = self.store.delete_batch(&paths)?.into_iter().next() {
-            return Err(Error::storage(format!("{path} could not be deleted: {error}"), false));
+            return Err(Error::storage(
+                format!("{path} could not be deleted: {error}"),
+                false,
+            ));
         }
         let mut folders = BTreeSet::new();
         for path in &paths {
@@ -293,13 +381,19 @@ impl Scratch<'_> {
             }
         }
         // Deeper ones first: a path sorts before what lies below it.
-        folders.into_iter().rev().try_for_each(|folder| self.store.remove_folder(folder))
+        folders
+            .into_iter()
+            .rev()
+            .try_for_each(|folder| self.store.remove_folder(folder))
     }
 }
 
 /// Bytes in which no two places look alike.
 fn pattern(length: usize, seed: usize) -> Bytes {
-    (0..length).map(|n| ((n.wrapping_mul(31) >> 3) ^ n ^ seed.wrapping_mul(77)) as u8).collect::<Vec<u8>>().into()
+    (0..length)
+        .map(|n| ((n.wrapping_mul(31) >> 3) ^ n ^ seed.wrapping_mul(77)) as u8)
+        .collect::<Vec<u8>>()
+        .into()
 }
 
 fn put_if_absent(scratch: &Scratch<'_>) -> Result<String, Fault> {
@@ -315,7 +409,9 @@ fn put_if_absent(scratch: &Scratch<'_>) -> Result<String, Fault> {
         Put::Exists => {}
         Put::Unknown(error) | Put::Refused(error) => return Err(error.into()),
         Put::Created | Put::Unsynced(_) => {
-            return wrong("a second writer was told that it made an object that was there: the condition of the request is ignored");
+            return wrong(
+                "a second writer was told that it made an object that was there: the condition of the request is ignored",
+            );
         }
     }
     scratch.holds(&path, b"first")?;
@@ -324,7 +420,11 @@ fn put_if_absent(scratch: &Scratch<'_>) -> Result<String, Fault> {
 
 /// What a writer puts: as long as a small commit, no two alike nor of one length.
 fn text(round: usize, writer: usize) -> Bytes {
-    format!("{{\"commitInfo\":{{\"txnId\":\"{round}-{writer}\",\"padding\":\"{}\"}}}}\n", "x".repeat(400 + writer)).into()
+    format!(
+        "{{\"commitInfo\":{{\"txnId\":\"{round}-{writer}\",\"padding\":\"{}\"}}}}\n",
+        "x".repeat(400 + writer)
+    )
+    .into()
 }
 
 fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
@@ -333,19 +433,39 @@ fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
     let mut owners = Vec::new();
     for round in 0..rounds {
         let path = scratch.path(&format!("race/{round:020}.json"));
-        let outcomes = scratch.together(writers, |writer| Ok(scratch.put(&path, text(round, writer), Role::Derived)?))?;
-        let winners: Vec<usize> = outcomes.iter().enumerate().filter(|(_, put)| matches!(put, Put::Created | Put::Unsynced(_))).map(|(n, _)| n).collect();
-        let unknown = outcomes.iter().filter(|put| matches!(put, Put::Unknown(_) | Put::Refused(_))).count();
+        let outcomes = scratch.together(writers, |writer| {
+            Ok(scratch.put(&path, text(round, writer), Role::Derived)?)
+        })?;
+        let winners: Vec<usize> = outcomes
+            .iter()
+            .enumerate()
+            .filter(|(_, put)| matches!(put, Put::Created | Put::Unsynced(_)))
+            .map(|(n, _)| n)
+            .collect();
+        let unknown = outcomes
+            .iter()
+            .filter(|put| matches!(put, Put::Unknown(_) | Put::Refused(_)))
+            .count();
         let owner = match scratch.read(&path)? {
             Some(found) => match (0..writers).find(|writer| text(round, *writer) == found) {
                 Some(owner) => owner,
-                None => return wrong(format!("of {writers} writers at once none has written what is there: {} bytes", found.len())),
+                None => {
+                    return wrong(format!(
+                        "of {writers} writers at once none has written what is there: {} bytes",
+                        found.len()
+                    ));
+                }
             },
             None if winners.is_empty() && unknown > 0 => {
                 unanswered += 1;
                 continue;
             }
-            None => return wrong(format!("of {writers} writers at once {} were told that they had won, and nothing is there", winners.len())),
+            None => {
+                return wrong(format!(
+                    "of {writers} writers at once {} were told that they had won, and nothing is there",
+                    winners.len()
+                ));
+            }
         };
         match winners.as_slice() {
             // Its answer was lost, or the client below sent it twice.
@@ -357,20 +477,32 @@ fn mutual_exclusion(scratch: &Scratch<'_>) -> Result<String, Fault> {
         owners.push((path, round, owner));
     }
     if doubled > 0 {
-        return wrong(format!("in {doubled} of {rounds} rounds more than one of {writers} writers was told that it had won"));
+        return wrong(format!(
+            "in {doubled} of {rounds} rounds more than one of {writers} writers was told that it had won"
+        ));
     }
     if replaced > 0 {
-        return wrong(format!("in {replaced} of {rounds} rounds of {writers} writers the winner's object was replaced by a loser's"));
+        return wrong(format!(
+            "in {replaced} of {rounds} rounds of {writers} writers the winner's object was replaced by a loser's"
+        ));
     }
     if unanswered == rounds {
-        return wrong(format!("none of {rounds} rounds of {writers} writers was answered"));
+        return wrong(format!(
+            "none of {rounds} rounds of {writers} writers was answered"
+        ));
     }
     scratch.together(owners.len(), |n| match owners.get(n) {
         Some((path, round, owner)) => scratch.holds(path, &text(*round, *owner)),
         None => Ok(()),
     })?;
-    let lost = if unanswered > 0 { format!(", {unanswered} without any answer") } else { String::new() };
-    Ok(format!("{rounds} rounds of {writers} writers at once, one winner in each{lost}"))
+    let lost = if unanswered > 0 {
+        format!(", {unanswered} without any answer")
+    } else {
+        String::new()
+    };
+    Ok(format!(
+        "{rounds} rounds of {writers} writers at once, one winner in each{lost}"
+    ))
 }
 
 fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
@@ -378,34 +510,58 @@ fn atomic_visibility(scratch: &Scratch<'_>) -> Result<String, Fault> {
     let size = 2 << 20;
     let mut looks = 0;
     for round in 0..ROUNDS {
-        let (path, bytes) = (scratch.path(&format!("atomic/{round}")), pattern(size, round));
+        let (path, bytes) = (
+            scratch.path(&format!("atomic/{round}")),
+            pattern(size, round),
+        );
         let done = AtomicBool::new(false);
         let look = || -> Result<usize, Fault> {
             let mut looks = 0;
             while !done.load(Ordering::Acquire) {
                 match scratch.read(&path)? {
-                    Some(found) if found != bytes => return wrong(format!("a reader saw {} of {size} bytes of an object that was being written", found.len())),
+                    Some(found) if found != bytes => {
+                        return wrong(format!(
+                            "a reader saw {} of {size} bytes of an object that was being written",
+                            found.len()
+                        ));
+                    }
                     _ => looks += 1,
                 }
-                if let Some(meta) = scratch.store.list_from(&scratch.path("atomic"), "")?.into_iter().find(|meta| meta.path == path && meta.size != size as u64)
+                if let Some(meta) = scratch
+                    .store
+                    .list_from(&scratch.path("atomic"), "")?
+                    .into_iter()
+                    .find(|meta| meta.path == path && meta.size != size as u64)
                 {
-                    return wrong(format!("a listing told {} of {size} bytes of an object that was being written", meta.size));
+                    return wrong(format!(
+                        "a listing told {} of {size} bytes of an object that was being written",
+                        meta.size
+                    ));
                 }
             }
             Ok(looks)
         };
         let (put, seen) = thread::scope(|scope| {
-            let reader = thread::Builder::new().spawn_scoped(scope, look).map_err(|error| Fault::Error(Error::no_thread(&error)));
+            let reader = thread::Builder::new()
+                .spawn_scoped(scope, look)
+                .map_err(|error| Fault::Error(Error::no_thread(&error)));
             let put = scratch.make(&path, bytes.clone(), Role::Derived);
             done.store(true, Ordering::Release);
-            let seen = reader.and_then(|reader| reader.join().unwrap_or_else(|panic| Err(Fault::Error(panic_error("a reader of the check", &*panic)))));
+            let seen = reader.and_then(|reader| {
+                reader.join().unwrap_or_else(|panic| {
+                    Err(Fault::Error(panic_error("a reader of the check", &*panic)))
+                })
+            });
             (put, seen)
         });
         put?;
         looks += seen?;
         scratch.holds(&path, &bytes)?;
     }
-    Ok(format!("{looks} reads while {ROUNDS} objects of {} MiB were written saw nothing or the whole", size >> 20))
+    Ok(format!(
+        "{looks} reads while {ROUNDS} objects of {} MiB were written saw nothing or the whole",
+        size >> 20
+    ))
 }
 
 fn read_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
@@ -419,36 +575,75 @@ fn read_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
         scratch.make(&path, bytes.clone(), Role::Essential)?;
         scratch.holds(&path, &bytes)?;
         let size = scratch.store.head(&path)?.size;
-        if size == bytes.len() as u64 { Ok(()) } else { wrong(format!("{path} has {} bytes, and its metadata says {size}", bytes.len())) }
+        if size == bytes.len() as u64 {
+            Ok(())
+        } else {
+            wrong(format!(
+                "{path} has {} bytes, and its metadata says {size}",
+                bytes.len()
+            ))
+        }
     })?;
-    Ok(format!("{count} objects were read right after they were written"))
+    Ok(format!(
+        "{count} objects were read right after they were written"
+    ))
 }
 
 fn list_after_write(scratch: &Scratch<'_>) -> Result<String, Fault> {
     let count = scratch.writers.max(20);
-    let listed = |name: &str| -> Result<bool, Fault> { Ok(scratch.names("list", "")?.iter().any(|found| found == name)) };
+    let listed = |name: &str| -> Result<bool, Fault> {
+        Ok(scratch.names("list", "")?.iter().any(|found| found == name))
+    };
     scratch.together(count, |n| {
         let name = format!("{n:020}.json");
         let path = scratch.path(&format!("list/{name}"));
         scratch.make(&path, text(n, n), Role::Derived)?;
-        if listed(&name)? { Ok(()) } else { wrong(format!("{path} was written, and the next listing did not have it")) }
+        if listed(&name)? {
+            Ok(())
+        } else {
+            wrong(format!(
+                "{path} was written, and the next listing did not have it"
+            ))
+        }
     })?;
     let last = format!("{:020}.json", count - 1);
     // Whether deleting works is another trial's.
-    let deleted = scratch.store.delete_batch(&[scratch.path(&format!("list/{last}"))]).is_ok_and(|failed| failed.is_empty());
+    let deleted = scratch
+        .store
+        .delete_batch(&[scratch.path(&format!("list/{last}"))])
+        .is_ok_and(|failed| failed.is_empty());
     if deleted && listed(&last)? {
-        return wrong(format!("{last} was deleted, and the next listing still had it"));
+        return wrong(format!(
+            "{last} was deleted, and the next listing still had it"
+        ));
     }
-    Ok(format!("{count} objects were listed right after they were written"))
+    Ok(format!(
+        "{count} objects were listed right after they were written"
+    ))
 }
 
 fn ordered_listing(scratch: &Scratch<'_>) -> Result<String, Fault> {
     let (many, half) = (scratch.objects, scratch.objects / 2);
     let name = |n: usize| format!("{n:020}.json");
-    scratch.together(many, |n| scratch.make(&scratch.path(&format!("pages/{}", name(n))), name(n).into(), Role::Derived))?;
-    scratch.make(&scratch.path("pages/below/0.json"), "0".into(), Role::Derived)?;
+    scratch.together(many, |n| {
+        scratch.make(
+            &scratch.path(&format!("pages/{}", name(n))),
+            name(n).into(),
+            Role::Derived,
+        )
+    })?;
+    scratch.make(
+        &scratch.path("pages/below/0.json"),
+        "0".into(),
+        Role::Derived,
+    )?;
     let all: Vec<String> = (0..many).map(name).collect();
-    for (after, first) in [(String::new(), 0), (name(half - 1), half), (format!("{}~", name(many - 2)), many - 1), (name(many), many)] {
+    for (after, first) in [
+        (String::new(), 0),
+        (name(half - 1), half),
+        (format!("{}~", name(many - 2)), many - 1),
+        (name(many), many),
+    ] {
         let found = scratch.names("pages", &after)?;
         if all.get(first..).is_none_or(|expected| found != expected) {
             return wrong(format!(
@@ -462,34 +657,71 @@ fn ordered_listing(scratch: &Scratch<'_>) -> Result<String, Fault> {
     if !scratch.names("nothing", "")?.is_empty() {
         return wrong("a folder that is not there was not empty");
     }
-    Ok(format!("{many} objects in order, from the beginning and from a name on"))
+    Ok(format!(
+        "{many} objects in order, from the beginning and from a name on"
+    ))
 }
 
 fn folder_listing(scratch: &Scratch<'_>) -> Result<String, Fault> {
-    let listed = scratch.store.list_folder(&scratch.path("pages"), &|_| true)?;
+    let listed = scratch
+        .store
+        .list_folder(&scratch.path("pages"), &|_| true)?;
     let below = [scratch.path("pages/below")];
     if listed.objects.len() != scratch.objects || listed.folders != below {
-        return wrong(format!("a folder of {} objects and a folder listed as {} and {}", scratch.objects, listed.objects.len(), listed.folders.len()));
+        return wrong(format!(
+            "a folder of {} objects and a folder listed as {} and {}",
+            scratch.objects,
+            listed.objects.len(),
+            listed.folders.len()
+        ));
     }
     Ok("a folder's objects and folders".to_owned())
 }
 
 /// Names that writers make of partition values, and others that a layer may take for escapes.
-const KEYS: [&str; 15] =
-    ["a b", "%20", "a%20b", "%2520", "100%", "a%2Fb", "ü", "é", "日本", "+", "a+b=c&d", "x=1,y=2", "#a", "~!'()@$;", "p=a%3Ab/part-0 ü.parquet"];
+const KEYS: [&str; 15] = [
+    "a b",
+    "%20",
+    "a%20b",
+    "%2520",
+    "100%",
+    "a%2Fb",
+    "ü",
+    "é",
+    "日本",
+    "+",
+    "a+b=c&d",
+    "x=1,y=2",
+    "#a",
+    "~!'()@$;",
+    "p=a%3Ab/part-0 ü.parquet",
+];
 
 fn keys(scratch: &Scratch<'_>) -> Result<String, Fault> {
     for key in KEYS {
-        scratch.make(&scratch.path(&format!("keys/{key}")), key.into(), Role::Derived)?;
+        scratch.make(
+            &scratch.path(&format!("keys/{key}")),
+            key.into(),
+            Role::Derived,
+        )?;
     }
     for key in KEYS {
         scratch.holds(&scratch.path(&format!("keys/{key}")), key.as_bytes())?;
     }
     let found: BTreeSet<String> = scratch.names("keys", "")?.into_iter().collect();
-    let due: BTreeSet<String> = KEYS.iter().filter(|key| !key.contains('/')).map(ToString::to_string).collect();
+    let due: BTreeSet<String> = KEYS
+        .iter()
+        .filter(|key| !key.contains('/'))
+        .map(ToString::to_string)
+        .collect();
     match found.symmetric_difference(&due).next() {
-        None => Ok(format!("{} names with spaces, signs, escapes and letters", KEYS.len())),
-        Some(name) => wrong(format!("objects were listed under other names than they were given, such as `{name}`")),
+        None => Ok(format!(
+            "{} names with spaces, signs, escapes and letters",
+            KEYS.len()
+        )),
+        Some(name) => wrong(format!(
+            "objects were listed under other names than they were given, such as `{name}`"
+        )),
     }
 }
 
@@ -497,25 +729,57 @@ fn range_reads(scratch: &Scratch<'_>) -> Result<String, Fault> {
     let size: u64 = 3 << 20;
     let (path, bytes) = (scratch.path("ranges"), pattern(size as usize, 3));
     scratch.make(&path, bytes.clone(), Role::Derived)?;
-    let ranges = vec![0..1, size - 1..size, 1_000..1_010, 1_005..2_000, 2_000_000..2_000_001, size - 8..size, 0..size];
+    let ranges = vec![
+        0..1,
+        size - 1..size,
+        1_000..1_010,
+        1_005..2_000,
+        2_000_000..2_000_001,
+        size - 8..size,
+        0..size,
+    ];
     let due = |range: &Range<u64>| bytes.get(range.start as usize..range.end as usize);
     // One by one, and together: neighbours are asked for as one.
     let mut found = scratch.store.get_ranges(&path, ranges.clone()).wait()?;
     for range in &ranges {
-        found.extend(scratch.store.get_ranges(&path, vec![range.clone()]).wait()?);
+        found.extend(
+            scratch
+                .store
+                .get_ranges(&path, vec![range.clone()])
+                .wait()?,
+        );
     }
     for (range, found) in ranges.iter().cycle().zip(&found) {
         if due(range) != Some(found.as_ref()) {
-            return wrong(format!("the range {}..{} of an object of {size} bytes gave {} other bytes", range.start, range.end, found.len()));
+            return wrong(format!(
+                "the range {}..{} of an object of {size} bytes gave {} other bytes",
+                range.start,
+                range.end,
+                found.len()
+            ));
         }
     }
     if found.len() != 2 * ranges.len() {
-        return wrong(format!("{} ranges gave {} answers", 2 * ranges.len(), found.len()));
+        return wrong(format!(
+            "{} ranges gave {} answers",
+            2 * ranges.len(),
+            found.len()
+        ));
     }
-    match scratch.store.get_ranges(&path, std::iter::once(size - 5..size + 5).collect()).wait() {
+    match scratch
+        .store
+        .get_ranges(&path, std::iter::once(size - 5..size + 5).collect())
+        .wait()
+    {
         Err(Error::Cancelled) => Err(Error::Cancelled.into()),
-        Err(_) => Ok(format!("{} ranges of an object, the last byte and the whole among them", ranges.len())),
-        Ok(found) => wrong(format!("a range beyond the end gave {} bytes and no error", found.first().map_or(0, Bytes::len))),
+        Err(_) => Ok(format!(
+            "{} ranges of an object, the last byte and the whole among them",
+            ranges.len()
+        )),
+        Ok(found) => wrong(format!(
+            "a range beyond the end gave {} bytes and no error",
+            found.first().map_or(0, Bytes::len)
+        )),
     }
 }
 
@@ -539,7 +803,9 @@ fn multipart_upload(scratch: &Scratch<'_>) -> Result<String, Fault> {
     absent(&path, "before it was finished")?;
     let told = upload.finish().wait()?.size;
     if told != size as u64 || scratch.store.head(&path)?.size != told {
-        return wrong(format!("an object of {size} bytes in parts has another size"));
+        return wrong(format!(
+            "an object of {size} bytes in parts has another size"
+        ));
     }
     scratch.holds(&path, &bytes)?;
     let given_up = scratch.path("given up");
@@ -547,7 +813,10 @@ fn multipart_upload(scratch: &Scratch<'_>) -> Result<String, Fault> {
     upload.write(bytes.get(..10 << 20).unwrap_or_default())?;
     drop(upload);
     absent(&given_up, "though it was given up")?;
-    Ok(format!("{} MiB in parts appeared when they were complete", size >> 20))
+    Ok(format!(
+        "{} MiB in parts appeared when they were complete",
+        size >> 20
+    ))
 }
 
 fn replacing(scratch: &Scratch<'_>) -> Result<String, Fault> {
@@ -568,7 +837,11 @@ fn delete(scratch: &Scratch<'_>) -> Result<String, Fault> {
     if let Some((path, error)) = scratch.store.delete_batch(&paths)?.into_iter().next() {
         return Err(Error::storage(format!("{path} could not be deleted: {error}"), false).into());
     }
-    for path in [scratch.path("put-if-absent.json"), scratch.path("keys/a%20b"), scratch.path(&format!("pages/{:020}.json", scratch.objects - 1))] {
+    for path in [
+        scratch.path("put-if-absent.json"),
+        scratch.path("keys/a%20b"),
+        scratch.path(&format!("pages/{:020}.json", scratch.objects - 1)),
+    ] {
         if scratch.read(&path)?.is_some() {
             return wrong(format!("{path} was deleted and is there"));
         }
@@ -576,6 +849,13 @@ fn delete(scratch: &Scratch<'_>) -> Result<String, Fault> {
     if let Some(name) = scratch.names("pages", "")?.first() {
         return wrong(format!("pages/{name} was deleted and is still listed"));
     }
-    scratch.make(&scratch.path("put-if-absent.json"), "third".into(), Role::Essential)?;
-    Ok(format!("{} objects at once, and two that were not there", made.len()))
+    scratch.make(
+        &scratch.path("put-if-absent.json"),
+        "third".into(),
+        Role::Essential,
+    )?;
+    Ok(format!(
+        "{} objects at once, and two that were not there",
+        made.len()
+    ))
 }

@@ -1,7 +1,9 @@
-//! HTTP clients of object stores: which redirects they follow, and how long they wait for the metadata service of a machine.
+//! HTTP clients of object stores: which redirects they follow, and how long they wait for the
+//! metadata service of a machine.
 //!
-//! The default client follows redirects to any host and sends along what identifies the caller beyond the header
-//! `Authorization`: session tokens, keys of customers, signed queries as a referer, the bodies of commits.
+//! The default client follows redirects to any host and sends along what identifies the caller
+//! beyond the header `Authorization`: session tokens, keys of customers, signed queries as a
+//! referer, the bodies of commits.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,7 +12,9 @@ use std::net::ToSocketAddrs;
 use std::pin::Pin;
 use std::time::Duration;
 
-use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
 use object_store::{ClientConfigKey, ClientOptions};
 use reqwest::redirect::{Attempt, Policy};
 use url::Url;
@@ -22,8 +26,18 @@ const MOST_REDIRECTS: usize = 10;
 /// A metadata service answers at once, or the machine has none.
 const METADATA_WAIT: Duration = Duration::from_secs(2);
 /// Where clouds have their metadata services, and the paths of their credentials.
-const METADATA_HOSTS: [&str; 4] = ["169.254.169.254", "[fd00:ec2::254]", "metadata.google.internal", "metadata"];
-const METADATA_PATHS: [&str; 4] = ["/latest/api/token", "/latest/meta-data/iam/", "/metadata/identity/oauth2/", "/computeMetadata/v1/"];
+const METADATA_HOSTS: [&str; 4] = [
+    "169.254.169.254",
+    "[fd00:ec2::254]",
+    "metadata.google.internal",
+    "metadata",
+];
+const METADATA_PATHS: [&str; 4] = [
+    "/latest/api/token",
+    "/latest/meta-data/iam/",
+    "/metadata/identity/oauth2/",
+    "/computeMetadata/v1/",
+];
 
 /// Whether a client's message is about a request for the credentials of the machine.
 pub(super) fn is_about_metadata(text: &str) -> bool {
@@ -35,7 +49,8 @@ const NO_CREDENTIALS: &str = "the metadata service of this machine gives no cred
 /// Makes the clients of one store.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClientFactory {
-    /// Whether requests hold nothing that identifies the caller, so that redirects may lead to other origins.
+    /// Whether requests hold nothing that identifies the caller, so that redirects may lead to
+    /// other origins.
     pub(super) is_anonymous: bool,
     /// Metadata services that the options name.
     pub(super) metadata_endpoints: Vec<Url>,
@@ -45,14 +60,22 @@ pub(super) struct ClientFactory {
 
 impl HttpConnector for ClientFactory {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = build(options, self.is_anonymous).map_err(|error| object_store::Error::Generic { store: "HTTP client", source: error })?;
-        Ok(HttpClient::new(GuardedClient { inner: HttpClient::new(client), factory: self.clone() }))
+        let client =
+            build(options, self.is_anonymous).map_err(|error| object_store::Error::Generic {
+                store: "HTTP client",
+                source: error,
+            })?;
+        Ok(HttpClient::new(GuardedClient {
+            inner: HttpClient::new(client),
+            factory: self.clone(),
+        }))
     }
 }
 
 type BoxedError = Box<dyn StdError + Send + Sync>;
 
-/// The library's client with other redirects: the library gives its settings, but no way to change the client.
+/// The library's client with other redirects: the library gives its settings, but no way to change
+/// the client.
 fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client, BoxedError> {
     use ClientConfigKey as Key;
     let text = |key: Key| options.get_config_value(&key);
@@ -64,7 +87,10 @@ fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client,
         .redirect(redirects(is_anonymous))
         .referer(false)
         .https_only(!flag(Key::AllowHttp))
-        .user_agent(text(Key::UserAgent).unwrap_or_else(|| concat!("deltafast/", env!("CARGO_PKG_VERSION")).to_owned()));
+        .user_agent(
+            text(Key::UserAgent)
+                .unwrap_or_else(|| concat!("deltafast/", env!("CARGO_PKG_VERSION")).to_owned()),
+        );
     if let Some(headers) = options.get_default_headers() {
         builder = builder.default_headers(headers.clone());
     }
@@ -74,7 +100,8 @@ fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client,
             proxy = proxy.no_proxy(reqwest::NoProxy::from_string(&excludes));
         }
         if let Some(certificate) = text(Key::ProxyCaCertificate) {
-            builder = builder.tls_certs_merge([reqwest::tls::Certificate::from_pem(certificate.as_bytes())?]);
+            builder = builder
+                .tls_certs_merge([reqwest::tls::Certificate::from_pem(certificate.as_bytes())?]);
         }
         builder = builder.proxy(proxy);
     }
@@ -121,12 +148,20 @@ fn build(options: &ClientOptions, is_anonymous: bool) -> Result<reqwest::Client,
         builder = builder.dns_resolver(ShuffledAddresses);
     }
     // The sizes of objects are those of their stored bytes.
-    Ok(builder.no_gzip().no_brotli().no_zstd().no_deflate().build()?)
+    Ok(builder
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .build()?)
 }
 
 fn redirects(is_anonymous: bool) -> Policy {
     Policy::custom(move |attempt: Attempt| {
-        let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+        let stays = attempt
+            .previous()
+            .first()
+            .is_some_and(|first| first.origin() == attempt.url().origin());
         if attempt.previous().len() > MOST_REDIRECTS {
             attempt.error("too many redirects")
         } else if stays || is_anonymous {
@@ -137,13 +172,17 @@ fn redirects(is_anonymous: bool) -> Policy {
     })
 }
 
-/// Gives the addresses of a host in any order, so that requests spread over the machines of a service.
+/// Gives the addresses of a host in any order, so that requests spread over the machines of a
+/// service.
 struct ShuffledAddresses;
 
 impl reqwest::dns::Resolve for ShuffledAddresses {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
         Box::pin(async move {
-            let found = tokio::task::spawn_blocking(move || (name.as_str(), 0).to_socket_addrs().map(Vec::from_iter)).await;
+            let found = tokio::task::spawn_blocking(move || {
+                (name.as_str(), 0).to_socket_addrs().map(Vec::from_iter)
+            })
+            .await;
             let mut addresses = found??;
             addresses.sort_by_cached_key(|_| crate::exec::uuid());
             Ok(Box::new(addresses.into_iter()) as reqwest::dns::Addrs)
@@ -161,10 +200,23 @@ struct GuardedClient {
 impl GuardedClient {
     /// Whether a request is for the credentials of the machine.
     fn is_for_metadata(&self, url: &Url) -> bool {
-        let known = || METADATA_HOSTS.iter().any(|host| url.host_str() == Some(host)) && METADATA_PATHS.iter().any(|path| url.path().starts_with(path));
+        let known = || {
+            METADATA_HOSTS
+                .iter()
+                .any(|host| url.host_str() == Some(host))
+                && METADATA_PATHS
+                    .iter()
+                    .any(|path| url.path().starts_with(path))
+        };
         let named = |service: &Url| {
             let path = service.path().trim_end_matches('/');
-            let within = if path.is_empty() { METADATA_PATHS.iter().any(|path| url.path().starts_with(path)) } else { url.path().starts_with(path) };
+            let within = if path.is_empty() {
+                METADATA_PATHS
+                    .iter()
+                    .any(|path| url.path().starts_with(path))
+            } else {
+                url.path().starts_with(path)
+            };
             service.origin() == url.origin() && within
         };
         known() || self.factory.metadata_endpoints.iter().any(named)
@@ -173,7 +225,8 @@ impl GuardedClient {
     async fn guarded(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let failed = |what: String| HttpError::new(HttpErrorKind::Unknown, RefusedRequest(what));
         // The library panics for an address that is not a URL.
-        let url = Url::parse(&request.uri().to_string()).map_err(|error| failed(format!("not a URL: {error}")))?;
+        let url = Url::parse(&request.uri().to_string())
+            .map_err(|error| failed(format!("not a URL: {error}")))?;
         if !self.is_for_metadata(&url) {
             return self.inner.execute(request).await;
         }
@@ -190,7 +243,10 @@ impl GuardedClient {
 }
 
 impl HttpService for GuardedClient {
-    fn call<'client, 'request>(&'client self, request: HttpRequest) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'request>>
+    fn call<'client, 'request>(
+        &'client self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'request>>
     where
         'client: 'request,
         Self: 'request,

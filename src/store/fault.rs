@@ -1,7 +1,7 @@
 //! A store that fails on demand, for tests: what networks and services do, at a chosen call.
 //!
-//! Wraps any store. A plan is asked before every call and may name a [`Fault`] for it; the call log lets a test fail "at call
-//! n, for every n". Nothing outside of tests makes one.
+//! Wraps any store. A plan is asked before every call and may name a [`Fault`] for it; the call log
+//! lets a test fail "at call n, for every n". Nothing outside of tests makes one.
 
 use std::fmt;
 use std::ops::Range;
@@ -57,7 +57,8 @@ pub enum Fault {
     LostAnswer,
     /// The service answers with this status (429, 503) and does nothing.
     Status(u16),
-    /// The request is done, and the answer has this status all the same: a client or a gateway below sent it twice.
+    /// The request is done, and the answer has this status all the same: a client or a gateway
+    /// below sent it twice.
     StatusAfter(u16),
     /// Reads give half of the bytes, under the right size.
     TornRead,
@@ -85,14 +86,24 @@ pub struct FaultStore {
 
 impl fmt::Debug for FaultStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultStore").field("inner", &self.inner).finish_non_exhaustive()
+        f.debug_struct("FaultStore")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
     }
 }
 
 impl FaultStore {
     /// `inner`, failing as `plan` says.
-    pub fn new(inner: Arc<dyn Store>, plan: impl FnMut(&Call) -> Option<Fault> + Send + 'static) -> Self {
-        Self { inner, plan: Mutex::new(Box::new(plan)), calls: AtomicUsize::new(0), log: Mutex::default() }
+    pub fn new(
+        inner: Arc<dyn Store>,
+        plan: impl FnMut(&Call) -> Option<Fault> + Send + 'static,
+    ) -> Self {
+        Self {
+            inner,
+            plan: Mutex::new(Box::new(plan)),
+            calls: AtomicUsize::new(0),
+            log: Mutex::default(),
+        }
     }
 
     /// `inner`, failing at call `n` only.
@@ -103,13 +114,23 @@ impl FaultStore {
     /// The calls so far.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn fault(&self, operation: Operation, path: &str) -> Option<Fault> {
-        let call = Call { number: self.calls.fetch_add(1, Ordering::SeqCst), operation, path: path.to_owned() };
+        let call = Call {
+            number: self.calls.fetch_add(1, Ordering::SeqCst),
+            operation,
+            path: path.to_owned(),
+        };
         let fault = (self.plan.lock().unwrap_or_else(PoisonError::into_inner))(&call);
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(call);
         if let Some(Fault::Delay(time)) = fault {
             std::thread::sleep(time);
         }
@@ -119,9 +140,15 @@ impl FaultStore {
 
 fn error(fault: Fault, path: &str) -> Error {
     let what = match fault {
-        Fault::Status(status @ (401 | 403)) | Fault::StatusAfter(status @ (401 | 403)) => format!("access denied to {path} ({status}); check the credentials"),
-        Fault::Status(status) | Fault::StatusAfter(status) => format!("the service answered {status} for {path}"),
-        Fault::LostAnswer => format!("the connection broke while waiting for the answer about {path}"),
+        Fault::Status(status @ (401 | 403)) | Fault::StatusAfter(status @ (401 | 403)) => {
+            format!("access denied to {path} ({status}); check the credentials")
+        }
+        Fault::Status(status) | Fault::StatusAfter(status) => {
+            format!("the service answered {status} for {path}")
+        }
+        Fault::LostAnswer => {
+            format!("the connection broke while waiting for the answer about {path}")
+        }
         _ => format!("the request for {path} failed"),
     };
     Error::storage(what, true)
@@ -145,13 +172,24 @@ fn damage(fault: Option<Fault>, bytes: Bytes) -> Bytes {
 
 /// The faults of a read that end it.
 fn ends_read(fault: Option<Fault>) -> Option<Fault> {
-    fault.filter(|f| matches!(f, Fault::ErrorBefore | Fault::ErrorAfter | Fault::LostAnswer | Fault::Status(_) | Fault::StatusAfter(_)))
+    fault.filter(|f| {
+        matches!(
+            f,
+            Fault::ErrorBefore
+                | Fault::ErrorAfter
+                | Fault::LostAnswer
+                | Fault::Status(_)
+                | Fault::StatusAfter(_)
+        )
+    })
 }
 
 /// The result of a put with this fault.
 fn put_failure(fault: Fault, path: &str) -> Put {
     match fault {
-        Fault::Status(401 | 403 | 404) | Fault::StatusAfter(401 | 403 | 404) => Put::Refused(error(fault, path)),
+        Fault::Status(401 | 403 | 404) | Fault::StatusAfter(401 | 403 | 404) => {
+            Put::Refused(error(fault, path))
+        }
         _ => Put::Unknown(error(fault, path)),
     }
 }
@@ -197,7 +235,10 @@ impl Store for FaultStore {
         let fault = self.fault(Operation::Head, path);
         match ends_read(fault) {
             Some(fault) => Err(error(fault, path)),
-            None if fault == Some(Fault::Stale) => Err(Error::not_found(crate::error::Missing::Object, format!("no such object: {path}"))),
+            None if fault == Some(Fault::Stale) => Err(Error::not_found(
+                crate::error::Missing::Object,
+                format!("no such object: {path}"),
+            )),
             None => self.inner.head(path),
         }
     }
@@ -209,7 +250,12 @@ impl Store for FaultStore {
             return Pending::lazy(move || Err(error(fault, &path)));
         }
         if fault == Some(Fault::Stale) {
-            return Pending::lazy(move || Err(Error::not_found(crate::error::Missing::Object, format!("no such object: {path}"))));
+            return Pending::lazy(move || {
+                Err(Error::not_found(
+                    crate::error::Missing::Object,
+                    format!("no such object: {path}"),
+                ))
+            });
         }
         let read = self.inner.get(&path);
         Pending::lazy(move || {
@@ -234,7 +280,13 @@ impl Store for FaultStore {
             return Pending::lazy(move || Err(error(fault, &path)));
         }
         let read = self.inner.get_ranges(&path, ranges);
-        Pending::lazy(move || Ok(read.wait()?.into_iter().map(|bytes| damage(fault, bytes)).collect()))
+        Pending::lazy(move || {
+            Ok(read
+                .wait()?
+                .into_iter()
+                .map(|bytes| damage(fault, bytes))
+                .collect())
+        })
     }
 
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
@@ -253,9 +305,14 @@ impl Store for FaultStore {
         match ends_read(self.fault(Operation::Upload, path)) {
             Some(fault) => Err(error(fault, path)),
             None => {
-                // What goes wrong at the end is known at the beginning; only then there is something to go wrong with.
+                // What goes wrong at the end is known at the beginning; only then there is
+                // something to go wrong with.
                 let end = ends_read(self.fault(Operation::Finish, path));
-                Ok(Box::new(FaultUpload { inner: self.inner.upload(path, role)?, end, path: path.to_owned() }))
+                Ok(Box::new(FaultUpload {
+                    inner: self.inner.upload(path, role)?,
+                    end,
+                    path: path.to_owned(),
+                }))
             }
         }
     }
@@ -272,7 +329,9 @@ impl Store for FaultStore {
         }
         let failed = self.inner.delete_inside(paths)?;
         match fault {
-            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer | Fault::StatusAfter(_))) => Err(error(fault, first)),
+            Some(fault @ (Fault::ErrorAfter | Fault::LostAnswer | Fault::StatusAfter(_))) => {
+                Err(error(fault, first))
+            }
             _ => Ok(failed),
         }
     }
@@ -301,7 +360,9 @@ impl Upload for FaultUpload {
     fn finish(self: Box<Self>) -> Pending<ObjectMeta> {
         let Self { inner, end, path } = *self;
         match end {
-            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => Pending::lazy(move || Err(error(fault, &path))),
+            Some(fault @ (Fault::ErrorBefore | Fault::Status(_))) => {
+                Pending::lazy(move || Err(error(fault, &path)))
+            }
             Some(fault) => Pending::lazy(move || {
                 inner.finish().wait()?;
                 Err(error(fault, &path))

@@ -22,15 +22,27 @@ impl ExternalPaths {
         match text.trim() {
             "" | "false" => Self::Refused,
             "true" => Self::Allowed,
-            list => Self::Prefixes(list.split(',').map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()).collect()),
+            list => Self::Prefixes(
+                list.split(',')
+                    .map(|p| p.trim().to_owned())
+                    .filter(|p| !p.is_empty())
+                    .collect(),
+            ),
         }
     }
 
-    /// Whether the file may be read; `root` is the URL of the table. Origins and whole segments of paths are compared.
+    /// Whether the file may be read; `root` is the URL of the table. Origins and whole segments of
+    /// paths are compared.
     pub(super) fn allows(&self, file: &FileLocation, root: &str) -> bool {
         let covers = |prefix: &String| {
-            let found = [prefix.clone(), percent_decode_str(prefix).decode_utf8_lossy().into_owned()].map(|prefix| FileLocation::parse(&prefix, root));
-            found.iter().flatten().any(|folder| folder.origin == file.origin && file.segments.starts_with(&folder.segments))
+            let found = [
+                prefix.clone(),
+                percent_decode_str(prefix).decode_utf8_lossy().into_owned(),
+            ]
+            .map(|prefix| FileLocation::parse(&prefix, root));
+            found.iter().flatten().any(|folder| {
+                folder.origin == file.origin && file.segments.starts_with(&folder.segments)
+            })
         };
         match self {
             Self::Refused => false,
@@ -52,7 +64,9 @@ pub(super) struct StoreOrigin {
 impl StoreOrigin {
     /// `None` for an authority that parsers read in different ways.
     pub(super) fn parse(scheme: &str, authority: &str) -> Option<Self> {
-        if authority.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '?' | '#' | '/')) {
+        if authority.contains(|c: char| {
+            c.is_whitespace() || c.is_control() || matches!(c, '\\' | '?' | '#' | '/')
+        }) {
             return None;
         }
         let scheme = match scheme.to_ascii_lowercase().as_str() {
@@ -61,8 +75,17 @@ impl StoreOrigin {
             other => other.to_owned(),
         };
         if scheme == "file" {
-            let host = if authority.eq_ignore_ascii_case("localhost") { "" } else { authority };
-            return Some(Self { scheme, user: String::new(), host: host.to_owned(), port: None });
+            let host = if authority.eq_ignore_ascii_case("localhost") {
+                ""
+            } else {
+                authority
+            };
+            return Some(Self {
+                scheme,
+                user: String::new(),
+                host: host.to_owned(),
+                port: None,
+            });
         }
         let url = Url::parse(&format!("{scheme}://{authority}/")).ok()?;
         // Two `@`, or one that is encoded away: parsers differ in where the host begins.
@@ -70,7 +93,12 @@ impl StoreOrigin {
         if user.contains('@') {
             return None;
         }
-        Some(Self { scheme, user: user.to_owned(), host: url.host_str().unwrap_or_default().to_owned(), port: url.port_or_known_default() })
+        Some(Self {
+            scheme,
+            user: user.to_owned(),
+            host: url.host_str().unwrap_or_default().to_owned(),
+            port: url.port_or_known_default(),
+        })
     }
 
     /// That of a URL.
@@ -91,7 +119,11 @@ impl FileLocation {
     /// `None` for paths that climb out of their store and URLs that are malformed.
     pub(super) fn new(origin: StoreOrigin, path: &str) -> Option<Self> {
         let inside = normalised(path)?;
-        let segments = inside.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let segments = inside
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect();
         Some(Self { origin, segments })
     }
 
@@ -120,7 +152,9 @@ impl FileLocation {
 pub(super) fn scheme_of(path: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = path.split_once("://")?;
     let is_scheme = scheme.len() > 1
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
         && scheme.starts_with(|c: char| c.is_ascii_alphabetic());
     is_scheme.then_some((scheme, rest))
 }
@@ -147,12 +181,17 @@ mod tests {
     const ROOT: &str = "file:///data/my%20table/";
 
     fn allowed(prefixes: &str, file: &str) -> bool {
-        FileLocation::parse(file, ROOT).is_some_and(|file| ExternalPaths::parse(prefixes).allows(&file, ROOT))
+        FileLocation::parse(file, ROOT)
+            .is_some_and(|file| ExternalPaths::parse(prefixes).allows(&file, ROOT))
     }
 
     #[test]
     fn origins_are_compared_as_origins() {
-        for file in ["http://good:9000/a/x", "http://GOOD:9000/a/x", "http://good:9000//a/./x"] {
+        for file in [
+            "http://good:9000/a/x",
+            "http://GOOD:9000/a/x",
+            "http://good:9000//a/./x",
+        ] {
             assert!(allowed("http://good:9000/a", file), "{file}");
         }
         for file in [
@@ -172,21 +211,56 @@ mod tests {
         ] {
             assert!(!allowed("http://good:9000/a", file), "{file}");
         }
-        assert!(allowed("http://h", "http://h:80/x") && allowed("https://h:443/", "https://h/x") && !allowed("http://h:443", "https://h/x"));
-        assert!(allowed("s3://b", "s3a://b/x") && !allowed("s3://b", "s3://b2/x") && !allowed("s3://b", "gs://b/x"));
-        assert!(allowed("abfss://c@acct.dfs.core.windows.net", "abfs://c@acct.dfs.core.windows.net/x"));
-        assert!(!allowed("abfss://c@acct.dfs.core.windows.net", "abfss://other@acct.dfs.core.windows.net/x"));
+        assert!(
+            allowed("http://h", "http://h:80/x")
+                && allowed("https://h:443/", "https://h/x")
+                && !allowed("http://h:443", "https://h/x")
+        );
+        assert!(
+            allowed("s3://b", "s3a://b/x")
+                && !allowed("s3://b", "s3://b2/x")
+                && !allowed("s3://b", "gs://b/x")
+        );
+        assert!(allowed(
+            "abfss://c@acct.dfs.core.windows.net",
+            "abfs://c@acct.dfs.core.windows.net/x"
+        ));
+        assert!(!allowed(
+            "abfss://c@acct.dfs.core.windows.net",
+            "abfss://other@acct.dfs.core.windows.net/x"
+        ));
     }
 
     #[test]
     fn paths_are_compared_by_whole_segments() {
-        assert!(allowed("/data/shared", "/data/shared/x") && allowed("/data/shared/", "/data/shared/x"));
-        assert!(allowed("/data/shared", "file:///data/shared/x") && allowed("file:///data/shared", "/data/shared/x"));
-        assert!(allowed("s3://b/my%20files", "s3://b/my files/x") && allowed("s3://b/100%25", "s3://b/100%/x"));
+        assert!(
+            allowed("/data/shared", "/data/shared/x") && allowed("/data/shared/", "/data/shared/x")
+        );
+        assert!(
+            allowed("/data/shared", "file:///data/shared/x")
+                && allowed("file:///data/shared", "/data/shared/x")
+        );
+        assert!(
+            allowed("s3://b/my%20files", "s3://b/my files/x")
+                && allowed("s3://b/100%25", "s3://b/100%/x")
+        );
         assert!(allowed("../shared", "../shared/x") && allowed("/data/shared", "../shared/x"));
-        for file in ["/data/shared-private/x", "/data/shared/../private/x", "../shared-private/x", "../shared/../private/x", "/data", "../../../../x"] {
-            assert!(!allowed("/data/shared, ../shared, s3://b/ok", file), "{file}");
+        for file in [
+            "/data/shared-private/x",
+            "/data/shared/../private/x",
+            "../shared-private/x",
+            "../shared/../private/x",
+            "/data",
+            "../../../../x",
+        ] {
+            assert!(
+                !allowed("/data/shared, ../shared, s3://b/ok", file),
+                "{file}"
+            );
         }
-        assert!(!allowed("s3://b/ok", "s3://b/ok/../secret/x") && !allowed("s3://b/ok", "s3://b/okay/x"));
+        assert!(
+            !allowed("s3://b/ok", "s3://b/ok/../secret/x")
+                && !allowed("s3://b/ok", "s3://b/okay/x")
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! Hadoop's file systems (HDFS, and whatever else has a class in Java), by way of the Java of a Spark driver.
+//! Hadoop's file systems (HDFS, and whatever else has a class in Java), by way of the Java of a
+//! Spark driver.
 //!
-//! The other end is `python/deltafast/spark/gateway.java`, which listens on the loopback interface: a connection shows a
-//! secret, then carries one request after another. Idle connections are kept; each request has one for itself, so many are
-//! under way at once. Numbers are big-endian, texts and blocks have their length before them.
+//! The other end is `python/deltafast/spark/gateway.java`, which listens on the loopback interface:
+//! a connection shows a secret, then carries one request after another. Idle connections are kept;
+//! each request has one for itself, so many are under way at once. Numbers are big-endian, texts
+//! and blocks have their length before them.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -58,7 +60,11 @@ impl std::fmt::Debug for Secret {
 }
 
 /// How the options name a gateway: its address, its secret, and a configuration.
-pub(super) const OPTIONS: [&str; 3] = ["hadoop_gateway", "hadoop_gateway_secret", "hadoop_gateway_configuration"];
+pub(super) const OPTIONS: [&str; 3] = [
+    "hadoop_gateway",
+    "hadoop_gateway_secret",
+    "hadoop_gateway_configuration",
+];
 
 /// A folder of a file system of Hadoop.
 #[derive(Debug, Clone)]
@@ -74,9 +80,19 @@ pub(super) struct Hadoop {
 }
 
 impl Hadoop {
-    /// The folder at `uri`, spelt as Hadoop does: nothing in it is encoded. The other arguments are the values of [`OPTIONS`].
-    pub(super) fn new(uri: &str, [address, secret, configuration]: [&str; 3], risk: bool) -> Result<Self> {
-        let bad = || Error::invalid(format!("not a URL of Hadoop, which is scheme://authority/path: {}", super::address::safe(uri)));
+    /// The folder at `uri`, spelt as Hadoop does: nothing in it is encoded. The other arguments are
+    /// the values of [`OPTIONS`].
+    pub(super) fn new(
+        uri: &str,
+        [address, secret, configuration]: [&str; 3],
+        risk: bool,
+    ) -> Result<Self> {
+        let bad = || {
+            Error::invalid(format!(
+                "not a URL of Hadoop, which is scheme://authority/path: {}",
+                super::address::safe(uri)
+            ))
+        };
         let (scheme, rest) = uri.split_once("://").ok_or_else(bad)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -93,7 +109,10 @@ impl Hadoop {
             }),
             scheme: scheme.to_owned(),
             authority: authority.to_owned(),
-            url: format!("{scheme}://{authority}/{root}{}", if root.is_empty() { "" } else { "/" }),
+            url: format!(
+                "{scheme}://{authority}/{root}{}",
+                if root.is_empty() { "" } else { "/" }
+            ),
             root,
             risk,
         })
@@ -112,26 +131,46 @@ impl Hadoop {
 
     fn request(&self, operation: u8, path: &str) -> Request {
         let mut bytes = vec![operation];
-        for text in [&self.gateway.configuration, &self.scheme, &self.authority, &self.full(path)] {
+        for text in [
+            &self.gateway.configuration,
+            &self.scheme,
+            &self.authority,
+            &self.full(path),
+        ] {
             put_text(&mut bytes, text);
         }
-        Request { bytes, url: format!("{}{path}", self.url), doing: "read" }
+        Request {
+            bytes,
+            url: format!("{}{path}", self.url),
+            doing: "read",
+        }
     }
 
-    /// A request that writes; it says too whether that may be by looking first, and whether the file must last.
+    /// A request that writes; it says too whether that may be by looking first, and whether the
+    /// file must last.
     fn writing(&self, operation: u8, path: &str, role: Role) -> Request {
         let mut request = self.request(operation, path);
-        request.bytes.extend([u8::from(self.risk), u8::from(role == Role::Essential)]);
+        request
+            .bytes
+            .extend([u8::from(self.risk), u8::from(role == Role::Essential)]);
         request.doing = "write";
         request
     }
 
     /// Sends a request and has `read` take what follows the status of its answer.
-    fn ask<T>(&self, request: &Request, read: impl Fn(&mut Connection) -> Fallible<T>) -> Result<T> {
+    fn ask<T>(
+        &self,
+        request: &Request,
+        read: impl Fn(&mut Connection) -> Fallible<T>,
+    ) -> Result<T> {
         exec::blocking(|| self.answered(request, read)).map_err(|fault| request.failed(fault))
     }
 
-    fn answered<T>(&self, request: &Request, read: impl Fn(&mut Connection) -> Fallible<T>) -> Fallible<T> {
+    fn answered<T>(
+        &self,
+        request: &Request,
+        read: impl Fn(&mut Connection) -> Fallible<T>,
+    ) -> Fallible<T> {
         let mut connection = self.gateway.send(&request.bytes)?;
         connection.status()?;
         let found = read(&mut connection);
@@ -159,8 +198,19 @@ impl Hadoop {
                     }
                 };
                 let name = connection.text()?;
-                let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
-                out.push((is_folder, ObjectMeta { path, size: connection.number()?, modified_ms: connection.signed()? }));
+                let path = if dir.is_empty() {
+                    name
+                } else {
+                    format!("{dir}/{name}")
+                };
+                out.push((
+                    is_folder,
+                    ObjectMeta {
+                        path,
+                        size: connection.number()?,
+                        modified_ms: connection.signed()?,
+                    },
+                ));
             }
         });
         match found {
@@ -169,7 +219,11 @@ impl Hadoop {
         }
     }
 
-    fn spawn<T: Send + 'static>(&self, request: Request, read: impl Fn(&mut Connection) -> Fallible<T> + Send + 'static) -> Pending<T> {
+    fn spawn<T: Send + 'static>(
+        &self,
+        request: Request,
+        read: impl Fn(&mut Connection) -> Fallible<T> + Send + 'static,
+    ) -> Pending<T> {
         let this = self.clone();
         match exec::runtime() {
             Ok(runtime) => Pending::task(runtime.spawn_blocking(move || this.ask(&request, read))),
@@ -192,7 +246,15 @@ impl Hadoop {
                     Ok(()) => {}
                     Err(fault @ Fault::Told(..)) => {
                         let path = path.as_str();
-                        out.push((path.to_owned(), Request { bytes: Vec::new(), url: format!("{}{path}", self.url), doing: "delete" }.failed(fault)));
+                        out.push((
+                            path.to_owned(),
+                            Request {
+                                bytes: Vec::new(),
+                                url: format!("{}{path}", self.url),
+                                doing: "delete",
+                            }
+                            .failed(fault),
+                        ));
                     }
                     Err(fault) => return Err(fault),
                 }
@@ -213,32 +275,64 @@ impl Request {
     fn failed(&self, fault: Fault) -> Error {
         let Self { url, doing, .. } = self;
         match fault {
-            Fault::Told(status::MISSING, _) => Error::not_found(Missing::Object, format!("no such object: {url}")),
-            Fault::Told(status::DENIED | status::REFUSED, why) => Error::storage(format!("access denied to {url}: {}", without_secrets(&why)), false),
-            Fault::Told(status::UNSUPPORTED, why) => Error::unsupported(format!("cannot {doing} {url}: {}", without_secrets(&why))),
-            Fault::Told(status::WRONG, why) => Error::invalid(format!("cannot {doing} {url}: {}", without_secrets(&why))),
-            Fault::Told(status::SHORT, _) => Error::corrupt_data(format!("the file is shorter than the log says: {url}")),
-            Fault::Told(_, why) => Error::storage(format!("cannot {doing} {url}: {}", without_secrets(&why)), true),
+            Fault::Told(status::MISSING, _) => {
+                Error::not_found(Missing::Object, format!("no such object: {url}"))
+            }
+            Fault::Told(status::DENIED | status::REFUSED, why) => Error::storage(
+                format!("access denied to {url}: {}", without_secrets(&why)),
+                false,
+            ),
+            Fault::Told(status::UNSUPPORTED, why) => {
+                Error::unsupported(format!("cannot {doing} {url}: {}", without_secrets(&why)))
+            }
+            Fault::Told(status::WRONG, why) => {
+                Error::invalid(format!("cannot {doing} {url}: {}", without_secrets(&why)))
+            }
+            Fault::Told(status::SHORT, _) => {
+                Error::corrupt_data(format!("the file is shorter than the log says: {url}"))
+            }
+            Fault::Told(_, why) => Error::storage(
+                format!("cannot {doing} {url}: {}", without_secrets(&why)),
+                true,
+            ),
             Fault::Unreachable(why) => Error::storage(
                 format!(
                     "cannot {doing} {url}: the Java of the Spark driver, which has its file system, is not reached from here ({why}); it listens on the driver's machine alone, while its session runs"
                 ),
                 false,
             ),
-            Fault::Torn(why) => Error::storage(format!("cannot {doing} {url}: the connection to the Java of the Spark driver broke off: {why}"), true),
+            Fault::Torn(why) => Error::storage(
+                format!(
+                    "cannot {doing} {url}: the connection to the Java of the Spark driver broke off: {why}"
+                ),
+                true,
+            ),
         }
     }
 }
 
 /// Hadoop's messages may hold signed URLs and settings.
 fn without_secrets(text: &str) -> String {
-    const NAMES: [&str; 8] = ["sig=", "signature=", "token=", "secret=", "password=", "secret.key=", "account.key=", "access.key="];
+    const NAMES: [&str; 8] = [
+        "sig=",
+        "signature=",
+        "token=",
+        "secret=",
+        "password=",
+        "secret.key=",
+        "account.key=",
+        "access.key=",
+    ];
     let mut out = crate::error::shown(text);
     for name in NAMES {
         let mut from = 0;
         while let Some(at) = out[from..].to_ascii_lowercase().find(name) {
             let start = from + at + name.len();
-            let end = out[start..].find(|c: char| c.is_whitespace() || matches!(c, '&' | ',' | '"' | '\'' | ')' | ';')).map_or(out.len(), |at| start + at);
+            let end = out[start..]
+                .find(|c: char| {
+                    c.is_whitespace() || matches!(c, '&' | ',' | '"' | '\'' | ')' | ';')
+                })
+                .map_or(out.len(), |at| start + at);
             out.replace_range(start..end, "…");
             from = start;
         }
@@ -270,7 +364,10 @@ impl Gateway {
         let unreachable = |error: io::Error| Fault::Unreachable(error.to_string());
         let stream = TcpStream::connect(&self.address).map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        let mut connection = Connection { process: std::process::id(), stream: BufReader::with_capacity(1 << 16, stream) };
+        let mut connection = Connection {
+            process: std::process::id(),
+            stream: BufReader::with_capacity(1 << 16, stream),
+        };
         let mut hello = Vec::new();
         put_text(&mut hello, &self.secret.0);
         connection.send(&hello).map_err(unreachable)?;
@@ -280,7 +377,8 @@ impl Gateway {
     /// A connection that has sent `bytes`, and whose answer has begun to come or will.
     fn send(&self, bytes: &[u8]) -> Fallible<Connection> {
         while let Some(mut connection) = self.idle.lock().pop() {
-            // One that was inherited by a fork is another process's; one that Java has closed has ended.
+            // One that was inherited by a fork is another process's; one that Java has closed has
+            // ended.
             if connection.process == std::process::id() && connection.is_alive() {
                 connection.send(bytes)?;
                 return Ok(connection);
@@ -345,7 +443,10 @@ impl Connection {
     fn text(&mut self) -> io::Result<String> {
         let length = self.length()?;
         let mut bytes = Vec::new();
-        self.stream.by_ref().take(u64::from(length)).read_to_end(&mut bytes)?;
+        self.stream
+            .by_ref()
+            .take(u64::from(length))
+            .read_to_end(&mut bytes)?;
         if bytes.len() as u64 != u64::from(length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -371,7 +472,11 @@ impl Connection {
                     return Err(Fault::Torn(io::ErrorKind::InvalidData.into()));
                 }
                 length => {
-                    let read = self.stream.by_ref().take(u64::from(length)).read_to_end(&mut out)?;
+                    let read = self
+                        .stream
+                        .by_ref()
+                        .take(u64::from(length))
+                        .read_to_end(&mut out)?;
                     if read as u64 != u64::from(length) {
                         return Err(Fault::Torn(io::ErrorKind::UnexpectedEof.into()));
                     }
@@ -381,7 +486,10 @@ impl Connection {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "no path and no commit comes near 4 GiB; blocks are cut before")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "no path and no commit comes near 4 GiB; blocks are cut before"
+)]
 fn put_length(out: &mut Vec<u8>, length: usize) {
     out.extend((length as u32).to_be_bytes());
 }
@@ -397,7 +505,12 @@ impl Store for Hadoop {
     }
 
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>> {
-        let mut out: Vec<ObjectMeta> = self.listed(dir, after)?.into_iter().filter(|(is_folder, _)| !is_folder).map(|(_, meta)| meta).collect();
+        let mut out: Vec<ObjectMeta> = self
+            .listed(dir, after)?
+            .into_iter()
+            .filter(|(is_folder, _)| !is_folder)
+            .map(|(_, meta)| meta)
+            .collect();
         // Java compares texts by UTF-16, and file systems list in orders of their own.
         let folder = if dir.is_empty() { 0 } else { dir.len() + 1 };
         out.retain(|meta| meta.path.get(folder..).is_some_and(|name| name > after));
@@ -423,7 +536,11 @@ impl Store for Hadoop {
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
         self.ask(&self.request(b'H', path), |connection| {
-            Ok(ObjectMeta { path: path.to_owned(), size: connection.number()?, modified_ms: connection.signed()? })
+            Ok(ObjectMeta {
+                path: path.to_owned(),
+                size: connection.number()?,
+                modified_ms: connection.signed()?,
+            })
         })
     }
 
@@ -432,7 +549,11 @@ impl Store for Hadoop {
         self.spawn(self.request(b'G', path), move |connection| {
             let modified_ms = connection.signed()?;
             let bytes = Bytes::from(connection.blocks()?);
-            let meta = ObjectMeta { path: name.clone(), size: bytes.len() as u64, modified_ms };
+            let meta = ObjectMeta {
+                path: name.clone(),
+                size: bytes.len() as u64,
+                modified_ms,
+            };
             Ok((bytes, meta))
         })
     }
@@ -450,9 +571,12 @@ impl Store for Hadoop {
             let mut rest = Bytes::from(bytes);
             let mut out = Vec::with_capacity(ranges.len());
             for range in ranges {
-                let wanted = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+                let wanted =
+                    usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
                 if wanted > rest.len() {
-                    return Err(Error::corrupt_data(format!("the file is shorter than the log says: {url}")));
+                    return Err(Error::corrupt_data(format!(
+                        "the file is shorter than the log says: {url}"
+                    )));
                 }
                 out.push(rest.split_to(wanted));
             }
@@ -467,7 +591,9 @@ impl Store for Hadoop {
         match exec::blocking(|| self.answered(&request, |connection| Ok(connection.byte()? != 0))) {
             Ok(true) => Ok(Put::Created),
             Ok(false) => Ok(Put::Exists),
-            Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => Ok(Put::Unknown(request.failed(fault))),
+            Err(fault @ (Fault::Torn(_) | Fault::Told(status::UNKNOWN, _))) => {
+                Ok(Put::Unknown(request.failed(fault)))
+            }
             Err(fault @ Fault::Told(status::REFUSED, _)) => Ok(Put::Refused(request.failed(fault))),
             // The name was not requested yet, or Java was not reached.
             Err(fault) => Err(request.failed(fault)),
@@ -482,7 +608,13 @@ impl Store for Hadoop {
             Ok(connection)
         });
         let connection = begun.map_err(|fault| request.failed(fault))?;
-        Ok(Box::new(HadoopUpload { store: self.clone(), path: path.to_owned(), request, connection: Some(connection), buffer: Vec::new() }))
+        Ok(Box::new(HadoopUpload {
+            store: self.clone(),
+            path: path.to_owned(),
+            request,
+            connection: Some(connection),
+            buffer: Vec::new(),
+        }))
     }
 
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
@@ -513,7 +645,11 @@ impl Store for Hadoop {
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(Self { root: String::new(), url: format!("{}://{}/", self.scheme, self.authority), ..self.clone() }))
+        Some(Arc::new(Self {
+            root: String::new(),
+            url: format!("{}://{}/", self.scheme, self.authority),
+            ..self.clone()
+        }))
     }
 }
 
@@ -529,10 +665,16 @@ struct HadoopUpload {
 
 impl HadoopUpload {
     fn send(&mut self) -> Result<()> {
-        let Some(connection) = self.connection.as_mut() else { return Err(Error::internal("a file was written after its end")) };
+        let Some(connection) = self.connection.as_mut() else {
+            return Err(Error::internal("a file was written after its end"));
+        };
         let mut length = Vec::with_capacity(4);
         put_length(&mut length, self.buffer.len());
-        let sent = exec::blocking(|| connection.send(&length).and_then(|()| connection.send(&self.buffer)));
+        let sent = exec::blocking(|| {
+            connection
+                .send(&length)
+                .and_then(|()| connection.send(&self.buffer))
+        });
         self.buffer.clear();
         sent.map_err(|error| self.request.failed(Fault::Torn(error)))
     }
@@ -556,7 +698,9 @@ impl Upload for HadoopUpload {
             if !self.buffer.is_empty() {
                 self.send()?;
             }
-            let Some(mut connection) = self.connection.take() else { return Err(Error::internal("a file was finished twice")) };
+            let Some(mut connection) = self.connection.take() else {
+                return Err(Error::internal("a file was finished twice"));
+            };
             let ended = (|| {
                 connection.send(&0_u32.to_be_bytes())?;
                 connection.status()?;
@@ -564,7 +708,11 @@ impl Upload for HadoopUpload {
             })();
             let (size, modified_ms) = ended.map_err(|fault| self.request.failed(fault))?;
             self.store.gateway.keep(connection);
-            Ok(ObjectMeta { path: self.path.clone(), size, modified_ms })
+            Ok(ObjectMeta {
+                path: self.path.clone(),
+                size,
+                modified_ms,
+            })
         };
         match exec::runtime() {
             Ok(runtime) => Pending::task(runtime.spawn_blocking(work)),
@@ -579,19 +727,34 @@ mod tests {
 
     #[test]
     fn what_java_says_is_told_without_secrets() {
-        let told = without_secrets("Denied: https://h/c?sig=abc&se=1 fs.s3a.secret.key=xyz, token=t1;\n\tat x");
-        assert_eq!(told, "Denied: https://h/c fs.s3a.secret.key=…, token=…;  at x");
+        let told = without_secrets(
+            "Denied: https://h/c?sig=abc&se=1 fs.s3a.secret.key=xyz, token=t1;\n\tat x",
+        );
+        assert_eq!(
+            told,
+            "Denied: https://h/c fs.s3a.secret.key=…, token=…;  at x"
+        );
         assert_eq!(without_secrets("Signature=é"), "Signature=…");
     }
 
     #[test]
     fn urls_are_as_hadoop_spells_them() {
         let store = Hadoop::new("hdfs://nn:8020/a b%25c//t/", ["x:1", "s", "c"], false).unwrap();
-        assert_eq!((store.url(), store.full("d/é").as_str()), ("hdfs://nn:8020/a b%25c/t/", "/a b%25c/t/d/é"));
+        assert_eq!(
+            (store.url(), store.full("d/é").as_str()),
+            ("hdfs://nn:8020/a b%25c/t/", "/a b%25c/t/d/é")
+        );
         let root = store.authority_root().unwrap();
         assert_eq!(root.url(), "hdfs://nn:8020/");
         let mount = Hadoop::new("viewfs:///t", ["x:1", "s", "c"], false).unwrap();
-        assert_eq!((mount.url(), mount.authority.as_str(), mount.full("").as_str()), ("viewfs:///t/", "", "/t"));
+        assert_eq!(
+            (
+                mount.url(),
+                mount.authority.as_str(),
+                mount.full("").as_str()
+            ),
+            ("viewfs:///t/", "", "/t")
+        );
         assert!(!format!("{store:?}").contains("\"s\""));
         for bad in ["hdfs:/t", "/t", "hdfs://nn/a/../b"] {
             assert!(Hadoop::new(bad, ["x:1", "s", "c"], false).is_err(), "{bad}");
@@ -602,6 +765,11 @@ mod tests {
     fn nobody_listening_is_an_error_that_says_where() {
         let store = Hadoop::new("hdfs://nn/t", ["127.0.0.1:1", "secret", "c"], false).unwrap();
         let error = store.head("f").unwrap_err().to_string();
-        assert!(error.contains("hdfs://nn/t/f") && error.contains("Spark driver") && !error.contains("secret"), "{error}");
+        assert!(
+            error.contains("hdfs://nn/t/f")
+                && error.contains("Spark driver")
+                && !error.contains("secret"),
+            "{error}"
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! Files on local disks, by plain reads and writes of the calling thread.
 //!
-//! A commit is made so that a crash at any instant leaves it whole or absent: written under a hidden name beside its place,
-//! synced, linked to its name (which fails if the name is taken), and the directory synced before success is reported.
-//! Where a file system has no links, a rename that refuses to replace does the same.
+//! A commit is made so that a crash at any instant leaves it whole or absent: written under a
+//! hidden name beside its place, synced, linked to its name (which fails if the name is taken), and
+//! the directory synced before success is reported. Where a file system has no links, a rename that
+//! refuses to replace does the same.
 //!
-//! A network file system may give a file its name and answer with an error all the same. So after an error the file under
-//! the name is compared with the one that was written; where they are not surely the same, the result is unknown.
+//! A network file system may give a file its name and answer with an error all the same. So after
+//! an error the file under the name is compared with the one that was written; where they are not
+//! surely the same, the result is unknown.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -20,7 +22,10 @@ use bytes::Bytes;
 #[cfg(unix)]
 use super::unlink::DeletionRoot;
 use super::upload::LocalUpload;
-use super::{Folder, LONGEST_OBJECT, ObjectMeta, Opened, Pending, Put, Role, Store, TablePath, Turn, Upload, check_length};
+use super::{
+    Folder, LONGEST_OBJECT, ObjectMeta, Opened, Pending, Put, Role, Store, TablePath, Turn, Upload,
+    check_length,
+};
 use crate::error::{Error, Missing, Result};
 use crate::exec::{self, Cancel, filled};
 
@@ -54,7 +59,9 @@ pub struct Local {
 
 impl fmt::Debug for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("Local")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,25 +69,38 @@ impl Local {
     /// The directory `root`, which need not exist.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
-        let mut url = url::Url::from_directory_path(&root).map_or_else(|()| format!("file://{}", root.display()), String::from);
+        let mut url = url::Url::from_directory_path(&root)
+            .map_or_else(|()| format!("file://{}", root.display()), String::from);
         if !url.ends_with('/') {
             url.push('/');
         }
-        Self { root, url, unsafe_rename: false, watch: None }
+        Self {
+            root,
+            url,
+            unsafe_rename: false,
+            watch: None,
+        }
     }
 
-    /// The same, allowed to rename over its head where the file system has neither links nor renames that refuse to replace:
-    /// two writers at once may then both believe that they have committed.
+    /// The same, allowed to rename over its head where the file system has neither links nor
+    /// renames that refuse to replace: two writers at once may then both believe that they have
+    /// committed.
     #[must_use]
     pub fn allow_unsafe_rename(self, allow: bool) -> Self {
-        Self { unsafe_rename: allow, ..self }
+        Self {
+            unsafe_rename: allow,
+            ..self
+        }
     }
 
     /// The same, with every step of a commit shown to `watch` first.
     #[doc(hidden)]
     #[must_use]
     pub fn watched(self, watch: impl Fn(Step) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Self { watch: Some(Arc::new(watch)), ..self }
+        Self {
+            watch: Some(Arc::new(watch)),
+            ..self
+        }
     }
 
     fn step(&self, step: Step) -> io::Result<()> {
@@ -106,7 +126,10 @@ impl Local {
         if role == Role::Derived {
             return Put::Created;
         }
-        match self.step(Step::SyncDirectory).and_then(|()| sync_directory(directory)) {
+        match self
+            .step(Step::SyncDirectory)
+            .and_then(|()| sync_directory(directory))
+        {
             Ok(()) => Put::Created,
             Err(error) => Put::Unsynced(write_failure(directory, &error)),
         }
@@ -164,7 +187,10 @@ impl FileIdentity {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            Some(Self { device: metadata.dev(), number: metadata.ino() })
+            Some(Self {
+                device: metadata.dev(),
+                number: metadata.ino(),
+            })
         }
         #[cfg(not(unix))]
         {
@@ -182,7 +208,13 @@ impl FileIdentity {
 /// Whether an error says that the file system has no such operation.
 pub(super) fn has_no_links(error: &io::Error) -> bool {
     // EPERM is what Linux gives for hard links on file systems without them.
-    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks | io::ErrorKind::InvalidInput)
+    matches!(
+        error.kind(),
+        io::ErrorKind::Unsupported
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::TooManyLinks
+            | io::ErrorKind::InvalidInput
+    )
 }
 
 /// Whether an error of giving a file its name is a refusal, and not a failure on the way.
@@ -190,7 +222,13 @@ fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind as K;
     matches!(
         error.kind(),
-        K::PermissionDenied | K::ReadOnlyFilesystem | K::StorageFull | K::QuotaExceeded | K::NotFound | K::NotADirectory | K::InvalidFilename
+        K::PermissionDenied
+            | K::ReadOnlyFilesystem
+            | K::StorageFull
+            | K::QuotaExceeded
+            | K::NotFound
+            | K::NotADirectory
+            | K::InvalidFilename
     )
 }
 
@@ -202,11 +240,23 @@ fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
     let to = std::ffi::CString::new(to.as_os_str().as_bytes())?;
     // SAFETY: both pointers are to zero-terminated strings that live until the call returns.
     #[cfg(target_os = "linux")]
-    let result = unsafe { libc::renameat2(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::RENAME_NOREPLACE) };
+    let result = unsafe {
+        libc::renameat2(
+            libc::AT_FDCWD,
+            from.as_ptr(),
+            libc::AT_FDCWD,
+            to.as_ptr(),
+            libc::RENAME_NOREPLACE,
+        )
+    };
     // SAFETY: as above.
     #[cfg(target_os = "macos")]
     let result = unsafe { libc::renamex_np(from.as_ptr(), to.as_ptr(), libc::RENAME_EXCL) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
@@ -217,7 +267,11 @@ fn rename_no_replace(_: &Path, _: &Path) -> io::Result<()> {
 /// Makes the entries of a directory survive a loss of power.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     // Elsewhere directories cannot be opened, and their changes are journalled.
-    if cfg!(unix) { fs::File::open(directory)?.sync_all() } else { Ok(()) }
+    if cfg!(unix) {
+        fs::File::open(directory)?.sync_all()
+    } else {
+        Ok(())
+    }
 }
 
 /// Makes a directory and its parents, synced.
@@ -225,7 +279,9 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
-    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = directory
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent {
         make_directory(parent)?;
     }
@@ -242,8 +298,12 @@ pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
         return exhausted;
     }
     match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::storage(format!("no permission to write {shown}"), false),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::storage(format!("no space left on the disk for {shown}"), false),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Error::storage(format!("no permission to write {shown}"), false)
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::storage(format!("no space left on the disk for {shown}"), false)
+        }
         _ => Error::storage(format!("cannot write {shown}: {error}"), false),
     }
 }
@@ -251,7 +311,9 @@ pub(super) fn write_failure(path: &Path, error: &io::Error) -> Error {
 fn delete_failure(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::storage(format!("no permission to delete {shown}"), false),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Error::storage(format!("no permission to delete {shown}"), false)
+        }
         _ => Error::storage(format!("cannot delete {shown}: {error}"), false),
     }
 }
@@ -267,9 +329,15 @@ pub(super) fn failure(path: &Path, error: &io::Error) -> Error {
         return exhausted;
     }
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::not_found(Missing::Object, format!("no such file: {shown}")),
-        io::ErrorKind::PermissionDenied => Error::storage(format!("permission denied: {shown}"), false),
-        io::ErrorKind::UnexpectedEof => Error::corrupt_data(format!("the file is shorter than the log says: {shown}")),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Error::not_found(Missing::Object, format!("no such file: {shown}"))
+        }
+        io::ErrorKind::PermissionDenied => {
+            Error::storage(format!("permission denied: {shown}"), false)
+        }
+        io::ErrorKind::UnexpectedEof => {
+            Error::corrupt_data(format!("the file is shorter than the log says: {shown}"))
+        }
         _ => Error::storage(format!("cannot read {shown}: {error}"), false),
     }
 }
@@ -280,7 +348,9 @@ fn own(error: &io::Error) -> Option<Error> {
 }
 
 fn modified_ms(metadata: &Metadata) -> i64 {
-    let Ok(time) = metadata.modified() else { return 0 };
+    let Ok(time) = metadata.modified() else {
+        return 0;
+    };
     match time.duration_since(UNIX_EPOCH) {
         // 0 would say that the time is not known.
         Ok(since) => i64::try_from(since.as_millis()).map_or(i64::MAX, |ms| ms.max(1)),
@@ -290,18 +360,28 @@ fn modified_ms(metadata: &Metadata) -> i64 {
 
 pub(super) fn object_meta(path: &str, file: &Path, metadata: &Metadata) -> Result<ObjectMeta> {
     if !metadata.is_file() {
-        return Err(Error::storage(format!("is no regular file: {}", file.display()), false));
+        return Err(Error::storage(
+            format!("is no regular file: {}", file.display()),
+            false,
+        ));
     }
-    Ok(ObjectMeta { path: path.to_owned(), size: metadata.len(), modified_ms: modified_ms(metadata) })
+    Ok(ObjectMeta {
+        path: path.to_owned(),
+        size: metadata.len(),
+        modified_ms: modified_ms(metadata),
+    })
 }
 
-/// Reads `range`, checked against the file's length first: a lying footer must not make us allocate.
+/// Reads `range`, checked against the file's length first: a lying footer must not make us
+/// allocate.
 fn read_range(file: &fs::File, length: u64, range: &Range<u64>) -> io::Result<Bytes> {
     if range.start > range.end || range.end > length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let size = usize::try_from(range.end - range.start).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    // Into a buffer that was in use before: zeroing a new one costs as much as reading from the page cache.
+    let size = usize::try_from(range.end - range.start)
+        .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    // Into a buffer that was in use before: zeroing a new one costs as much as reading from the
+    // page cache.
     let mut failed = None;
     let bytes = filled(size, |buffer| {
         failed = read_at(file, buffer, range.start).err();
@@ -337,7 +417,9 @@ fn read_at(file: &fs::File, buffer: &mut [u8], position: u64) -> io::Result<()> 
         while !rest.is_empty() {
             match std::os::windows::fs::FileExt::seek_read(file, rest, position) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => (rest, position) = (rest.split_at_mut(count).1, position + count as u64),
+                Ok(count) => {
+                    (rest, position) = (rest.split_at_mut(count).1, position + count as u64)
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -360,7 +442,11 @@ impl OpenFile {
         let metadata = fs::metadata(&path).map_err(|e| failure(&path, &e))?;
         object_meta("", &path, &metadata)?;
         let file = fs::File::open(&path).map_err(|e| failure(&path, &e))?;
-        Ok(Self { path, file, size: metadata.len() })
+        Ok(Self {
+            path,
+            file,
+            size: metadata.len(),
+        })
     }
 }
 
@@ -379,22 +465,44 @@ impl Store for Local {
         let folder = self.path(dir);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(Vec::new());
+            }
             Err(error) => return Err(failure(&folder, &error)),
         };
         let mut out = Vec::new();
         for entry in entries {
             let entry = entry.map_err(|e| failure(&folder, &e))?;
-            let Ok(name) = entry.file_name().into_string() else { continue };
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
             if name.as_str() <= after {
                 continue;
             }
-            let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
+            let path = if dir.is_empty() {
+                name
+            } else {
+                format!("{dir}/{name}")
+            };
             match fs::metadata(entry.path()) {
-                Ok(metadata) if metadata.is_file() => out.push(ObjectMeta { path, size: metadata.len(), modified_ms: modified_ms(&metadata) }),
-                // Something under the name of a file that is none is listed all the same, so that reading it fails by its
-                // name instead of the log ending silently before it.
-                _ if path.contains('.') => out.push(ObjectMeta { path, size: 0, modified_ms: 0 }),
+                Ok(metadata) if metadata.is_file() => out.push(ObjectMeta {
+                    path,
+                    size: metadata.len(),
+                    modified_ms: modified_ms(&metadata),
+                }),
+                // Something under the name of a file that is none is listed all the same, so that
+                // reading it fails by its name instead of the log ending silently
+                // before it.
+                _ if path.contains('.') => out.push(ObjectMeta {
+                    path,
+                    size: 0,
+                    modified_ms: 0,
+                }),
                 _ => {}
             }
         }
@@ -413,17 +521,29 @@ impl Store for Local {
         for entry in entries {
             let entry = entry.map_err(|e| failure(&folder, &e))?;
             // A name that is no text is none of the table's, whose names are all text.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let path = if dir.is_empty() {
+                name.clone()
+            } else {
+                format!("{dir}/{name}")
+            };
             let kind = entry.file_type().map_err(|e| failure(&folder, &e))?;
             if kind.is_dir() {
                 out.folders.push(path);
-            } else if kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|target| target.is_dir()) {
+            } else if kind.is_symlink()
+                && fs::metadata(entry.path()).is_ok_and(|target| target.is_dir())
+            {
                 // Not looked into, and never given out: files of the table may lie behind it.
             } else if (kind.is_file() || kind.is_symlink()) && take(&name) {
                 // Of a link this is the link itself, not what it leads to.
                 match entry.metadata() {
-                    Ok(metadata) => out.objects.push(ObjectMeta { path, size: metadata.len(), modified_ms: modified_ms(&metadata) }),
+                    Ok(metadata) => out.objects.push(ObjectMeta {
+                        path,
+                        size: metadata.len(),
+                        modified_ms: modified_ms(&metadata),
+                    }),
                     // Gone since it was listed.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(failure(&entry.path(), &error)),
@@ -452,7 +572,10 @@ impl Store for Local {
         let path = self.path(path);
         Pending::lazy(move || {
             let opened = OpenFile::open(path)?;
-            ranges.into_iter().map(|range| opened.range(range)).collect()
+            ranges
+                .into_iter()
+                .map(|range| opened.range(range))
+                .collect()
         })
     }
 
@@ -467,36 +590,57 @@ impl Store for Local {
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
         let target = self.path(path);
         let directory = target.parent().unwrap_or(&self.root);
-        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = target
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         // Looked at first only to spare a write and a sync; the link decides.
         if fs::symlink_metadata(&target).is_ok() {
             return Ok(Put::Exists);
         }
         make_directory(directory).map_err(|e| write_failure(&target, &e))?;
         let staged = directory.join(format!(".{name}.{}.tmp", exec::uuid()));
-        let outcome = match self.stage(&staged, &bytes, role).and_then(|own| self.step(Step::Link).map(|()| own)) {
+        let outcome = match self
+            .stage(&staged, &bytes, role)
+            .and_then(|own| self.step(Step::Link).map(|()| own))
+        {
             Ok(own) => match self.name(&staged, &target, own) {
                 NamingResult::Named => Ok(self.settled(directory, role)),
                 NamingResult::Taken => Ok(Put::Exists),
-                NamingResult::NoSuchOperation(error) if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() => Err(Error::unsupported(format!(
-                    "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
-                    target.display()
-                ))),
-                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) if is_refusal(&error) => {
+                NamingResult::NoSuchOperation(error)
+                    if error.kind() != io::ErrorKind::PermissionDenied && staged.exists() =>
+                {
+                    Err(Error::unsupported(format!(
+                        "the file system of {} has neither hard links nor renames that refuse to replace, so commits are not safe on it; if there is only ever one writer, say so with the option `allow_unsafe_rename`",
+                        target.display()
+                    )))
+                }
+                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error)
+                    if is_refusal(&error) =>
+                {
                     Ok(Put::Refused(write_failure(&target, &error)))
                 }
-                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) => Ok(Put::Unknown(write_failure(&target, &error))),
+                NamingResult::NoSuchOperation(error) | NamingResult::Unconfirmed(error) => {
+                    Ok(Put::Unknown(write_failure(&target, &error)))
+                }
             },
             // The name was never requested.
             Err(error) => Err(write_failure(&target, &error)),
         };
         // Whatever happens to the hidden file now, it means nothing to anybody.
-        let _ = self.step(Step::Unlink).and_then(|()| fs::remove_file(&staged));
+        let _ = self
+            .step(Step::Unlink)
+            .and_then(|()| fs::remove_file(&staged));
         outcome
     }
 
     fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
-        Ok(Box::new(LocalUpload::new(path, self.path(path), &self.root, role)?))
+        Ok(Box::new(LocalUpload::new(
+            path,
+            self.path(path),
+            &self.root,
+            role,
+        )?))
     }
 
     #[cfg(unix)]
@@ -507,7 +651,10 @@ impl Store for Local {
             Err(error) => return Err(delete_failure(&self.root, &error)),
         };
         let delete = |path: &TablePath| match root.unlink(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.as_str().to_owned(), delete_failure(&self.path(path.as_str()), &error))),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((
+                path.as_str().to_owned(),
+                delete_failure(&self.path(path.as_str()), &error),
+            )),
             _ => None,
         };
         Ok(paths.iter().filter_map(delete).collect())
@@ -515,16 +662,27 @@ impl Store for Local {
 
     #[cfg(not(unix))]
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
-        let remove = |path: &TablePath| if self.owns(path.split().0) { fs::remove_file(self.path(path.as_str())) } else { Err(link()) };
+        let remove = |path: &TablePath| {
+            if self.owns(path.split().0) {
+                fs::remove_file(self.path(path.as_str()))
+            } else {
+                Err(link())
+            }
+        };
         let delete = |path: &TablePath| match remove(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((path.as_str().to_owned(), delete_failure(&self.path(path.as_str()), &error))),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Some((
+                path.as_str().to_owned(),
+                delete_failure(&self.path(path.as_str()), &error),
+            )),
             _ => None,
         };
         Ok(paths.iter().filter_map(delete).collect())
     }
 
     fn owns(&self, dir: &str) -> bool {
-        let is_link = |folder: &Path| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
+        let is_link = |folder: &Path| {
+            fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink())
+        };
         let mut folder = self.root.clone();
         dir.is_empty()
             || TablePath::is_inside(dir)
@@ -535,19 +693,34 @@ impl Store for Local {
     }
 
     fn remove_folder(&self, dir: &str) -> Result<()> {
-        let Some(path) = TablePath::new(dir) else { return Ok(()) };
+        let Some(path) = TablePath::new(dir) else {
+            return Ok(());
+        };
         let folder = self.path(dir);
         #[cfg(unix)]
         let removed = DeletionRoot::open(&self.root).and_then(|mut root| root.remove_folder(&path));
         #[cfg(not(unix))]
-        let removed = if self.owns(path.as_str()) { fs::remove_dir(&folder) } else { Ok(()) };
+        let removed = if self.owns(path.as_str()) {
+            fs::remove_dir(&folder)
+        } else {
+            Ok(())
+        };
         match removed {
-            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => Err(delete_failure(&folder, &error)),
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+                ) =>
+            {
+                Err(delete_failure(&folder, &error))
+            }
             _ => Ok(()),
         }
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(Self::new(PathBuf::from("/")).allow_unsafe_rename(self.unsafe_rename)))
+        Some(Arc::new(
+            Self::new(PathBuf::from("/")).allow_unsafe_rename(self.unsafe_rename),
+        ))
     }
 }

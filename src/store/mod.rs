@@ -1,8 +1,9 @@
 //! Bytes: where a table lives. Paths in, ranges of bytes and listings out; new objects in.
 //!
-//! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and what must overlap
-//! (remote reads) returns a [`Pending`] that is already under way. Files on local disks are read by the calling thread
-//! with positioned reads, everything else goes through `object_store` on the I/O runtime.
+//! [`Store`] is synchronous on purpose: the rest of the crate is plain code on its own threads, and
+//! what must overlap (remote reads) returns a [`Pending`] that is already under way. Files on local
+//! disks are read by the calling thread with positioned reads, everything else goes through
+//! `object_store` on the I/O runtime.
 //!
 //! Paths are relative to the store's root, decoded, with `/` between parts.
 
@@ -89,7 +90,8 @@ impl<T> Pending<T> {
     pub fn wait(self) -> Result<T> {
         match self.0 {
             Inner::Lazy(work) => work(),
-            Inner::Task(task) => exec::blocking(|| futures::executor::block_on(task)).map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?,
+            Inner::Task(task) => exec::blocking(|| futures::executor::block_on(task))
+                .map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?,
         }
     }
 }
@@ -101,10 +103,12 @@ pub enum Put {
     Created,
     /// There was one already. Possibly our own: a client below may have sent the request twice.
     Exists,
-    /// Nobody knows: the request was sent and its answer is missing or says nothing. The object may still appear.
+    /// Nobody knows: the request was sent and its answer is missing or says nothing. The object may
+    /// still appear.
     Unknown(Error),
-    /// The store refused the request (no permission, no such bucket) after it was sent. A gateway or a client below may have
-    /// sent it before, so only a read says whether the object is there; nothing more is under way.
+    /// The store refused the request (no permission, no such bucket) after it was sent. A gateway
+    /// or a client below may have sent it before, so only a read says whether the object is
+    /// there; nothing more is under way.
     Refused(Error),
     /// The object is there for all to see, but whether it survives a loss of power is not known.
     Unsynced(Error),
@@ -113,9 +117,11 @@ pub enum Put {
 /// What an object is to its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The table is not right without it: commits, data files, deletion vectors. On stable storage before it is said to be there.
+    /// The table is not right without it: commits, data files, deletion vectors. On stable storage
+    /// before it is said to be there.
     Essential,
-    /// It can be made again from the rest, and readers do without it: checkpoints, hints, checksums. Not synced to disk.
+    /// It can be made again from the rest, and readers do without it: checkpoints, hints,
+    /// checksums. Not synced to disk.
     Derived,
 }
 
@@ -142,21 +148,25 @@ pub trait Store: Debug + Send + Sync {
     /// URL of the root, without credentials, ending in `/`.
     fn url(&self) -> &str;
 
-    /// Objects directly in directory `dir` (`""` is the root) whose name sorts after `after`, sorted by name.
-    /// A directory that does not exist is empty.
+    /// Objects directly in directory `dir` (`""` is the root) whose name sorts after `after`,
+    /// sorted by name. A directory that does not exist is empty.
     ///
     /// # Errors
     /// [`Error::Storage`].
     fn list_from(&self, dir: &str, after: &str) -> Result<Vec<ObjectMeta>>;
 
-    /// What lies directly in directory `dir`, in no order. Objects whose name `take` does not want are left out, and cost
-    /// less than those that it wants. Links to directories are no folders: what they lead to is not the table's.
+    /// What lies directly in directory `dir`, in no order. Objects whose name `take` does not want
+    /// are left out, and cost less than those that it wants. Links to directories are no
+    /// folders: what they lead to is not the table's.
     ///
     /// # Errors
     /// [`Error::Storage`]; [`Error::Unsupported`] for a store that cannot list folders.
     fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
         let (_, _) = (dir, take);
-        Err(Error::unsupported(format!("the folders of {} cannot be listed here", self.url())))
+        Err(Error::unsupported(format!(
+            "the folders of {} cannot be listed here",
+            self.url()
+        )))
     }
 
     /// Whether [`Store::list_from`] works; a plain HTTP server cannot list.
@@ -164,8 +174,8 @@ pub trait Store: Debug + Send + Sync {
         true
     }
 
-    /// The object opened for many reads, where that spares work; `None` where each stands alone and is a
-    /// [`Store::get_ranges`].
+    /// The object opened for many reads, where that spares work; `None` where each stands alone and
+    /// is a [`Store::get_ranges`].
     ///
     /// # Errors
     /// As reading.
@@ -188,7 +198,8 @@ pub trait Store: Debug + Send + Sync {
     /// The whole object, with its metadata; one longer than [`LONGEST_OBJECT`] is an error.
     fn get(&self, path: &str) -> Pending<(Bytes, ObjectMeta)>;
 
-    /// The whole object, unless it is longer than `limit` bytes, which costs no reading to find out.
+    /// The whole object, unless it is longer than `limit` bytes, which costs no reading to find
+    /// out.
     ///
     /// # Errors
     /// [`Error::Storage`] for a longer one, and as reading.
@@ -200,28 +211,31 @@ pub trait Store: Debug + Send + Sync {
     /// Several ranges of one object. Ranges beyond its end are an error.
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>>;
 
-    /// Waits for a turn among the writers of this machine that want to make the next object in `dir`, where they can queue.
-    /// Nothing depends on it.
+    /// Waits for a turn among the writers of this machine that want to make the next object in
+    /// `dir`, where they can queue. Nothing depends on it.
     fn turn(&self, dir: &str, cancel: &Cancel) -> Option<Turn> {
         let _ = (dir, cancel);
         None
     }
 
-    /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers at once, one succeeds.
+    /// Makes the object, whole or not at all, if there is none at `path`: of any number of writers
+    /// at once, one succeeds.
     ///
     /// # Errors
-    /// When the object's name was never requested, so that certainly nothing was made: [`Error::Unsupported`] for a store that
-    /// cannot do this, [`Error::Storage`] for a full disk and the like. Every error after the request may have been sent is
-    /// [`Put::Unknown`] or [`Put::Refused`].
+    /// When the object's name was never requested, so that certainly nothing was made:
+    /// [`Error::Unsupported`] for a store that cannot do this, [`Error::Storage`] for a full
+    /// disk and the like. Every error after the request may have been sent is [`Put::Unknown`]
+    /// or [`Put::Refused`].
     fn put_if_absent(&self, path: &str, bytes: Bytes, role: Role) -> Result<Put> {
         let _ = (bytes, role);
         Err(read_only(self.url(), path))
     }
 
-    /// Begins a new object, which appears under its name, whole or not at all, when its [`Upload`] is finished.
+    /// Begins a new object, which appears under its name, whole or not at all, when its [`Upload`]
+    /// is finished.
     ///
-    /// The name of an essential one must be one that nobody else uses: a local file is never replaced, other stores cannot
-    /// promise that. A derived one replaces what is there.
+    /// The name of an essential one must be one that nobody else uses: a local file is never
+    /// replaced, other stores cannot promise that. A derived one replaces what is there.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for stores that are only read, [`Error::Storage`].
@@ -230,10 +244,11 @@ pub trait Store: Debug + Send + Sync {
         Err(read_only(self.url(), path))
     }
 
-    /// Deletes these objects; those that are not there count as deleted. Gives what could not be deleted, with the reason.
+    /// Deletes these objects; those that are not there count as deleted. Gives what could not be
+    /// deleted, with the reason.
     ///
-    /// All deletions go through here: a path that is not inside the root is refused, and implementations of
-    /// [`Store::delete_inside`] follow no links.
+    /// All deletions go through here: a path that is not inside the root is refused, and
+    /// implementations of [`Store::delete_inside`] follow no links.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a store that cannot delete.
@@ -251,22 +266,25 @@ pub trait Store: Debug + Send + Sync {
         Ok(refused)
     }
 
-    /// [`Store::delete_batch`] of paths that are inside the root by their names; a folder on the way that is a link is not
-    /// followed.
+    /// [`Store::delete_batch`] of paths that are inside the root by their names; a folder on the
+    /// way that is a link is not followed.
     ///
     /// # Errors
     /// As [`Store::delete_batch`].
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
-        paths.first().map_or(Ok(Vec::new()), |path| Err(read_only(self.url(), path.as_str())))
+        paths.first().map_or(Ok(Vec::new()), |path| {
+            Err(read_only(self.url(), path.as_str()))
+        })
     }
 
-    /// Whether the objects of directory `dir` are the table's own, to be deleted: no link on the way leads elsewhere.
+    /// Whether the objects of directory `dir` are the table's own, to be deleted: no link on the
+    /// way leads elsewhere.
     fn owns(&self, dir: &str) -> bool {
         dir.is_empty() || TablePath::new(dir).is_some()
     }
 
-    /// Removes a folder that has become empty, where folders are something of their own; one that is not empty stays, as does
-    /// one outside of the root.
+    /// Removes a folder that has become empty, where folders are something of their own; one that
+    /// is not empty stays, as does one outside of the root.
     ///
     /// # Errors
     /// [`Error::Storage`].
@@ -275,7 +293,8 @@ pub trait Store: Debug + Send + Sync {
         Ok(())
     }
 
-    /// The same store seen from the root of its disk, bucket or container, where absolute paths begin.
+    /// The same store seen from the root of its disk, bucket or container, where absolute paths
+    /// begin.
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -289,7 +308,10 @@ pub(crate) fn check_length(path: &str, size: u64, limit: u64) -> Result<()> {
     if size <= limit {
         return Ok(());
     }
-    Err(Error::storage(format!("{path} is {size} bytes long, more than the {limit} that are read at once"), false))
+    Err(Error::storage(
+        format!("{path} is {size} bytes long, more than the {limit} that are read at once"),
+        false,
+    ))
 }
 
 /// Writes a derived object over what is there.
@@ -305,13 +327,16 @@ pub fn replace(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<()> {
 /// Attempts to put an object that is not a commit while the results are unknown.
 const ATTEMPTS: u32 = 5;
 
-/// [`Store::put_if_absent`] of an object that is not a commit, repeated while the result is unknown. (Clients send such a
-/// request once. Commits have a state machine of their own, which reads the version between attempts.)
+/// [`Store::put_if_absent`] of an object that is not a commit, repeated while the result is
+/// unknown. (Clients send such a request once. Commits have a state machine of their own, which
+/// reads the version between attempts.)
 ///
 /// # Errors
 /// As [`Store::put_if_absent`].
 pub fn put_with_retries(store: &dyn Store, path: &str, bytes: &Bytes, role: Role) -> Result<Put> {
-    let is_near = ["file:", "memory:"].iter().any(|scheme| store.url().starts_with(scheme));
+    let is_near = ["file:", "memory:"]
+        .iter()
+        .any(|scheme| store.url().starts_with(scheme));
     let mut wait = Duration::from_millis(if is_near { 1 } else { 100 });
     for _ in 1..ATTEMPTS {
         match store.put_if_absent(path, bytes.clone(), role)? {
@@ -320,7 +345,9 @@ pub fn put_with_retries(store: &dyn Store, path: &str, bytes: &Bytes, role: Role
         }
         // Half of it is random, so that writers do not repeat their requests at the same time.
         let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX) / 2;
-        SystemEnv.sleep(Duration::from_micros(micros + SystemEnv.random() % micros.max(1)));
+        SystemEnv.sleep(Duration::from_micros(
+            micros + SystemEnv.random() % micros.max(1),
+        ));
         wait *= 2;
     }
     store.put_if_absent(path, bytes.clone(), role)
@@ -334,7 +361,10 @@ pub fn make_unique(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<()> {
     let (other, error) = match put_with_retries(store, path, bytes, Role::Essential)? {
         Put::Created => return Ok(()),
         Put::Unsynced(error) => return Err(error),
-        Put::Exists => (true, Error::internal(format!("an object named {path} was there already"))),
+        Put::Exists => (
+            true,
+            Error::internal(format!("an object named {path} was there already")),
+        ),
         Put::Unknown(error) | Put::Refused(error) => (false, error),
     };
     // An earlier attempt may have succeeded.
@@ -359,11 +389,16 @@ pub fn make(store: &dyn Store, path: &str, bytes: &Bytes) -> Result<bool> {
 
 /// The error of a deletion that would leave the table's folder.
 fn outside(url: &str, path: &str) -> Error {
-    Error::storage(format!("refused to delete `{path}`: it is not inside {url}"), false)
+    Error::storage(
+        format!("refused to delete `{path}`: it is not inside {url}"),
+        false,
+    )
 }
 
 fn read_only(url: &str, path: &str) -> Error {
-    Error::unsupported(format!("{url} can only be read here; {path} cannot be changed"))
+    Error::unsupported(format!(
+        "{url} can only be read here; {path} cannot be changed"
+    ))
 }
 
 /// One object of a store.

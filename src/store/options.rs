@@ -1,9 +1,13 @@
 //! Storage options: their names, the values they take, and the messages for wrong ones.
 //!
-//! The client libraries check values late or not at all: a line end behind a key panics where a header is made of it, and
-//! a message about a wrong value repeats the value. So every value is checked here, and a message names the option alone.
+//! The client libraries check values late or not at all: a line end behind a key panics where a
+//! header is made of it, and a message about a wrong value repeats the value. So every value is
+//! checked here, and a message names the option alone.
 
-#![cfg_attr(not(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http")), allow(dead_code))]
+#![cfg_attr(
+    not(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http")),
+    allow(dead_code)
+)]
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -209,13 +213,29 @@ const OTHER: &[&str] = &[
 ];
 
 /// Options of `deltalake` that ask for something that is not done here.
-const WITHOUT_EFFECT: &[&str] = &["aws_profile", "aws_iam_role_arn", "aws_iam_role_session_name", "aws_s3_assume_role_arn", "aws_s3_role_session_name"];
+const WITHOUT_EFFECT: &[&str] = &[
+    "aws_profile",
+    "aws_iam_role_arn",
+    "aws_iam_role_session_name",
+    "aws_s3_assume_role_arn",
+    "aws_s3_role_session_name",
+];
 
 /// All names that are known, in lower case.
 fn known_names() -> impl Iterator<Item = String> {
-    let with = |prefix: &'static str, names: &'static [&'static str]| names.iter().map(move |name| format!("{prefix}{name}"));
-    let client = ["", "aws_", "azure_", "google_"].into_iter().flat_map(move |prefix| with(prefix, CLIENT));
-    client.chain(with("", S3)).chain(with("aws_", S3)).chain(with("", AZURE)).chain(with("", GCS)).chain(with("google_", GCS)).chain(with("", OTHER))
+    let with = |prefix: &'static str, names: &'static [&'static str]| {
+        names.iter().map(move |name| format!("{prefix}{name}"))
+    };
+    let client = ["", "aws_", "azure_", "google_"]
+        .into_iter()
+        .flat_map(move |prefix| with(prefix, CLIENT));
+    client
+        .chain(with("", S3))
+        .chain(with("aws_", S3))
+        .chain(with("", AZURE))
+        .chain(with("", GCS))
+        .chain(with("google_", GCS))
+        .chain(with("", OTHER))
 }
 
 /// Warnings for the caller: unknown options, with the nearest name, and options without effect.
@@ -233,8 +253,12 @@ pub fn option_warnings(options: &Options) -> Vec<String> {
         if known_names().any(|name| name == lower) {
             return None;
         }
-        let near = nearest(&lower).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        Some(format!("the storage option `{key}` is not known and has no effect{near}"))
+        let near = nearest(&lower)
+            .map(|name| format!("; did you mean `{name}`?"))
+            .unwrap_or_default();
+        Some(format!(
+            "the storage option `{key}` is not known and has no effect{near}"
+        ))
     };
     keys.into_iter().filter_map(warning).collect()
 }
@@ -242,8 +266,13 @@ pub fn option_warnings(options: &Options) -> Vec<String> {
 /// The known name that differs least, if it differs in less than a third of its letters.
 fn nearest(key: &str) -> Option<String> {
     let limit = (key.len() / 3).min(4);
-    let distances = known_names().filter(|name| name.len().abs_diff(key.len()) <= limit).map(|name| (distance(key, &name), name));
-    distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, name)| name)
+    let distances = known_names()
+        .filter(|name| name.len().abs_diff(key.len()) <= limit)
+        .map(|name| (distance(key, &name), name));
+    distances
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, name)| name)
 }
 
 /// The edit distance: letters to insert, delete or replace.
@@ -255,7 +284,11 @@ fn distance(a: &str, b: &str) -> usize {
         for (y, pair) in b.iter().zip(row.windows(2)) {
             let &[diagonal, above] = pair else { continue };
             let left = next.last().copied().unwrap_or_default();
-            next.push((diagonal + usize::from(x != *y)).min(above + 1).min(left + 1));
+            next.push(
+                (diagonal + usize::from(x != *y))
+                    .min(above + 1)
+                    .min(left + 1),
+            );
         }
         row = next;
     }
@@ -264,7 +297,10 @@ fn distance(a: &str, b: &str) -> usize {
 
 /// An option, by any of its names, without case.
 pub(super) fn option<'a>(options: &'a Options, names: &[&str]) -> Option<&'a str> {
-    options.iter().find(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name))).map(|(_, value)| value.trim())
+    options
+        .iter()
+        .find(|(key, _)| names.iter().any(|name| key.eq_ignore_ascii_case(name)))
+        .map(|(_, value)| value.trim())
 }
 
 /// Whether an option is `true` or `1`.
@@ -326,7 +362,12 @@ impl ValueKind {
             | "azure_skip_signature"
             | "azure_disable_tagging"
             | "google_skip_signature" => Self::Flag,
-            "connect_timeout" | "http2_keep_alive_interval" | "http2_keep_alive_timeout" | "pool_idle_timeout" | "read_timeout" | "timeout" => Self::Duration,
+            "connect_timeout"
+            | "http2_keep_alive_interval"
+            | "http2_keep_alive_timeout"
+            | "pool_idle_timeout"
+            | "read_timeout"
+            | "timeout" => Self::Duration,
             "http2_max_frame_size" | "pool_max_idle_per_host" => Self::Count,
             "google_service_account"
             | "google_application_credentials"
@@ -340,7 +381,10 @@ impl ValueKind {
 
     /// Whether a value may be repeated in a message.
     fn is_harmless(self) -> bool {
-        matches!(self, Self::Name | Self::Flag | Self::Duration | Self::Count | Self::File)
+        matches!(
+            self,
+            Self::Name | Self::Flag | Self::Duration | Self::Count | Self::File
+        )
     }
 
     /// The value as the client takes it. `what` is the option, for the message.
@@ -348,17 +392,29 @@ impl ValueKind {
         let value = value.trim();
         let bad = |why: &str| Error::invalid(format!("{what} {why}"));
         if self != Self::Document && value.chars().any(char::is_control) {
-            return Err(bad("has a line end or another control character inside its value"));
+            return Err(bad(
+                "has a line end or another control character inside its value",
+            ));
         }
         if !matches!(self, Self::Document | Self::File) && !value.is_ascii() {
-            return Err(bad("has a character in its value that is not ASCII, which no request can carry"));
+            return Err(bad(
+                "has a character in its value that is not ASCII, which no request can carry",
+            ));
         }
         match self {
-            Self::Name if !value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) => {
+            Self::Name
+                if !value
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) =>
+            {
                 Err(bad("must be a name of letters, digits, `-`, `_` and `.`"))
             }
-            Self::Url if !url::Url::parse(value).is_ok_and(|url| url.has_host()) => Err(bad("is not a URL; give one like `http://host:9000`")),
-            Self::Flag => parse_flag(value).map(|flag| flag.to_string()).ok_or_else(|| bad("must be `true` or `false`")),
+            Self::Url if !url::Url::parse(value).is_ok_and(|url| url.has_host()) => {
+                Err(bad("is not a URL; give one like `http://host:9000`"))
+            }
+            Self::Flag => parse_flag(value)
+                .map(|flag| flag.to_string())
+                .ok_or_else(|| bad("must be `true` or `false`")),
             Self::Duration => match parse_duration(value) {
                 Some(time) => Ok(format!("{}ms", time.as_millis())),
                 None => Err(bad("is not a time such as `100ms`, `15s` or `2m`")),
@@ -385,9 +441,15 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
         return None;
     }
     while !rest.is_empty() {
-        let (number, tail) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+        let (number, tail) = rest.split_at(
+            rest.find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(rest.len()),
+        );
         let tail = tail.trim_start();
-        let (unit, tail) = tail.split_at(tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len()));
+        let (unit, tail) = tail.split_at(
+            tail.find(|c: char| !c.is_ascii_alphabetic())
+                .unwrap_or(tail.len()),
+        );
         let factor = match unit {
             "ms" | "msec" | "millis" => 1,
             "" | "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
@@ -413,14 +475,25 @@ mod cloud {
 
     /// An option that is a time.
     pub(in super::super) fn time(options: &Options, name: &str) -> Result<Option<Duration>> {
-        let parse =
-            |text| parse_duration(text).ok_or_else(|| Error::invalid(format!("the storage option `{name}` is not a time such as `100ms`, `15s` or `2m`")));
+        let parse = |text| {
+            parse_duration(text).ok_or_else(|| {
+                Error::invalid(format!(
+                    "the storage option `{name}` is not a time such as `100ms`, `15s` or `2m`"
+                ))
+            })
+        };
         option(options, &[name]).map(parse).transpose()
     }
 
     /// An option that is a number.
     pub(in super::super) fn number<T: FromStr>(options: &Options, name: &str) -> Result<Option<T>> {
-        let parse = |text: &str| text.parse().map_err(|_| Error::invalid(format!("the storage option `{name}` is not a usable number")));
+        let parse = |text: &str| {
+            text.parse().map_err(|_| {
+                Error::invalid(format!(
+                    "the storage option `{name}` is not a usable number"
+                ))
+            })
+        };
         option(options, &[name]).map(parse).transpose()
     }
 
@@ -430,13 +503,22 @@ mod cloud {
     }
 
     impl<K: FromStr + AsRef<str> + PartialEq + Copy> ServiceSettings<K> {
-        /// Takes the settings of this service from the environment and the options. Other names are ignored.
-        pub(in super::super) fn new(options: &Options, prefix: &str, environment: impl Iterator<Item = (String, String)>) -> Result<Self> {
+        /// Takes the settings of this service from the environment and the options. Other names are
+        /// ignored.
+        pub(in super::super) fn new(
+            options: &Options,
+            prefix: &str,
+            environment: impl Iterator<Item = (String, String)>,
+        ) -> Result<Self> {
             let mut values = Vec::new();
-            let mut variables: Vec<(String, String)> = environment.filter(|(name, value)| !value.trim().is_empty() && is_of(name, prefix)).collect();
+            let mut variables: Vec<(String, String)> = environment
+                .filter(|(name, value)| !value.trim().is_empty() && is_of(name, prefix))
+                .collect();
             variables.sort_unstable();
             for (name, value) in &variables {
-                if let Some((key, value)) = setting::<K>(name, value, || format!("the environment variable `{name}`"))? {
+                if let Some((key, value)) =
+                    setting::<K>(name, value, || format!("the environment variable `{name}`"))?
+                {
                     values.push((key, value));
                 }
             }
@@ -444,9 +526,19 @@ mod cloud {
             let mut names: Vec<(&String, &String)> = options.iter().collect();
             names.sort_unstable();
             for (name, value) in names {
-                let Some((key, value)) = setting::<K>(name, value, || format!("the storage option `{name}`"))? else { continue };
-                if values.iter().skip(given).any(|(other, held)| *other == key && *held != value) {
-                    return Err(Error::invalid(format!("the storage option `{name}` has two values, under different names; give it once")));
+                let Some((key, value)) =
+                    setting::<K>(name, value, || format!("the storage option `{name}`"))?
+                else {
+                    continue;
+                };
+                if values
+                    .iter()
+                    .skip(given)
+                    .any(|(other, held)| *other == key && *held != value)
+                {
+                    return Err(Error::invalid(format!(
+                        "the storage option `{name}` has two values, under different names; give it once"
+                    )));
                 }
                 values.push((key, value));
             }
@@ -455,13 +547,24 @@ mod cloud {
 
         /// The value that counts.
         pub(in super::super) fn get(&self, name: &str) -> Option<&str> {
-            self.values.iter().rev().find(|(key, _)| key.as_ref() == name).map(|(_, value)| value.as_str())
+            self.values
+                .iter()
+                .rev()
+                .find(|(key, _)| key.as_ref() == name)
+                .map(|(_, value)| value.as_str())
         }
 
         /// A client library's message, without values that may be secret.
         pub(in super::super) fn redacted(&self, text: &str) -> String {
-            let secret = |(key, value): &&(K, String)| value.len() >= 4 && !ValueKind::of(key.as_ref()).is_harmless();
-            self.values.iter().filter(secret).fold(text.to_owned(), |text, (_, value)| text.replace(value.as_str(), "…"))
+            let secret = |(key, value): &&(K, String)| {
+                value.len() >= 4 && !ValueKind::of(key.as_ref()).is_harmless()
+            };
+            self.values
+                .iter()
+                .filter(secret)
+                .fold(text.to_owned(), |text, (_, value)| {
+                    text.replace(value.as_str(), "…")
+                })
         }
     }
 
@@ -475,31 +578,58 @@ mod cloud {
     }
 
     /// An option as the service's library knows it; `None` for one of something else.
-    fn setting<K: FromStr + AsRef<str>>(name: &str, value: &str, what: impl Fn() -> String) -> Result<Option<(K, String)>> {
+    fn setting<K: FromStr + AsRef<str>>(
+        name: &str,
+        value: &str,
+        what: impl Fn() -> String,
+    ) -> Result<Option<(K, String)>> {
         let lower = name.trim().to_ascii_lowercase();
         let bad_flag = || Error::invalid(format!("{} must be `true` or `false`", what()));
         // Names that only `deltalake` and the tools of the services have.
         let (lower, value) = match lower.as_str() {
             "aws_sts_endpoint" => ("aws_endpoint_url_sts".to_owned(), value.to_owned()),
-            "aws_ec2_metadata_service_endpoint" => ("aws_metadata_endpoint".to_owned(), value.to_owned()),
-            "aws_ec2_metadata_v1_disabled" => ("aws_imdsv1_fallback".to_owned(), (!parse_flag(value).ok_or_else(bad_flag)?).to_string()),
+            "aws_ec2_metadata_service_endpoint" => {
+                ("aws_metadata_endpoint".to_owned(), value.to_owned())
+            }
+            "aws_ec2_metadata_v1_disabled" => (
+                "aws_imdsv1_fallback".to_owned(),
+                (!parse_flag(value).ok_or_else(bad_flag)?).to_string(),
+            ),
             "aws_s3_addressing_style" => {
                 let style = value.trim().to_ascii_lowercase();
                 if !matches!(style.as_str(), "virtual" | "path" | "auto") {
-                    return Err(Error::invalid(format!("{} must be `virtual` or `path`", what())));
+                    return Err(Error::invalid(format!(
+                        "{} must be `virtual` or `path`",
+                        what()
+                    )));
                 }
-                ("aws_virtual_hosted_style_request".to_owned(), (style == "virtual").to_string())
+                (
+                    "aws_virtual_hosted_style_request".to_owned(),
+                    (style == "virtual").to_string(),
+                )
             }
-            "aws_request_payer" | "request_payer" if value.trim().eq_ignore_ascii_case("requester") => (lower, "true".to_owned()),
-            "object_store_use_emulator" => ("azure_storage_use_emulator".to_owned(), value.to_owned()),
+            "aws_request_payer" | "request_payer"
+                if value.trim().eq_ignore_ascii_case("requester") =>
+            {
+                (lower, "true".to_owned())
+            }
+            "object_store_use_emulator" => {
+                ("azure_storage_use_emulator".to_owned(), value.to_owned())
+            }
             _ => (lower, value.to_owned()),
         };
         let found = lower.parse::<K>().ok().or_else(|| match lower.as_str() {
             "google_endpoint" | "endpoint" => "google_base_url".parse().ok(),
-            other => format!("azure_{}", other.strip_prefix("azure_storage_")?).parse().ok(),
+            other => format!("azure_{}", other.strip_prefix("azure_storage_")?)
+                .parse()
+                .ok(),
         });
         let Some(key) = found else { return Ok(None) };
-        let kind = if key.as_ref() == "aws_request_payer" { ValueKind::Flag } else { ValueKind::of(key.as_ref()) };
+        let kind = if key.as_ref() == "aws_request_payer" {
+            ValueKind::Flag
+        } else {
+            ValueKind::of(key.as_ref())
+        };
         let value = kind.check(&what(), &value)?;
         Ok(Some((key, value)))
     }
@@ -510,7 +640,10 @@ mod tests {
     use super::*;
 
     fn options(pairs: &[(&str, &str)]) -> Options {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -530,17 +663,51 @@ mod tests {
                 "{warnings:?}"
             );
         }
-        assert_eq!(option_warnings(&options(&[("anon", "true")])), ["the storage option `anon` is not known and has no effect"]);
-        assert!(option_warnings(&options(&[("AWS_PROFILE", "p")])).iter().any(|one| one.contains("no effect")));
-        assert!(option_warnings(&options(&[("AWS_Region", "x"), ("timeout", "1s"), ("Endpoint", "http://h")])).is_empty());
+        assert_eq!(
+            option_warnings(&options(&[("anon", "true")])),
+            ["the storage option `anon` is not known and has no effect"]
+        );
+        assert!(
+            option_warnings(&options(&[("AWS_PROFILE", "p")]))
+                .iter()
+                .any(|one| one.contains("no effect"))
+        );
+        assert!(
+            option_warnings(&options(&[
+                ("AWS_Region", "x"),
+                ("timeout", "1s"),
+                ("Endpoint", "http://h")
+            ]))
+            .is_empty()
+        );
     }
 
     #[test]
     fn times_are_read_as_people_write_them() {
-        for (text, millis) in [("15s", 15_000), ("100ms", 100), ("2m", 120_000), ("7", 7_000), ("1m 30s", 90_000), ("1h", 3_600_000), ("30 seconds", 30_000)] {
-            assert_eq!(parse_duration(text), Some(Duration::from_millis(millis)), "{text}");
+        for (text, millis) in [
+            ("15s", 15_000),
+            ("100ms", 100),
+            ("2m", 120_000),
+            ("7", 7_000),
+            ("1m 30s", 90_000),
+            ("1h", 3_600_000),
+            ("30 seconds", 30_000),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Some(Duration::from_millis(millis)),
+                "{text}"
+            );
         }
-        for text in ["", "soon", "-1s", "1.5s", "s", "99999999999999999999s", "18446744073709551615d"] {
+        for text in [
+            "",
+            "soon",
+            "-1s",
+            "1.5s",
+            "s",
+            "99999999999999999999s",
+            "18446744073709551615d",
+        ] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
     }
@@ -550,14 +717,38 @@ mod tests {
         use super::*;
         use object_store::aws::AmazonS3ConfigKey;
 
-        fn of(pairs: &[(&str, &str)], environment: &[(&str, &str)]) -> Result<ServiceSettings<AmazonS3ConfigKey>> {
-            ServiceSettings::new(&options(pairs), "AWS_", environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
+        fn of(
+            pairs: &[(&str, &str)],
+            environment: &[(&str, &str)],
+        ) -> Result<ServiceSettings<AmazonS3ConfigKey>> {
+            ServiceSettings::new(
+                &options(pairs),
+                "AWS_",
+                environment
+                    .iter()
+                    .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
+            )
         }
 
         #[test]
         fn space_around_a_value_is_none_of_it() {
-            let found = of(&[("aws_secret_access_key", " key\r\n")], &[("AWS_REGION", "eu-west-1\n"), ("AWS_ENDPOINT_URL", ""), ("PATH", "x")]).unwrap();
-            assert_eq!((found.get("aws_secret_access_key"), found.get("aws_region"), found.values.len()), (Some("key"), Some("eu-west-1"), 2));
+            let found = of(
+                &[("aws_secret_access_key", " key\r\n")],
+                &[
+                    ("AWS_REGION", "eu-west-1\n"),
+                    ("AWS_ENDPOINT_URL", ""),
+                    ("PATH", "x"),
+                ],
+            )
+            .unwrap();
+            assert_eq!(
+                (
+                    found.get("aws_secret_access_key"),
+                    found.get("aws_region"),
+                    found.values.len()
+                ),
+                (Some("key"), Some("eu-west-1"), 2)
+            );
         }
 
         #[test]
@@ -580,21 +771,48 @@ mod tests {
                 ("aws_skip_signature", "SECRET"),
             ] {
                 let error = of(&[(name, value)], &[]).err().unwrap().to_string();
-                assert!(error.contains(&format!("the storage option `{name}`")) && !error.contains("SEC"), "{error}");
+                assert!(
+                    error.contains(&format!("the storage option `{name}`"))
+                        && !error.contains("SEC"),
+                    "{error}"
+                );
                 if name.starts_with("AWS_") {
                     let error = of(&[], &[(name, value)]).err().unwrap().to_string();
-                    assert!(error.contains(&format!("the environment variable `{name}`")) && !error.contains("SEC"), "{error}");
+                    assert!(
+                        error.contains(&format!("the environment variable `{name}`"))
+                            && !error.contains("SEC"),
+                        "{error}"
+                    );
                 }
             }
-            let error = of(&[("aws_region", "a"), ("REGION", "b")], &[]).err().unwrap().to_string();
+            let error = of(&[("aws_region", "a"), ("REGION", "b")], &[])
+                .err()
+                .unwrap()
+                .to_string();
             assert!(error.contains("two values"), "{error}");
-            assert!(of(&[("aws_region", "a"), ("REGION", "a")], &[("AWS_REGION", "b")]).is_ok());
+            assert!(
+                of(
+                    &[("aws_region", "a"), ("REGION", "a")],
+                    &[("AWS_REGION", "b")]
+                )
+                .is_ok()
+            );
         }
 
         #[test]
         fn a_message_of_the_client_repeats_no_secret() {
-            let found = of(&[("aws_secret_access_key", "hush"), ("aws_region", "eu-west-1")], &[]).unwrap();
-            assert_eq!(found.redacted("cannot parse hush in eu-west-1"), "cannot parse … in eu-west-1");
+            let found = of(
+                &[
+                    ("aws_secret_access_key", "hush"),
+                    ("aws_region", "eu-west-1"),
+                ],
+                &[],
+            )
+            .unwrap();
+            assert_eq!(
+                found.redacted("cannot parse hush in eu-west-1"),
+                "cannot parse … in eu-west-1"
+            );
         }
     }
 
@@ -611,7 +829,10 @@ mod tests {
         #[cfg(feature = "gcs")]
         for name in GCS.iter().filter(|name| **name != "endpoint") {
             use object_store::gcp::GoogleConfigKey as Key;
-            assert!(name.parse::<Key>().is_ok() && format!("google_{name}").parse::<Key>().is_ok(), "{name}");
+            assert!(
+                name.parse::<Key>().is_ok() && format!("google_{name}").parse::<Key>().is_ok(),
+                "{name}"
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Everything that `object_store` reaches: S3, Azure, GCS, HTTP, memory.
 //!
-//! S3, Azure and GCS list a folder alone, from a name on. Directory buckets of S3 and stores in memory have no such request
-//! here, and list what lies in its folders too (`_sidecars`, say), to be left out afterwards.
+//! S3, Azure and GCS list a folder alone, from a name on. Directory buckets of S3 and stores in
+//! memory have no such request here, and list what lies in its folders too (`_sidecars`, say), to
+//! be left out afterwards.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,10 @@ use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
 use super::single_attempt::{SingleAttempt, is_refusal};
 use super::upload::RemoteUpload;
-use super::{Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, check_length, outside};
+use super::{
+    Folder, LONGEST_OBJECT, ObjectMeta, Pending, Put, Role, Store, TablePath, Upload, check_length,
+    outside,
+};
 use crate::error::{Error, Missing, Result};
 use crate::exec;
 
@@ -61,26 +65,52 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn new(inner: Service, prefix: Path, mut url: String, can_list: bool, commits: Commits) -> Self {
+    pub(super) fn new(
+        inner: Service,
+        prefix: Path,
+        mut url: String,
+        can_list: bool,
+        commits: Commits,
+    ) -> Self {
         if !url.ends_with('/') {
             url.push('/');
         }
-        Self { inner, prefix, url, can_list, commits }
+        Self {
+            inner,
+            prefix,
+            url,
+            can_list,
+            commits,
+        }
     }
 
     /// The same store seen from its own root; `url` is that root.
     pub(super) fn at_root(&self, url: String) -> Self {
-        Self::new(self.inner.clone(), Path::default(), url, self.can_list, self.commits.clone())
+        Self::new(
+            self.inner.clone(),
+            Path::default(),
+            url,
+            self.can_list,
+            self.commits.clone(),
+        )
     }
 
     fn path(&self, path: &str) -> Result<Path> {
-        // `parse` keeps special characters as they are; `from` would percent-encode them a second time.
-        let relative = Path::parse(path).map_err(|e| Error::storage(format!("not a path of an object store: {path}: {e}"), false))?;
-        Ok(if self.prefix.as_ref().is_empty() { relative } else { self.prefix.parts().chain(relative.parts()).collect() })
+        // `parse` keeps special characters as they are; `from` would percent-encode them a second
+        // time.
+        let relative = Path::parse(path).map_err(|e| {
+            Error::storage(format!("not a path of an object store: {path}: {e}"), false)
+        })?;
+        Ok(if self.prefix.as_ref().is_empty() {
+            relative
+        } else {
+            self.prefix.parts().chain(relative.parts()).collect()
+        })
     }
 }
 
-/// One line for an `object_store` error. Its text can hold request URLs (redacted when shown) but never keys.
+/// One line for an `object_store` error. Its text can hold request URLs (redacted when shown) but
+/// never keys.
 pub(super) fn failure(path: &str, error: &object_store::Error) -> Error {
     failed("read", path, error)
 }
@@ -95,7 +125,9 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
         return exhausted;
     }
     let text = match error {
-        E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => source.to_string(),
+        E::PermissionDenied { source, .. } | E::Unauthenticated { source, .. } => {
+            source.to_string()
+        }
         other => other.to_string(),
     };
     #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
@@ -104,18 +136,36 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
     }
     if text.contains("status code: 30") {
         return Error::storage(
-            format!("cannot {to} {path}: {}; a redirect to another origin is not followed with credentials: check the endpoint and the region", brief(&text)),
+            format!(
+                "cannot {to} {path}: {}; a redirect to another origin is not followed with credentials: check the endpoint and the region",
+                brief(&text)
+            ),
             false,
         );
     }
     // A listing that is refused comes as a general error, so its status is looked for in the text.
-    let refused = matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. })
-        || ["401 ", "403 "].iter().any(|status| text.contains(&format!("status code: {status}")));
+    let refused = matches!(
+        error,
+        E::PermissionDenied { .. } | E::Unauthenticated { .. }
+    ) || ["401 ", "403 "]
+        .iter()
+        .any(|status| text.contains(&format!("status code: {status}")));
     if refused {
-        return Error::storage(format!("access denied to {path}: {}; check the credentials in `storage_options` or the environment", brief(&text)), false);
+        return Error::storage(
+            format!(
+                "access denied to {path}: {}; check the credentials in `storage_options` or the environment",
+                brief(&text)
+            ),
+            false,
+        );
     }
     if text.contains("builder error") && text.contains(" http://") {
-        return Error::storage(format!("cannot {to} {path}: its endpoint is plain HTTP, which needs the storage option `allow_http`"), false);
+        return Error::storage(
+            format!(
+                "cannot {to} {path}: its endpoint is plain HTTP, which needs the storage option `allow_http`"
+            ),
+            false,
+        );
     }
     Error::storage(format!("cannot {to} {path}: {}", brief(&text)), true)
 }
@@ -124,7 +174,10 @@ pub(super) fn failed(to: &str, path: &str, error: &object_store::Error) -> Error
 fn exhausted(path: &str, error: &object_store::Error) -> Option<Error> {
     let mut reason: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = reason {
-        if let Some(exhausted) = error.downcast_ref::<std::io::Error>().and_then(|error| Error::exhausted(path, error)) {
+        if let Some(exhausted) = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(|error| Error::exhausted(path, error))
+        {
             return Some(exhausted);
         }
         reason = error.source();
@@ -146,43 +199,87 @@ fn no_credentials(path: &str) -> Error {
             "`aws_access_key_id` and `aws_secret_access_key` in `storage_options` or the environment (profiles of `~/.aws` are not read), or `aws_skip_signature=true` for a public bucket"
         }
     };
-    Error::storage(format!("no credentials for {path}: none are given, and this machine has no role of its own; give {give}"), false)
+    Error::storage(
+        format!(
+            "no credentials for {path}: none are given, and this machine has no role of its own; give {give}"
+        ),
+        false,
+    )
 }
 
-/// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code that a service gives there.
-/// Nothing else of the body: some services repeat the key's name and what was signed.
+/// The head of an HTTP client's message, which may carry a whole XML or HTML body, and the code
+/// that a service gives there. Nothing else of the body: some services repeat the key's name and
+/// what was signed.
 fn brief(text: &str) -> String {
-    let head = text.split(['<', '\n']).next().unwrap_or(text).trim_end_matches([' ', ':']);
+    let head = text
+        .split(['<', '\n'])
+        .next()
+        .unwrap_or(text)
+        .trim_end_matches([' ', ':']);
     let head: String = head.chars().take(300).collect();
-    let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code);
-    match code.filter(|code| !code.is_empty() && code.len() <= 64 && code.bytes().all(|b| b.is_ascii_alphanumeric())) {
+    let code = text
+        .split_once("<Code>")
+        .and_then(|(_, rest)| rest.split_once("</Code>"))
+        .map(|(code, _)| code);
+    match code.filter(|code| {
+        !code.is_empty() && code.len() <= 64 && code.bytes().all(|b| b.is_ascii_alphanumeric())
+    }) {
         Some(code) => format!("{head} ({code})"),
         None => head,
     }
 }
 
 fn object_meta(path: String, meta: &object_store::ObjectMeta) -> ObjectMeta {
-    ObjectMeta { path, size: meta.size, modified_ms: meta.last_modified.timestamp_millis() }
+    ObjectMeta {
+        path,
+        size: meta.size,
+        modified_ms: meta.last_modified.timestamp_millis(),
+    }
 }
 
 /// What lies directly in `prefix` under names after `after`, in the order of the service.
-async fn names(service: &Service, prefix: &Path, folder: &str, after: &str) -> object_store::Result<Vec<ObjectMeta>> {
+async fn names(
+    service: &Service,
+    prefix: &Path,
+    folder: &str,
+    after: &str,
+) -> object_store::Result<Vec<ObjectMeta>> {
     let mut out = Vec::new();
     // The offset only spares pages: not every service honours it, so names are compared again here.
     let mut take = |meta: &object_store::ObjectMeta| {
-        let Some(mut parts) = meta.location.prefix_match(prefix) else { return };
-        let (Some(name), None) = (parts.next(), parts.next()) else { return };
+        let Some(mut parts) = meta.location.prefix_match(prefix) else {
+            return;
+        };
+        let (Some(name), None) = (parts.next(), parts.next()) else {
+            return;
+        };
         let name = name.as_ref();
         if name > after {
-            out.push(object_meta(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }, meta));
+            out.push(object_meta(
+                if folder.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{folder}/{name}")
+                },
+                meta,
+            ));
         }
     };
     if let Some(pages) = &service.pages {
-        let directory = if prefix.as_ref().is_empty() { String::new() } else { format!("{prefix}/") };
+        let directory = if prefix.as_ref().is_empty() {
+            String::new()
+        } else {
+            format!("{prefix}/")
+        };
         let mut page_token = None;
         loop {
             let offset = (!after.is_empty()).then(|| format!("{directory}{after}"));
-            let options = PaginatedListOptions { offset, delimiter: Some("/".into()), page_token, ..Default::default() };
+            let options = PaginatedListOptions {
+                offset,
+                delimiter: Some("/".into()),
+                page_token,
+                ..Default::default()
+            };
             let page = pages.list_paginated(Some(&directory), options).await?;
             page.result.objects.iter().for_each(&mut take);
             page_token = page.page_token;
@@ -194,7 +291,10 @@ async fn names(service: &Service, prefix: &Path, folder: &str, after: &str) -> o
     let mut stream = if after.is_empty() {
         service.store.list(Some(prefix))
     } else {
-        service.store.list_with_offset(Some(prefix), &Path::from_iter(prefix.parts().chain(Path::from(after).parts())))
+        service.store.list_with_offset(
+            Some(prefix),
+            &Path::from_iter(prefix.parts().chain(Path::from(after).parts())),
+        )
     };
     while let Some(meta) = stream.try_next().await? {
         take(&meta);
@@ -203,8 +303,15 @@ async fn names(service: &Service, prefix: &Path, folder: &str, after: &str) -> o
 }
 
 /// Deletes a batch; gives what is left of it, with the reasons.
-async fn delete_once(service: &Service, batch: Vec<(String, Path)>, url: &str) -> Vec<(String, Path, Error)> {
-    let locations: Vec<object_store::Result<Path>> = batch.iter().map(|(_, location)| Ok(location.clone())).collect();
+async fn delete_once(
+    service: &Service,
+    batch: Vec<(String, Path)>,
+    url: &str,
+) -> Vec<(String, Path, Error)> {
+    let locations: Vec<object_store::Result<Path>> = batch
+        .iter()
+        .map(|(_, location)| Ok(location.clone()))
+        .collect();
     // In the order that was asked for.
     let mut results: Vec<Option<Error>> = service
         .store
@@ -216,10 +323,16 @@ async fn delete_once(service: &Service, batch: Vec<(String, Path)>, url: &str) -
         .collect()
         .await;
     if results.len() != batch.len() {
-        let error = results.into_iter().flatten().next().unwrap_or_else(|| Error::storage(format!("not every deletion below {url} was answered"), true));
+        let error = results.into_iter().flatten().next().unwrap_or_else(|| {
+            Error::storage(format!("not every deletion below {url} was answered"), true)
+        });
         results = vec![Some(error); batch.len()];
     }
-    batch.into_iter().zip(results).filter_map(|((name, location), error)| Some((name, location, error?))).collect()
+    batch
+        .into_iter()
+        .zip(results)
+        .filter_map(|((name, location), error)| Some((name, location, error?)))
+        .collect()
 }
 
 impl Remote {
@@ -245,10 +358,16 @@ impl Remote {
             let result = service.store.get(&location).await?;
             let meta = object_meta(name, &result.meta);
             // The size comes before the bytes.
-            let bytes = if meta.size <= limit { result.bytes().await? } else { Bytes::new() };
+            let bytes = if meta.size <= limit {
+                result.bytes().await?
+            } else {
+                Bytes::new()
+            };
             Ok((bytes, meta))
         });
-        read.map(move |(bytes, meta)| check_length(&meta.path, meta.size, limit).map(|()| (bytes, meta)))
+        read.map(move |(bytes, meta)| {
+            check_length(&meta.path, meta.size, limit).map(|()| (bytes, meta))
+        })
     }
 }
 
@@ -266,11 +385,16 @@ impl Store for Remote {
         let folder = dir.to_owned();
         let mut found = self
             .begin(dir, |service, prefix| async move {
-                // The client repeats a request that fails, but not a listing whose answer breaks off.
+                // The client repeats a request that fails, but not a listing whose answer breaks
+                // off.
                 let mut again = 3;
                 loop {
                     match names(&service, &prefix, &folder, &after_name).await {
-                        Err(error) if again > 0 && error.to_string().contains("list response body") => again -= 1,
+                        Err(error)
+                            if again > 0 && error.to_string().contains("list response body") =>
+                        {
+                            again -= 1
+                        }
                         listed => return listed,
                     }
                 }
@@ -286,20 +410,33 @@ impl Store for Remote {
     }
 
     fn list_folder(&self, dir: &str, take: &dyn Fn(&str) -> bool) -> Result<Folder> {
-        let listed = self.begin(dir, |service, prefix| async move { service.store.list_with_delimiter(Some(&prefix)).await }).wait()?;
+        let listed = self
+            .begin(dir, |service, prefix| async move {
+                service.store.list_with_delimiter(Some(&prefix)).await
+            })
+            .wait()?;
         let below = |location: &Path| -> Option<String> {
             let relative: Path = location.prefix_match(&self.prefix)?.collect();
             Some(relative.to_string()).filter(|path| !path.is_empty())
         };
-        let wanted = listed.objects.iter().filter(|meta| meta.location.filename().is_some_and(take));
+        let wanted = listed
+            .objects
+            .iter()
+            .filter(|meta| meta.location.filename().is_some_and(take));
         Ok(Folder {
-            objects: wanted.filter_map(|meta| Some(object_meta(below(&meta.location)?, meta))).collect(),
+            objects: wanted
+                .filter_map(|meta| Some(object_meta(below(&meta.location)?, meta)))
+                .collect(),
             folders: listed.common_prefixes.iter().filter_map(below).collect(),
         })
     }
 
     fn head(&self, path: &str) -> Result<ObjectMeta> {
-        let meta = self.begin(path, |service, location| async move { service.store.head(&location).await }).wait()?;
+        let meta = self
+            .begin(path, |service, location| async move {
+                service.store.head(&location).await
+            })
+            .wait()?;
         Ok(object_meta(path.to_owned(), &meta))
     }
 
@@ -313,15 +450,22 @@ impl Store for Remote {
 
     fn get_ranges(&self, path: &str, ranges: Vec<Range<u64>>) -> Pending<Vec<Bytes>> {
         let url = format!("{}{path}", self.url);
-        let wanted: Vec<u64> = ranges.iter().map(|range| range.end.saturating_sub(range.start)).collect();
+        let wanted: Vec<u64> = ranges
+            .iter()
+            .map(|range| range.end.saturating_sub(range.start))
+            .collect();
         // `object_store` joins neighbouring ranges and asks for the rest at once.
-        let found = self.begin(path, |service, location| async move { service.store.get_ranges(&location, &ranges).await });
+        let found = self.begin(path, |service, location| async move {
+            service.store.get_ranges(&location, &ranges).await
+        });
         found.map(move |found| {
             // A service gives as much as there is of a range that goes beyond the end.
             if found.iter().map(|bytes| bytes.len() as u64).eq(wanted) {
                 Ok(found)
             } else {
-                Err(Error::corrupt_data(format!("the file is shorter than the log says: {url}")))
+                Err(Error::corrupt_data(format!(
+                    "the file is shorter than the log says: {url}"
+                )))
             }
         })
     }
@@ -329,7 +473,10 @@ impl Store for Remote {
     fn put_if_absent(&self, path: &str, bytes: Bytes, _: Role) -> Result<Put> {
         use object_store::Error as E;
         if let Commits::Refused(why) = &self.commits {
-            return Err(Error::unsupported(format!("cannot commit to {}: {why}", self.url)));
+            return Err(Error::unsupported(format!(
+                "cannot commit to {}: {why}",
+                self.url
+            )));
         }
         let mode = if self.commits == Commits::Unsafe {
             match self.head(path) {
@@ -373,35 +520,71 @@ impl Store for Remote {
 
     fn delete_inside(&self, paths: &[TablePath]) -> Result<Vec<(String, Error)>> {
         if let Commits::Refused(why) = &self.commits {
-            return Err(Error::unsupported(format!("cannot delete from {}: {why}", self.url)));
+            return Err(Error::unsupported(format!(
+                "cannot delete from {}: {why}",
+                self.url
+            )));
         }
         let url = self.url.clone();
         let (mut named, mut refused) = (Vec::with_capacity(paths.len()), Vec::new());
         for path in paths {
             match self.path(path.as_str()) {
-                Ok(location) if location.prefix_matches(&self.prefix) => named.push((path.as_str().to_owned(), location)),
+                Ok(location) if location.prefix_matches(&self.prefix) => {
+                    named.push((path.as_str().to_owned(), location))
+                }
                 Ok(_) => refused.push((path.as_str().to_owned(), outside(&url, path.as_str()))),
                 Err(error) => refused.push((path.as_str().to_owned(), error)),
             }
         }
-        // In batches of the service's own size: one that fails as a whole has a single answer for all of its objects.
-        let batches: Vec<Vec<(String, Path)>> = named.chunks(self.inner.batch.max(1)).map(<[_]>::to_vec).collect();
+        // In batches of the service's own size: one that fails as a whole has a single answer for
+        // all of its objects.
+        let batches: Vec<Vec<(String, Path)>> = named
+            .chunks(self.inner.batch.max(1))
+            .map(<[_]>::to_vec)
+            .collect();
         let deleted = self.begin("", |service, _| async move {
             let delete = |batch: Vec<(String, Path)>| {
                 let (service, url) = (service.clone(), url.clone());
                 async move {
-                    // Clients do not repeat requests that delete, though deleting twice is deleting.
+                    // Clients do not repeat requests that delete, though deleting twice is
+                    // deleting.
                     let first = delete_once(&service, batch, &url).await;
                     let (again, mut failed): (Vec<_>, Vec<_>) =
-                        first.into_iter().partition(|(_, _, error)| matches!(error, Error::Storage { retryable: true, .. }));
+                        first.into_iter().partition(|(_, _, error)| {
+                            matches!(
+                                error,
+                                Error::Storage {
+                                    retryable: true,
+                                    ..
+                                }
+                            )
+                        });
                     if !again.is_empty() {
                         tokio::time::sleep(DELETE_AGAIN).await;
-                        failed.extend(delete_once(&service, again.into_iter().map(|(name, location, _)| (name, location)).collect(), &url).await);
+                        failed.extend(
+                            delete_once(
+                                &service,
+                                again
+                                    .into_iter()
+                                    .map(|(name, location, _)| (name, location))
+                                    .collect(),
+                                &url,
+                            )
+                            .await,
+                        );
                     }
-                    failed.into_iter().map(|(name, _, error)| (name, error)).collect::<Vec<_>>()
+                    failed
+                        .into_iter()
+                        .map(|(name, _, error)| (name, error))
+                        .collect::<Vec<_>>()
                 }
             };
-            Ok(futures::stream::iter(batches).map(delete).buffered(BATCHES_AT_ONCE).collect::<Vec<_>>().await.concat())
+            Ok(futures::stream::iter(batches)
+                .map(delete)
+                .buffered(BATCHES_AT_ONCE)
+                .collect::<Vec<_>>()
+                .await
+                .concat())
         });
         refused.extend(deleted.wait()?);
         Ok(refused)
@@ -409,14 +592,26 @@ impl Store for Remote {
 
     fn upload(&self, path: &str, role: Role) -> Result<Box<dyn Upload>> {
         if let (Commits::Refused(why), Role::Essential) = (&self.commits, role) {
-            return Err(Error::unsupported(format!("cannot write to {}: {why}", self.url)));
+            return Err(Error::unsupported(format!(
+                "cannot write to {}: {why}",
+                self.url
+            )));
         }
-        Ok(Box::new(RemoteUpload::new(path, format!("{}{path}", self.url), Arc::clone(&self.inner.store), self.path(path)?)))
+        Ok(Box::new(RemoteUpload::new(
+            path,
+            format!("{}{path}", self.url),
+            Arc::clone(&self.inner.store),
+            self.path(path)?,
+        )))
     }
 
     fn authority_root(&self) -> Option<Arc<dyn Store>> {
         let url = url::Url::parse(&self.url).ok()?;
-        let root = format!("{}://{}/", url.scheme(), &url[url::Position::BeforeUsername..url::Position::AfterPort]);
+        let root = format!(
+            "{}://{}/",
+            url.scheme(),
+            &url[url::Position::BeforeUsername..url::Position::AfterPort]
+        );
         Some(Arc::new(self.at_root(root)))
     }
 }

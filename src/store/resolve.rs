@@ -1,7 +1,8 @@
 //! Addresses -> stores: a table's URL, and the paths that its log names.
 //!
-//! A log may name files anywhere. Relative paths that climb out of the table, and stores other than the table's own, are
-//! refused here, when they would be opened and not before: a foreign path of a removed file must not stop a snapshot.
+//! A log may name files anywhere. Relative paths that climb out of the table, and stores other than
+//! the table's own, are refused here, when they would be opened and not before: a foreign path of a
+//! removed file must not stop a snapshot.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,15 +25,23 @@ use super::{File, Local, Store};
 use crate::error::{Error, Result};
 use crate::process::ProcessMutex;
 
-/// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`, `http(s):`, `memory:` URL; any
-/// URL of Hadoop where the options say how its file systems are reached.
+/// Opens the store whose root is `uri`: a path, or a `file:`, `s3:`, `gs:`, `az:`, `abfss:`,
+/// `http(s):`, `memory:` URL; any URL of Hadoop where the options say how its file systems are
+/// reached.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a URL or option that cannot be used.
 pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
     // Whoever gives the address of a driver's Java wants all files by way of it.
-    if let ([Some(address), Some(secret), Some(configuration)], Some(_)) = (hadoop::OPTIONS.map(|name| option(options, &[name])), scheme_of(uri)) {
-        return Ok(Arc::new(Hadoop::new(uri, [address, secret, configuration], unsafe_rename(options))?));
+    if let ([Some(address), Some(secret), Some(configuration)], Some(_)) = (
+        hadoop::OPTIONS.map(|name| option(options, &[name])),
+        scheme_of(uri),
+    ) {
+        return Ok(Arc::new(Hadoop::new(
+            uri,
+            [address, secret, configuration],
+            unsafe_rename(options),
+        )?));
     }
     match TableAddress::parse(uri)? {
         TableAddress::Url(url) => open_url(&url, options),
@@ -41,7 +50,14 @@ pub fn open(uri: &str, options: &Options) -> Result<Arc<dyn Store>> {
 }
 
 fn unsafe_rename(options: &Options) -> bool {
-    flag(options, &["allow_unsafe_rename", "aws_s3_allow_unsafe_rename", "mount_allow_unsafe_rename"])
+    flag(
+        options,
+        &[
+            "allow_unsafe_rename",
+            "aws_s3_allow_unsafe_rename",
+            "mount_allow_unsafe_rename",
+        ],
+    )
 }
 
 /// How commits are made in an object store.
@@ -51,14 +67,21 @@ fn commits(url: &Url, options: &Options, environment: impl Fn(&str) -> Option<St
         return Commits::Refused("a table behind a plain HTTP server can only be read".to_owned());
     }
     if matches!(url.scheme(), "s3" | "s3a") {
-        let provider = option(options, &[LOCKING, "s3_locking_provider"]).map(str::to_owned).or_else(|| environment(LOCKING)).unwrap_or_default();
+        let provider = option(options, &[LOCKING, "s3_locking_provider"])
+            .map(str::to_owned)
+            .or_else(|| environment(LOCKING))
+            .unwrap_or_default();
         if !provider.is_empty() && !provider.eq_ignore_ascii_case("none") {
             return Commits::Refused(format!(
                 "{LOCKING} is `{provider}`, and deltafast has no such lock: writers with and without it would overwrite each other; when every writer of the table uses conditional requests, unset it or set it to `none`"
             ));
         }
-        let conditional = option(options, &["aws_conditional_put", "conditional_put"]).map(str::to_owned).or_else(|| environment("AWS_CONDITIONAL_PUT"));
-        if conditional.is_some_and(|text| text.eq_ignore_ascii_case("disabled")) && unsafe_rename(options) {
+        let conditional = option(options, &["aws_conditional_put", "conditional_put"])
+            .map(str::to_owned)
+            .or_else(|| environment("AWS_CONDITIONAL_PUT"));
+        if conditional.is_some_and(|text| text.eq_ignore_ascii_case("disabled"))
+            && unsafe_rename(options)
+        {
             return Commits::Unsafe;
         }
     }
@@ -66,30 +89,49 @@ fn commits(url: &Url, options: &Options, environment: impl Fn(&str) -> Option<St
 }
 
 fn open_local(path: PathBuf, options: &Options) -> Result<Arc<dyn Store>> {
-    let root = std::path::absolute(&path).map_err(|e| Error::invalid(format!("not a usable path: {}: {e}", path.display())))?;
-    Ok(Arc::new(Local::new(root).allow_unsafe_rename(unsafe_rename(options))))
+    let root = std::path::absolute(&path)
+        .map_err(|e| Error::invalid(format!("not a usable path: {}: {e}", path.display())))?;
+    Ok(Arc::new(
+        Local::new(root).allow_unsafe_rename(unsafe_rename(options)),
+    ))
 }
 
 fn open_url(url: &Url, options: &Options) -> Result<Arc<dyn Store>> {
     if url.scheme() == "file" {
         return match url.to_file_path() {
             Ok(path) => open_local(path, options),
-            Err(()) => Err(Error::invalid(format!("not a local path: {}", safe(url.as_str())))),
+            Err(()) => Err(Error::invalid(format!(
+                "not a local path: {}",
+                safe(url.as_str())
+            ))),
         };
     }
     let (inner, prefix) = build(url, options)?;
     let mut shown = url.clone();
     // Neither can fail for a URL with an authority; without one there is nothing to hide.
-    let _ = shown.set_username(if matches!(url.scheme(), "az" | "abfs" | "abfss") { url.username() } else { "" });
+    let _ = shown.set_username(if matches!(url.scheme(), "az" | "abfs" | "abfss") {
+        url.username()
+    } else {
+        ""
+    });
     let _ = shown.set_password(None);
     shown.set_query(None);
     let can_list = !is_plain_http(url);
     let commits = commits(url, options, |name| std::env::var(name).ok());
-    Ok(Arc::new(Remote::new(inner, prefix, shown.to_string(), can_list, commits)))
+    Ok(Arc::new(Remote::new(
+        inner,
+        prefix,
+        shown.to_string(),
+        can_list,
+        commits,
+    )))
 }
 
 fn is_plain_http(url: &Url) -> bool {
-    matches!(object_store::ObjectStoreScheme::parse(url), Ok((object_store::ObjectStoreScheme::Http, _)))
+    matches!(
+        object_store::ObjectStoreScheme::parse(url),
+        Ok((object_store::ObjectStoreScheme::Http, _))
+    )
 }
 
 type Built = (Service, object_store::path::Path);
@@ -100,11 +142,20 @@ macro_rules! configured {
     ($builder:ty, $url:expr, $options:expr, $prefix:literal, $metadata:expr) => {{
         let settings = ServiceSettings::new($options, $prefix, environment())?;
         let clients = clients(&settings, $options, $metadata);
-        let mut builder = <$builder>::new().with_url($url.to_string()).with_retry(retries($options)?).with_http_connector(SingleAttemptConnector(clients));
+        let mut builder = <$builder>::new()
+            .with_url($url.to_string())
+            .with_retry(retries($options)?)
+            .with_http_connector(SingleAttemptConnector(clients));
         for (key, value) in &settings.values {
             builder = builder.with_config(*key, value);
         }
-        let failed = |error: object_store::Error| Error::invalid(format!("cannot use {}: {}", safe($url.as_str()), settings.redacted(&error.to_string())));
+        let failed = |error: object_store::Error| {
+            Error::invalid(format!(
+                "cannot use {}: {}",
+                safe($url.as_str()),
+                settings.redacted(&error.to_string())
+            ))
+        };
         Arc::new(builder.build().map_err(failed)?)
     }};
 }
@@ -112,47 +163,103 @@ macro_rules! configured {
 /// Variables of the environment that are UTF-8.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
 fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// The factory of a store's HTTP clients; `metadata` is the setting that names its metadata service.
+/// The factory of a store's HTTP clients; `metadata` is the setting that names its metadata
+/// service.
 #[cfg(any(feature = "s3", feature = "azure", feature = "gcs"))]
-fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(settings: &ServiceSettings<K>, options: &Options, metadata: &str) -> ClientFactory {
+fn clients<K: std::str::FromStr + AsRef<str> + PartialEq + Copy>(
+    settings: &ServiceSettings<K>,
+    options: &Options,
+    metadata: &str,
+) -> ClientFactory {
     const DISABLED: &str = "AWS_EC2_METADATA_DISABLED";
-    let endpoint = settings.get(metadata).and_then(|text| Url::parse(text).ok());
-    let given = option(options, &[DISABLED]).map(str::to_owned).or_else(|| std::env::var(DISABLED).ok());
-    let is_disabled = metadata.starts_with("aws_") && given.is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
-    ClientFactory { is_anonymous: false, metadata_endpoints: endpoint.into_iter().collect(), without_metadata: is_disabled }
+    let endpoint = settings
+        .get(metadata)
+        .and_then(|text| Url::parse(text).ok());
+    let given = option(options, &[DISABLED])
+        .map(str::to_owned)
+        .or_else(|| std::env::var(DISABLED).ok());
+    let is_disabled = metadata.starts_with("aws_")
+        && given.is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+    ClientFactory {
+        is_anonymous: false,
+        metadata_endpoints: endpoint.into_iter().collect(),
+        without_metadata: is_disabled,
+    }
 }
 
 fn build(url: &Url, options: &Options) -> Result<Built> {
     use object_store::ObjectStoreScheme as Scheme;
-    let bad = |error: &dyn std::fmt::Display| Error::invalid(format!("not a usable URL: {}: {error}", safe(url.as_str())));
+    let bad = |error: &dyn std::fmt::Display| {
+        Error::invalid(format!("not a usable URL: {}: {error}", safe(url.as_str())))
+    };
     if url.scheme() == "memory" {
-        return Ok((plain(memory(url)), object_store::path::Path::from_url_path(url.path()).map_err(|error| bad(&error))?));
+        return Ok((
+            plain(memory(url)),
+            object_store::path::Path::from_url_path(url.path()).map_err(|error| bad(&error))?,
+        ));
     }
     let (scheme, prefix) = Scheme::parse(url).map_err(|error| bad(&error))?;
     let service = match scheme {
         #[cfg(feature = "s3")]
         Scheme::AmazonS3 => {
-            let store = configured!(object_store::aws::AmazonS3Builder, url, options, "AWS_", "aws_metadata_endpoint");
+            let store = configured!(
+                object_store::aws::AmazonS3Builder,
+                url,
+                options,
+                "AWS_",
+                "aws_metadata_endpoint"
+            );
             // Directory buckets, which have this suffix, cannot list from a name on.
-            let express = url.host_str().is_some_and(|bucket| bucket.ends_with("--x-s3"));
-            Service { pages: (!express).then(|| Arc::clone(&store) as _), store, batch: 1_000 }
+            let express = url
+                .host_str()
+                .is_some_and(|bucket| bucket.ends_with("--x-s3"));
+            Service {
+                pages: (!express).then(|| Arc::clone(&store) as _),
+                store,
+                batch: 1_000,
+            }
         }
         #[cfg(feature = "azure")]
         Scheme::MicrosoftAzure => {
-            let store = configured!(object_store::azure::MicrosoftAzureBuilder, url, options, "AZURE_", "azure_msi_endpoint");
-            Service { pages: Some(Arc::clone(&store) as _), store, batch: 256 }
+            let store = configured!(
+                object_store::azure::MicrosoftAzureBuilder,
+                url,
+                options,
+                "AZURE_",
+                "azure_msi_endpoint"
+            );
+            Service {
+                pages: Some(Arc::clone(&store) as _),
+                store,
+                batch: 256,
+            }
         }
         #[cfg(feature = "gcs")]
         Scheme::GoogleCloudStorage => {
-            let store = configured!(object_store::gcp::GoogleCloudStorageBuilder, url, options, "GOOGLE_", "");
-            Service { pages: Some(Arc::clone(&store) as _), store, batch: 1_000 }
+            let store = configured!(
+                object_store::gcp::GoogleCloudStorageBuilder,
+                url,
+                options,
+                "GOOGLE_",
+                ""
+            );
+            Service {
+                pages: Some(Arc::clone(&store) as _),
+                store,
+                batch: 1_000,
+            }
         }
         #[cfg(feature = "http")]
         Scheme::Http => {
-            let settings = ServiceSettings::<object_store::ClientConfigKey>::new(options, "", std::iter::empty())?;
+            let settings = ServiceSettings::<object_store::ClientConfigKey>::new(
+                options,
+                "",
+                std::iter::empty(),
+            )?;
             let mut client = object_store::ClientOptions::new();
             for (key, value) in &settings.values {
                 client = client.with_config(*key, value);
@@ -162,21 +269,45 @@ fn build(url: &Url, options: &Options) -> Result<Built> {
             }
             let root = &url[..url::Position::BeforePath];
             let is_anonymous = url.username().is_empty() && url.password().is_none();
-            let clients = ClientFactory { is_anonymous, ..ClientFactory::default() };
-            let builder = object_store::http::HttpBuilder::new().with_url(root).with_client_options(client).with_retry(retries(options)?);
-            let failed = |error: object_store::Error| Error::invalid(format!("cannot use {}: {}", safe(url.as_str()), settings.redacted(&error.to_string())));
-            plain(Arc::new(builder.with_http_connector(clients).build().map_err(failed)?))
+            let clients = ClientFactory {
+                is_anonymous,
+                ..ClientFactory::default()
+            };
+            let builder = object_store::http::HttpBuilder::new()
+                .with_url(root)
+                .with_client_options(client)
+                .with_retry(retries(options)?);
+            let failed = |error: object_store::Error| {
+                Error::invalid(format!(
+                    "cannot use {}: {}",
+                    safe(url.as_str()),
+                    settings.redacted(&error.to_string())
+                ))
+            };
+            plain(Arc::new(
+                builder
+                    .with_http_connector(clients)
+                    .build()
+                    .map_err(failed)?,
+            ))
         }
         _ => {
             let _ = options;
-            return Err(Error::invalid(format!("this build of deltafast has no store for `{}:` URLs", url.scheme())));
+            return Err(Error::invalid(format!(
+                "this build of deltafast has no store for `{}:` URLs",
+                url.scheme()
+            )));
         }
     };
     Ok((service, prefix))
 }
 
 fn plain(store: Arc<dyn object_store::ObjectStore>) -> Service {
-    Service { store, pages: None, batch: 1_000 }
+    Service {
+        store,
+        pages: None,
+        batch: 1_000,
+    }
 }
 
 /// Enough for a throttled service, not so much that a wrong address seems to hang.
@@ -185,24 +316,33 @@ fn retries(options: &Options) -> Result<object_store::RetryConfig> {
     let usual = object_store::BackoffConfig::default();
     let base = number(options, "backoff_config.base")?.unwrap_or(usual.base);
     if !(1.0..=1_000.0).contains(&base) {
-        return Err(Error::invalid("the storage option `backoff_config.base` must be at least 1"));
+        return Err(Error::invalid(
+            "the storage option `backoff_config.base` must be at least 1",
+        ));
     }
     Ok(object_store::RetryConfig {
         max_retries: number(options, "max_retries")?.unwrap_or(6),
-        retry_timeout: time(options, "retry_timeout")?.unwrap_or(std::time::Duration::from_secs(60)),
+        retry_timeout: time(options, "retry_timeout")?
+            .unwrap_or(std::time::Duration::from_secs(60)),
         backoff: object_store::BackoffConfig {
-            init_backoff: time(options, "backoff_config.init_backoff")?.unwrap_or(usual.init_backoff),
+            init_backoff: time(options, "backoff_config.init_backoff")?
+                .unwrap_or(usual.init_backoff),
             max_backoff: time(options, "backoff_config.max_backoff")?.unwrap_or(usual.max_backoff),
             base,
         },
     })
 }
 
-/// `memory://name/…`: one store for each name, alive as long as the process. For tests and examples.
+/// `memory://name/…`: one store for each name, alive as long as the process. For tests and
+/// examples.
 fn memory(url: &Url) -> Arc<dyn object_store::ObjectStore> {
-    static STORES: Mutex<Option<HashMap<String, Arc<object_store::memory::InMemory>>>> = Mutex::new(None);
+    static STORES: Mutex<Option<HashMap<String, Arc<object_store::memory::InMemory>>>> =
+        Mutex::new(None);
     let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
-    let store = stores.get_or_insert_with(HashMap::new).entry(url.host_str().unwrap_or_default().to_owned()).or_default();
+    let store = stores
+        .get_or_insert_with(HashMap::new)
+        .entry(url.host_str().unwrap_or_default().to_owned())
+        .or_default();
     Arc::<object_store::memory::InMemory>::clone(store)
 }
 
@@ -220,7 +360,13 @@ impl Stores {
     /// A table at the root of `root`.
     #[must_use]
     pub fn new(root: Arc<dyn Store>, options: Options, foreign: ExternalPaths) -> Self {
-        Self { origin: StoreOrigin::of_url(root.url()), root, options, foreign, opened: ProcessMutex::default() }
+        Self {
+            origin: StoreOrigin::of_url(root.url()),
+            root,
+            options,
+            foreign,
+            opened: ProcessMutex::default(),
+        }
     }
 
     /// The store whose root is the table.
@@ -229,7 +375,8 @@ impl Stores {
         &self.root
     }
 
-    /// The file that a canonical path of the log means: relative to the table, an absolute path, or a URL.
+    /// The file that a canonical path of the log means: relative to the table, an absolute path, or
+    /// a URL.
     ///
     /// # Errors
     /// [`Error::Storage`] for a path that is refused, naming the option that would allow it.
@@ -239,32 +386,51 @@ impl Stores {
     }
 
     fn refuse(path: &str, why: &str) -> Error {
-        Error::storage(format!("refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_foreign_paths`"), false)
+        Error::storage(
+            format!(
+                "refused to open `{path}`: {why}; if the file is to be trusted, allow it with the option `allow_foreign_paths`"
+            ),
+            false,
+        )
     }
 
     fn locate(&self, path: &str) -> Result<(Arc<dyn Store>, String)> {
         let allowed = |file: &FileLocation| self.foreign.allows(file, self.root.url());
         if let Some((scheme, rest)) = scheme_of(path) {
             let (authority, inside) = rest.split_once('/').unwrap_or((rest, ""));
-            let Some(origin) = StoreOrigin::parse(scheme, authority) else { return Err(Self::refuse(path, "its URL is malformed")) };
+            let Some(origin) = StoreOrigin::parse(scheme, authority) else {
+                return Err(Self::refuse(path, "its URL is malformed"));
+            };
             if self.origin.as_ref() == Some(&origin) {
                 return self.in_own_store(path, inside);
             }
-            let Some(file) = FileLocation::new(origin, inside) else { return Err(Self::refuse(path, "it climbs out of its store by `..`")) };
+            let Some(file) = FileLocation::new(origin, inside) else {
+                return Err(Self::refuse(path, "it climbs out of its store by `..`"));
+            };
             if !allowed(&file) {
-                return Err(Self::refuse(path, "it lies in another store than the table"));
+                return Err(Self::refuse(
+                    path,
+                    "it lies in another store than the table",
+                ));
             }
-            return self.other(&format!("{scheme}://{authority}/"), &file.segments.join("/"));
+            return self.other(
+                &format!("{scheme}://{authority}/"),
+                &file.segments.join("/"),
+            );
         }
         if let Some(absolute) = path.strip_prefix('/') {
             let local = self.root.url().starts_with("file:");
             if local || self.root.authority_root().is_some() {
                 return self.in_own_store(path, absolute);
             }
-            let file = StoreOrigin::parse("file", "").and_then(|origin| FileLocation::new(origin, absolute));
+            let file = StoreOrigin::parse("file", "")
+                .and_then(|origin| FileLocation::new(origin, absolute));
             return match file.filter(allowed) {
                 Some(file) => self.other("file:///", &file.segments.join("/")),
-                None => Err(Self::refuse(path, "it is an absolute path and the table's store has none")),
+                None => Err(Self::refuse(
+                    path,
+                    "it is an absolute path and the table's store has none",
+                )),
             };
         }
         if let Some(inside) = normalised(path) {
@@ -277,8 +443,12 @@ impl Stores {
     }
 
     fn in_own_store(&self, path: &str, inside: &str) -> Result<(Arc<dyn Store>, String)> {
-        let root = self.root.authority_root().ok_or_else(|| Self::refuse(path, "the table's store has no absolute paths"))?;
-        let inside = normalised(inside).ok_or_else(|| Self::refuse(path, "it climbs out of its store by `..`"))?;
+        let root = self
+            .root
+            .authority_root()
+            .ok_or_else(|| Self::refuse(path, "the table's store has no absolute paths"))?;
+        let inside = normalised(inside)
+            .ok_or_else(|| Self::refuse(path, "it climbs out of its store by `..`"))?;
         Ok((root, inside))
     }
 
@@ -303,7 +473,14 @@ mod tests {
     #[cfg(any(feature = "s3", feature = "azure", feature = "gcs", feature = "http"))]
     #[test]
     fn retries_are_as_often_and_as_late_as_the_options_say() {
-        let parsed = |pairs: &[(&str, &str)]| retries(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        let parsed = |pairs: &[(&str, &str)]| {
+            retries(
+                &pairs
+                    .iter()
+                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                    .collect(),
+            )
+        };
         let of = |pairs: &[(&str, &str)]| parsed(pairs).unwrap();
         let millis = std::time::Duration::from_millis;
         let config = of(&[
@@ -313,12 +490,26 @@ mod tests {
             ("backoff_config.max_backoff", "2m"),
             ("backoff_config.base", "1.5"),
         ]);
-        assert_eq!((config.max_retries, config.retry_timeout), (2, millis(15_000)));
-        assert_eq!((config.backoff.init_backoff, config.backoff.max_backoff), (millis(5), millis(120_000)));
+        assert_eq!(
+            (config.max_retries, config.retry_timeout),
+            (2, millis(15_000))
+        );
+        assert_eq!(
+            (config.backoff.init_backoff, config.backoff.max_backoff),
+            (millis(5), millis(120_000))
+        );
         assert!((config.backoff.base - 1.5).abs() < 1e-9);
         let usual = of(&[]);
-        assert_eq!((usual.max_retries, usual.retry_timeout), (6, millis(60_000)));
-        for (name, value) in [("retry_timeout", "soon"), ("backoff_config.base", "0"), ("backoff_config.base", "NaN"), ("max_retries", "-1")] {
+        assert_eq!(
+            (usual.max_retries, usual.retry_timeout),
+            (6, millis(60_000))
+        );
+        for (name, value) in [
+            ("retry_timeout", "soon"),
+            ("backoff_config.base", "0"),
+            ("backoff_config.base", "NaN"),
+            ("max_retries", "-1"),
+        ] {
             let error = parsed(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(&format!("`{name}`")), "{error}");
         }
@@ -329,17 +520,40 @@ mod tests {
     fn a_lock_that_is_not_there_is_refused_and_never_ignored() {
         let url = Url::parse("s3://b/t").unwrap();
         let of = |pairs: &[(&str, &str)], env: Option<&str>| {
-            let options: Options = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            commits(&url, &options, |name| env.filter(|_| name == "AWS_S3_LOCKING_PROVIDER").map(str::to_owned))
+            let options: Options = pairs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect();
+            commits(&url, &options, |name| {
+                env.filter(|_| name == "AWS_S3_LOCKING_PROVIDER")
+                    .map(str::to_owned)
+            })
         };
         assert_eq!(of(&[], None), Commits::Conditional);
-        for refused in
-            [of(&[("aws_s3_locking_provider", "dynamodb")], None), of(&[], Some("dynamodb")), of(&[("allow_unsafe_rename", "true")], Some("dynamodb"))]
-        {
+        for refused in [
+            of(&[("aws_s3_locking_provider", "dynamodb")], None),
+            of(&[], Some("dynamodb")),
+            of(&[("allow_unsafe_rename", "true")], Some("dynamodb")),
+        ] {
             assert!(matches!(refused, Commits::Refused(why) if why.contains("dynamodb")));
         }
-        assert_eq!(of(&[("AWS_S3_LOCKING_PROVIDER", "none")], Some("dynamodb")), Commits::Conditional);
-        assert_eq!(of(&[("allow_unsafe_rename", "true")], None), Commits::Conditional);
-        assert_eq!(of(&[("aws_s3_allow_unsafe_rename", "true"), ("conditional_put", "disabled")], None), Commits::Unsafe);
+        assert_eq!(
+            of(&[("AWS_S3_LOCKING_PROVIDER", "none")], Some("dynamodb")),
+            Commits::Conditional
+        );
+        assert_eq!(
+            of(&[("allow_unsafe_rename", "true")], None),
+            Commits::Conditional
+        );
+        assert_eq!(
+            of(
+                &[
+                    ("aws_s3_allow_unsafe_rename", "true"),
+                    ("conditional_put", "disabled")
+                ],
+                None
+            ),
+            Commits::Unsafe
+        );
     }
 }

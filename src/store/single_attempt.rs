@@ -1,9 +1,10 @@
 //! Requests that the HTTP client sends once.
 //!
-//! `object_store` repeats a request after a lost connection, 429 and 5xx by itself. The answer to a repeated conditional put
-//! says nothing of the first one: it may be refused because of the first (412), or for reasons that arose since (an expired
-//! token). A request with [`SingleAttempt`] among its extensions is not repeated: every answer and every broken connection
-//! that the client would repeat becomes an error that it does not. Connections and credentials stay the store's.
+//! `object_store` repeats a request after a lost connection, 429 and 5xx by itself. The answer to a
+//! repeated conditional put says nothing of the first one: it may be refused because of the first
+//! (412), or for reasons that arose since (an expired token). A request with [`SingleAttempt`]
+//! among its extensions is not repeated: every answer and every broken connection that the client
+//! would repeat becomes an error that it does not. Connections and credentials stay the store's.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -31,13 +32,18 @@ impl StdError for RejectedRequest {}
 /// Whether the store refused a request, so that repeating it is useless.
 pub(super) fn is_refusal(error: &object_store::Error) -> bool {
     use object_store::Error as E;
-    if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. } | E::NotFound { .. }) {
+    if matches!(
+        error,
+        E::PermissionDenied { .. } | E::Unauthenticated { .. } | E::NotFound { .. }
+    ) {
         return true;
     }
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(rejected) = error.downcast_ref::<RejectedRequest>() {
-            return rejected.status == 501 || (400..500).contains(&rejected.status) && !matches!(rejected.status, 408 | 425 | 429);
+            return rejected.status == 501
+                || (400..500).contains(&rejected.status)
+                    && !matches!(rejected.status, 408 | 425 | 429);
         }
         cause = error.source();
     }
@@ -52,7 +58,9 @@ mod http {
     use std::pin::Pin;
 
     use object_store::ClientOptions;
-    use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
+    use object_store::client::{
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    };
 
     use super::{RejectedRequest, SingleAttempt};
 
@@ -62,7 +70,9 @@ mod http {
 
     impl<C: HttpConnector> HttpConnector for SingleAttemptConnector<C> {
         fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-            self.0.connect(options).map(|client| HttpClient::new(SingleAttemptService(client)))
+            self.0
+                .connect(options)
+                .map(|client| HttpClient::new(SingleAttemptService(client)))
         }
     }
 
@@ -75,24 +85,41 @@ mod http {
             let failed = |error: HttpError| HttpError::new(HttpErrorKind::Unknown, error);
             let response = self.0.execute(request).await.map_err(failed)?;
             let status = response.status();
-            // The client makes errors of redirects and these statuses, and does not repeat the request.
-            if status.is_success() || status.is_redirection() || matches!(status.as_u16(), 401 | 403 | 404 | 409 | 412) {
+            // The client makes errors of redirects and these statuses, and does not repeat the
+            // request.
+            if status.is_success()
+                || status.is_redirection()
+                || matches!(status.as_u16(), 401 | 403 | 404 | 409 | 412)
+            {
                 return Ok(response);
             }
             // The status is enough where the body breaks off.
             let body = response.into_body().bytes().await.unwrap_or_default();
             let text = format!("{status}: {}", String::from_utf8_lossy(&body));
-            Err(HttpError::new(HttpErrorKind::Unknown, RejectedRequest { status: status.as_u16(), text }))
+            Err(HttpError::new(
+                HttpErrorKind::Unknown,
+                RejectedRequest {
+                    status: status.as_u16(),
+                    text,
+                },
+            ))
         }
     }
 
     impl HttpService for SingleAttemptService {
-        fn call<'s, 'f>(&'s self, request: HttpRequest) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'f>>
+        fn call<'s, 'f>(
+            &'s self,
+            request: HttpRequest,
+        ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'f>>
         where
             's: 'f,
             Self: 'f,
         {
-            if request.extensions().get::<SingleAttempt>().is_some() { Box::pin(self.once(request)) } else { Box::pin(self.0.execute(request)) }
+            if request.extensions().get::<SingleAttempt>().is_some() {
+                Box::pin(self.once(request))
+            } else {
+                Box::pin(self.0.execute(request))
+            }
         }
     }
 }

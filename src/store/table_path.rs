@@ -1,7 +1,7 @@
 //! Paths of deletions: below a store's root by their names alone.
 //!
-//! A log can name any path, and `..`, an absolute path or an empty part would lead a deletion out of the table. The type says
-//! that this was checked: stores delete nothing else.
+//! A log can name any path, and `..`, an absolute path or an empty part would lead a deletion out
+//! of the table. The type says that this was checked: stores delete nothing else.
 
 /// A path below a store's root, each part of which is a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,8 @@ impl TablePath {
             let mut parts = std::path::Path::new(part).components();
             matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
         };
-        path.split('/').all(|part| is_name(part) && (cfg!(not(windows)) || is_local_name(part)))
+        path.split('/')
+            .all(|part| is_name(part) && (cfg!(not(windows)) || is_local_name(part)))
     }
 
     /// The path.
@@ -45,10 +46,32 @@ mod tests {
 
     #[test]
     fn only_names_below_the_root_are_inside() {
-        for path in ["a", "a/b.parquet", "p=a:b/..c/...d", ".hidden", "_delta_log/0.json", "a b/%2e%2e"] {
+        for path in [
+            "a",
+            "a/b.parquet",
+            "p=a:b/..c/...d",
+            ".hidden",
+            "_delta_log/0.json",
+            "a b/%2e%2e",
+        ] {
             assert_eq!(TablePath::new(path).unwrap().as_str(), path);
         }
-        for path in ["", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", "a/..", "s3://b/a", "file:///a", "a\0b"] {
+        for path in [
+            "",
+            "/",
+            "/a",
+            "a/",
+            "a//b",
+            ".",
+            "..",
+            "../a",
+            "a/../b",
+            "a/./b",
+            "a/..",
+            "s3://b/a",
+            "file:///a",
+            "a\0b",
+        ] {
             assert!(TablePath::new(path).is_none(), "{path}");
         }
         assert_eq!(TablePath::new("a/b/c").unwrap().split(), ("a/b", "c"));

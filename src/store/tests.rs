@@ -1,13 +1,22 @@
 use super::*;
 
 fn stores(root: &str, foreign: ExternalPaths) -> Stores {
-    Stores::new(open(root, &Options::new()).unwrap(), Options::new(), foreign)
+    Stores::new(
+        open(root, &Options::new()).unwrap(),
+        Options::new(),
+        foreign,
+    )
 }
 
 #[test]
 fn a_relative_path_stays_in_the_table() {
-    let file = stores("/t", ExternalPaths::Refused).file("a=1/./b/../c d.parquet", None).unwrap();
-    assert_eq!((file.path.as_str(), file.url().as_str()), ("a=1/c d.parquet", "file:///t/a=1/c d.parquet"));
+    let file = stores("/t", ExternalPaths::Refused)
+        .file("a=1/./b/../c d.parquet", None)
+        .unwrap();
+    assert_eq!(
+        (file.path.as_str(), file.url().as_str()),
+        ("a=1/c d.parquet", "file:///t/a=1/c d.parquet")
+    );
 }
 
 #[test]
@@ -17,18 +26,40 @@ fn climbing_and_other_stores_are_refused_unless_allowed() {
         let error = table.file(path, None).unwrap_err();
         assert!(error.to_string().contains("allow_foreign_paths"), "{error}");
     }
-    assert_eq!(stores("/a/t", ExternalPaths::Allowed).file("../x", None).unwrap().url(), "file:///a/x");
-    assert!(stores("/t", ExternalPaths::parse("memory://m/ok, s3://y")).file("memory://m/ok/x", None).is_ok());
-    assert!(stores("/t", ExternalPaths::parse("memory://m/ok, s3://y")).file("memory://m/no/x", None).is_err());
+    assert_eq!(
+        stores("/a/t", ExternalPaths::Allowed)
+            .file("../x", None)
+            .unwrap()
+            .url(),
+        "file:///a/x"
+    );
+    assert!(
+        stores("/t", ExternalPaths::parse("memory://m/ok, s3://y"))
+            .file("memory://m/ok/x", None)
+            .is_ok()
+    );
+    assert!(
+        stores("/t", ExternalPaths::parse("memory://m/ok, s3://y"))
+            .file("memory://m/no/x", None)
+            .is_err()
+    );
 }
 
 #[test]
 fn absolute_paths_of_the_own_store_are_fine() {
-    let file = stores("/t", ExternalPaths::Refused).file("/u/x", None).unwrap();
+    let file = stores("/t", ExternalPaths::Refused)
+        .file("/u/x", None)
+        .unwrap();
     assert_eq!(file.url(), "file:///u/x");
-    let file = stores("memory://m/t", ExternalPaths::Refused).file("memory://m/u/x", None).unwrap();
+    let file = stores("memory://m/t", ExternalPaths::Refused)
+        .file("memory://m/u/x", None)
+        .unwrap();
     assert_eq!(file.url(), "memory://m/u/x");
-    assert!(stores("memory://m/t", ExternalPaths::Refused).file("file:///etc/passwd", None).is_err());
+    assert!(
+        stores("memory://m/t", ExternalPaths::Refused)
+            .file("file:///etc/passwd", None)
+            .is_err()
+    );
 }
 
 #[test]
@@ -39,11 +70,28 @@ fn a_local_directory_lists_sorted_from_a_name() {
         std::fs::write(root.join("d").join(name), name).unwrap();
     }
     let store = Local::new(root.clone());
-    let names: Vec<_> = store.list_from("d", "a").unwrap().into_iter().map(|m| m.path).collect();
+    let names: Vec<_> = store
+        .list_from("d", "a")
+        .unwrap()
+        .into_iter()
+        .map(|m| m.path)
+        .collect();
     assert_eq!(names, ["d/b", "d/c"]);
     assert!(store.list_from("missing", "").unwrap().is_empty());
-    assert_eq!(store.get_ranges("d/b", std::iter::once(0..1).collect()).wait().unwrap()[0].as_ref(), b"b");
-    assert!(store.get_ranges("d/b", std::iter::once(0..2).collect()).wait().is_err());
+    assert_eq!(
+        store
+            .get_ranges("d/b", std::iter::once(0..1).collect())
+            .wait()
+            .unwrap()[0]
+            .as_ref(),
+        b"b"
+    );
+    assert!(
+        store
+            .get_ranges("d/b", std::iter::once(0..2).collect())
+            .wait()
+            .is_err()
+    );
     assert!(store.get("d/zzz").wait().unwrap_err().is_not_found());
     std::fs::remove_dir_all(root).unwrap();
 }
@@ -59,7 +107,10 @@ impl Folder {
     }
 
     fn names(&self, dir: &str) -> Vec<String> {
-        let mut names: Vec<String> = std::fs::read_dir(self.0.join(dir)).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = std::fs::read_dir(self.0.join(dir))
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -80,22 +131,63 @@ fn a_commit_is_durable_before_success_is_reported() {
         seen.lock().unwrap().push(step);
         Ok(())
     });
-    assert!(matches!(store.put_if_absent("_delta_log/0.json", "a".into(), Role::Essential).unwrap(), Put::Created));
-    assert_eq!(*steps.lock().unwrap(), [Step::Write, Step::Sync, Step::Link, Step::Linked, Step::SyncDirectory, Step::Unlink]);
-    assert!(matches!(store.put_if_absent("_delta_log/0.json", "b".into(), Role::Essential).unwrap(), Put::Exists));
-    assert_eq!(store.get("_delta_log/0.json").wait().unwrap().0.as_ref(), b"a");
+    assert!(matches!(
+        store
+            .put_if_absent("_delta_log/0.json", "a".into(), Role::Essential)
+            .unwrap(),
+        Put::Created
+    ));
+    assert_eq!(
+        *steps.lock().unwrap(),
+        [
+            Step::Write,
+            Step::Sync,
+            Step::Link,
+            Step::Linked,
+            Step::SyncDirectory,
+            Step::Unlink
+        ]
+    );
+    assert!(matches!(
+        store
+            .put_if_absent("_delta_log/0.json", "b".into(), Role::Essential)
+            .unwrap(),
+        Put::Exists
+    ));
+    assert_eq!(
+        store.get("_delta_log/0.json").wait().unwrap().0.as_ref(),
+        b"a"
+    );
     assert_eq!(folder.names("new/table/_delta_log"), ["0.json"]);
 }
 
 #[test]
 fn a_step_that_fails_leaves_nothing_or_the_whole() {
-    for (fails, visible) in [(Step::Write, false), (Step::Sync, false), (Step::Link, false), (Step::SyncDirectory, true)] {
+    for (fails, visible) in [
+        (Step::Write, false),
+        (Step::Sync, false),
+        (Step::Link, false),
+        (Step::SyncDirectory, true),
+    ] {
         let folder = Folder::new("fails");
-        let store = Local::new(folder.0.clone()).watched(move |step| if step == fails { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) });
+        let store = Local::new(folder.0.clone()).watched(move |step| {
+            if step == fails {
+                Err(std::io::ErrorKind::StorageFull.into())
+            } else {
+                Ok(())
+            }
+        });
         let put = store.put_if_absent("d/x", "abc".into(), Role::Essential);
-        assert_eq!(folder.names("d"), if visible { vec!["x"] } else { vec![] }, "{fails:?}");
+        assert_eq!(
+            folder.names("d"),
+            if visible { vec!["x"] } else { vec![] },
+            "{fails:?}"
+        );
         match put {
-            Err(error) => assert!(!visible && error.to_string().contains("no space left"), "{error}"),
+            Err(error) => assert!(
+                !visible && error.to_string().contains("no space left"),
+                "{error}"
+            ),
             Ok(Put::Unsynced(_)) => assert!(visible),
             Ok(other) => panic!("{fails:?}: {other:?}"),
         }
@@ -105,12 +197,28 @@ fn a_step_that_fails_leaves_nothing_or_the_whole() {
 #[cfg(unix)]
 #[test]
 fn a_name_that_was_given_though_the_answer_is_an_error_counts() {
-    let errors = [libc::EIO, libc::ETIMEDOUT, libc::EACCES, libc::EPERM, libc::EEXIST, libc::ESTALE, libc::EOPNOTSUPP];
+    let errors = [
+        libc::EIO,
+        libc::ETIMEDOUT,
+        libc::EACCES,
+        libc::EPERM,
+        libc::EEXIST,
+        libc::ESTALE,
+        libc::EOPNOTSUPP,
+    ];
     for code in errors {
         let folder = Folder::new("linked");
-        let fail = move |step| if step == Step::Linked { Err(std::io::Error::from_raw_os_error(code)) } else { Ok(()) };
+        let fail = move |step| {
+            if step == Step::Linked {
+                Err(std::io::Error::from_raw_os_error(code))
+            } else {
+                Ok(())
+            }
+        };
         let store = Local::new(folder.0.clone()).watched(fail);
-        let put = store.put_if_absent("d/x", "abc".into(), Role::Essential).unwrap();
+        let put = store
+            .put_if_absent("d/x", "abc".into(), Role::Essential)
+            .unwrap();
         assert!(matches!(put, Put::Created), "{code}: {put:?}");
         assert_eq!(folder.names("d"), ["x"]);
         assert_eq!(store.get("d/x").wait().unwrap().0.as_ref(), b"abc");
@@ -120,7 +228,13 @@ fn a_name_that_was_given_though_the_answer_is_an_error_counts() {
 #[cfg(unix)]
 #[test]
 fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
-    for (code, is_refused) in [(libc::EIO, false), (libc::ETIMEDOUT, false), (libc::ESTALE, false), (libc::EROFS, true), (libc::ENOSPC, true)] {
+    for (code, is_refused) in [
+        (libc::EIO, false),
+        (libc::ETIMEDOUT, false),
+        (libc::ESTALE, false),
+        (libc::EROFS, true),
+        (libc::ENOSPC, true),
+    ] {
         let folder = Folder::new("unseen");
         let (seen, hidden) = (folder.0.join("d/x"), folder.0.join("elsewhere"));
         // As with a network file system's cache: the name exists, but is not visible from here.
@@ -131,10 +245,19 @@ fn a_name_that_cannot_be_seen_after_an_error_is_not_known() {
             }
             Ok(())
         };
-        let put = Local::new(folder.0.clone()).watched(fail).put_if_absent("d/x", "abc".into(), Role::Essential).unwrap();
+        let put = Local::new(folder.0.clone())
+            .watched(fail)
+            .put_if_absent("d/x", "abc".into(), Role::Essential)
+            .unwrap();
         match &put {
-            Put::Refused(error) => assert!(is_refused && error.to_string().contains("d/x"), "{code}: {error}"),
-            Put::Unknown(error) => assert!(!is_refused && error.to_string().contains("cannot write"), "{code}: {error}"),
+            Put::Refused(error) => assert!(
+                is_refused && error.to_string().contains("d/x"),
+                "{code}: {error}"
+            ),
+            Put::Unknown(error) => assert!(
+                !is_refused && error.to_string().contains("cannot write"),
+                "{code}: {error}"
+            ),
             _ => panic!("{code}: {put:?}"),
         }
         assert!(folder.names("d").is_empty());
@@ -152,29 +275,73 @@ fn nothing_outside_of_the_root_is_deleted() {
         std::fs::write(folder.0.join(path), "1").unwrap();
     }
     let absolute = folder.0.join("victim/f").to_str().unwrap().to_owned();
-    let paths = ["../victim/f", "../f", "a/../../f", "./f", "/f", "..", ".", "", "a//f", "../t2/f", "file:///f", absolute.as_str(), "f\0"];
+    let paths = [
+        "../victim/f",
+        "../f",
+        "a/../../f",
+        "./f",
+        "/f",
+        "..",
+        ".",
+        "",
+        "a//f",
+        "../t2/f",
+        "file:///f",
+        absolute.as_str(),
+        "f\0",
+    ];
     let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
-    for store in [Arc::new(Local::new(folder.0.join("t"))) as Arc<dyn Store>, open("memory://inside/t", &Options::new()).unwrap()] {
+    for store in [
+        Arc::new(Local::new(folder.0.join("t"))) as Arc<dyn Store>,
+        open("memory://inside/t", &Options::new()).unwrap(),
+    ] {
         if !store.url().starts_with("file:") {
             let around = open("memory://inside/", &Options::new()).unwrap();
             for path in victims.iter().chain(&["t/f"]) {
-                around.put_if_absent(path, "1".into(), Role::Essential).unwrap();
+                around
+                    .put_if_absent(path, "1".into(), Role::Essential)
+                    .unwrap();
             }
         }
         let mut all = paths.clone();
         all.insert(3, "f".to_owned());
         let refused = store.delete_batch(&all).unwrap();
-        assert_eq!(refused.iter().map(|(path, _)| path).collect::<Vec<_>>(), paths.iter().collect::<Vec<_>>());
-        assert!(refused.iter().all(|(_, error)| error.to_string().contains("is not inside")), "{refused:?}");
+        assert_eq!(
+            refused.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+            paths.iter().collect::<Vec<_>>()
+        );
+        assert!(
+            refused
+                .iter()
+                .all(|(_, error)| error.to_string().contains("is not inside")),
+            "{refused:?}"
+        );
         assert!(store.head("f").unwrap_err().is_not_found());
-        assert!(paths.iter().filter(|path| !path.is_empty()).all(|path| !store.owns(path)));
+        assert!(
+            paths
+                .iter()
+                .filter(|path| !path.is_empty())
+                .all(|path| !store.owns(path))
+        );
         let around = store.authority_root().unwrap();
-        let above = if store.url().starts_with("file:") { folder.0.to_str().unwrap().trim_start_matches('/').to_owned() + "/" } else { String::new() };
+        let above = if store.url().starts_with("file:") {
+            folder
+                .0
+                .to_str()
+                .unwrap()
+                .trim_start_matches('/')
+                .to_owned()
+                + "/"
+        } else {
+            String::new()
+        };
         for path in victims {
             assert!(around.head(&format!("{above}{path}")).is_ok(), "{path}");
         }
     }
-    Local::new(folder.0.join("t")).remove_folder("../t2").unwrap();
+    Local::new(folder.0.join("t"))
+        .remove_folder("../t2")
+        .unwrap();
     assert_eq!(folder.names("t2"), ["f"]);
 }
 
@@ -186,20 +353,51 @@ fn a_deletion_follows_no_link_below_the_root() {
     for path in ["table/own/deep", "outside/deep"] {
         std::fs::create_dir_all(folder.0.join(path)).unwrap();
     }
-    for path in ["table/own/f", "table/own/deep/f", "table/g", "outside/f", "outside/deep/f", "outside/g"] {
+    for path in [
+        "table/own/f",
+        "table/own/deep/f",
+        "table/g",
+        "outside/f",
+        "outside/deep/f",
+        "outside/g",
+    ] {
         std::fs::write(folder.0.join(path), "1").unwrap();
     }
     symlink("../outside", folder.0.join("table/link")).unwrap();
-    symlink(folder.0.join("outside/deep"), folder.0.join("table/own/link")).unwrap();
+    symlink(
+        folder.0.join("outside/deep"),
+        folder.0.join("table/own/link"),
+    )
+    .unwrap();
     symlink("../outside/g", folder.0.join("table/file-link")).unwrap();
     // The root itself may be a link.
     symlink("table", folder.0.join("t")).unwrap();
     let store = Local::new(folder.0.join("t"));
-    let paths = ["link/f", "link/deep/f", "own/f", "own/link/f", "own/deep/f", "own/gone/f", "g/f", "file-link", "g"].map(ToOwned::to_owned);
+    let paths = [
+        "link/f",
+        "link/deep/f",
+        "own/f",
+        "own/link/f",
+        "own/deep/f",
+        "own/gone/f",
+        "g/f",
+        "file-link",
+        "g",
+    ]
+    .map(ToOwned::to_owned);
     let failed = store.delete_batch(&paths).unwrap();
     let names: Vec<&str> = failed.iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(names, ["link/f", "link/deep/f", "own/link/f", "g/f"], "{failed:?}");
-    assert!(failed.iter().take(3).all(|(_, error)| error.to_string().contains("is a link, which is not followed")), "{failed:?}");
+    assert_eq!(
+        names,
+        ["link/f", "link/deep/f", "own/link/f", "g/f"],
+        "{failed:?}"
+    );
+    assert!(
+        failed.iter().take(3).all(|(_, error)| error
+            .to_string()
+            .contains("is a link, which is not followed")),
+        "{failed:?}"
+    );
     assert_eq!(folder.names("outside"), ["deep", "f", "g"]);
     assert_eq!(folder.names("outside/deep"), ["f"]);
     assert_eq!(folder.names("table"), ["link", "own"]);
@@ -209,13 +407,21 @@ fn a_deletion_follows_no_link_below_the_root() {
     store.remove_folder("own/deep").unwrap();
     assert!(store.remove_folder("own/link").is_err() && store.remove_folder("link/deep").is_err());
     assert_eq!(folder.names("table/own"), ["link"]);
-    assert!(Local::new(folder.0.join("no-table")).delete_batch(&paths).unwrap().is_empty());
+    assert!(
+        Local::new(folder.0.join("no-table"))
+            .delete_batch(&paths)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
 fn of_twenty_writers_at_once_one_succeeds() {
     let folder = Folder::new("race");
-    let stores: [Arc<dyn Store>; 2] = [Arc::new(Local::new(folder.0.clone())), open("memory://race/t", &Options::new()).unwrap()];
+    let stores: [Arc<dyn Store>; 2] = [
+        Arc::new(Local::new(folder.0.clone())),
+        open("memory://race/t", &Options::new()).unwrap(),
+    ];
     for store in stores {
         for round in 0..20 {
             let path = format!("_delta_log/{round:020}.json");
@@ -223,14 +429,38 @@ fn of_twenty_writers_at_once_one_succeeds() {
                 let racers: Vec<_> = (0..20)
                     .map(|n| {
                         let (store, path) = (Arc::clone(&store), path.clone());
-                        scope.spawn(move || (n, matches!(store.put_if_absent(&path, format!("{n}").into(), Role::Essential).unwrap(), Put::Created)))
+                        scope.spawn(move || {
+                            (
+                                n,
+                                matches!(
+                                    store
+                                        .put_if_absent(
+                                            &path,
+                                            format!("{n}").into(),
+                                            Role::Essential
+                                        )
+                                        .unwrap(),
+                                    Put::Created
+                                ),
+                            )
+                        })
                     })
                     .collect();
-                racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+                racers
+                    .into_iter()
+                    .map(|racer| racer.join().unwrap())
+                    .collect()
             });
-            let winners: Vec<usize> = outcomes.iter().filter(|(_, won)| *won).map(|(n, _)| *n).collect();
+            let winners: Vec<usize> = outcomes
+                .iter()
+                .filter(|(_, won)| *won)
+                .map(|(n, _)| *n)
+                .collect();
             assert_eq!(winners.len(), 1, "{outcomes:?}");
-            assert_eq!(store.get(&path).wait().unwrap().0.as_ref(), winners[0].to_string().as_bytes());
+            assert_eq!(
+                store.get(&path).wait().unwrap().0.as_ref(),
+                winners[0].to_string().as_bytes()
+            );
         }
     }
     assert_eq!(folder.names("_delta_log").len(), 20);
@@ -239,11 +469,26 @@ fn of_twenty_writers_at_once_one_succeeds() {
 #[test]
 fn deleting_what_is_not_there_is_no_failure() {
     let folder = Folder::new("delete");
-    for store in [Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>, open("memory://delete/t", &Options::new()).unwrap()] {
-        store.put_if_absent("a", "1".into(), Role::Essential).unwrap();
-        store.put_if_absent("d/b", "1".into(), Role::Essential).unwrap();
-        assert!(store.delete_batch(&["a".to_owned(), "nothing".to_owned(), "d/b".to_owned()]).unwrap().is_empty());
-        assert!(store.get("a").wait().unwrap_err().is_not_found() && store.get("d/b").wait().unwrap_err().is_not_found());
+    for store in [
+        Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>,
+        open("memory://delete/t", &Options::new()).unwrap(),
+    ] {
+        store
+            .put_if_absent("a", "1".into(), Role::Essential)
+            .unwrap();
+        store
+            .put_if_absent("d/b", "1".into(), Role::Essential)
+            .unwrap();
+        assert!(
+            store
+                .delete_batch(&["a".to_owned(), "nothing".to_owned(), "d/b".to_owned()])
+                .unwrap()
+                .is_empty()
+        );
+        assert!(
+            store.get("a").wait().unwrap_err().is_not_found()
+                && store.get("d/b").wait().unwrap_err().is_not_found()
+        );
     }
 }
 
@@ -251,8 +496,13 @@ fn deleting_what_is_not_there_is_no_failure() {
 #[test]
 fn a_plain_http_server_can_only_be_read() {
     let store = open("http://localhost:1/t", &Options::new()).unwrap();
-    let error = store.put_if_absent("x", Bytes::new(), Role::Essential).unwrap_err();
-    assert!(matches!(&error, Error::Unsupported { .. }) && error.to_string().contains("only be read"), "{error}");
+    let error = store
+        .put_if_absent("x", Bytes::new(), Role::Essential)
+        .unwrap_err();
+    assert!(
+        matches!(&error, Error::Unsupported { .. }) && error.to_string().contains("only be read"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -274,10 +524,22 @@ fn a_new_file_appears_when_it_is_finished_and_is_never_replaced() {
     assert_eq!(store.get("a/b/x.bin").wait().unwrap().0.as_ref(), b"onetwo");
 
     drop(store.upload("a/b/y.bin", Role::Essential).unwrap());
-    let left: Vec<_> = std::fs::read_dir(root.join("a/b")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["x.bin"], "nothing of what failed or was dropped stays");
+    let left: Vec<_> = std::fs::read_dir(root.join("a/b"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(
+        left,
+        ["x.bin"],
+        "nothing of what failed or was dropped stays"
+    );
     for _ in 0..2 {
-        assert!(store.delete_batch(&["a/b/x.bin".to_owned()]).unwrap().is_empty());
+        assert!(
+            store
+                .delete_batch(&["a/b/x.bin".to_owned()])
+                .unwrap()
+                .is_empty()
+        );
     }
     assert!(store.head("a/b/x.bin").unwrap_err().is_not_found());
     std::fs::remove_dir_all(root).unwrap();
@@ -304,9 +566,17 @@ fn large_objects_go_in_parts_and_small_ones_whole() {
 #[test]
 fn a_range_beyond_the_end_is_an_error_everywhere() {
     let folder = Folder::new("ranges");
-    for store in [Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>, open("memory://ranges/t", &Options::new()).unwrap()] {
-        store.put_if_absent("a", "12345".into(), Role::Essential).unwrap();
-        assert_eq!(store.get_ranges("a", vec![0..5, 3..5]).wait().unwrap(), ["12345", "45"]);
+    for store in [
+        Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>,
+        open("memory://ranges/t", &Options::new()).unwrap(),
+    ] {
+        store
+            .put_if_absent("a", "12345".into(), Role::Essential)
+            .unwrap();
+        assert_eq!(
+            store.get_ranges("a", vec![0..5, 3..5]).wait().unwrap(),
+            ["12345", "45"]
+        );
         for ranges in [vec![0..1, 3..6], vec![0..1, 4..9], vec![5..6, 0..2]] {
             let error = store.get_ranges("a", ranges.clone()).wait().unwrap_err();
             assert!(!error.is_not_found(), "{ranges:?}: {error}");
@@ -319,29 +589,55 @@ fn deletions_are_told_of_object_by_object() {
     let store = open("memory://many-deletions/t", &Options::new()).unwrap();
     let paths: Vec<String> = (0..2_500).map(|n| format!("d/{n}")).collect();
     for path in &paths {
-        store.put_if_absent(path, "1".into(), Role::Derived).unwrap();
+        store
+            .put_if_absent(path, "1".into(), Role::Derived)
+            .unwrap();
     }
-    store.put_if_absent("kept", "1".into(), Role::Derived).unwrap();
+    store
+        .put_if_absent("kept", "1".into(), Role::Derived)
+        .unwrap();
     assert!(store.delete_batch(&paths).unwrap().is_empty());
     assert!(store.list_from("d", "").unwrap().is_empty() && store.head("kept").is_ok());
 }
 
 fn quick() -> CheckOptions {
-    CheckOptions { rounds: 3, writers: 4, objects: 20 }
+    CheckOptions {
+        rounds: 3,
+        writers: 4,
+        objects: 20,
+    }
 }
 
 fn verdict(checked: &Checked, name: &str) -> Verdict {
-    checked.findings.iter().find(|finding| finding.name == name).unwrap().verdict
+    checked
+        .findings
+        .iter()
+        .find(|finding| finding.name == name)
+        .unwrap()
+        .verdict
 }
 
 #[test]
 fn a_check_leaves_nothing_behind() {
     let folder = Folder::new("check");
-    for store in [Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>, open("memory://check/t", &Options::new()).unwrap()] {
+    for store in [
+        Arc::new(Local::new(folder.0.clone())) as Arc<dyn Store>,
+        open("memory://check/t", &Options::new()).unwrap(),
+    ] {
         let checked = check(&store, &quick(), &crate::exec::Cancel::default()).unwrap();
-        assert!(checked.safe && checked.findings.iter().all(|finding| finding.verdict == Verdict::Passed), "{checked:?}");
+        assert!(
+            checked.safe
+                && checked
+                    .findings
+                    .iter()
+                    .all(|finding| finding.verdict == Verdict::Passed),
+            "{checked:?}"
+        );
         let left = store.list_folder("", &|_| true).unwrap();
-        assert!(left.objects.is_empty() && left.folders.is_empty(), "{left:?}");
+        assert!(
+            left.objects.is_empty() && left.folders.is_empty(),
+            "{left:?}"
+        );
     }
 }
 
@@ -356,7 +652,10 @@ fn a_check_that_is_cancelled_leaves_nothing_behind() {
         }
         None
     }));
-    assert!(matches!(check(&store, &quick(), &cancel), Err(Error::Cancelled)));
+    assert!(matches!(
+        check(&store, &quick(), &cancel),
+        Err(Error::Cancelled)
+    ));
     assert!(folder.names("").is_empty());
 }
 
@@ -364,19 +663,48 @@ fn a_check_that_is_cancelled_leaves_nothing_behind() {
 fn a_check_tells_what_a_store_does_wrong() {
     use fault::{Call, Fault, FaultStore, Operation};
     let run = |plan: fn(&Call) -> Option<Fault>| {
-        let store: Arc<dyn Store> = Arc::new(FaultStore::new(open(&format!("memory://{}/t", crate::exec::uuid()), &Options::new()).unwrap(), plan));
+        let store: Arc<dyn Store> = Arc::new(FaultStore::new(
+            open(
+                &format!("memory://{}/t", crate::exec::uuid()),
+                &Options::new(),
+            )
+            .unwrap(),
+            plan,
+        ));
         check(&store, &quick(), &crate::exec::Cancel::default()).unwrap()
     };
-    let stale = run(|call| (call.operation == Operation::List && call.path.ends_with("/list")).then_some(Fault::Stale));
-    assert!(!stale.safe && verdict(&stale, "list after write") == Verdict::Unsafe, "{stale:?}");
-    let torn = run(|call| (call.operation == Operation::Get && call.path.contains("/read/")).then_some(Fault::TornRead));
+    let stale = run(|call| {
+        (call.operation == Operation::List && call.path.ends_with("/list")).then_some(Fault::Stale)
+    });
+    assert!(
+        !stale.safe && verdict(&stale, "list after write") == Verdict::Unsafe,
+        "{stale:?}"
+    );
+    let torn = run(|call| {
+        (call.operation == Operation::Get && call.path.contains("/read/"))
+            .then_some(Fault::TornRead)
+    });
     assert!(!torn.safe && verdict(&torn, "read after write") == Verdict::Unsafe);
     let refusing = run(|call| (call.operation == Operation::Delete).then_some(Fault::Status(503)));
     assert!(refusing.safe && verdict(&refusing, "delete") == Verdict::Failed);
-    assert!(refusing.findings.last().unwrap().detail.contains("is left behind"));
+    assert!(
+        refusing
+            .findings
+            .last()
+            .unwrap()
+            .detail
+            .contains("is left behind")
+    );
     let lists_badly = run(|call| (call.operation == Operation::List).then_some(Fault::ErrorBefore));
-    assert!(!lists_badly.safe && verdict(&lists_badly, "ordered listing") == Verdict::Unsafe && verdict(&lists_badly, "put-if-absent") == Verdict::Passed);
+    assert!(
+        !lists_badly.safe
+            && verdict(&lists_badly, "ordered listing") == Verdict::Unsafe
+            && verdict(&lists_badly, "put-if-absent") == Verdict::Passed
+    );
     // Lost answers are what commits are made for.
-    let losing = run(|call| (call.operation == Operation::PutIfAbsent && call.number % 3 == 0).then_some(Fault::LostAnswer));
+    let losing = run(|call| {
+        (call.operation == Operation::PutIfAbsent && call.number % 3 == 0)
+            .then_some(Fault::LostAnswer)
+    });
     assert!(losing.safe, "{losing:?}");
 }

@@ -1,9 +1,11 @@
-//! Turns: writers of one machine queue for the next version instead of racing for it again and again.
+//! Turns: writers of one machine queue for the next version instead of racing for it again and
+//! again.
 //!
-//! Advisory: who does not queue, on this machine or another, is no danger, since an object is made if absent or not at all.
-//! A turn only spares others the work of losing. It is a lock on the folder itself (`flock`), so it leaves no file behind and
-//! ends with its process. Whoever waits longer looks more often, so that nobody waits for ever; and a turn that does not come
-//! (its owner is stopped, the file system has no locks) is done without.
+//! Advisory: who does not queue, on this machine or another, is no danger, since an object is made
+//! if absent or not at all. A turn only spares others the work of losing. It is a lock on the
+//! folder itself (`flock`), so it leaves no file behind and ends with its process. Whoever waits
+//! longer looks more often, so that nobody waits for ever; and a turn that does not come (its owner
+//! is stopped, the file system has no locks) is done without.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -31,7 +33,9 @@ impl Turn {
             let waited = begun.elapsed();
             match folder.try_lock() {
                 Ok(()) => return Some(Self(folder)),
-                Err(TryLockError::WouldBlock) if waited < LONGEST && !cancel.is_cancelled() => std::thread::sleep(pause(waited, exec::random())),
+                Err(TryLockError::WouldBlock) if waited < LONGEST && !cancel.is_cancelled() => {
+                    std::thread::sleep(pause(waited, exec::random()))
+                }
                 Err(_) => return None,
             }
         }
@@ -40,7 +44,9 @@ impl Turn {
 
 /// Between 2 and 4 ms at first, a tenth of that after a second.
 fn pause(waited: Duration, random: u64) -> Duration {
-    let waited = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX).min(10_000);
+    let waited = u64::try_from(waited.as_millis())
+        .unwrap_or(u64::MAX)
+        .min(10_000);
     Duration::from_micros((2000 + random % 2000) * 100 / (100 + waited))
 }
 
@@ -78,7 +84,11 @@ mod tests {
                 });
             }
         });
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing is left behind");
+        assert_eq!(
+            std::fs::read_dir(&folder).unwrap().count(),
+            0,
+            "nothing is left behind"
+        );
         std::fs::remove_dir(&folder).unwrap();
     }
 
@@ -98,7 +108,10 @@ mod tests {
 
     #[test]
     fn whoever_waits_looks_more_often() {
-        assert!(pause(Duration::ZERO, 0) == Duration::from_millis(2) && pause(Duration::ZERO, 1999) < Duration::from_millis(4));
+        assert!(
+            pause(Duration::ZERO, 0) == Duration::from_millis(2)
+                && pause(Duration::ZERO, 1999) < Duration::from_millis(4)
+        );
         assert!(pause(Duration::from_secs(1), 1999) < Duration::from_micros(400));
     }
 }

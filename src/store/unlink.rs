@@ -1,7 +1,8 @@
 //! Deleting below a directory without following links.
 //!
-//! Each folder on the way is opened from the one above it and must be a folder itself, so that neither a link in the table nor
-//! one that appears meanwhile leads a deletion elsewhere. The root may be reached through links.
+//! Each folder on the way is opened from the one above it and must be a folder itself, so that
+//! neither a link in the table nor one that appears meanwhile leads a deletion elsewhere. The root
+//! may be reached through links.
 
 use std::ffi::CString;
 use std::io;
@@ -28,7 +29,11 @@ const SEARCH: libc::c_int = libc::O_RDONLY;
 impl DeletionRoot {
     /// The directory at `path`.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let root = open_at(libc::AT_FDCWD, &CString::new(path.as_os_str().as_bytes())?, 0)?;
+        let root = open_at(
+            libc::AT_FDCWD,
+            &CString::new(path.as_os_str().as_bytes())?,
+            0,
+        )?;
         Ok(Self { root, last: None })
     }
 
@@ -46,8 +51,13 @@ impl DeletionRoot {
         let (folder, name) = path.split();
         let name = CString::new(name)?;
         let folder = self.folder(folder)?;
-        // SAFETY: the descriptor is open, and the name is a zero-terminated string that lives until the call returns.
-        if unsafe { libc::unlinkat(folder, name.as_ptr(), flags) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        // SAFETY: the descriptor is open, and the name is a zero-terminated string that lives until
+        // the call returns.
+        if unsafe { libc::unlinkat(folder, name.as_ptr(), flags) } == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 
     fn folder(&mut self, path: &str) -> io::Result<RawFd> {
@@ -59,18 +69,30 @@ impl DeletionRoot {
             for part in path.split('/') {
                 let from = above.as_ref().unwrap_or(&self.root).as_raw_fd();
                 let part = CString::new(part)?;
-                above = Some(open_at(from, &part, libc::O_NOFOLLOW).map_err(|error| if is_link(from, &part) { link() } else { error })?);
+                above = Some(
+                    open_at(from, &part, libc::O_NOFOLLOW)
+                        .map_err(|error| if is_link(from, &part) { link() } else { error })?,
+                );
             }
             self.last = above.map(|opened| (path.to_owned(), opened));
         }
-        self.last.as_ref().map(|(_, opened)| opened.as_raw_fd()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.last
+            .as_ref()
+            .map(|(_, opened)| opened.as_raw_fd())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
 fn open_at(from: RawFd, name: &CString, flags: libc::c_int) -> io::Result<OwnedFd> {
     loop {
         // SAFETY: the name is a zero-terminated string that lives until the call returns.
-        let opened = unsafe { libc::openat(from, name.as_ptr(), SEARCH | libc::O_DIRECTORY | libc::O_CLOEXEC | flags) };
+        let opened = unsafe {
+            libc::openat(
+                from,
+                name.as_ptr(),
+                SEARCH | libc::O_DIRECTORY | libc::O_CLOEXEC | flags,
+            )
+        };
         if opened >= 0 {
             // SAFETY: the descriptor was just opened and belongs to nobody else.
             return Ok(unsafe { OwnedFd::from_raw_fd(opened) });
@@ -84,9 +106,16 @@ fn open_at(from: RawFd, name: &CString, flags: libc::c_int) -> io::Result<OwnedF
 
 fn is_link(from: RawFd, name: &CString) -> bool {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the name is a zero-terminated string, and the buffer has the size of what is written; both live until the call
-    // returns.
-    let result = unsafe { libc::fstatat(from, name.as_ptr(), found.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW) };
+    // SAFETY: the name is a zero-terminated string, and the buffer has the size of what is written;
+    // both live until the call returns.
+    let result = unsafe {
+        libc::fstatat(
+            from,
+            name.as_ptr(),
+            found.as_mut_ptr(),
+            libc::AT_SYMLINK_NOFOLLOW,
+        )
+    };
     // SAFETY: the call succeeded and has filled the buffer.
     result == 0 && unsafe { found.assume_init() }.st_mode & libc::S_IFMT == libc::S_IFLNK
 }

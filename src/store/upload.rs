@@ -1,12 +1,14 @@
-//! New objects, written as a stream: bytes in, an object under its name when all is well, nothing under it otherwise.
+//! New objects, written as a stream: bytes in, an object under its name when all is well, nothing
+//! under it otherwise.
 //!
-//! Essential local files are written beside their place under another name, synced, linked to their own name (which fails
-//! where there is a file already), and the directories that changed are synced: after [`Upload::finish`] a power cut cannot
-//! take them back. Derived ones are only renamed. Elsewhere an object is put whole when it is small and in parts, some at
-//! once, when it is not.
+//! Essential local files are written beside their place under another name, synced, linked to their
+//! own name (which fails where there is a file already), and the directories that changed are
+//! synced: after [`Upload::finish`] a power cut cannot take them back. Derived ones are only
+//! renamed. Elsewhere an object is put whole when it is small and in parts, some at once, when it
+//! is not.
 //!
-//! The other name of an essential file does not begin with a dot or an underscore: what a killed process leaves behind is
-//! for vacuum to find.
+//! The other name of an essential file does not begin with a dot or an underscore: what a killed
+//! process leaves behind is for vacuum to find.
 
 use std::fs;
 use std::io::{self, Write};
@@ -23,7 +25,8 @@ use super::{ObjectMeta, Pending, Role};
 use crate::error::{Error, Result};
 use crate::exec::{self, Env, SystemEnv};
 
-/// A new object on its way. Dropping it unfinished leaves nothing behind, as far as that can be had.
+/// A new object on its way. Dropping it unfinished leaves nothing behind, as far as that can be
+/// had.
 pub trait Upload: Send {
     /// Appends bytes; waits when too many are on their way.
     ///
@@ -35,8 +38,8 @@ pub trait Upload: Send {
     fn finish(self: Box<Self>) -> Pending<ObjectMeta>;
 }
 
-/// Bytes of a local file after which the system is told to begin writing them to the disk, so that the sync at the end
-/// finds little to do.
+/// Bytes of a local file after which the system is told to begin writing them to the disk, so that
+/// the sync at the end finds little to do.
 const SYNC_AHEAD: u64 = 32 << 20;
 
 /// A new local file.
@@ -64,31 +67,61 @@ impl LocalUpload {
             }
         }
         fs::create_dir_all(&parent).map_err(|e| write_failure(&parent, &e))?;
-        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = target
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let dot = if role == Role::Essential { "" } else { "." };
         let staged = parent.join(format!("{dot}{name}.{:016x}.tmp", exec::random()));
-        let file = fs::File::options().write(true).create_new(true).open(&staged).map_err(|e| write_failure(&staged, &e))?;
-        Ok(Self { path: path.to_owned(), target, role, staged: Some(staged), changed, file, unsynced: 0, syncing: None })
+        let file = fs::File::options()
+            .write(true)
+            .create_new(true)
+            .open(&staged)
+            .map_err(|e| write_failure(&staged, &e))?;
+        Ok(Self {
+            path: path.to_owned(),
+            target,
+            role,
+            staged: Some(staged),
+            changed,
+            file,
+            unsynced: 0,
+            syncing: None,
+        })
     }
 
     fn publish(&mut self) -> Result<ObjectMeta> {
-        let Some(staged) = self.staged.clone() else { return Err(Error::internal("a file was finished twice")) };
+        let Some(staged) = self.staged.clone() else {
+            return Err(Error::internal("a file was finished twice"));
+        };
         if self.role == Role::Essential {
-            self.file.sync_all().map_err(|e| write_failure(&staged, &e))?;
+            self.file
+                .sync_all()
+                .map_err(|e| write_failure(&staged, &e))?;
         }
-        let meta = self.file.metadata().map_err(|e| write_failure(&staged, &e))?;
+        let meta = self
+            .file
+            .metadata()
+            .map_err(|e| write_failure(&staged, &e))?;
         self.name(&staged)?;
         self.staged = None;
         for directory in &self.changed {
             sync_directory(directory).map_err(|e| write_failure(directory, &e))?;
         }
         // A file system's time may lie some milliseconds behind the clock: before the write began.
-        Ok(ObjectMeta { modified_ms: SystemEnv.now_ms(), ..object_meta(&self.path, &self.target, &meta)? })
+        Ok(ObjectMeta {
+            modified_ms: SystemEnv.now_ms(),
+            ..object_meta(&self.path, &self.target, &meta)?
+        })
     }
 
     /// Whether the file that was written is surely the one under the name.
     fn has_name(&self) -> bool {
-        self.file.metadata().ok().and_then(|metadata| FileIdentity::of(&metadata)).is_some_and(|own| own.is_at(&self.target))
+        self.file
+            .metadata()
+            .ok()
+            .and_then(|metadata| FileIdentity::of(&metadata))
+            .is_some_and(|own| own.is_at(&self.target))
     }
 
     /// Gives the file its name.
@@ -105,11 +138,18 @@ impl LocalUpload {
             return Ok(());
         }
         match linked {
-            // A file system without links. Names are not used twice, so nothing can come in between.
-            Err(error) if has_no_links(&error) && !self.target.exists() => fs::rename(staged, &self.target).map_err(failed),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(Error::storage(format!("there is a file already, which is never replaced: {}", self.target.display()), false))
+            // A file system without links. Names are not used twice, so nothing can come in
+            // between.
+            Err(error) if has_no_links(&error) && !self.target.exists() => {
+                fs::rename(staged, &self.target).map_err(failed)
             }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::storage(
+                format!(
+                    "there is a file already, which is never replaced: {}",
+                    self.target.display()
+                ),
+                false,
+            )),
             Err(error) => Err(failed(error)),
             Ok(()) => Ok(()),
         }
@@ -118,11 +158,19 @@ impl LocalUpload {
 
 impl Upload for LocalUpload {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|e| write_failure(&self.target, &e))?;
+        self.file
+            .write_all(bytes)
+            .map_err(|e| write_failure(&self.target, &e))?;
         self.unsynced += bytes.len() as u64;
-        if self.role == Role::Essential && self.unsynced >= SYNC_AHEAD && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
+        if self.role == Role::Essential
+            && self.unsynced >= SYNC_AHEAD
+            && self.syncing.as_ref().is_none_or(JoinHandle::is_finished)
+        {
             self.unsynced = 0;
-            let file = self.file.try_clone().map_err(|e| write_failure(&self.target, &e))?;
+            let file = self
+                .file
+                .try_clone()
+                .map_err(|e| write_failure(&self.target, &e))?;
             // An error shows again at the end.
             self.syncing = Some(exec::runtime()?.spawn_blocking(move || drop(file.sync_data())));
         }
@@ -132,7 +180,9 @@ impl Upload for LocalUpload {
     fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
         match exec::runtime() {
             // Only a sync is worth another thread.
-            Ok(runtime) if self.role == Role::Essential => Pending::task(runtime.spawn_blocking(move || self.publish())),
+            Ok(runtime) if self.role == Role::Essential => {
+                Pending::task(runtime.spawn_blocking(move || self.publish()))
+            }
             _ => Pending::lazy(move || self.publish()),
         }
     }
@@ -169,8 +219,21 @@ struct Parts {
 }
 
 impl RemoteUpload {
-    pub(super) fn new(path: &str, url: String, store: Arc<dyn ObjectStore>, location: object_store::path::Path) -> Self {
-        Self { path: path.to_owned(), url, store, location, size: 0, buffer: Vec::new(), parts: None }
+    pub(super) fn new(
+        path: &str,
+        url: String,
+        store: Arc<dyn ObjectStore>,
+        location: object_store::path::Path,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            url,
+            store,
+            location,
+            size: 0,
+            buffer: Vec::new(),
+            parts: None,
+        }
     }
 
     /// Sends the buffer as a part.
@@ -179,23 +242,42 @@ impl RemoteUpload {
         let url = &self.url;
         if self.parts.is_none() {
             let (store, location) = (Arc::clone(&self.store), self.location.clone());
-            let upload = Pending::task(runtime.spawn(async move { store.put_multipart(&location).await.map_err(|e| failed("write", location.as_ref(), &e)) }));
-            self.parts = Some(Parts { upload: upload.wait()?, sending: JoinSet::new() });
+            let upload = Pending::task(runtime.spawn(async move {
+                store
+                    .put_multipart(&location)
+                    .await
+                    .map_err(|e| failed("write", location.as_ref(), &e))
+            }));
+            self.parts = Some(Parts {
+                upload: upload.wait()?,
+                sending: JoinSet::new(),
+            });
         }
-        let Some(parts) = self.parts.as_mut() else { return Ok(()) };
+        let Some(parts) = self.parts.as_mut() else {
+            return Ok(());
+        };
         while parts.sending.len() >= PARTS_AT_ONCE {
             if let Some(sent) = futures::executor::block_on(parts.sending.join_next()) {
                 arrived(sent, url)?;
             }
         }
-        let part = parts.upload.put_part(PutPayload::from(Bytes::from(std::mem::replace(&mut self.buffer, Vec::with_capacity(PART)))));
+        let part = parts
+            .upload
+            .put_part(PutPayload::from(Bytes::from(std::mem::replace(
+                &mut self.buffer,
+                Vec::with_capacity(PART),
+            ))));
         parts.sending.spawn_on(part, runtime.handle());
         Ok(())
     }
 }
 
-fn arrived(sent: std::result::Result<object_store::Result<()>, tokio::task::JoinError>, url: &str) -> Result<()> {
-    sent.map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?.map_err(|e| failed("write", url, &e))
+fn arrived(
+    sent: std::result::Result<object_store::Result<()>, tokio::task::JoinError>,
+    url: &str,
+) -> Result<()> {
+    sent.map_err(|e| Error::internal(format!("an I/O task ended early: {e}")))?
+        .map_err(|e| failed("write", url, &e))
 }
 
 impl Upload for RemoteUpload {
@@ -214,7 +296,11 @@ impl Upload for RemoteUpload {
     }
 
     fn finish(mut self: Box<Self>) -> Pending<ObjectMeta> {
-        let begun = if self.parts.is_some() { self.send() } else { Ok(()) };
+        let begun = if self.parts.is_some() {
+            self.send()
+        } else {
+            Ok(())
+        };
         let runtime = match begun.and_then(|()| exec::runtime()) {
             Ok(runtime) => runtime,
             Err(error) => return Pending::lazy(move || Err(error)),
@@ -224,7 +310,10 @@ impl Upload for RemoteUpload {
             match self.parts.as_mut() {
                 None => {
                     let payload = PutPayload::from(Bytes::from(std::mem::take(&mut self.buffer)));
-                    self.store.put(&self.location, payload).await.map_err(|e| fault(&e))?;
+                    self.store
+                        .put(&self.location, payload)
+                        .await
+                        .map_err(|e| fault(&e))?;
                 }
                 Some(parts) => {
                     while let Some(sent) = parts.sending.join_next().await {
@@ -235,14 +324,21 @@ impl Upload for RemoteUpload {
             }
             self.parts = None;
             // The service's own clock would cost another request.
-            Ok(ObjectMeta { path: self.path.clone(), size: self.size, modified_ms: SystemEnv.now_ms() })
+            Ok(ObjectMeta {
+                path: self.path.clone(),
+                size: self.size,
+                modified_ms: SystemEnv.now_ms(),
+            })
         }))
     }
 }
 
 impl Drop for RemoteUpload {
     fn drop(&mut self) {
-        if let Some(Parts { mut upload, mut sending }) = self.parts.take()
+        if let Some(Parts {
+            mut upload,
+            mut sending,
+        }) = self.parts.take()
             && let Ok(runtime) = exec::runtime()
         {
             runtime.spawn(async move {

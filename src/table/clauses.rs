@@ -1,7 +1,9 @@
-//! CLAUSES: what a MERGE does with a row: which of its clauses takes it, and the values that the row gets.
+//! CLAUSES: what a MERGE does with a row: which of its clauses takes it, and the values that the
+//! row gets.
 //!
-//! Conditions are evaluated in the order of the clauses and only for rows that no clause before has taken, values only for
-//! the rows of their clause: an expression never fails for a row that is not its own.
+//! Conditions are evaluated in the order of the clauses and only for rows that no clause before has
+//! taken, values only for the rows of their clause: an expression never fails for a row that is not
+//! its own.
 //!
 //! Cost: one pass over the rows that may be taken.
 
@@ -10,7 +12,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, UInt32Array, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, UInt32Array, new_null_array,
+};
 use arrow_cast::cast;
 use arrow_schema::{Field, Fields, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
@@ -92,12 +96,19 @@ pub(super) struct Clause {
 impl Clause {
     pub(super) fn of(plans: &[ClausePlan]) -> Result<Vec<Self>> {
         if plans.len() > 100 {
-            return Err(Error::invalid("a MERGE takes at most 100 clauses of a kind"));
+            return Err(Error::invalid(
+                "a MERGE takes at most 100 clauses of a kind",
+            ));
         }
-        let value = |plan: &ValuePlan| Ok((plan.path.clone(), Bound::from_json(&plan.tree.to_string())?));
+        let value =
+            |plan: &ValuePlan| Ok((plan.path.clone(), Bound::from_json(&plan.tree.to_string())?));
         let one = |plan: &ClausePlan| {
             let condition = plan.condition.as_ref().map(Demand::bound).transpose()?;
-            Ok(Self { deed: plan.deed, condition, values: plan.values.iter().map(value).collect::<Result<_>>()? })
+            Ok(Self {
+                deed: plan.deed,
+                condition,
+                values: plan.values.iter().map(value).collect::<Result<_>>()?,
+            })
         };
         plans.iter().map(one).collect()
     }
@@ -107,7 +118,12 @@ impl Clause {
 pub(super) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut out = vec![0_u8; batch.num_rows()];
     for (number, clause) in (1_u8..).zip(clauses) {
-        let open: Vec<usize> = out.iter().enumerate().filter(|(_, taken)| **taken == 0).map(|(row, _)| row).collect();
+        let open: Vec<usize> = out
+            .iter()
+            .enumerate()
+            .filter(|(_, taken)| **taken == 0)
+            .map(|(row, _)| row)
+            .collect();
         if open.is_empty() {
             break;
         }
@@ -115,12 +131,17 @@ pub(super) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<Vec<u8>>
             None => None,
             Some(condition) if open.len() == out.len() => Some(condition.filter_mask(batch)?),
             Some(condition) => {
-                let few = filter_record_batch(batch, &mask(out.iter().map(|taken| *taken == 0).collect()))?;
+                let few = filter_record_batch(
+                    batch,
+                    &mask(out.iter().map(|taken| *taken == 0).collect()),
+                )?;
                 Some(condition.filter_mask(&few)?)
             }
         };
         for (n, row) in open.into_iter().enumerate() {
-            if held.as_ref().is_none_or(|held| held.is_valid(n) && held.value(n))
+            if held
+                .as_ref()
+                .is_none_or(|held| held.is_valid(n) && held.value(n))
                 && let Some(slot) = out.get_mut(row)
             {
                 *slot = number;
@@ -133,33 +154,66 @@ pub(super) fn decide(clauses: &[Clause], batch: &RecordBatch) -> Result<Vec<u8>>
 /// Columns that expressions need of one side, by their names.
 pub(super) fn needed<'a>(exprs: impl Iterator<Item = &'a Bound>, side: &str) -> BTreeSet<String> {
     let columns = exprs.flat_map(Bound::columns);
-    columns.filter(|path| path.first().is_some_and(|first| first == side)).filter_map(|path| path.get(1).cloned()).collect()
+    columns
+        .filter(|path| path.first().is_some_and(|first| first == side))
+        .filter_map(|path| path.get(1).cloned())
+        .collect()
 }
 
 /// All expressions of clauses.
 pub(super) fn exprs(clauses: &[Clause], with_values: bool) -> impl Iterator<Item = &Bound> {
-    clauses.iter().flat_map(move |clause| clause.condition.iter().chain(clause.values.iter().filter(move |_| with_values).map(|(_, expr)| expr)))
+    clauses.iter().flat_map(move |clause| {
+        clause.condition.iter().chain(
+            clause
+                .values
+                .iter()
+                .filter(move |_| with_values)
+                .map(|(_, expr)| expr),
+        )
+    })
 }
 
 /// Columns as one struct.
 fn packed(batch: &RecordBatch) -> Result<ArrayRef> {
     if batch.num_columns() == 0 {
-        return Ok(Arc::new(StructArray::new_empty_fields(batch.num_rows(), None)));
+        return Ok(Arc::new(StructArray::new_empty_fields(
+            batch.num_rows(),
+            None,
+        )));
     }
-    let fields: Fields = batch.schema().fields().iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect();
-    Ok(Arc::new(StructArray::try_new(fields, batch.columns().to_vec(), None)?))
+    let fields: Fields = batch
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| Arc::new(field.as_ref().clone().with_nullable(true)))
+        .collect();
+    Ok(Arc::new(StructArray::try_new(
+        fields,
+        batch.columns().to_vec(),
+        None,
+    )?))
 }
 
 /// Rows of both sides beside each other.
 pub(super) fn combined(target: &RecordBatch, source: &RecordBatch) -> Result<RecordBatch> {
     let arrays = [packed(target)?, packed(source)?];
-    let fields: Vec<Field> = [TARGET, SOURCE].iter().zip(&arrays).map(|(name, array)| Field::new(*name, array.data_type().clone(), false)).collect();
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays.to_vec())?)
+    let fields: Vec<Field> = [TARGET, SOURCE]
+        .iter()
+        .zip(&arrays)
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), false))
+        .collect();
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        arrays.to_vec(),
+    )?)
 }
 
 /// The columns of a batch by their names.
 pub(super) fn projected(batch: &RecordBatch, names: &BTreeSet<String>) -> Result<RecordBatch> {
-    let places = names.iter().map(|name| batch.schema_ref().index_of(name)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let places = names
+        .iter()
+        .map(|name| batch.schema_ref().index_of(name))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
     Ok(batch.project(&places)?)
 }
 
@@ -170,7 +224,8 @@ pub(super) struct Entry {
     pub row: u32,
     /// The source's row that matches it, or [`NO_ROW`].
     pub source: u32,
-    /// 0 for nothing, from 1 on a clause for matched rows, from [`BY_SOURCE`] on one for rows that no row matches.
+    /// 0 for nothing, from 1 on a clause for matched rows, from [`BY_SOURCE`] on one for rows that
+    /// no row matches.
     pub action: u8,
 }
 
@@ -197,7 +252,8 @@ pub(super) struct Editor {
     pub hidden: Vec<String>,
     /// The columns of the source that [`Self::matched`] needs.
     pub needs: BTreeSet<String>,
-    /// Places of the table's columns that are not scanned: every row that comes gets new values of them.
+    /// Places of the table's columns that are not scanned: every row that comes gets new values of
+    /// them.
     pub unread: BTreeSet<usize>,
 }
 
@@ -205,20 +261,44 @@ fn updates(clauses: &[Clause]) -> impl Iterator<Item = &Clause> {
     clauses.iter().filter(|clause| clause.deed == Deed::Update)
 }
 
-/// Places of columns that get a new value in each row that a clause updates, and that no such value is made of.
-pub(super) fn replaced_by_all(columns: &StructType, matched: &[Clause], by_source: &[Clause], generated: &[Computed]) -> BTreeSet<usize> {
+/// Places of columns that get a new value in each row that a clause updates, and that no such value
+/// is made of.
+pub(super) fn replaced_by_all(
+    columns: &StructType,
+    matched: &[Clause],
+    by_source: &[Clause],
+    generated: &[Computed],
+) -> BTreeSet<usize> {
     fn values(clauses: &[Clause]) -> impl Iterator<Item = &Bound> {
         updates(clauses).flat_map(|clause| clause.values.iter().map(|(_, expr)| expr))
     }
     let mut used = needed(values(matched), TARGET);
-    used.extend(values(by_source).flat_map(Bound::column_names).map(str::to_owned));
+    used.extend(
+        values(by_source)
+            .flat_map(Bound::column_names)
+            .map(str::to_owned),
+    );
     let gets = |clause: &Clause, name: &str| {
         let is_assigned = |path: &[String]| path.first().is_some_and(|first| first == name);
-        let is_whole = clause.values.iter().any(|(path, _)| path.len() == 1 && is_assigned(path));
-        is_whole || generated.iter().any(|rule| rule.column == name) && !clause.values.iter().any(|(path, _)| is_assigned(path))
+        let is_whole = clause
+            .values
+            .iter()
+            .any(|(path, _)| path.len() == 1 && is_assigned(path));
+        is_whole
+            || generated.iter().any(|rule| rule.column == name)
+                && !clause.values.iter().any(|(path, _)| is_assigned(path))
     };
-    let is_replaced = |name: &str| !used.contains(name) && updates(matched).chain(updates(by_source)).all(|clause| gets(clause, name));
-    (0..).zip(&columns.fields).filter(|(_, field)| is_replaced(&field.name)).map(|(n, _)| n).collect()
+    let is_replaced = |name: &str| {
+        !used.contains(name)
+            && updates(matched)
+                .chain(updates(by_source))
+                .all(|clause| gets(clause, name))
+    };
+    (0..)
+        .zip(&columns.fields)
+        .filter(|(_, field)| is_replaced(&field.name))
+        .map(|(n, _)| n)
+        .collect()
 }
 
 /// New values of some rows: which, and the columns that change.
@@ -248,32 +328,59 @@ impl Editor {
             arrays.push(Arc::clone(array));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::new(Schema::new(fields)),
+            arrays,
+            &options,
+        )?)
     }
 
-    /// Rows of a scan, behind whose columns the number of the file and the position in it stand, as they are to be written.
+    /// Rows of a scan, behind whose columns the number of the file and the position in it stand, as
+    /// they are to be written.
     pub(super) fn edit(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = &self.widened(batch)?;
         let rows = batch.num_rows();
         let table = self.before.fields.len();
         let lacking = || Error::internal("a scan lacks a column of the table");
         let place = |n: usize| batch.columns().get(n).ok_or_else(lacking);
-        let tracked: Vec<ArrayRef> = batch.columns().get(table..table + self.hidden.len()).ok_or_else(lacking)?.to_vec();
-        let file = place(table + self.hidden.len())?.as_primitive_opt::<Int32Type>().ok_or_else(lacking)?.values().first().copied();
-        let index = place(table + self.hidden.len() + 1)?.as_primitive_opt::<Int64Type>().ok_or_else(lacking)?.values();
+        let tracked: Vec<ArrayRef> = batch
+            .columns()
+            .get(table..table + self.hidden.len())
+            .ok_or_else(lacking)?
+            .to_vec();
+        let file = place(table + self.hidden.len())?
+            .as_primitive_opt::<Int32Type>()
+            .ok_or_else(lacking)?
+            .values()
+            .first()
+            .copied();
+        let index = place(table + self.hidden.len() + 1)?
+            .as_primitive_opt::<Int64Type>()
+            .ok_or_else(lacking)?
+            .values();
         let columns: Vec<usize> = (0..table).collect();
         let old = batch.project(&columns)?;
         let base = if self.before == self.after {
             old.columns().to_vec()
         } else {
-            self.fitted(Columns::find(old.schema_ref(), &self.after)?.cast(&old, &self.after, self.zone)?, rows)?
+            self.fitted(
+                Columns::find(old.schema_ref(), &self.after)?.cast(&old, &self.after, self.zone)?,
+                rows,
+            )?
         };
-        let entries = file.and_then(|file| self.updates.get(usize::try_from(file).ok()?)).map_or(&[][..], Vec::as_slice);
+        let entries = file
+            .and_then(|file| self.updates.get(usize::try_from(file).ok()?))
+            .map_or(&[][..], Vec::as_slice);
         let mut by_action: BTreeMap<u8, (Vec<u32>, Vec<u32>)> = BTreeMap::new();
-        let first = index.first().map_or(0, |first| entries.partition_point(|entry| i64::from(entry.row) < *first));
+        let first = index.first().map_or(0, |first| {
+            entries.partition_point(|entry| i64::from(entry.row) < *first)
+        });
         let mut at = 0;
         for entry in entries.get(first..).unwrap_or_default() {
-            while index.get(at).is_some_and(|index| *index < i64::from(entry.row)) {
+            while index
+                .get(at)
+                .is_some_and(|index| *index < i64::from(entry.row))
+            {
                 at += 1;
             }
             match index.get(at) {
@@ -286,7 +393,9 @@ impl Editor {
                 Some(_) => {}
             }
         }
-        let parts = by_action.into_iter().map(|(action, (positions, sources))| self.part(&old, &base, action, positions, &sources));
+        let parts = by_action.into_iter().map(|(action, (positions, sources))| {
+            self.part(&old, &base, action, positions, &sources)
+        });
         let parts = parts.collect::<Result<Vec<Part>>>()?;
         let mut arrays = Vec::with_capacity(base.len() + tracked.len());
         for (n, column) in base.iter().enumerate() {
@@ -306,10 +415,22 @@ impl Editor {
                 column
             });
         }
-        let names = self.after.fields.iter().map(|field| field.name.as_str()).chain(self.hidden.iter().map(String::as_str));
-        let fields: Vec<Field> = names.zip(&arrays).map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
+        let names = self
+            .after
+            .fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .chain(self.hidden.iter().map(String::as_str));
+        let fields: Vec<Field> = names
+            .zip(&arrays)
+            .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
+            .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
+        Ok(RecordBatch::try_new_with_options(
+            Arc::new(Schema::new(fields)),
+            arrays,
+            &options,
+        )?)
     }
 
     /// Columns of the table's types exactly; nulls where there is none.
@@ -322,60 +443,151 @@ impl Editor {
                 Some(column) => cast(&column, &plain)?,
             })
         };
-        columns.into_iter().zip(&self.after.fields).map(one).collect()
+        columns
+            .into_iter()
+            .zip(&self.after.fields)
+            .map(one)
+            .collect()
     }
 
-    fn part(&self, old: &RecordBatch, base: &[ArrayRef], action: u8, positions: Vec<u32>, sources: &[u32]) -> Result<Part> {
+    fn part(
+        &self,
+        old: &RecordBatch,
+        base: &[ArrayRef],
+        action: u8,
+        positions: Vec<u32>,
+        sources: &[u32],
+    ) -> Result<Part> {
         let indices = UInt32Array::from(positions.clone());
         let (clause, rows) = if action >= BY_SOURCE {
-            (self.by_source.get(usize::from(action - BY_SOURCE)), take_record_batch(old, &indices)?)
+            (
+                self.by_source.get(usize::from(action - BY_SOURCE)),
+                take_record_batch(old, &indices)?,
+            )
         } else {
-            let places = self.needs.iter().filter_map(|name| self.source.fields.iter().position(|field| field.name == *name)).collect::<Vec<_>>();
+            let places = self
+                .needs
+                .iter()
+                .filter_map(|name| {
+                    self.source
+                        .fields
+                        .iter()
+                        .position(|field| field.name == *name)
+                })
+                .collect::<Vec<_>>();
             let clause = self.matched.get(usize::from(action).wrapping_sub(1));
-            let of_target = needed(exprs(clause.map_or(&[][..], std::slice::from_ref), true), TARGET);
+            let of_target = needed(
+                exprs(clause.map_or(&[][..], std::slice::from_ref), true),
+                TARGET,
+            );
             let target = if of_target.is_empty() {
                 let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
                 RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
             } else {
                 take_record_batch(&projected(old, &of_target)?, &indices)?
             };
-            (clause, combined(&target, &self.spool.take(sources, &places)?)?)
+            (
+                clause,
+                combined(&target, &self.spool.take(sources, &places)?)?,
+            )
         };
-        let clause = clause.ok_or_else(|| Error::internal("a row is for a clause that there is not"))?;
+        let clause =
+            clause.ok_or_else(|| Error::internal("a row is for a clause that there is not"))?;
         let mut columns: Vec<Option<ArrayRef>> = vec![None; base.len()];
         let current = |columns: &[Option<ArrayRef>], n: usize| -> Result<ArrayRef> {
             match columns.get(n) {
                 Some(Some(column)) => Ok(Arc::clone(column)),
-                _ => Ok(take(base.get(n).ok_or_else(|| Error::internal("a column is missing"))?, &indices, None)?),
+                _ => Ok(take(
+                    base.get(n)
+                        .ok_or_else(|| Error::internal("a column is missing"))?,
+                    &indices,
+                    None,
+                )?),
             }
         };
         for (path, expr) in &clause.values {
-            let (name, rest) = path.split_first().ok_or_else(|| Error::internal("a value is for no column"))?;
-            let n = self.after.fields.iter().position(|field| field.name == *name);
-            let (n, field) = n.and_then(|n| Some((n, self.after.fields.get(n)?))).ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
-            let value = expr.evaluate(&rows).map_err(|e| e.at_column(path.join(".")))?;
-            let value = if rest.is_empty() { value } else { with_field(&current(&columns, n)?, &field.data_type, rest, &value, self.zone)? };
+            let (name, rest) = path
+                .split_first()
+                .ok_or_else(|| Error::internal("a value is for no column"))?;
+            let n = self
+                .after
+                .fields
+                .iter()
+                .position(|field| field.name == *name);
+            let (n, field) = n
+                .and_then(|n| Some((n, self.after.fields.get(n)?)))
+                .ok_or_else(|| Error::invalid(format!("the table has no column `{name}`")))?;
+            let value = expr
+                .evaluate(&rows)
+                .map_err(|e| e.at_column(path.join(".")))?;
+            let value = if rest.is_empty() {
+                value
+            } else {
+                with_field(
+                    &current(&columns, n)?,
+                    &field.data_type,
+                    rest,
+                    &value,
+                    self.zone,
+                )?
+            };
             let value = fit::value(&value, &field.data_type, name, self.zone)?;
             let plain = field.data_type.to_arrow(TextLayout::Plain);
-            let value = if *value.data_type() == plain { value } else { cast(&value, &plain)? };
+            let value = if *value.data_type() == plain {
+                value
+            } else {
+                cast(&value, &plain)?
+            };
             if let Some(slot) = columns.get_mut(n) {
                 *slot = Some(value);
             }
         }
-        let is_assigned = |name: &str| clause.values.iter().any(|(path, _)| path.first().is_some_and(|first| first == name));
-        let open: Vec<&Computed> = self.generated.iter().filter(|rule| !is_assigned(&rule.column)).collect();
+        let is_assigned = |name: &str| {
+            clause
+                .values
+                .iter()
+                .any(|(path, _)| path.first().is_some_and(|first| first == name))
+        };
+        let open: Vec<&Computed> = self
+            .generated
+            .iter()
+            .filter(|rule| !is_assigned(&rule.column))
+            .collect();
         if !open.is_empty() {
-            let names: BTreeSet<&str> = open.iter().flat_map(|rule| rule.expr.column_names()).collect();
+            let names: BTreeSet<&str> = open
+                .iter()
+                .flat_map(|rule| rule.expr.column_names())
+                .collect();
             let mut arrays: Vec<(&str, ArrayRef, bool)> = Vec::new();
-            for (n, field) in self.after.fields.iter().enumerate().filter(|(_, field)| names.contains(field.name.as_str())) {
+            for (n, field) in self
+                .after
+                .fields
+                .iter()
+                .enumerate()
+                .filter(|(_, field)| names.contains(field.name.as_str()))
+            {
                 arrays.push((&field.name, current(&columns, n)?, true));
             }
-            let fields: Vec<Field> = arrays.iter().map(|(name, array, _)| Field::new(*name, array.data_type().clone(), true)).collect();
+            let fields: Vec<Field> = arrays
+                .iter()
+                .map(|(name, array, _)| Field::new(*name, array.data_type().clone(), true))
+                .collect();
             let options = RecordBatchOptions::new().with_row_count(Some(positions.len()));
-            let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays.into_iter().map(|(_, array, _)| array).collect(), &options)?;
+            let batch = RecordBatch::try_new_with_options(
+                Arc::new(Schema::new(fields)),
+                arrays.into_iter().map(|(_, array, _)| array).collect(),
+                &options,
+            )?;
             for rule in open {
-                let n = self.after.fields.iter().position(|field| field.name == rule.column);
-                let value = rule.expr.evaluate(&batch).map_err(|e| e.at_column(&rule.column))?;
+                let n = self
+                    .after
+                    .fields
+                    .iter()
+                    .position(|field| field.name == rule.column);
+                let value = rule
+                    .expr
+                    .evaluate(&batch)
+                    .map_err(|e| e.at_column(&rule.column))?;
                 if let Some((n, field)) = n.and_then(|n| Some((n, self.after.fields.get(n)?)))
                     && let Some(slot) = columns.get_mut(n)
                 {
@@ -389,7 +601,10 @@ impl Editor {
 
 /// The column with the new values of some rows.
 fn replaced(column: &ArrayRef, parts: &[Part], n: usize) -> Result<ArrayRef> {
-    let new: Vec<(&Vec<u32>, &ArrayRef)> = parts.iter().filter_map(|(positions, columns)| Some((positions, columns.get(n)?.as_ref()?))).collect();
+    let new: Vec<(&Vec<u32>, &ArrayRef)> = parts
+        .iter()
+        .filter_map(|(positions, columns)| Some((positions, columns.get(n)?.as_ref()?)))
+        .collect();
     match new.as_slice() {
         [] => return Ok(Arc::clone(column)),
         // All rows of the batch, in order.
@@ -409,24 +624,50 @@ fn replaced(column: &ArrayRef, parts: &[Part], n: usize) -> Result<ArrayRef> {
     Ok(interleave(&arrays, &indices)?)
 }
 
-/// A struct column in which one field has other values; where the struct was null it is there now, with nulls beside.
-pub(super) fn with_field(array: &ArrayRef, data_type: &DataType, path: &[String], value: &ArrayRef, zone: Option<Zone>) -> Result<ArrayRef> {
-    let (DataType::Struct(fields), Some(from), Some((name, rest))) = (data_type, array.as_struct_opt(), path.split_first()) else {
-        return Err(Error::internal("a field is assigned in something that is no struct"));
+/// A struct column in which one field has other values; where the struct was null it is there now,
+/// with nulls beside.
+pub(super) fn with_field(
+    array: &ArrayRef,
+    data_type: &DataType,
+    path: &[String],
+    value: &ArrayRef,
+    zone: Option<Zone>,
+) -> Result<ArrayRef> {
+    let (DataType::Struct(fields), Some(from), Some((name, rest))) =
+        (data_type, array.as_struct_opt(), path.split_first())
+    else {
+        return Err(Error::internal(
+            "a field is assigned in something that is no struct",
+        ));
     };
     let mut arrays = Vec::with_capacity(fields.fields.len());
     for field in &fields.fields {
-        let now = child(from, &field.name).ok_or_else(|| Error::internal("a struct lacks a field"))?;
+        let now =
+            child(from, &field.name).ok_or_else(|| Error::internal("a struct lacks a field"))?;
         let plain = field.data_type.to_arrow(TextLayout::Plain);
         let new = match (field.name == *name, rest.is_empty()) {
             (false, _) => now,
             (true, true) => fit::value(value, &field.data_type, name, zone)?,
             (true, false) => with_field(&now, &field.data_type, rest, value, zone)?,
         };
-        arrays.push(if *new.data_type() == plain { new } else { cast(&new, &plain)? });
+        arrays.push(if *new.data_type() == plain {
+            new
+        } else {
+            cast(&new, &plain)?
+        });
     }
-    let fields: Fields = fields.fields.iter().zip(&arrays).map(|(field, array)| Arc::new(Field::new(&field.name, array.data_type().clone(), true))).collect();
-    Ok(Arc::new(StructArray::try_new_with_length(fields, arrays, None, array.len())?))
+    let fields: Fields = fields
+        .fields
+        .iter()
+        .zip(&arrays)
+        .map(|(field, array)| Arc::new(Field::new(&field.name, array.data_type().clone(), true)))
+        .collect();
+    Ok(Arc::new(StructArray::try_new_with_length(
+        fields,
+        arrays,
+        None,
+        array.len(),
+    )?))
 }
 
 /// Makes rows of the source rows of the table.
@@ -449,18 +690,29 @@ impl Inserter {
             Arc::new(Schema::new(fields.collect::<Vec<_>>()))
         };
         let schemas = clauses.iter().map(schema).collect();
-        Self { spool, clauses, matched, schemas }
+        Self {
+            spool,
+            clauses,
+            matched,
+            schemas,
+        }
     }
 
     /// The new rows of a batch of the source, by clause.
     pub(super) fn rows(&self, n: usize) -> Result<Vec<RecordBatch>> {
         let start = self.spool.start(n) as usize;
         let batch = self.spool.batch(n, None)?;
-        let open: Vec<bool> = (0..batch.num_rows()).map(|row| self.matched.get(start + row) != Some(&true)).collect();
+        let open: Vec<bool> = (0..batch.num_rows())
+            .map(|row| self.matched.get(start + row) != Some(&true))
+            .collect();
         if !open.contains(&true) {
             return Ok(Vec::new());
         }
-        let batch = if open.contains(&false) { filter_record_batch(&batch, &mask(open))? } else { batch };
+        let batch = if open.contains(&false) {
+            filter_record_batch(&batch, &mask(open))?
+        } else {
+            batch
+        };
         let taken = decide(&self.clauses, &batch)?;
         let mut out = Vec::new();
         for ((number, clause), schema) in (1_u8..).zip(&self.clauses).zip(&self.schemas) {
@@ -468,14 +720,34 @@ impl Inserter {
             if !chosen.contains(&true) {
                 continue;
             }
-            let rows = if chosen.contains(&false) { filter_record_batch(&batch, &mask(chosen))? } else { batch.clone() };
-            let value = |((path, expr), field): (&(Vec<String>, Bound), &Arc<Field>)| -> Result<ArrayRef> {
-                let value = expr.evaluate(&rows).map_err(|e| e.at_column(path.join(".")))?;
-                Ok(if value.data_type() == field.data_type() { value } else { cast(&value, field.data_type())? })
+            let rows = if chosen.contains(&false) {
+                filter_record_batch(&batch, &mask(chosen))?
+            } else {
+                batch.clone()
             };
-            let arrays = clause.values.iter().zip(schema.fields()).map(value).collect::<Result<Vec<_>>>()?;
+            let value =
+                |((path, expr), field): (&(Vec<String>, Bound), &Arc<Field>)| -> Result<ArrayRef> {
+                    let value = expr
+                        .evaluate(&rows)
+                        .map_err(|e| e.at_column(path.join(".")))?;
+                    Ok(if value.data_type() == field.data_type() {
+                        value
+                    } else {
+                        cast(&value, field.data_type())?
+                    })
+                };
+            let arrays = clause
+                .values
+                .iter()
+                .zip(schema.fields())
+                .map(value)
+                .collect::<Result<Vec<_>>>()?;
             let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-            out.push(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?);
+            out.push(RecordBatch::try_new_with_options(
+                Arc::clone(schema),
+                arrays,
+                &options,
+            )?);
         }
         Ok(out)
     }

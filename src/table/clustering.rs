@@ -1,10 +1,13 @@
-//! Liquid clustering: which files of a clustered table are laid anew, and what their successors say of themselves.
+//! Liquid clustering: which files of a clustered table are laid anew, and what their successors say
+//! of themselves.
 //!
-//! Files that one run wrote together are a ZCube: tags name it and the columns it was made by. New files, and cubes that are
-//! still small, are put together into new cubes; large cubes stay as they are, and so do files that were clustered by other
-//! columns or by another provider, unless all of that is to be laid anew. A cube alone is as good as it gets.
+//! Files that one run wrote together are a ZCube: tags name it and the columns it was made by. New
+//! files, and cubes that are still small, are put together into new cubes; large cubes stay as they
+//! are, and so do files that were clustered by other columns or by another provider, unless all of
+//! that is to be laid anew. A cube alone is as good as it gets.
 //!
-//! Protocol: "Clustered Table". Which files, tags and figures: delta-spark's. Cost: none but memory for the actions.
+//! Protocol: "Clustered Table". Which files, tags and figures: delta-spark's. Cost: none but memory
+//! for the actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +35,8 @@ pub(super) const CUBE: i64 = 150 << 30;
 /// How a table is clustered.
 #[derive(Debug, Clone)]
 pub(super) struct Clustering {
-    /// The columns, by the names on the way to them; none where the table is no longer clustered by any.
+    /// The columns, by the names on the way to them; none where the table is no longer clustered
+    /// by any.
     pub paths: Vec<Vec<String>>,
     /// The columns as tags have them.
     pub names: Vec<String>,
@@ -82,21 +86,34 @@ impl Clustering {
             return Ok(None);
         }
         let paths = clustering_columns(snapshot)?;
-        let names = paths.iter().map(|path| spelled(path.iter().map(String::as_str))).collect();
+        let names = paths
+            .iter()
+            .map(|path| spelled(path.iter().map(String::as_str)))
+            .collect();
         Ok(Some(Self { paths, names }))
     }
 
-    /// Which files are put together. Of cubes that are laid anew those below `large` bytes are taken, and new ones get
-    /// `size` bytes of files; `full` takes what other columns or providers made, too.
+    /// Which files are put together. Of cubes that are laid anew those below `large` bytes are
+    /// taken, and new ones get `size` bytes of files; `full` takes what other columns or
+    /// providers made, too.
     pub(super) fn plan(&self, mut files: Vec<Add>, full: bool, large: i64, size: i64) -> Plan {
         // Files of no cube first, then cube after cube.
-        files.sort_by_cached_key(|add| (cube_id(add).map(str::to_owned), add.modification_time, add.path.clone()));
+        files.sort_by_cached_key(|add| {
+            (
+                cube_id(add).map(str::to_owned),
+                add.modification_time,
+                add.path.clone(),
+            )
+        });
         let mut figures = ClusteringFigures::default();
         let mut met = None;
         let (mut candidates, mut others): (Vec<Add>, Vec<Add>) = (Vec::new(), Vec::new());
         for add in files {
             let cube = Cube::of(&add);
-            match cube.as_ref().filter(|cube| full || cube.columns == self.names) {
+            match cube
+                .as_ref()
+                .filter(|cube| full || cube.columns == self.names)
+            {
                 Some(cube) => {
                     if met.as_ref() != Some(&cube.id) {
                         figures.input_cubes += 1;
@@ -106,8 +123,15 @@ impl Clustering {
                 }
                 None => figures.input_other_files.note(&add),
             }
-            let ours = add.clustering_provider.as_deref().is_none_or(|provider| provider == PROVIDER);
-            if ours && cube.is_none_or(|cube| cube.columns == self.names) { candidates.push(add) } else { others.push(add) }
+            let ours = add
+                .clustering_provider
+                .as_deref()
+                .is_none_or(|provider| provider == PROVIDER);
+            if ours && cube.is_none_or(|cube| cube.columns == self.names) {
+                candidates.push(add)
+            } else {
+                others.push(add)
+            }
         }
         let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
         for add in &candidates {
@@ -116,11 +140,16 @@ impl Clustering {
                 *bytes = bytes.saturating_add(live_bytes(add));
             }
         }
-        candidates.retain(|add| Cube::of(add).is_none_or(|cube| sizes.get(&cube.id).is_none_or(|bytes| *bytes < large)));
+        candidates.retain(|add| {
+            Cube::of(add).is_none_or(|cube| sizes.get(&cube.id).is_none_or(|bytes| *bytes < large))
+        });
         if full && !others.is_empty() {
             candidates.extend(others);
         } else {
-            let cubes: BTreeSet<Option<String>> = candidates.iter().map(|add| Cube::of(add).map(|cube| cube.id)).collect();
+            let cubes: BTreeSet<Option<String>> = candidates
+                .iter()
+                .map(|add| Cube::of(add).map(|cube| cube.id))
+                .collect();
             if cubes.len() == 1 && !cubes.contains(&None) {
                 candidates.clear();
             }
@@ -148,7 +177,12 @@ impl Clustering {
 
 /// Clustering columns as histories have them, of their names with dots between the names of fields.
 pub(super) fn listed_columns(columns: &[String]) -> Value {
-    listed(&columns.iter().map(|column| spelled(column.split('.'))).collect::<Vec<_>>())
+    listed(
+        &columns
+            .iter()
+            .map(|column| spelled(column.split('.')))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The names on the way to a column, as SQL needs them.
@@ -165,7 +199,10 @@ struct Cube {
 impl Cube {
     fn of(add: &Add) -> Option<Self> {
         let columns = add.tags.as_ref()?.get(COLUMNS)?.as_deref()?;
-        Some(Self { id: cube_id(add)?.to_owned(), columns: serde_json::from_str(columns).ok()? })
+        Some(Self {
+            id: cube_id(add)?.to_owned(),
+            columns: serde_json::from_str(columns).ok()?,
+        })
     }
 }
 
@@ -178,8 +215,14 @@ pub(super) fn is_clustered(add: &Add) -> bool {
 pub(super) fn inherit(old: &Add, files: &mut [Add]) {
     for add in files {
         add.clustering_provider.clone_from(&old.clustering_provider);
-        let cube = old.tags.iter().flatten().filter(|(key, _)| key.starts_with("ZCUBE_"));
-        let cube: Vec<(String, Option<String>)> = cube.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let cube = old
+            .tags
+            .iter()
+            .flatten()
+            .filter(|(key, _)| key.starts_with("ZCUBE_"));
+        let cube: Vec<(String, Option<String>)> = cube
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
         if !cube.is_empty() {
             add.tags.get_or_insert_default().extend(cube);
         }
@@ -192,11 +235,15 @@ fn cube_id(add: &Add) -> Option<&str> {
 
 /// Bytes of a file's rows that are live, about.
 fn live_bytes(add: &Add) -> i64 {
-    let deleted = add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality);
+    let deleted = add
+        .deletion_vector
+        .as_ref()
+        .map_or(0, |vector| vector.cardinality);
     match add.num_records() {
-        Some(rows) if deleted > 0 && rows > 0 => {
-            i64::try_from(i128::from(add.size) * i128::from((rows - deleted).max(0)) / i128::from(rows)).unwrap_or(add.size)
-        }
+        Some(rows) if deleted > 0 && rows > 0 => i64::try_from(
+            i128::from(add.size) * i128::from((rows - deleted).max(0)) / i128::from(rows),
+        )
+        .unwrap_or(add.size),
         _ => add.size,
     }
 }
@@ -207,56 +254,144 @@ mod tests {
     use crate::dv::Descriptor;
 
     fn clustering() -> Clustering {
-        Clustering { paths: vec![vec!["a".to_owned()], vec!["b".to_owned()]], names: vec!["a".to_owned(), "b".to_owned()] }
+        Clustering {
+            paths: vec![vec!["a".to_owned()], vec!["b".to_owned()]],
+            names: vec!["a".to_owned(), "b".to_owned()],
+        }
     }
 
     fn file(path: &str, size: i64) -> Add {
-        Add { path: path.to_owned(), size, stats: Some(r#"{"numRecords":100}"#.to_owned()), ..Add::default() }
+        Add {
+            path: path.to_owned(),
+            size,
+            stats: Some(r#"{"numRecords":100}"#.to_owned()),
+            ..Add::default()
+        }
     }
 
     fn of_cube(path: &str, size: i64, id: &str, columns: &str) -> Add {
-        let tags = [(ID.to_owned(), Some(id.to_owned())), (COLUMNS.to_owned(), Some(columns.to_owned()))].into();
-        Add { tags: Some(tags), clustering_provider: Some(PROVIDER.to_owned()), ..file(path, size) }
+        let tags = [
+            (ID.to_owned(), Some(id.to_owned())),
+            (COLUMNS.to_owned(), Some(columns.to_owned())),
+        ]
+        .into();
+        Add {
+            tags: Some(tags),
+            clustering_provider: Some(PROVIDER.to_owned()),
+            ..file(path, size)
+        }
     }
 
     fn foreign(path: &str) -> Add {
-        Add { clustering_provider: Some("other".to_owned()), ..file(path, 1) }
+        Add {
+            clustering_provider: Some("other".to_owned()),
+            ..file(path, 1)
+        }
     }
 
     const OURS: &str = r#"["a","b"]"#;
 
     fn planned(files: Vec<Add>, full: bool) -> (Vec<Vec<String>>, ClusteringFigures) {
         let plan = clustering().plan(files, full, 100, 150);
-        (plan.cubes.into_iter().map(|cube| cube.into_iter().map(|add| add.path).collect()).collect(), plan.figures)
+        (
+            plan.cubes
+                .into_iter()
+                .map(|cube| cube.into_iter().map(|add| add.path).collect())
+                .collect(),
+            plan.figures,
+        )
     }
 
     #[test]
     fn new_files_join_small_cubes_and_large_ones_stay() {
-        let files = vec![of_cube("l1", 60, "large", OURS), of_cube("s", 20, "small", OURS), file("n", 10), of_cube("l2", 60, "large", OURS)];
+        let files = vec![
+            of_cube("l1", 60, "large", OURS),
+            of_cube("s", 20, "small", OURS),
+            file("n", 10),
+            of_cube("l2", 60, "large", OURS),
+        ];
         let (cubes, figures) = planned(files, false);
         assert_eq!(cubes, [["n", "s"]]);
         assert_eq!(figures.input_cubes, 2);
-        assert_eq!((figures.input_cube_files, figures.input_other_files), (FileFigures { count: 3, bytes: 140 }, FileFigures { count: 1, bytes: 10 }));
-        assert_eq!((figures.merged_files, figures.output_cubes), (FileFigures { count: 2, bytes: 30 }, 1));
+        assert_eq!(
+            (figures.input_cube_files, figures.input_other_files),
+            (
+                FileFigures {
+                    count: 3,
+                    bytes: 140
+                },
+                FileFigures {
+                    count: 1,
+                    bytes: 10
+                }
+            )
+        );
+        assert_eq!(
+            (figures.merged_files, figures.output_cubes),
+            (
+                FileFigures {
+                    count: 2,
+                    bytes: 30
+                },
+                1
+            )
+        );
     }
 
     #[test]
     fn a_cube_alone_stays_and_two_small_ones_become_one() {
-        let (cubes, figures) = planned(vec![of_cube("1", 20, "x", OURS), of_cube("2", 20, "x", OURS)], false);
+        let (cubes, figures) = planned(
+            vec![of_cube("1", 20, "x", OURS), of_cube("2", 20, "x", OURS)],
+            false,
+        );
         assert!(cubes.is_empty());
-        assert_eq!((figures.input_cubes, figures.merged_files, figures.output_cubes), (1, FileFigures::default(), 0));
-        assert_eq!(planned(vec![of_cube("1", 20, "x", OURS)], true).0, Vec::<Vec<String>>::new());
-        assert_eq!(planned(vec![of_cube("2", 20, "y", OURS), of_cube("1", 20, "x", OURS)], false).0, [["1", "2"]]);
-        assert_eq!(planned(vec![file("1", 20)], false).0, [["1"]], "a new file is sorted even when it is alone");
+        assert_eq!(
+            (
+                figures.input_cubes,
+                figures.merged_files,
+                figures.output_cubes
+            ),
+            (1, FileFigures::default(), 0)
+        );
+        assert_eq!(
+            planned(vec![of_cube("1", 20, "x", OURS)], true).0,
+            Vec::<Vec<String>>::new()
+        );
+        assert_eq!(
+            planned(
+                vec![of_cube("2", 20, "y", OURS), of_cube("1", 20, "x", OURS)],
+                false
+            )
+            .0,
+            [["1", "2"]]
+        );
+        assert_eq!(
+            planned(vec![file("1", 20)], false).0,
+            [["1"]],
+            "a new file is sorted even when it is alone"
+        );
         assert_eq!(planned(Vec::new(), true).0, Vec::<Vec<String>>::new());
     }
 
     #[test]
     fn what_others_made_is_left_alone_unless_all_is_laid_anew() {
-        let files = || vec![of_cube("o", 500, "other", r#"["b","a"]"#), foreign("f"), of_cube("c", 200, "large", OURS), of_cube("s", 5, "small", OURS)];
+        let files = || {
+            vec![
+                of_cube("o", 500, "other", r#"["b","a"]"#),
+                foreign("f"),
+                of_cube("c", 200, "large", OURS),
+                of_cube("s", 5, "small", OURS),
+            ]
+        };
         let (cubes, figures) = planned(files(), false);
-        assert!(cubes.is_empty(), "the small cube is the only one of its kind");
-        assert_eq!((figures.input_cubes, figures.input_other_files.count), (2, 2));
+        assert!(
+            cubes.is_empty(),
+            "the small cube is the only one of its kind"
+        );
+        assert_eq!(
+            (figures.input_cubes, figures.input_other_files.count),
+            (2, 2)
+        );
         let (cubes, figures) = planned(files(), true);
         assert_eq!(cubes, [vec!["s", "f"], vec!["o"]]);
         assert_eq!((figures.input_cubes, figures.merged_files.count), (3, 3));
@@ -265,14 +400,29 @@ mod tests {
     #[test]
     fn cubes_are_cut_at_their_size() {
         let files = (0..5).map(|n| file(&n.to_string(), 70)).collect();
-        assert_eq!(planned(files, false).0, [vec!["0", "1"], vec!["2", "3"], vec!["4"]]);
-        assert_eq!(planned(vec![file("a", 1000), file("b", 1)], false).0, [["a"], ["b"]]);
+        assert_eq!(
+            planned(files, false).0,
+            [vec!["0", "1"], vec!["2", "3"], vec!["4"]]
+        );
+        assert_eq!(
+            planned(vec![file("a", 1000), file("b", 1)], false).0,
+            [["a"], ["b"]]
+        );
     }
 
     #[test]
     fn deleted_rows_do_not_make_a_cube_large() {
-        let vector = Descriptor { storage_type: "u".to_owned(), path_or_inline_dv: "x".to_owned(), offset: Some(1), size_in_bytes: 1, cardinality: 50 };
-        let worn = Add { deletion_vector: Some(vector), ..of_cube("w", 150, "x", OURS) };
+        let vector = Descriptor {
+            storage_type: "u".to_owned(),
+            path_or_inline_dv: "x".to_owned(),
+            offset: Some(1),
+            size_in_bytes: 1,
+            cardinality: 50,
+        };
+        let worn = Add {
+            deletion_vector: Some(vector),
+            ..of_cube("w", 150, "x", OURS)
+        };
         assert_eq!(planned(vec![worn, file("n", 1)], false).0, [["n"], ["w"]]);
     }
 
@@ -282,7 +432,13 @@ mod tests {
         clustering().tag(&mut files);
         let cubes: Vec<Cube> = files.iter().filter_map(Cube::of).collect();
         assert_eq!(cubes.len(), 2);
-        assert!(cubes.iter().all(|cube| cube.id == cubes[0].id && cube.id.len() == 36 && cube.columns == ["a", "b"]));
-        assert!(files.iter().all(|add| add.clustering_provider.as_deref() == Some(PROVIDER)));
+        assert!(cubes.iter().all(|cube| cube.id == cubes[0].id
+            && cube.id.len() == 36
+            && cube.columns == ["a", "b"]));
+        assert!(
+            files
+                .iter()
+                .all(|add| add.clustering_provider.as_deref() == Some(PROVIDER))
+        );
     }
 }

@@ -24,7 +24,8 @@ pub(super) fn add_new(file: NewFile, metadata: &Metadata) -> Add {
     }
 }
 
-/// Files that were written and that no version names yet: deleted when they are dropped, as far as that can be had.
+/// Files that were written and that no version names yet: deleted when they are dropped, as far as
+/// that can be had.
 #[derive(Debug)]
 pub(super) struct Orphans {
     store: Arc<dyn Store>,
@@ -33,12 +34,19 @@ pub(super) struct Orphans {
 
 impl Orphans {
     pub(super) fn new(store: &Arc<dyn Store>) -> Self {
-        Self { store: Arc::clone(store), paths: Vec::new() }
+        Self {
+            store: Arc::clone(store),
+            paths: Vec::new(),
+        }
     }
 
     /// Files of ours by their paths in the log.
     pub(super) fn add<'a>(&mut self, files: impl IntoIterator<Item = &'a NewFile>) {
-        self.paths.extend(files.into_iter().filter_map(|file| data_path::canonical(&file.path).ok().map(std::borrow::Cow::into_owned)));
+        self.paths.extend(files.into_iter().filter_map(|file| {
+            data_path::canonical(&file.path)
+                .ok()
+                .map(std::borrow::Cow::into_owned)
+        }));
     }
 
     /// A file of ours by its path below the table's root.
@@ -51,8 +59,8 @@ impl Orphans {
         self.paths.append(&mut other.paths);
     }
 
-    /// Runs `commit`, after which a version may name the files: they are deleted only after an error that proves that none
-    /// does. A commit that panics leaves them, too.
+    /// Runs `commit`, after which a version may name the files: they are deleted only after an
+    /// error that proves that none does. A commit that panics leaves them, too.
     pub(super) fn commit<T>(mut self, commit: impl FnOnce() -> Result<T>) -> Result<T> {
         let paths = std::mem::take(&mut self.paths);
         let done = commit();
@@ -84,7 +92,9 @@ mod tests {
     fn files_that_a_version_may_name_are_never_deleted() {
         let store = open("memory://orphans/t", &Options::new()).unwrap();
         let is_kept = |commit: &dyn Fn() -> Result<()>| {
-            store.put_if_absent("f", "1".into(), Role::Essential).unwrap();
+            store
+                .put_if_absent("f", "1".into(), Role::Essential)
+                .unwrap();
             let mut orphans = Orphans::new(&store);
             orphans.add_path("f");
             let _ = catch_unwind(AssertUnwindSafe(|| orphans.commit(commit)));
@@ -96,7 +106,10 @@ mod tests {
         assert!(is_kept(&|| Err(Error::commit_unknown("lost"))));
         assert!(is_kept(&|| Err(Error::internal("a defect"))));
         assert!(is_kept(&|| panic!("a defect")));
-        assert!(!is_kept(&|| Err(Error::commit_failed(Conflict::ConcurrentAppend, "other rows"))));
+        assert!(!is_kept(&|| Err(Error::commit_failed(
+            Conflict::ConcurrentAppend,
+            "other rows"
+        ))));
         assert!(!is_kept(&|| Err(Error::storage("access denied", false))));
         assert!(!is_kept(&|| Err(Error::Cancelled)));
     }

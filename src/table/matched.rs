@@ -1,6 +1,7 @@
 //! What is chosen of a table's rows: files that end as a whole, and rows of others.
 //!
-//! Statistics and partition values decide first; what they leave open is found by reading the columns that decide.
+//! Statistics and partition values decide first; what they leave open is found by reading the
+//! columns that decide.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,30 +35,57 @@ pub(super) struct Matched {
 }
 
 impl Matched {
-    /// The rows for which `predicate` is true, all rows without one; of these only those that have one of the keys.
-    pub(super) fn find(snapshot: &Snapshot, predicate: Option<&Bound>, keys: Option<&Keys>, cancel: &Cancel) -> Result<Self> {
-        let Some(predicate) = predicate else { return Ok(Self::whole(all(snapshot, cancel)?)) };
+    /// The rows for which `predicate` is true, all rows without one; of these only those that have
+    /// one of the keys.
+    pub(super) fn find(
+        snapshot: &Snapshot,
+        predicate: Option<&Bound>,
+        keys: Option<&Keys>,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let Some(predicate) = predicate else {
+            return Ok(Self::whole(all(snapshot, cancel)?));
+        };
         let lens = Lens::new(snapshot, vec![predicate.clone()]);
         let mut files = live(snapshot, cancel, |batch| lens.matching(batch))?;
         let by_partition = keys.is_none() && Self::is_decided(snapshot, Some(predicate));
         if by_partition || files.is_empty() {
             return Ok(Self::whole(files));
         }
-        let rows = Rows { files: files.iter().map(|add| add.path.clone()).collect(), predicate: Some(predicate.clone()), chosen: None };
+        let rows = Rows {
+            files: files.iter().map(|add| add.path.clone()).collect(),
+            predicate: Some(predicate.clone()),
+            chosen: None,
+        };
         let partial = rows.positions(snapshot, keys, cancel)?;
         files.retain(|add| partial.contains_key(&add.path));
-        Ok(Self { predicate: Some(predicate.clone()), ..Self::at(files, partial) })
+        Ok(Self {
+            predicate: Some(predicate.clone()),
+            ..Self::at(files, partial)
+        })
     }
 
     /// Rows that another engine found, by the paths of their files.
-    pub(super) fn found(snapshot: &Snapshot, rows: HashMap<String, Positions>, cancel: &Cancel) -> Result<Self> {
+    pub(super) fn found(
+        snapshot: &Snapshot,
+        rows: HashMap<String, Positions>,
+        cancel: &Cancel,
+    ) -> Result<Self> {
         let files = if rows.is_empty() {
             Vec::new()
         } else {
-            live(snapshot, cancel, |batch| Ok(mask((0..batch.len()).map(|row| rows.contains_key(batch.path.value(row))).collect())))?
+            live(snapshot, cancel, |batch| {
+                Ok(mask(
+                    (0..batch.len())
+                        .map(|row| rows.contains_key(batch.path.value(row)))
+                        .collect(),
+                ))
+            })?
         };
         if files.len() != rows.len() {
-            return Err(Error::internal("rows were found in files that the version does not have"));
+            return Err(Error::internal(
+                "rows were found in files that the version does not have",
+            ));
         }
         Ok(Self::at(files, rows))
     }
@@ -70,39 +98,78 @@ impl Matched {
                 partial.remove(&add.path);
             }
         }
-        Self { files, partial: Arc::new(partial), rows: Some(rows), looked: true, predicate: None }
+        Self {
+            files,
+            partial: Arc::new(partial),
+            rows: Some(rows),
+            looked: true,
+            predicate: None,
+        }
     }
 
     /// Whether partition values alone say which rows a predicate chooses; without one all are.
     pub(super) fn is_decided(snapshot: &Snapshot, predicate: Option<&Bound>) -> bool {
-        predicate.is_none_or(|predicate| prune::partition_only(predicate, &snapshot.metadata().partition_columns).1.is_none())
+        predicate.is_none_or(|predicate| {
+            prune::partition_only(predicate, &snapshot.metadata().partition_columns)
+                .1
+                .is_none()
+        })
     }
 
     /// All rows of these files.
     pub(super) fn whole(files: Vec<Add>) -> Self {
-        Self { rows: files.iter().map(present).sum(), files, ..Self::default() }
+        Self {
+            rows: files.iter().map(present).sum(),
+            files,
+            ..Self::default()
+        }
     }
 
     /// The files of which no row stays, and the others.
     pub(super) fn split(&self) -> (Vec<Add>, Vec<Add>) {
-        self.files.iter().cloned().partition(|add| !self.partial.contains_key(&add.path))
+        self.files
+            .iter()
+            .cloned()
+            .partition(|add| !self.partial.contains_key(&add.path))
     }
 
     /// The rows that are chosen, by files that end as a whole and others.
     pub(super) fn chosen(&self) -> [Rows; 2] {
-        let (whole, partial): (Vec<String>, Vec<String>) = self.files.iter().map(|add| add.path.clone()).partition(|path| !self.partial.contains_key(path));
+        let (whole, partial): (Vec<String>, Vec<String>) = self
+            .files
+            .iter()
+            .map(|add| add.path.clone())
+            .partition(|path| !self.partial.contains_key(path));
         let some = Chosen::Only(Arc::clone(&self.partial));
-        [Rows { files: whole, ..Rows::default() }, Rows { files: partial, predicate: self.predicate.clone(), chosen: Some(some) }]
+        [
+            Rows {
+                files: whole,
+                ..Rows::default()
+            },
+            Rows {
+                files: partial,
+                predicate: self.predicate.clone(),
+                chosen: Some(some),
+            },
+        ]
     }
 
     /// The rows that stay in the files that do not end as a whole.
     pub(super) fn kept(&self) -> Rows {
-        Rows { files: self.partial.keys().cloned().collect(), predicate: None, chosen: Some(Chosen::Without(Arc::clone(&self.partial))) }
+        Rows {
+            files: self.partial.keys().cloned().collect(),
+            predicate: None,
+            chosen: Some(Chosen::Without(Arc::clone(&self.partial))),
+        }
     }
 }
 
 /// Rows of a file that are not deleted, where its statistics tell.
 pub(super) fn present(add: &Add) -> Option<u64> {
-    let rows = add.num_records()? - add.deletion_vector.as_ref().map_or(0, |vector| vector.cardinality);
+    let rows = add.num_records()?
+        - add
+            .deletion_vector
+            .as_ref()
+            .map_or(0, |vector| vector.cardinality);
     u64::try_from(rows).ok()
 }

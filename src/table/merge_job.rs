@@ -1,9 +1,10 @@
-//! MERGE whose rows another engine joins and writes: bounds of the source's keys, marks of rows and folders of files -> one
-//! version.
+//! MERGE whose rows another engine joins and writes: bounds of the source's keys, marks of rows and
+//! folders of files -> one version.
 //!
-//! [`Merge::job`] takes what the engine knows of the source and says which files can match; [`MergeJob::find`] takes the
-//! places of the rows that clauses take; the engine writes; [`MergeJob::run`] commits. Which clause takes a row is the
-//! engine's to decide. Actions, figures and what the commit depends on are those of [`super::merge`].
+//! [`Merge::job`] takes what the engine knows of the source and says which files can match;
+//! [`MergeJob::find`] takes the places of the rows that clauses take; the engine writes;
+//! [`MergeJob::run`] commits. Which clause takes a row is the engine's to decide. Actions, figures
+//! and what the commit depends on are those of [`super::merge`].
 //!
 //! Protocol: as there. Cost: as that of [`super::job`].
 
@@ -57,7 +58,8 @@ pub struct MergeOutlook {
     pub takes_many: bool,
     /// Paths of the files that are to be read.
     pub files: Vec<String>,
-    /// Identity columns of new rows, to which clauses that give no values give that of the row's number.
+    /// Identity columns of new rows, to which clauses that give no values give that of the row's
+    /// number.
     pub identities: Vec<Identity>,
 }
 
@@ -94,23 +96,43 @@ const UPDATED_BY_SOURCE: i64 = 3;
 const DELETED_BY_SOURCE: i64 = 4;
 
 impl Merge {
-    /// Goes on as a job of another engine. `keys` has a column for each equality of the plan: all values that the
-    /// source has there, or the least and the greatest and a null where there is any.
+    /// Goes on as a job of another engine. `keys` has a column for each equality of the plan: all
+    /// values that the source has there, or the least and the greatest and a null where there
+    /// is any.
     ///
     /// # Errors
     /// As [`Merge::read`], and where an identity column comes to the end of its numbers.
-    pub fn job(self, plan: &MergePlan, facts: &SourceFacts, keys: impl Iterator<Item = Result<RecordBatch>>, cancel: &Cancel) -> Result<MergeJob> {
+    pub fn job(
+        self,
+        plan: &MergePlan,
+        facts: &SourceFacts,
+        keys: impl Iterator<Item = Result<RecordBatch>>,
+        cancel: &Cancel,
+    ) -> Result<MergeJob> {
         let clauses = Clauses::of(plan)?;
         if clauses.changes() {
             check_changeable(&self.snapshot)?;
         }
         self.check_identities(&clauses)?;
-        let gives = |clause: &Clause, column: &str| clause.values.iter().any(|(path, _)| path.first().is_some_and(|name| name == column));
+        let gives = |clause: &Clause, column: &str| {
+            clause
+                .values
+                .iter()
+                .any(|(path, _)| path.first().is_some_and(|name| name == column))
+        };
         let mut identities = bindings::identities(&self.target.protocol, &self.target.schema)?;
-        identities.retain(|identity| clauses.not_matched.iter().any(|clause| !gives(clause, &identity.column)));
+        identities.retain(|identity| {
+            clauses
+                .not_matched
+                .iter()
+                .any(|clause| !gives(clause, &identity.column))
+        });
         let mut last = Vec::new();
         for mut identity in identities.iter().filter(|_| facts.numbers > 0).cloned() {
-            advance(&mut identity, usize::try_from(facts.numbers).unwrap_or(usize::MAX))?;
+            advance(
+                &mut identity,
+                usize::try_from(facts.numbers).unwrap_or(usize::MAX),
+            )?;
             last.push((identity.column, identity.next.wrapping_sub(identity.step)));
         }
         let equalities = plan.equalities()?;
@@ -125,11 +147,26 @@ impl Merge {
         }
         known.keep_bounds(&facts.complete);
         let can_match = facts.rows > 0 && facts.usable > 0;
-        let target_only = plan.target_only.as_ref().map(|tree| Bound::from_json(&tree.to_string())).transpose()?;
+        let target_only = plan
+            .target_only
+            .as_ref()
+            .map(|tree| Bound::from_json(&tree.to_string()))
+            .transpose()?;
         let reads = self.reads(target_only.as_ref(), &known, &equalities, can_match)?;
         let files = looked_at(&self.snapshot, &clauses, reads.as_ref(), can_match, cancel)?;
         let read_time = self.started.elapsed();
-        Ok(MergeJob { merge: self, plan: plan.clone(), clauses, identities, last, reads, files, source_rows: facts.rows, read_time, found: None })
+        Ok(MergeJob {
+            merge: self,
+            plan: plan.clone(),
+            clauses,
+            identities,
+            last,
+            reads,
+            files,
+            source_rows: facts.rows,
+            read_time,
+            found: None,
+        })
     }
 }
 
@@ -141,7 +178,12 @@ impl MergeJob {
     pub fn outlook(&self, cancel: &Cancel) -> Result<MergeOutlook> {
         let table = JobOutlook::of(&self.merge.target, &self.merge.snapshot, cancel)?;
         let files = self.files.iter().map(|add| add.path.clone()).collect();
-        Ok(MergeOutlook { table, takes_many: self.clauses.takes_many(), files, identities: self.identities.clone() })
+        Ok(MergeOutlook {
+            table,
+            takes_many: self.clauses.takes_many(),
+            files,
+            identities: self.identities.clone(),
+        })
     }
 
     /// Files that are looked at.
@@ -150,8 +192,9 @@ impl MergeJob {
         self.files.len()
     }
 
-    /// Takes the places of the rows that clauses take, by kind; `files` are the paths of their files, by their numbers in the
-    /// marks, `read` those of all files that had rows which match. Says which files lose all their rows.
+    /// Takes the places of the rows that clauses take, by kind; `files` are the paths of their
+    /// files, by their numbers in the marks, `read` those of all files that had rows which
+    /// match. Says which files lose all their rows.
     ///
     /// # Errors
     /// As [`super::ChangeJob::find`].
@@ -176,36 +219,76 @@ impl MergeJob {
             inserted: 0,
         };
         let touched = Matched::found(&self.merge.snapshot, gone.clone(), cancel)?.files;
-        let ended = Matched::found(&self.merge.snapshot, deleted, cancel)?.split().0;
+        let ended = Matched::found(&self.merge.snapshot, deleted, cancel)?
+            .split()
+            .0;
         let known: HashSet<&str> = read.iter().map(String::as_str).collect();
-        let more: Vec<String> = touched.iter().map(|add| &add.path).filter(|path| !known.contains(path.as_str())).cloned().collect();
+        let more: Vec<String> = touched
+            .iter()
+            .map(|add| &add.path)
+            .filter(|path| !known.contains(path.as_str()))
+            .cloned()
+            .collect();
         let read = read.into_iter().chain(more).collect();
-        self.found = Some(Found { touched, gone, figures, read, scanned: self.merge.started.elapsed() });
+        self.found = Some(Found {
+            touched,
+            gone,
+            figures,
+            read,
+            scanned: self.merge.started.elapsed(),
+        });
         Ok(ended.into_iter().map(|add| add.path).collect())
     }
 
-    /// Commits. `rows` is the folder with new rows, and those that stay in copied files; `changes` that with the feed's. On an
-    /// error both are deleted, unless nobody knows whether it was committed.
+    /// Commits. `rows` is the folder with new rows, and those that stay in copied files; `changes`
+    /// that with the feed's. On an error both are deleted, unless nobody knows whether it was
+    /// committed.
     ///
     /// # Errors
     /// As [`super::Joining::run`] and [`crate::write::adopt::adopt`].
-    pub fn run(mut self, rows: Option<&str>, changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
+    pub fn run(
+        mut self,
+        rows: Option<&str>,
+        changes: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
         let snapshot = self.merge.snapshot.clone();
-        let mut orphans = left(snapshot.stores().root(), rows.into_iter().chain(changes), cancel)?;
-        let Found { touched, gone, mut figures, read, scanned } =
-            self.found.take().ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
+        let mut orphans = left(
+            snapshot.stores().root(),
+            rows.into_iter().chain(changes),
+            cancel,
+        )?;
+        let Found {
+            touched,
+            gone,
+            mut figures,
+            read,
+            scanned,
+        } = self
+            .found
+            .take()
+            .ok_or_else(|| Error::internal("a job is committed before its rows are found"))?;
         let target = &self.merge.target;
         let mut rest = Vec::new();
         let mut adopted = |folder: Option<&str>, is_feed: bool| -> Result<Written> {
-            let Some(folder) = folder else { return Ok(Written::default()) };
+            let Some(folder) = folder else {
+                return Ok(Written::default());
+            };
             let found = target.adopt(folder, is_feed, &snapshot, cancel)?;
             rest.extend(found.rest);
-            Ok(Written { rows: found.files.iter().map(|file| file.num_records).sum(), files: found.files, identities: Vec::new() })
+            Ok(Written {
+                rows: found.files.iter().map(|file| file.num_records).sum(),
+                files: found.files,
+                identities: Vec::new(),
+            })
         };
         let (written, told) = (adopted(rows, false)?, adopted(changes, true)?);
         let touches = !touched.is_empty();
         let (mut marked, copied) = if target.has_vectors() {
-            (vectors::mark(&snapshot, touched, &gone, &mut orphans, cancel)?, 0)
+            (
+                vectors::mark(&snapshot, touched, &gone, &mut orphans, cancel)?,
+                0,
+            )
         } else {
             let mut stay = 0;
             for add in &touched {
@@ -214,17 +297,32 @@ impl MergeJob {
             }
             (Marked::ended(&touched), stay)
         };
-        figures.inserted = written.rows.saturating_sub(copied + figures.updated + figures.updated_by_source);
+        figures.inserted = written
+            .rows
+            .saturating_sub(copied + figures.updated + figures.updated_by_source);
         let mut actions = std::mem::take(&mut marked.actions);
         let times = [self.merge.started.elapsed(), scanned, self.read_time];
-        let mut operation = command::operation("MERGE", self.plan.parameters(), figures.metrics(&written, told.files.len(), &marked, times));
+        let mut operation = command::operation(
+            "MERGE",
+            self.plan.parameters(),
+            figures.metrics(&written, told.files.len(), &marked, times),
+        );
         let mut metadata = self.merge.changed_metadata();
         if figures.inserted > 0 && !self.last.is_empty() {
             operation.identity_only = metadata.is_none();
             metadata = Some(self.merge.target.marked(&self.last));
         }
-        actions.extend(written.files.into_iter().map(|file| Action::Add(add_new(file, &self.merge.target.metadata))));
-        actions.extend(told.files.into_iter().map(|file| Action::Cdc(change_file(file))));
+        actions.extend(
+            written
+                .files
+                .into_iter()
+                .map(|file| Action::Add(add_new(file, &self.merge.target.metadata))),
+        );
+        actions.extend(
+            told.files
+                .into_iter()
+                .map(|file| Action::Cdc(change_file(file))),
+        );
         let ending = Ending {
             merge: &self.merge,
             clauses: &self.clauses,

@@ -1,4 +1,5 @@
-//! Predicates that operations make themselves: the rows that another one does not choose, the rows of some partitions.
+//! Predicates that operations make themselves: the rows that another one does not choose, the rows
+//! of some partitions.
 
 use arrow_array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
@@ -14,14 +15,19 @@ use crate::write::NewFile;
 
 /// True for the rows for which `predicate` is false or null.
 pub(super) fn negated(predicate: &Bound) -> Result<Bound> {
-    let held = Expr::call(Function::EqualNullSafe, vec![predicate.expr.clone(), Expr::boolean(Some(true))], DataType::Boolean)?;
+    let held = Expr::call(
+        Function::EqualNullSafe,
+        vec![predicate.expr.clone(), Expr::boolean(Some(true))],
+        DataType::Boolean,
+    )?;
     Ok(predicate.with(Expr::call(Function::Not, vec![held], DataType::Boolean)?))
 }
 
 /// More partitions or keys than this are no longer named one by one.
 pub(super) const NAMED: usize = 1000;
 
-/// Some partitions of a table, compared by the values' meaning: writers spell one instant in several ways.
+/// Some partitions of a table, compared by the values' meaning: writers spell one instant in
+/// several ways.
 pub(super) struct Partitions {
     fields: Vec<StructField>,
     zone: Zone,
@@ -35,22 +41,43 @@ impl Partitions {
     /// The partitions of files that were just written.
     pub(super) fn of(snapshot: &Snapshot, files: &[NewFile]) -> Result<Self> {
         let fields: Vec<StructField> = snapshot.partition_fields().into_iter().cloned().collect();
-        let types = fields.iter().map(|field| field.data_type.to_arrow(crate::protocol::schema::TextLayout::Plain));
+        let types = fields.iter().map(|field| {
+            field
+                .data_type
+                .to_arrow(crate::protocol::schema::TextLayout::Plain)
+        });
         let converter = RowConverter::new(types.map(SortField::new).collect())?;
-        let mut out = Self { fields, zone: snapshot.options().zone, converter, known: std::collections::HashSet::new(), values: Vec::new() };
+        let mut out = Self {
+            fields,
+            zone: snapshot.options().zone,
+            converter,
+            known: std::collections::HashSet::new(),
+            values: Vec::new(),
+        };
         let columns: Vec<StringViewArray> = out
             .fields
             .iter()
             .map(|field| {
                 let name = snapshot.physical_name(field);
-                files.iter().map(|file| file.partition_values.iter().find(|(known, _)| known == name).and_then(|(_, value)| value.as_deref())).collect()
+                files
+                    .iter()
+                    .map(|file| {
+                        file.partition_values
+                            .iter()
+                            .find(|(known, _)| known == name)
+                            .and_then(|(_, value)| value.as_deref())
+                    })
+                    .collect()
             })
             .collect();
         let typed = out.typed(&columns)?;
         let rows = out.converter.convert_columns(&typed)?;
         for (n, row) in rows.iter().enumerate() {
             if out.known.insert(row.as_ref().to_vec()) {
-                let values = typed.iter().map(|array| Scalar::of(array, n).ok_or_else(|| Error::internal("a partition value is no scalar")));
+                let values = typed.iter().map(|array| {
+                    Scalar::of(array, n)
+                        .ok_or_else(|| Error::internal("a partition value is no scalar"))
+                });
                 out.values.push(values.collect::<Result<_>>()?);
             }
         }
@@ -58,31 +85,59 @@ impl Partitions {
     }
 
     fn typed(&self, columns: &[StringViewArray]) -> Result<Vec<ArrayRef>> {
-        self.fields.iter().zip(columns).map(|(field, values)| partition_value::parse(values, &field.data_type, self.zone).at_column(&field.name)).collect()
+        self.fields
+            .iter()
+            .zip(columns)
+            .map(|(field, values)| {
+                partition_value::parse(values, &field.data_type, self.zone).at_column(&field.name)
+            })
+            .collect()
     }
 
     /// The rows of a batch of files that are in one of the partitions.
     pub(super) fn rows(&self, batch: &FileBatch) -> Result<BooleanArray> {
         let typed = self.typed(&batch.partition)?;
         let rows = self.converter.convert_columns(&typed)?;
-        Ok(mask(rows.iter().map(|row| self.known.contains(row.as_ref() as &[u8])).collect()))
+        Ok(mask(
+            rows.iter()
+                .map(|row| self.known.contains(row.as_ref() as &[u8]))
+                .collect(),
+        ))
     }
 
-    /// The predicate that is true for the rows of these partitions; `None` where they are too many to name.
+    /// The predicate that is true for the rows of these partitions; `None` where they are too many
+    /// to name.
     pub(super) fn predicate(&self) -> Result<Option<Bound>> {
         if self.values.len() > NAMED {
             return Ok(None);
         }
         let one = |values: &Vec<Scalar>| {
             let equal = self.fields.iter().zip(values).map(|(field, value)| {
-                let column = Expr::Column { path: vec![field.name.clone()], data_type: field.data_type.clone() };
-                let value = Expr::Literal { value: value.clone(), data_type: field.data_type.clone() };
-                Expr::call(Function::EqualNullSafe, vec![column, value], DataType::Boolean)
+                let column = Expr::Column {
+                    path: vec![field.name.clone()],
+                    data_type: field.data_type.clone(),
+                };
+                let value = Expr::Literal {
+                    value: value.clone(),
+                    data_type: field.data_type.clone(),
+                };
+                Expr::call(
+                    Function::EqualNullSafe,
+                    vec![column, value],
+                    DataType::Boolean,
+                )
             });
             joined(Function::And, equal.collect::<Result<_>>()?)
         };
-        let expr = joined(Function::Or, self.values.iter().map(one).collect::<Result<_>>()?)?;
-        Ok(Some(Bound { expr, ansi: true, zone: self.zone }))
+        let expr = joined(
+            Function::Or,
+            self.values.iter().map(one).collect::<Result<_>>()?,
+        )?;
+        Ok(Some(Bound {
+            expr,
+            ansi: true,
+            zone: self.zone,
+        }))
     }
 }
 
@@ -90,7 +145,9 @@ impl Partitions {
 pub(super) fn joined(function: Function, mut args: Vec<Expr>) -> Result<Expr> {
     match args.len() {
         0 => Ok(Expr::boolean(Some(function == Function::And))),
-        1 => args.pop().ok_or_else(|| Error::internal("a list of one is empty")),
+        1 => args
+            .pop()
+            .ok_or_else(|| Error::internal("a list of one is empty")),
         _ => Expr::call(function, args, DataType::Boolean),
     }
 }

@@ -1,7 +1,8 @@
-//! Rows that move into other files and stay what they are: the new files, their actions, the figures.
+//! Rows that move into other files and stay what they are: the new files, their actions, the
+//! figures.
 //!
-//! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row Tracking". Figures are
-//! delta-spark's. Cost: one pass over the rows.
+//! Protocol: "Requirements for Writers" (`dataChange` is false), "Writer Requirements for Row
+//! Tracking". Figures are delta-spark's. Cost: one pass over the rows.
 
 use super::files::{Orphans, add_new};
 use super::now_ms;
@@ -14,7 +15,8 @@ use crate::protocol::commit_line::{Action, Add};
 use crate::snapshot::Snapshot;
 use crate::write::Written;
 
-/// Files whose rows are in others now; the others are deleted again where no version comes to name them.
+/// Files whose rows are in others now; the others are deleted again where no version comes to name
+/// them.
 pub(super) struct Rewritten {
     pub removed: Vec<Add>,
     pub added: Vec<Add>,
@@ -23,8 +25,17 @@ pub(super) struct Rewritten {
 
 impl Rewritten {
     /// Copies the rows of files into new ones, as `target` has them.
-    pub(super) fn of(removed: Vec<Add>, snapshot: &Snapshot, target: &Target, cancel: &Cancel) -> Result<Self> {
-        let written = if removed.is_empty() { Written::default() } else { target.gather(snapshot, removed.clone(), cancel)? };
+    pub(super) fn of(
+        removed: Vec<Add>,
+        snapshot: &Snapshot,
+        target: &Target,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let written = if removed.is_empty() {
+            Written::default()
+        } else {
+            target.gather(snapshot, removed.clone(), cancel)?
+        };
         Ok(Self::new(removed, written, snapshot))
     }
 
@@ -32,8 +43,19 @@ impl Rewritten {
     pub(super) fn new(removed: Vec<Add>, written: Written, snapshot: &Snapshot) -> Self {
         let mut orphans = Orphans::new(snapshot.stores().root());
         orphans.add(&written.files);
-        let added = written.files.into_iter().map(|file| Add { data_change: false, ..add_new(file, snapshot.metadata()) }).collect();
-        Self { removed, added, orphans }
+        let added = written
+            .files
+            .into_iter()
+            .map(|file| Add {
+                data_change: false,
+                ..add_new(file, snapshot.metadata())
+            })
+            .collect();
+        Self {
+            removed,
+            added,
+            orphans,
+        }
     }
 }
 
@@ -77,15 +99,29 @@ pub(super) fn commit(
     let figures = [
         ("numRemovedFiles", figure(removed.len())),
         ("numRemovedBytes", figure(bytes(&removed))),
-        ("numDeletionVectorsRemoved", figure(removed.iter().filter(|add| add.deletion_vector.is_some()).count())),
+        (
+            "numDeletionVectorsRemoved",
+            figure(
+                removed
+                    .iter()
+                    .filter(|add| add.deletion_vector.is_some())
+                    .count(),
+            ),
+        ),
         ("numAddedFiles", figure(added.len())),
         ("numAddedBytes", figure(bytes(&added))),
     ];
-    operation.metrics.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    operation
+        .metrics
+        .extend(figures.map(|(name, value)| (name.to_owned(), value)));
     operation.row_ids_preserved = Some(target.tracks_rows());
     transaction.read_files(removed.iter().map(|add| add.path.as_str()))?;
     let now = now_ms();
-    transaction.extend(removed.iter().map(|add| Action::Remove(add.to_remove(now, false))));
+    transaction.extend(
+        removed
+            .iter()
+            .map(|add| Action::Remove(add.to_remove(now, false))),
+    );
     transaction.extend(added.into_iter().map(Action::Add));
     let commit = || command::commit(transaction, operation, choices, cancel);
     match orphans {

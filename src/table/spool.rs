@@ -1,7 +1,8 @@
-//! SPOOL: rows that come once and are looked at again, by their number: in memory while they fit, in a temporary file beyond.
+//! SPOOL: rows that come once and are looked at again, by their number: in memory while they fit,
+//! in a temporary file beyond.
 //!
-//! Cost: nothing for rows that stay in memory, as they are shared with whoever made them; the others are written once, and a
-//! batch of them is read whenever rows of it are asked for.
+//! Cost: nothing for rows that stay in memory, as they are shared with whoever made them; the
+//! others are written once, and a batch of them is read whenever rows of it are asked for.
 
 use std::sync::Arc;
 
@@ -45,7 +46,15 @@ enum Slot {
 
 impl Spool {
     pub(super) fn new(schema: SchemaRef, limits: Limits) -> Self {
-        Self { schema, slots: Vec::new(), starts: Vec::new(), rows: 0, limits, held: 0, spill: Spill::default() }
+        Self {
+            schema,
+            slots: Vec::new(),
+            starts: Vec::new(),
+            rows: 0,
+            limits,
+            held: 0,
+            spill: Spill::default(),
+        }
     }
 
     /// How many rows there are.
@@ -65,7 +74,10 @@ impl Spool {
 
     /// Adds rows.
     pub(super) fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let more = u32::try_from(batch.num_rows()).ok().and_then(|more| self.rows.checked_add(more)).filter(|rows| *rows < u32::MAX);
+        let more = u32::try_from(batch.num_rows())
+            .ok()
+            .and_then(|more| self.rows.checked_add(more))
+            .filter(|rows| *rows < u32::MAX);
         let more = more.ok_or_else(|| Error::unsupported("a source of more than 4,294,967,294 rows cannot be merged at once; merge it in parts"))?;
         let bytes: u64 = batch.columns().iter().map(size_of).sum();
         let slot = if self.held + bytes <= self.limits.memory {
@@ -74,7 +86,9 @@ impl Spool {
         } else {
             let place = self.spill.write(&[batch])?;
             if let Some(most) = self.limits.file.filter(|most| self.spill.size() > *most) {
-                return Err(Error::invalid(format!("the source needs more than the {most} bytes of temporary files that `max_temp_directory_size` allows")));
+                return Err(Error::invalid(format!(
+                    "the source needs more than the {most} bytes of temporary files that `max_temp_directory_size` allows"
+                )));
             }
             Slot::Spilled(place)
         };
@@ -102,17 +116,27 @@ impl Spool {
         if rows.is_empty() || columns.is_empty() {
             let schema = Arc::new(self.schema.project(columns)?);
             let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-            let arrays = schema.fields().iter().map(|field| arrow_array::new_empty_array(field.data_type())).collect();
+            let arrays = schema
+                .fields()
+                .iter()
+                .map(|field| arrow_array::new_empty_array(field.data_type()))
+                .collect();
             return Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?);
         }
-        let place = |row: u32| self.starts.partition_point(|start| *start <= row).saturating_sub(1);
+        let place = |row: u32| {
+            self.starts
+                .partition_point(|start| *start <= row)
+                .saturating_sub(1)
+        };
         if self.spill.size() == 0 {
             let mut used: Vec<Option<usize>> = vec![None; self.slots.len()];
             let mut batches: Vec<RecordBatch> = Vec::new();
             let mut indices = Vec::with_capacity(rows.len());
             for row in rows {
                 let batch = place(*row);
-                let slot = used.get_mut(batch).ok_or_else(|| Error::internal("there is no such row"))?;
+                let slot = used
+                    .get_mut(batch)
+                    .ok_or_else(|| Error::internal("there is no such row"))?;
                 let known = match slot {
                     Some(known) => *known,
                     None => {
@@ -131,11 +155,17 @@ impl Spool {
         order.sort_unstable_by_key(|n| rows.get(*n as usize).copied().unwrap_or(0));
         let mut pieces: Vec<RecordBatch> = Vec::new();
         let (mut current, mut wanted): (Option<usize>, Vec<u32>) = (None, Vec::new());
-        let piece = |current: Option<usize>, wanted: &mut Vec<u32>| -> Result<Option<RecordBatch>> {
-            let Some(batch) = current else { return Ok(None) };
-            let indices = UInt32Array::from(std::mem::take(wanted));
-            Ok(Some(take_record_batch(&self.batch(batch, Some(columns))?, &indices)?))
-        };
+        let piece =
+            |current: Option<usize>, wanted: &mut Vec<u32>| -> Result<Option<RecordBatch>> {
+                let Some(batch) = current else {
+                    return Ok(None);
+                };
+                let indices = UInt32Array::from(std::mem::take(wanted));
+                Ok(Some(take_record_batch(
+                    &self.batch(batch, Some(columns))?,
+                    &indices,
+                )?))
+            };
         for n in &order {
             let row = rows.get(*n as usize).copied().unwrap_or(0);
             let batch = place(row);
@@ -166,8 +196,13 @@ mod tests {
 
     fn batch(from: i64, to: i64) -> RecordBatch {
         let ids: ArrayRef = Arc::new(Int64Array::from((from..to).collect::<Vec<_>>()));
-        let texts: ArrayRef = Arc::new((from..to).map(|n| (n % 3 != 0).then(|| format!("t{n}"))).collect::<StringArray>());
-        RecordBatch::try_from_iter_with_nullable(vec![("id", ids, true), ("s", texts, true)]).unwrap()
+        let texts: ArrayRef = Arc::new(
+            (from..to)
+                .map(|n| (n % 3 != 0).then(|| format!("t{n}")))
+                .collect::<StringArray>(),
+        );
+        RecordBatch::try_from_iter_with_nullable(vec![("id", ids, true), ("s", texts, true)])
+            .unwrap()
     }
 
     fn spool(memory: u64) -> Spool {
@@ -182,7 +217,10 @@ mod tests {
     fn rows_come_back_in_any_order_from_memory_and_from_a_file() {
         for memory in [u64::MAX, 4000, 0] {
             let spool = spool(memory);
-            assert_eq!((spool.len(), spool.batches(), spool.start(3)), (1000, 10, 300));
+            assert_eq!(
+                (spool.len(), spool.batches(), spool.start(3)),
+                (1000, 10, 300)
+            );
             let rows = [999, 0, 500, 500, 101, 100, 99, 3];
             let found = spool.take(&rows, &[1, 0]).unwrap();
             assert_eq!(found.schema().field(0).name(), "s");
@@ -198,7 +236,19 @@ mod tests {
 
     #[test]
     fn the_file_has_a_limit() {
-        let mut small = Spool::new(batch(0, 0).schema(), Limits { memory: 0, file: Some(10) });
-        assert!(small.push(batch(0, 100)).unwrap_err().to_string().contains("max_temp_directory_size"));
+        let mut small = Spool::new(
+            batch(0, 0).schema(),
+            Limits {
+                memory: 0,
+                file: Some(10),
+            },
+        );
+        assert!(
+            small
+                .push(batch(0, 100))
+                .unwrap_err()
+                .to_string()
+                .contains("max_temp_directory_size")
+        );
     }
 }

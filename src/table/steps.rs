@@ -1,7 +1,7 @@
 //! Commands that make several versions: each step is one commit on what the step before left.
 //!
-//! Every step leaves a table that is right, so a command that stops on its way can be run again. Applications' transactions
-//! are recorded by the last step alone.
+//! Every step leaves a table that is right, so a command that stops on its way can be run again.
+//! Applications' transactions are recorded by the last step alone.
 //!
 //! Protocol: "Requirements for Writers". Cost: a commit a step.
 
@@ -29,7 +29,12 @@ pub(super) struct Steps<'a> {
 impl<'a> Steps<'a> {
     /// Begins on a version.
     pub(super) fn new(snapshot: Snapshot, choices: &'a Choices, cancel: &'a Cancel) -> Self {
-        Self { snapshot, choices, cancel, warnings: Vec::new() }
+        Self {
+            snapshot,
+            choices,
+            cancel,
+            warnings: Vec::new(),
+        }
     }
 
     /// The table as the last step left it.
@@ -47,7 +52,12 @@ impl<'a> Steps<'a> {
 
     /// Makes a version on the way.
     pub(super) fn step(&mut self, transaction: Transaction, operation: Operation) -> Result<()> {
-        let done = commit(transaction, operation, &self.choices.without_transactions(), self.cancel)?;
+        let done = commit(
+            transaction,
+            operation,
+            &self.choices.without_transactions(),
+            self.cancel,
+        )?;
         self.follow(done)
     }
 
@@ -57,28 +67,55 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Makes the last version; `with_checkpoint` one that must be read without the commits before it.
-    pub(super) fn last(self, transaction: Transaction, operation: Operation, with_checkpoint: bool) -> Result<Done> {
+    /// Makes the last version; `with_checkpoint` one that must be read without the commits before
+    /// it.
+    pub(super) fn last(
+        self,
+        transaction: Transaction,
+        operation: Operation,
+        with_checkpoint: bool,
+    ) -> Result<Done> {
         let mut choices = self.choices.clone();
         if with_checkpoint {
             choices.create_checkpoint = Some(false);
         }
         let mut done = commit(transaction, operation, &choices, self.cancel)?;
         if let Some(snapshot) = done.snapshot.as_ref().filter(|_| with_checkpoint)
-            && let Err(error) = checkpoint::write(snapshot, &CheckpointOptions::default(), &self.cancel.uncounted())
+            && let Err(error) = checkpoint::write(
+                snapshot,
+                &CheckpointOptions::default(),
+                &self.cancel.uncounted(),
+            )
         {
-            done.warnings.push(format!("version {} is committed, but its checkpoint could not be written: {error}", snapshot.version()));
+            done.warnings.push(format!(
+                "version {} is committed, but its checkpoint could not be written: {error}",
+                snapshot.version()
+            ));
         }
         done.warnings.splice(0..0, self.warnings);
         Ok(done)
     }
 
-    /// An empty version with a checkpoint: who reads from there on sees nothing of what came before.
+    /// An empty version with a checkpoint: who reads from there on sees nothing of what came
+    /// before.
     pub(super) fn barrier(&mut self) -> Result<()> {
-        let choices = Choices { create_checkpoint: Some(false), ..self.choices.without_transactions() };
-        let done = commit(Transaction::new(&self.snapshot), Operation::new("Empty Commit"), &choices, self.cancel)?;
+        let choices = Choices {
+            create_checkpoint: Some(false),
+            ..self.choices.without_transactions()
+        };
+        let done = commit(
+            Transaction::new(&self.snapshot),
+            Operation::new("Empty Commit"),
+            &choices,
+            self.cancel,
+        )?;
         self.follow(done)?;
-        checkpoint::write(&self.snapshot, &CheckpointOptions::default(), &self.cancel.uncounted()).map(|_| ())
+        checkpoint::write(
+            &self.snapshot,
+            &CheckpointOptions::default(),
+            &self.cancel.uncounted(),
+        )
+        .map(|_| ())
     }
 
     /// Does `work`, again on the newest version where another writer was first.
@@ -95,16 +132,30 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Makes a version in which new files, as `target` has them, hold the rows of `files`. `actions` are committed with it;
-    /// where they change how files are read, `files` are all there are, and none may come in between.
-    pub(super) fn rewrite(&mut self, files: Vec<Add>, target: &Target, actions: Vec<Action>, operation: Operation) -> Result<()> {
+    /// Makes a version in which new files, as `target` has them, hold the rows of `files`.
+    /// `actions` are committed with it; where they change how files are read, `files` are all
+    /// there are, and none may come in between.
+    pub(super) fn rewrite(
+        &mut self,
+        files: Vec<Add>,
+        target: &Target,
+        actions: Vec<Action>,
+        operation: Operation,
+    ) -> Result<()> {
         let mut transaction = Transaction::new(&self.snapshot);
         if !actions.is_empty() {
             transaction.read_whole_table();
         }
         transaction.extend(actions);
         let moved = Rewritten::of(files, &self.snapshot, target, self.cancel)?;
-        let done = rewrite::commit(transaction, operation, vec![moved], target, &self.choices.without_transactions(), self.cancel)?;
+        let done = rewrite::commit(
+            transaction,
+            operation,
+            vec![moved],
+            target,
+            &self.choices.without_transactions(),
+            self.cancel,
+        )?;
         self.follow(done)
     }
 }

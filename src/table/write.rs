@@ -1,13 +1,15 @@
 //! WRITE: rows -> a version that has them, added to what is there or in its place.
 //!
-//! In two steps, since expressions are bound outside of the core: [`Write::plan`] settles the table's schema, protocol and
-//! metadata and says what is to be bound; [`Write::run`] writes the files and commits. What a write replaces is settled
-//! before its rows are read: files that match as a whole end; in the others the rows that a predicate chose are marked by
-//! deletion vectors where the table has them, else the rows that stay are copied, and where the table has a change data feed
-//! these copies are told from changes by change files.
+//! In two steps, since expressions are bound outside of the core: [`Write::plan`] settles the
+//! table's schema, protocol and metadata and says what is to be bound; [`Write::run`] writes the
+//! files and commits. What a write replaces is settled before its rows are read: files that match
+//! as a whole end; in the others the rows that a predicate chose are marked by deletion vectors
+//! where the table has them, else the rows that stay are copied, and where the table has a change
+//! data feed these copies are told from changes by change files.
 //!
-//! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking", "Identity Columns".
-//! Cost: one pass over the rows; replacing by a predicate reads the files that may match, twice.
+//! Protocol: "Requirements for Writers", "Append-only Tables", "Change Data Files", "Row Tracking",
+//! "Identity Columns". Cost: one pass over the rows; replacing by a predicate reads the files that
+//! may match, twice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +19,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::clustering::listed_columns;
-use super::create::{CreateOptions, GENERATED, Made, asks_for_values, check_clustering, made, said_of, spelled};
+use super::create::{
+    CreateOptions, GENERATED, Made, asks_for_values, check_clustering, made, said_of, spelled,
+};
 use super::files::{Orphans, add_new};
 use super::job::left;
 use super::keys::{Key, Keys};
@@ -25,7 +29,10 @@ use super::matched::Matched;
 use super::predicate::Partitions;
 use super::target::{Encoding, Target, change_file};
 use super::vectors;
-use super::{CLUSTERING, Place, auto_compact, check_changeable, check_writable, clustering_domain, now_ms, unique};
+use super::{
+    CLUSTERING, Place, auto_compact, check_changeable, check_writable, clustering_domain, now_ms,
+    unique,
+};
 use crate::command::{Choices, Done, commit, figure, listed};
 use crate::commit::adds::{all, live};
 use crate::commit::{Operation, Transaction};
@@ -91,7 +98,8 @@ pub enum SchemaMode {
 pub struct WriteOptions {
     /// What to do where there is a table.
     pub mode: Mode,
-    /// Partition columns of a new table; of an existing one its own, unless its schema is replaced.
+    /// Partition columns of a new table; of an existing one its own, unless its schema is
+    /// replaced.
     pub partition_by: Option<Vec<String>>,
     /// Columns by which a new table is clustered.
     pub cluster_by: Vec<String>,
@@ -109,9 +117,11 @@ pub struct WriteOptions {
     pub has_predicate: bool,
     /// Whether only the partitions are replaced that the data has rows of.
     pub dynamic_partitions: bool,
-    /// Whether only the rows are replaced that equal a row of the data in these columns; none for all.
+    /// Whether only the rows are replaced that equal a row of the data in these columns; none for
+    /// all.
     pub keys: Vec<Key>,
-    /// Whether a table is made of rows as by a statement, an old one being replaced by it with all that it is.
+    /// Whether a table is made of rows as by a statement, an old one being replaced by it with all
+    /// that it is.
     pub as_select: Option<AsSelect>,
     /// The batch of a stream that the data is.
     pub batch: Option<Batch>,
@@ -201,11 +211,12 @@ pub struct Write {
 const SCHEMA_HINT: &str = "pass schema_mode=\"merge\" to add it to the table";
 
 impl Write {
-    /// Settles what the table will be once data with this schema is written. `None` where there is nothing to do.
+    /// Settles what the table will be once data with this schema is written. `None` where there is
+    /// nothing to do.
     ///
     /// # Errors
-    /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for whatever can be refused before a row is read;
-    /// [`Error::Unsupported`] for tables that this release cannot write.
+    /// [`Error::Invalid`] and [`Error::SchemaMismatch`] for whatever can be refused before a row is
+    /// read; [`Error::Unsupported`] for tables that this release cannot write.
     pub fn plan(place: Place, data: &StructType, options: WriteOptions) -> Result<Option<Self>> {
         check_options(&options)?;
         let mut warnings = Vec::new();
@@ -225,7 +236,8 @@ impl Write {
                 }
                 warn_of_settings(snapshot, &options, &mut warnings);
                 let (protocol, metadata, domains) = settled(snapshot, data, &options)?;
-                let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
+                let is_changed =
+                    metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
                 (protocol, metadata, domains, is_changed)
             }
             (Place::Nothing(..), _) => {
@@ -234,31 +246,76 @@ impl Write {
             }
         };
         let schema = StructType::parse(&metadata.schema_string)?;
-        let columns = Columns::find(&data.to_arrow(TextLayout::Plain), &schema).map_err(|error| match error {
-            Error::SchemaMismatch { what, expected, found, place } if options.schema_mode.is_none() && what.ends_with("does not have") => {
-                Error::SchemaMismatch { what: format!("{what}; {SCHEMA_HINT}"), expected, found, place }
-            }
-            other => other,
-        })?;
-        let lacks = |field: &StructField| schema.fields.iter().zip(&columns.places).any(|(own, place)| own.name == field.name && place.is_none());
+        let columns = Columns::find(&data.to_arrow(TextLayout::Plain), &schema).map_err(
+            |error| match error {
+                Error::SchemaMismatch {
+                    what,
+                    expected,
+                    found,
+                    place,
+                } if options.schema_mode.is_none() && what.ends_with("does not have") => {
+                    Error::SchemaMismatch {
+                        what: format!("{what}; {SCHEMA_HINT}"),
+                        expected,
+                        found,
+                        place,
+                    }
+                }
+                other => other,
+            },
+        )?;
+        let lacks = |field: &StructField| {
+            schema
+                .fields
+                .iter()
+                .zip(&columns.places)
+                .any(|(own, place)| own.name == field.name && place.is_none())
+        };
         let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
         // What no row can mend is said before any is read.
-        let names: Vec<&str> = demands.generated.iter().chain(&demands.defaults).map(|demand| demand.name.as_str()).collect();
+        let names: Vec<&str> = demands
+            .generated
+            .iter()
+            .chain(&demands.defaults)
+            .map(|demand| demand.name.as_str())
+            .collect();
         let identities = bindings::identities(&protocol, &schema)?;
-        let (counted, given): (Vec<Identity>, Vec<Identity>) = identities.into_iter().partition(|identity| schema.field(&identity.column).is_some_and(lacks));
-        for field in schema.fields.iter().filter(|field| !field.nullable && lacks(field)) {
-            if !names.contains(&field.name.as_str()) && !counted.iter().any(|identity| identity.column == field.name) {
-                return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(&field.name));
+        let (counted, given): (Vec<Identity>, Vec<Identity>) = identities
+            .into_iter()
+            .partition(|identity| schema.field(&identity.column).is_some_and(lacks));
+        for field in schema
+            .fields
+            .iter()
+            .filter(|field| !field.nullable && lacks(field))
+        {
+            if !names.contains(&field.name.as_str())
+                && !counted.iter().any(|identity| identity.column == field.name)
+            {
+                return Err(Error::schema_mismatch(
+                    "the data lacks a column that is NOT NULL",
+                    field.data_type.to_string(),
+                    "nothing",
+                )
+                .at_column(&field.name));
             }
         }
         if options.dynamic_partitions {
-            let mut partition = metadata.partition_columns.iter().filter_map(|name| schema.field(name));
-            partition.try_for_each(|field| field.check_byte_order("replacing partitions of the column"))?;
+            let mut partition = metadata
+                .partition_columns
+                .iter()
+                .filter_map(|name| schema.field(name));
+            partition.try_for_each(|field| {
+                field.check_byte_order("replacing partitions of the column")
+            })?;
         }
         let keys = match &place {
-            Place::Table(snapshot) if !options.keys.is_empty() => {
-                Some(Keys::new(options.keys.clone(), snapshot.schema(), data, snapshot.options().zone, options.encoding.zone()?)?)
-            }
+            Place::Table(snapshot) if !options.keys.is_empty() => Some(Keys::new(
+                options.keys.clone(),
+                snapshot.schema(),
+                data,
+                snapshot.options().zone,
+                options.encoding.zone()?,
+            )?),
             _ => None,
         };
         let keys = keys.map(|keys| Arc::new(Mutex::new(keys)));
@@ -266,7 +323,12 @@ impl Write {
         Ok(Some(Self {
             place,
             options,
-            target: Target { protocol, metadata, schema, encoding },
+            target: Target {
+                protocol,
+                metadata,
+                schema,
+                encoding,
+            },
             is_changed,
             domains,
             demands,
@@ -293,18 +355,30 @@ impl Write {
     /// Writes the rows and commits.
     ///
     /// # Errors
-    /// As [`write`] and [`Transaction::commit`]. No file of this write is left behind then, unless nobody knows whether it
-    /// was committed.
-    pub fn run(self, bound: &Demands, rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static, cancel: &Cancel) -> Result<Done> {
-        let rules = bound.rules(&self.demands, bindings::identities(&self.target.protocol, &self.target.schema)?)?;
+    /// As [`write`] and [`Transaction::commit`]. No file of this write is left behind then, unless
+    /// nobody knows whether it was committed.
+    pub fn run(
+        self,
+        bound: &Demands,
+        rows: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let rules = bound.rules(
+            &self.demands,
+            bindings::identities(&self.target.protocol, &self.target.schema)?,
+        )?;
         // Rows that come are counted, and not the files with those that others of them leave.
         let (progress, cancel) = (cancel.progress().clone(), &cancel.uncounted());
         let change = self.replaced(bound, cancel)?;
         let mut orphans = Orphans::new(self.place.store());
-        let request = WriteRequest { progress, ..self.target.request(rules, cancel)? };
+        let request = WriteRequest {
+            progress,
+            ..self.target.request(rules, cancel)?
+        };
         // The feed of vectors and of whole files follows from the log.
         let marks = self.marks(&change);
-        let has_feed = self.target.has_feed() && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));
+        let has_feed = self.target.has_feed()
+            && (self.keys.is_some() || (!change.ended.partial.is_empty() && !marks));
         let rows = noted(rows, self.keys.clone());
         if has_feed {
             let both = write_told(self.place.store(), &request, rows)?;
@@ -312,26 +386,37 @@ impl Write {
                 orphans.add(&written.files);
             }
             let [written, inserted] = both;
-            return self.finish(bound, change, written?, Feed::Inserted(inserted?), orphans, cancel);
+            return self.finish(
+                bound,
+                change,
+                written?,
+                Feed::Inserted(inserted?),
+                orphans,
+                cancel,
+            );
         }
         let written = write(self.place.store(), &request, rows)?;
         orphans.add(&written.files);
         self.finish(bound, change, written, Feed::Follows, orphans, cancel)
     }
 
-    /// Settles what is replaced, for another engine that writes. Says whether that has to write changes, too: the rows that end,
-    /// and the new ones.
+    /// Settles what is replaced, for another engine that writes. Says whether that has to write
+    /// changes, too: the rows that end, and the new ones.
     ///
     /// # Errors
-    /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows themselves are needed,
-    /// [`Error::Invalid`] for values of an identity column that only the table may give.
+    /// Those of reading the files that may have such rows; [`Error::Unsupported`] where the rows
+    /// themselves are needed, [`Error::Invalid`] for values of an identity column that only the
+    /// table may give.
     pub fn settle(&mut self, bound: &Demands, cancel: &Cancel) -> Result<bool> {
         if self.keys.is_some() {
-            return Err(Error::unsupported("another engine cannot replace rows by keys, which needs its rows; write them through the core"));
+            return Err(Error::unsupported(
+                "another engine cannot replace rows by keys, which needs its rows; write them through the core",
+            ));
         }
         self.given.iter().try_for_each(Identity::check_given)?;
         let change = self.replaced(bound, cancel)?;
-        let has_feed = self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change);
+        let has_feed =
+            self.target.has_feed() && !change.ended.partial.is_empty() && !self.marks(&change);
         self.settled = Some(Settled { change, has_feed });
         Ok(has_feed)
     }
@@ -351,23 +436,44 @@ impl Write {
         &self.counted
     }
 
-    /// Commits what lies in a folder of the table, as the rows of the write, which another engine has cast, checked and written
-    /// there; `changes` is the folder with changes, where [`Write::settle`] wants them. What folders hold beside is deleted; on
-    /// an error all that they hold, unless nobody knows whether it was committed.
+    /// Commits what lies in a folder of the table, as the rows of the write, which another engine
+    /// has cast, checked and written there; `changes` is the folder with changes, where
+    /// [`Write::settle`] wants them. What folders hold beside is deleted; on an error all that
+    /// they hold, unless nobody knows whether it was committed.
     ///
     /// # Errors
-    /// As [`Write::run`] and [`adopt`](adopt::adopt); [`Error::Unsupported`] where the rows themselves are needed.
-    pub fn run_folder(mut self, bound: &Demands, folder: &str, changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
+    /// As [`Write::run`] and [`adopt`](adopt::adopt); [`Error::Unsupported`] where the rows
+    /// themselves are needed.
+    pub fn run_folder(
+        mut self,
+        bound: &Demands,
+        folder: &str,
+        changes: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
         let store = Arc::clone(self.place.store());
         let orphans = left(&store, std::iter::once(folder).chain(changes), cancel)?;
-        let rules = Rules { identities: self.counted.clone(), ..Rules::default() };
+        let rules = Rules {
+            identities: self.counted.clone(),
+            ..Rules::default()
+        };
         let request = self.target.request(rules, cancel)?;
         if request.materialize_partition_columns && !request.partition_columns.is_empty() {
-            return Err(Error::unsupported("the table's files hold the partition columns, too, which needs its rows; write them through the core"));
+            return Err(Error::unsupported(
+                "the table's files hold the partition columns, too, which needs its rows; write them through the core",
+            ));
         }
         let change = self.taken(changes)?;
-        let Adopted { files, mut rest, identities } = adopt::adopt(&store, &request, folder, cancel)?;
-        let written = Written { rows: files.iter().map(|file| file.num_records).sum(), files, identities };
+        let Adopted {
+            files,
+            mut rest,
+            identities,
+        } = adopt::adopt(&store, &request, folder, cancel)?;
+        let written = Written {
+            rows: files.iter().map(|file| file.num_records).sum(),
+            files,
+            identities,
+        };
         let feed = self.told(changes, &[], &mut rest, cancel)?;
         let done = self.finish(bound, change, written, feed, orphans, cancel)?;
         // What cannot be deleted is what vacuum is for.
@@ -375,19 +481,30 @@ impl Write {
         Ok(done)
     }
 
-    /// Commits files that other processes wrote by [`crate::write::write`], with what these know of them: rows, and where
-    /// [`Write::settle`] wants changes those that insert them, beside the folder with the others. On an error they are deleted,
-    /// unless nobody knows whether they were committed.
+    /// Commits files that other processes wrote by [`crate::write::write`], with what these know of
+    /// them: rows, and where [`Write::settle`] wants changes those that insert them, beside the
+    /// folder with the others. On an error they are deleted, unless nobody knows whether they
+    /// were committed.
     ///
     /// # Errors
     /// As [`Write::run_folder`].
-    pub fn run_written(mut self, bound: &Demands, written: Written, inserted: &[NewFile], changes: Option<&str>, cancel: &Cancel) -> Result<Done> {
+    pub fn run_written(
+        mut self,
+        bound: &Demands,
+        written: Written,
+        inserted: &[NewFile],
+        changes: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
         let store = Arc::clone(self.place.store());
         let mut orphans = left(&store, changes.into_iter(), cancel)?;
         orphans.add(&written.files);
         orphans.add(inserted);
         let mut rest = Vec::new();
-        let (change, feed) = (self.taken(changes)?, self.told(changes, inserted, &mut rest, cancel)?);
+        let (change, feed) = (
+            self.taken(changes)?,
+            self.told(changes, inserted, &mut rest, cancel)?,
+        );
         let done = self.finish(bound, change, written, feed, orphans, cancel)?;
         let _ = store.delete_batch(&rest);
         Ok(done)
@@ -397,14 +514,26 @@ impl Write {
     fn taken(&mut self, changes: Option<&str>) -> Result<Change> {
         match self.settled.take() {
             Some(settled) if settled.has_feed == changes.is_some() => Ok(settled.change),
-            Some(_) => Err(Error::internal("another engine wrote changes where none are wanted, or none where they are")),
-            None => Err(Error::internal("a write of another engine is committed before it is settled what it replaces")),
+            Some(_) => Err(Error::internal(
+                "another engine wrote changes where none are wanted, or none where they are",
+            )),
+            None => Err(Error::internal(
+                "a write of another engine is committed before it is settled what it replaces",
+            )),
         }
     }
 
     /// Changes that others wrote: files that are known, and a folder of them.
-    fn told(&self, folder: Option<&str>, known: &[NewFile], rest: &mut Vec<String>, cancel: &Cancel) -> Result<Feed> {
-        let (Some(folder), Place::Table(snapshot)) = (folder, &self.place) else { return Ok(Feed::Follows) };
+    fn told(
+        &self,
+        folder: Option<&str>,
+        known: &[NewFile],
+        rest: &mut Vec<String>,
+        cancel: &Cancel,
+    ) -> Result<Feed> {
+        let (Some(folder), Place::Table(snapshot)) = (folder, &self.place) else {
+            return Ok(Feed::Follows);
+        };
         let mut told = self.target.adopt(folder, true, snapshot, cancel)?;
         rest.append(&mut told.rest);
         told.files.extend_from_slice(known);
@@ -416,7 +545,11 @@ impl Write {
     /// # Errors
     /// What the store says.
     pub fn abandon(&self, folders: &[String], cancel: &Cancel) -> Result<()> {
-        drop(left(self.place.store(), folders.iter().map(String::as_str), cancel)?);
+        drop(left(
+            self.place.store(),
+            folders.iter().map(String::as_str),
+            cancel,
+        )?);
         Ok(())
     }
 
@@ -427,16 +560,33 @@ impl Write {
     }
 
     /// Ends what is replaced, once the new files are there, and commits.
-    fn finish(self, bound: &Demands, mut change: Change, written: Written, feed: Feed, mut orphans: Orphans, cancel: &Cancel) -> Result<Done> {
+    fn finish(
+        self,
+        bound: &Demands,
+        mut change: Change,
+        written: Written,
+        feed: Feed,
+        mut orphans: Orphans,
+        cancel: &Cancel,
+    ) -> Result<Done> {
         if self.options.dynamic_partitions {
             self.end_partitions(&mut change, &written.files, cancel)?;
         }
         self.end_keys(&mut change, cancel)?;
         let mut changes: Vec<Cdc> = match (feed, &self.place) {
             (Feed::Inserted(inserted), Place::Table(snapshot)) => {
-                let deleted = self.target.changes(snapshot, change.ended.chosen().map(|rows| (rows, "delete", None)), cancel)?;
+                let deleted = self.target.changes(
+                    snapshot,
+                    change.ended.chosen().map(|rows| (rows, "delete", None)),
+                    cancel,
+                )?;
                 orphans.add(&deleted.files);
-                deleted.files.into_iter().chain(inserted.files).map(change_file).collect()
+                deleted
+                    .files
+                    .into_iter()
+                    .chain(inserted.files)
+                    .map(change_file)
+                    .collect()
             }
             (Feed::Told(files), _) => files.into_iter().map(change_file).collect(),
             _ => Vec::new(),
@@ -446,7 +596,14 @@ impl Write {
         match &self.place {
             Place::Table(snapshot) if marks => {
                 let (whole, partial) = change.ended.split();
-                marked = vectors::mark(snapshot, partial, &change.ended.partial, &mut orphans, cancel)?.actions;
+                marked = vectors::mark(
+                    snapshot,
+                    partial,
+                    &change.ended.partial,
+                    &mut orphans,
+                    cancel,
+                )?
+                .actions;
                 change.ended.files = whole;
             }
             _ => kept = self.copy_kept(&change, cancel)?,
@@ -459,17 +616,37 @@ impl Write {
             metadata = Some(self.target.marked(&written.identities));
         }
         let ends = !change.ended.files.is_empty() || marks;
-        operation.row_ids_preserved = ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
-        let adds: Vec<Add> = written.files.into_iter().chain(kept.files).map(|file| add_new(file, &self.target.metadata)).collect();
-        let touched = adds.iter().map(|add| add.partition_values.clone()).collect();
-        let transaction = self.transaction(&change, &adds, metadata, std::mem::take(&mut changes)).and_then(|mut transaction| {
-            transaction.replace(marked)?;
-            Ok(transaction)
-        });
+        operation.row_ids_preserved =
+            ends.then(|| self.target.tracks_rows() || marks || change.ended.partial.is_empty());
+        let adds: Vec<Add> = written
+            .files
+            .into_iter()
+            .chain(kept.files)
+            .map(|file| add_new(file, &self.target.metadata))
+            .collect();
+        let touched = adds
+            .iter()
+            .map(|add| add.partition_values.clone())
+            .collect();
+        let transaction = self
+            .transaction(&change, &adds, metadata, std::mem::take(&mut changes))
+            .and_then(|mut transaction| {
+                transaction.replace(marked)?;
+                Ok(transaction)
+            });
         let done = orphans.commit(|| {
-            let committed = transaction.and_then(|transaction| commit(transaction, operation.clone(), &self.options.choices, cancel));
+            let committed = transaction.and_then(|transaction| {
+                commit(
+                    transaction,
+                    operation.clone(),
+                    &self.options.choices,
+                    cancel,
+                )
+            });
             match committed {
-                Err(error) if self.can_follow(&error) => self.follow(error, &adds, &operation, cancel),
+                Err(error) if self.can_follow(&error) => {
+                    self.follow(error, &adds, &operation, cancel)
+                }
                 other => other,
             }
         });
@@ -479,7 +656,12 @@ impl Write {
             Err(error) => self.place.overtaken(error, self.options.mode),
             Ok(mut done) => {
                 done.warnings.splice(0..0, self.warnings.iter().cloned());
-                Ok(auto_compact::follow(done, &touched, &self.options.choices, cancel))
+                Ok(auto_compact::follow(
+                    done,
+                    &touched,
+                    &self.options.choices,
+                    cancel,
+                ))
             }
         }
     }
@@ -495,37 +677,72 @@ impl Write {
             match action {
                 Action::Add(add) => adds.push(add),
                 Action::Remove(_) => removed.push(action),
-                _ => return Err(Error::invalid("only `add` and `remove` actions can be committed this way")),
+                _ => {
+                    return Err(Error::invalid(
+                        "only `add` and `remove` actions can be committed this way",
+                    ));
+                }
             }
         }
         let change = self.replaced(bound, cancel)?;
         if !change.ended.partial.is_empty() {
-            return Err(Error::invalid("the filter must choose whole partitions: some files hold rows of both kinds"));
+            return Err(Error::invalid(
+                "the filter must choose whole partitions: some files hold rows of both kinds",
+            ));
         }
-        let written = Written { files: Vec::new(), rows: 0, identities: Vec::new() };
+        let written = Written {
+            files: Vec::new(),
+            rows: 0,
+            identities: Vec::new(),
+        };
         let mut operation = self.operation(bound, &written, &change, &Written::default(), 0);
         let bytes: i64 = adds.iter().map(|add| add.size).sum();
         let rows: i64 = adds.iter().filter_map(Add::num_records).sum();
-        for (key, value) in [(self.files_metric(), figure(adds.len())), ("numOutputRows", figure(rows)), ("numOutputBytes", figure(bytes))] {
+        for (key, value) in [
+            (self.files_metric(), figure(adds.len())),
+            ("numOutputRows", figure(rows)),
+            ("numOutputBytes", figure(bytes)),
+        ] {
             operation.metrics.insert(key.to_owned(), value);
         }
-        let committed = self.transaction(&change, &adds, self.is_changed.then(|| self.target.metadata.clone()), Vec::new()).and_then(|mut transaction| {
-            for action in &removed {
-                if let Action::Remove(remove) = action {
-                    transaction.read_files([remove.path.as_str()])?;
+        let committed = self
+            .transaction(
+                &change,
+                &adds,
+                self.is_changed.then(|| self.target.metadata.clone()),
+                Vec::new(),
+            )
+            .and_then(|mut transaction| {
+                for action in &removed {
+                    if let Action::Remove(remove) = action {
+                        transaction.read_files([remove.path.as_str()])?;
+                    }
                 }
-            }
-            transaction.extend(removed);
-            commit(transaction, operation, &self.options.choices, cancel)
-        });
-        let touched = adds.iter().map(|add| add.partition_values.clone()).collect();
+                transaction.extend(removed);
+                commit(transaction, operation, &self.options.choices, cancel)
+            });
+        let touched = adds
+            .iter()
+            .map(|add| add.partition_values.clone())
+            .collect();
         match committed {
-            Ok(done) => Ok(auto_compact::follow(done, &touched, &self.options.choices, cancel)),
+            Ok(done) => Ok(auto_compact::follow(
+                done,
+                &touched,
+                &self.options.choices,
+                cancel,
+            )),
             Err(error) => self.place.overtaken(error, self.options.mode),
         }
     }
 
-    fn transaction(&self, change: &Change, adds: &[Add], metadata: Option<Metadata>, changes: Vec<Cdc>) -> Result<Transaction> {
+    fn transaction(
+        &self,
+        change: &Change,
+        adds: &[Add],
+        metadata: Option<Metadata>,
+        changes: Vec<Cdc>,
+    ) -> Result<Transaction> {
         let mut transaction = self.place.transaction()?;
         match &change.read {
             Read::Nothing => {}
@@ -539,7 +756,13 @@ impl Write {
         transaction.extend(metadata.map(|metadata| Action::MetaData(Box::new(metadata))));
         transaction.extend(self.domains.iter().cloned().map(Action::DomainMetadata));
         let now = now_ms();
-        transaction.extend(change.ended.files.iter().map(|add| Action::Remove(add.to_remove(now, true))));
+        transaction.extend(
+            change
+                .ended
+                .files
+                .iter()
+                .map(|add| Action::Remove(add.to_remove(now, true))),
+        );
         transaction.extend(adds.iter().cloned().map(Action::Add));
         transaction.extend(changes.into_iter().map(Action::Cdc));
         Ok(transaction)
@@ -547,13 +770,26 @@ impl Write {
 
     /// Whether somebody else made the table that this append wanted to make.
     fn can_follow(&self, error: &Error) -> bool {
-        matches!(self.place, Place::Nothing(..)) && self.options.mode == Mode::Append && matches!(error, Error::CommitFailed { .. })
+        matches!(self.place, Place::Nothing(..))
+            && self.options.mode == Mode::Append
+            && matches!(error, Error::CommitFailed { .. })
     }
 
-    /// Appends to the table that somebody else made meanwhile, if it is just the one that was wanted.
-    fn follow(&self, error: Error, adds: &[Add], operation: &Operation, cancel: &Cancel) -> Result<Done> {
-        let Place::Nothing(log, options) = &self.place else { return Err(error) };
-        let Place::Table(snapshot) = Place::open(log.clone(), *options)? else { return Err(error) };
+    /// Appends to the table that somebody else made meanwhile, if it is just the one that was
+    /// wanted.
+    fn follow(
+        &self,
+        error: Error,
+        adds: &[Add],
+        operation: &Operation,
+        cancel: &Cancel,
+    ) -> Result<Done> {
+        let Place::Nothing(log, options) = &self.place else {
+            return Err(error);
+        };
+        let Place::Table(snapshot) = Place::open(log.clone(), *options)? else {
+            return Err(error);
+        };
         let same = snapshot.schema() == &self.target.schema
             && snapshot.metadata().partition_columns == self.target.metadata.partition_columns
             && snapshot.metadata().configuration == self.target.metadata.configuration
@@ -564,20 +800,41 @@ impl Write {
         }
         let mut transaction = Transaction::new(&snapshot);
         transaction.extend(adds.iter().cloned().map(Action::Add));
-        commit(transaction, operation.clone(), &self.options.choices, cancel)
+        commit(
+            transaction,
+            operation.clone(),
+            &self.options.choices,
+            cancel,
+        )
     }
 
-    /// What delta-spark calls the number of new files: a stream's batch goes by another name than a write.
+    /// What delta-spark calls the number of new files: a stream's batch goes by another name than a
+    /// write.
     fn files_metric(&self) -> &'static str {
-        if self.options.batch.is_some() { "numAddedFiles" } else { "numFiles" }
+        if self.options.batch.is_some() {
+            "numAddedFiles"
+        } else {
+            "numFiles"
+        }
     }
 
-    fn operation(&self, bound: &Demands, written: &Written, change: &Change, kept: &Written, changes: usize) -> Operation {
+    fn operation(
+        &self,
+        bound: &Demands,
+        written: &Written,
+        change: &Change,
+        kept: &Written,
+        changes: usize,
+    ) -> Operation {
         let mut operation = Operation::new(self.options.as_select.map_or("WRITE", AsSelect::name));
         let mut parameters = Map::new();
         if let Some(batch) = &self.options.batch {
             "STREAMING UPDATE".clone_into(&mut operation.name);
-            let mode = if self.options.mode == Mode::Overwrite { "Complete" } else { "Append" };
+            let mode = if self.options.mode == Mode::Overwrite {
+                "Complete"
+            } else {
+                "Append"
+            };
             parameters.insert("outputMode".to_owned(), mode.into());
             parameters.insert("queryId".to_owned(), batch.query_id.as_str().into());
             parameters.insert("epochId".to_owned(), batch.epoch_id.to_string().into());
@@ -585,10 +842,18 @@ impl Write {
             parameters = said_of(&self.target.metadata, &self.options.cluster_by);
         } else {
             parameters.insert("mode".to_owned(), self.options.mode.name().into());
-            parameters.insert("partitionBy".to_owned(), listed(&self.target.metadata.partition_columns));
+            parameters.insert(
+                "partitionBy".to_owned(),
+                listed(&self.target.metadata.partition_columns),
+            );
         }
-        if !self.options.cluster_by.is_empty() && (matches!(self.place, Place::Nothing(..)) || !self.domains.is_empty()) {
-            parameters.insert("clusterBy".to_owned(), listed_columns(&self.options.cluster_by));
+        if !self.options.cluster_by.is_empty()
+            && (matches!(self.place, Place::Nothing(..)) || !self.domains.is_empty())
+        {
+            parameters.insert(
+                "clusterBy".to_owned(),
+                listed_columns(&self.options.cluster_by),
+            );
         }
         if let Some(predicate) = &bound.predicate {
             parameters.insert("predicate".to_owned(), predicate.sql.as_str().into());
@@ -597,22 +862,44 @@ impl Write {
             parameters.insert("isDynamicPartitionOverwrite".to_owned(), Value::Bool(true));
         }
         if !self.options.keys.is_empty() {
-            parameters.insert("replaceOn".to_owned(), self.options.keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" AND ").into());
+            parameters.insert(
+                "replaceOn".to_owned(),
+                self.options
+                    .keys
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" AND ")
+                    .into(),
+            );
         }
         operation.parameters = parameters;
         let bytes = |files: &[NewFile]| files.iter().map(|file| file.size).sum::<u64>();
         let mut metrics = Map::new();
         let mut set = |key: &str, value: Value| metrics.insert(key.to_owned(), value);
-        set(self.files_metric(), figure(written.files.len() + kept.files.len()));
+        set(
+            self.files_metric(),
+            figure(written.files.len() + kept.files.len()),
+        );
         set("numOutputRows", figure(written.rows + kept.rows));
-        set("numOutputBytes", figure(bytes(&written.files) + bytes(&kept.files)));
+        set(
+            "numOutputBytes",
+            figure(bytes(&written.files) + bytes(&kept.files)),
+        );
         if self.options.mode == Mode::Overwrite || self.options.batch.is_some() {
             set("numRemovedFiles", figure(change.ended.files.len()));
         }
         if self.options.mode == Mode::Overwrite && self.options.batch.is_none() {
-            set("numRemovedBytes", figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()));
+            set(
+                "numRemovedBytes",
+                figure(change.ended.files.iter().map(|add| add.size).sum::<i64>()),
+            );
         }
-        if let Some(rows) = change.ended.rows.filter(|_| change.ended.looked || self.options.has_predicate) {
+        if let Some(rows) = change
+            .ended
+            .rows
+            .filter(|_| change.ended.looked || self.options.has_predicate)
+        {
             set("numDeletedRows", figure(rows));
             set("numCopiedRows", figure(kept.rows));
             set("numAddedChangeFiles", figure(changes));
@@ -662,26 +949,51 @@ impl Write {
     fn replaced(&self, bound: &Demands, cancel: &Cancel) -> Result<Change> {
         let predicate = bound.replaced()?;
         if predicate.is_some() != self.options.has_predicate {
-            return Err(Error::internal("the predicate of a replacement was not bound"));
+            return Err(Error::internal(
+                "the predicate of a replacement was not bound",
+            ));
         }
-        let Place::Table(snapshot) = &self.place else { return Ok(Change::default()) };
-        if self.options.mode != Mode::Overwrite || self.options.dynamic_partitions || self.keys.is_some() {
+        let Place::Table(snapshot) = &self.place else {
+            return Ok(Change::default());
+        };
+        if self.options.mode != Mode::Overwrite
+            || self.options.dynamic_partitions
+            || self.keys.is_some()
+        {
             return Ok(Change::default());
         }
         let Some(predicate) = predicate else {
-            return Ok(Change { ended: Matched::whole(all(snapshot, cancel)?), read: Read::All });
+            return Ok(Change {
+                ended: Matched::whole(all(snapshot, cancel)?),
+                read: Read::All,
+            });
         };
         // Columns that the write adds have no values in the rows that are there.
-        let known = predicate.column_names().into_iter().all(|name| snapshot.schema().field(name).is_some());
+        let known = predicate
+            .column_names()
+            .into_iter()
+            .all(|name| snapshot.schema().field(name).is_some());
         if !known {
-            return Err(Error::invalid("the predicate names a column that the table does not have yet; replace rows by the columns that are there"));
+            return Err(Error::invalid(
+                "the predicate names a column that the table does not have yet; replace rows by the columns that are there",
+            ));
         }
-        Ok(Change { ended: Matched::find(snapshot, Some(&predicate), None, cancel)?, read: Read::Rows(predicate) })
+        Ok(Change {
+            ended: Matched::find(snapshot, Some(&predicate), None, cancel)?,
+            read: Read::Rows(predicate),
+        })
     }
 
     /// Ends the files of the partitions that were written.
-    fn end_partitions(&self, change: &mut Change, written: &[NewFile], cancel: &Cancel) -> Result<()> {
-        let Place::Table(snapshot) = &self.place else { return Ok(()) };
+    fn end_partitions(
+        &self,
+        change: &mut Change,
+        written: &[NewFile],
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let Place::Table(snapshot) = &self.place else {
+            return Ok(());
+        };
         if snapshot.metadata().partition_columns.is_empty() {
             change.ended = Matched::whole(all(snapshot, cancel)?);
             change.read = Read::All;
@@ -698,24 +1010,40 @@ impl Write {
 
     /// Ends the rows whose keys were written.
     fn end_keys(&self, change: &mut Change, cancel: &Cancel) -> Result<()> {
-        let (Place::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else { return Ok(()) };
+        let (Place::Table(snapshot), Some(keys)) = (&self.place, &self.keys) else {
+            return Ok(());
+        };
         let keys = keys.lock().unwrap_or_else(PoisonError::into_inner);
         // Without a key there is nothing that could be replaced.
-        let Some(predicate) = keys.predicate()? else { return Ok(()) };
-        *change = Change { ended: Matched::find(snapshot, Some(&predicate), Some(&keys), cancel)?, read: Read::Rows(predicate) };
+        let Some(predicate) = keys.predicate()? else {
+            return Ok(());
+        };
+        *change = Change {
+            ended: Matched::find(snapshot, Some(&predicate), Some(&keys), cancel)?,
+            read: Read::Rows(predicate),
+        };
         Ok(())
     }
 
     /// Whether rows end by deletion vectors, their files staying as they are.
     fn marks(&self, change: &Change) -> bool {
         let keeps_schema = self.options.schema_mode != Some(SchemaMode::Overwrite);
-        self.options.has_predicate && keeps_schema && self.target.has_vectors() && !change.ended.partial.is_empty()
+        self.options.has_predicate
+            && keeps_schema
+            && self.target.has_vectors()
+            && !change.ended.partial.is_empty()
     }
 
     /// Copies the rows that stay of files that end.
     fn copy_kept(&self, change: &Change, cancel: &Cancel) -> Result<Written> {
         match &self.place {
-            Place::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(snapshot, change.ended.kept(), Rules::default(), None, cancel),
+            Place::Table(snapshot) if !change.ended.partial.is_empty() => self.target.copy(
+                snapshot,
+                change.ended.kept(),
+                Rules::default(),
+                None,
+                cancel,
+            ),
             _ => Ok(Written::default()),
         }
     }
@@ -729,7 +1057,9 @@ fn noted(
     rows.map(move |batch| {
         let batch = batch?;
         if let Some(keys) = &keys {
-            keys.lock().unwrap_or_else(PoisonError::into_inner).note(&batch)?;
+            keys.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .note(&batch)?;
         }
         Ok(batch)
     })
@@ -737,7 +1067,9 @@ fn noted(
 
 fn check_options(options: &WriteOptions) -> Result<()> {
     if options.schema_mode == Some(SchemaMode::Overwrite) && options.mode == Mode::Append {
-        return Err(Error::invalid("schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\""));
+        return Err(Error::invalid(
+            "schema_mode=\"overwrite\" replaces the table's schema, which mode=\"append\" cannot; use mode=\"overwrite\"",
+        ));
     }
     let partly = options.is_partial();
     if partly && options.mode != Mode::Overwrite {
@@ -748,39 +1080,72 @@ fn check_options(options: &WriteOptions) -> Result<()> {
         } else {
             "`replace_using` or `replace_on`"
         };
-        return Err(Error::invalid(format!("{what} says which rows are replaced and needs mode=\"overwrite\"")));
+        return Err(Error::invalid(format!(
+            "{what} says which rows are replaced and needs mode=\"overwrite\""
+        )));
     }
-    if [options.has_predicate, options.dynamic_partitions, !options.keys.is_empty()].into_iter().filter(|given| *given).count() > 1 {
+    if [
+        options.has_predicate,
+        options.dynamic_partitions,
+        !options.keys.is_empty(),
+    ]
+    .into_iter()
+    .filter(|given| *given)
+    .count()
+        > 1
+    {
         return Err(Error::invalid(
             "give one of `predicate`, partition_overwrite_mode=\"dynamic\", `replace_using` and `replace_on`: each says which rows are replaced",
         ));
     }
     if options.as_select.is_some() && (partly || options.schema_mode.is_some()) {
-        return Err(Error::internal("a table that is made of a query replaces all of an old one"));
+        return Err(Error::internal(
+            "a table that is made of a query replaces all of an old one",
+        ));
     }
     Ok(())
 }
 
-/// What describes a new table changes nothing about one that is there; a caller who thinks it does should hear of it.
+/// What describes a new table changes nothing about one that is there; a caller who thinks it does
+/// should hear of it.
 fn warn_of_settings(snapshot: &Snapshot, options: &WriteOptions, warnings: &mut Vec<String>) {
     let metadata = snapshot.metadata();
-    let same =
-        |key: &str, value: Option<&String>| value.is_none_or(|value| metadata.configuration.get(key) == Some(value) || key.starts_with(properties::FEATURE));
-    let differ: Vec<&str> = options.configuration.iter().filter(|(key, value)| !same(key, value.as_ref())).map(|(key, _)| key.as_str()).collect();
+    let same = |key: &str, value: Option<&String>| {
+        value.is_none_or(|value| {
+            metadata.configuration.get(key) == Some(value) || key.starts_with(properties::FEATURE)
+        })
+    };
+    let differ: Vec<&str> = options
+        .configuration
+        .iter()
+        .filter(|(key, value)| !same(key, value.as_ref()))
+        .map(|(key, _)| key.as_str())
+        .collect();
     if !differ.is_empty() {
         warnings.push(format!("`configuration` is for new tables and was not applied to this one ({}); use `alter.set_table_properties`", differ.join(", ")));
     }
 }
 
-/// Protocol, metadata and changed domains of an existing table after data with this schema is written.
-pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOptions) -> Result<Made> {
+/// Protocol, metadata and changed domains of an existing table after data with this schema is
+/// written.
+pub(super) fn settled(
+    snapshot: &Snapshot,
+    data: &StructType,
+    options: &WriteOptions,
+) -> Result<Made> {
     let (protocol, metadata) = (snapshot.protocol(), snapshot.metadata());
     let partly = options.is_partial();
     let replaces = options.schema_mode == Some(SchemaMode::Overwrite) && !partly;
     if !options.cluster_by.is_empty() && !replaces {
-        let now = snapshot.sets()?.domains.get(CLUSTERING).map(|domain| domain.configuration.clone());
+        let now = snapshot
+            .sets()?
+            .domains
+            .get(CLUSTERING)
+            .map(|domain| domain.configuration.clone());
         if now != Some(clustering_domain(snapshot.schema(), &options.cluster_by)?.configuration) {
-            return Err(Error::invalid("`cluster_by` is not how the table is clustered; leave it out to write to the table as it is"));
+            return Err(Error::invalid(
+                "`cluster_by` is not how the table is clustered; leave it out to write to the table as it is",
+            ));
         }
     }
     let asked: Option<Vec<String>> = options.partition_by.as_ref().map(|names| {
@@ -796,33 +1161,58 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
             json!(asked)
         )));
     }
-    let mut context = Context { allow_unknown: true, now_ms: now_ms(), unique: &mut unique };
+    let mut context = Context {
+        allow_unknown: true,
+        now_ms: now_ms(),
+        unique: &mut unique,
+    };
     match options.schema_mode {
         None => Ok((protocol.clone(), metadata.clone(), Vec::new())),
         Some(SchemaMode::Merge) => {
-            let widens = features::supported(protocol).iter().any(|name| name.starts_with("typeWidening")) && metadata.flag("delta.enableTypeWidening");
-            for field in data.fields.iter().filter(|field| snapshot.schema().field(&field.name).is_none()) {
+            let widens = features::supported(protocol)
+                .iter()
+                .any(|name| name.starts_with("typeWidening"))
+                && metadata.flag("delta.enableTypeWidening");
+            for field in data
+                .fields
+                .iter()
+                .filter(|field| snapshot.schema().field(&field.name).is_none())
+            {
                 if let Some(key) = asks_for_values(field) {
                     let what = if key == GENERATED {
                         "Schema evolved fields cannot have generated expressions. Recreate the table to achieve this"
                     } else {
                         "a column that is added while writing cannot have values made for it"
                     };
-                    return Err(Error::schema_mismatch(what, format!("no `{key}`"), format!("`{}` with it", field.name)).at_column(&field.name));
+                    return Err(Error::schema_mismatch(
+                        what,
+                        format!("no `{key}`"),
+                        format!("`{}` with it", field.name),
+                    )
+                    .at_column(&field.name));
                 }
             }
             let merged = evolution::merge(snapshot.schema(), data, widens);
             if merged == *snapshot.schema() {
                 return Ok((protocol.clone(), metadata.clone(), Vec::new()));
             }
-            let (protocol, metadata) = table::set_schema(protocol, metadata, &merged, &mut context)?;
+            let (protocol, metadata) =
+                table::set_schema(protocol, metadata, &merged, &mut context)?;
             Ok((protocol, metadata, Vec::new()))
         }
         // Rows stay, so the schema must; whoever always passes it loses nothing.
         Some(SchemaMode::Overwrite) if partly => {
-            let same = |field: &StructField| snapshot.schema().field(&field.name).is_some_and(|known| known.data_type == field.data_type);
-            if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same) {
-                return Err(Error::invalid("schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions"));
+            let same = |field: &StructField| {
+                snapshot
+                    .schema()
+                    .field(&field.name)
+                    .is_some_and(|known| known.data_type == field.data_type)
+            };
+            if data.fields.len() != snapshot.schema().fields.len() || !data.fields.iter().all(same)
+            {
+                return Err(Error::invalid(
+                    "schema_mode=\"overwrite\" replaces the whole table: it cannot go with `predicate`, keys or dynamic partitions",
+                ));
             }
             Ok((protocol.clone(), metadata.clone(), Vec::new()))
         }
@@ -836,8 +1226,12 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
                 protocol = features::with_features(&protocol, &["clustering".to_owned()].into());
             }
             let schema = evolution::replace(snapshot.schema(), data);
-            if schema != *snapshot.schema() || metadata != *snapshot.metadata() || protocol != *snapshot.protocol() {
-                (protocol, metadata) = table::set_schema(&protocol, &metadata, &schema, &mut context)?;
+            if schema != *snapshot.schema()
+                || metadata != *snapshot.metadata()
+                || protocol != *snapshot.protocol()
+            {
+                (protocol, metadata) =
+                    table::set_schema(&protocol, &metadata, &schema, &mut context)?;
             }
             iceberg::check_partitions(snapshot.metadata(), &metadata)?;
             let domains = reclustered(snapshot, &metadata, &options.cluster_by)?;
@@ -846,9 +1240,13 @@ pub(super) fn settled(snapshot: &Snapshot, data: &StructType, options: &WriteOpt
     }
 }
 
-/// The clustering once all columns are replaced: that of the write, else none, which is how delta-spark
-/// writes it.
-fn reclustered(snapshot: &Snapshot, metadata: &Metadata, columns: &[String]) -> Result<Vec<DomainMetadata>> {
+/// The clustering once all columns are replaced: that of the write, else none, which is how
+/// delta-spark writes it.
+fn reclustered(
+    snapshot: &Snapshot,
+    metadata: &Metadata,
+    columns: &[String],
+) -> Result<Vec<DomainMetadata>> {
     let last = snapshot.sets()?.domains.get(CLUSTERING);
     if last.is_none() && columns.is_empty() {
         return Ok(Vec::new());
@@ -856,7 +1254,11 @@ fn reclustered(snapshot: &Snapshot, metadata: &Metadata, columns: &[String]) -> 
     let schema = StructType::parse(&metadata.schema_string)?;
     check_clustering(&schema, columns, metadata)?;
     let new = clustering_domain(&schema, columns)?;
-    Ok(if last == Some(&new) { Vec::new() } else { vec![new] })
+    Ok(if last == Some(&new) {
+        Vec::new()
+    } else {
+        vec![new]
+    })
 }
 
 #[cfg(test)]
@@ -866,15 +1268,21 @@ mod tests {
     #[test]
     fn options_that_contradict_each_other_are_refused() {
         let options = |edit: &dyn Fn(&mut WriteOptions)| {
-            let mut options = WriteOptions { mode: Mode::Overwrite, ..WriteOptions::default() };
+            let mut options = WriteOptions {
+                mode: Mode::Overwrite,
+                ..WriteOptions::default()
+            };
             edit(&mut options);
             check_options(&options).map_err(|e| e.to_string())
         };
         assert!(options(&|_| {}).is_ok());
-        let refused: [&dyn Fn(&mut WriteOptions); 3] =
-            [&|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)), &|o| (o.mode, o.has_predicate) = (Mode::Append, true), &|o| {
+        let refused: [&dyn Fn(&mut WriteOptions); 3] = [
+            &|o| (o.mode, o.schema_mode) = (Mode::Append, Some(SchemaMode::Overwrite)),
+            &|o| (o.mode, o.has_predicate) = (Mode::Append, true),
+            &|o| {
                 (o.has_predicate, o.dynamic_partitions) = (true, true);
-            }];
+            },
+        ];
         for edit in refused {
             assert!(options(edit).is_err());
         }

@@ -1,17 +1,24 @@
-//! Incoming batches -> arrays of exactly the table's types, without a loss, or an error with column, expected, found.
+//! Incoming batches -> arrays of exactly the table's types, without a loss, or an error with
+//! column, expected, found.
 //!
-//! Columns and fields are matched by name without case, in any order; what is missing is the caller's to fill at the top and
-//! null below, what the table does not have is refused. A value keeps its meaning or the batch is refused: integers and
-//! decimals must fit, floating point numbers must come back from their new type as they were, timestamps must be whole
-//! microseconds. Text and bytes keep their layout (views, large offsets), which the encoder takes as it is.
+//! Columns and fields are matched by name without case, in any order; what is missing is the
+//! caller's to fill at the top and null below, what the table does not have is refused. A value
+//! keeps its meaning or the batch is refused: integers and decimals must fit, floating point
+//! numbers must come back from their new type as they were, timestamps must be whole microseconds.
+//! Text and bytes keep their layout (views, large offsets), which the encoder takes as it is.
 //!
 //! Cost: nothing for what has its type already; one pass over each column that has not.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date64Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, Date32Array, Decimal128Array, ListArray, MapArray, PrimitiveArray, RecordBatch, StructArray, new_null_array};
+use arrow_array::types::{
+    Date64Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
+};
+use arrow_array::{
+    Array, ArrayRef, Date32Array, Decimal128Array, ListArray, MapArray, PrimitiveArray,
+    RecordBatch, StructArray, new_null_array,
+};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{ArrowError, DataType as Arrow, Field, Fields, Schema, TimeUnit};
@@ -34,16 +41,26 @@ impl Columns {
     /// # Errors
     /// [`Error::SchemaMismatch`] for columns that the table does not have, or that are there twice.
     pub fn find(batch: &Schema, table: &StructType) -> Result<Self> {
-        Ok(Self { places: places(batch.fields(), &table.fields, "")? })
+        Ok(Self {
+            places: places(batch.fields(), &table.fields, "")?,
+        })
     }
 
     /// The table's columns of a batch; `None` where it has none.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] for types that do not fit, [`Error::Invalid`] for values that do not; both name the column.
-    pub fn cast(&self, batch: &RecordBatch, table: &StructType, zone: Option<Zone>) -> Result<Vec<Option<ArrayRef>>> {
+    /// [`Error::SchemaMismatch`] for types that do not fit, [`Error::Invalid`] for values that do
+    /// not; both name the column.
+    pub fn cast(
+        &self,
+        batch: &RecordBatch,
+        table: &StructType,
+        zone: Option<Zone>,
+    ) -> Result<Vec<Option<ArrayRef>>> {
         let column = |(field, place): (&StructField, &Option<usize>)| {
-            let Some(array) = place.and_then(|n| batch.columns().get(n)) else { return Ok(None) };
+            let Some(array) = place.and_then(|n| batch.columns().get(n)) else {
+                return Ok(None);
+            };
             array_of(array, &field.data_type, &Path::Column(&field.name), zone).map(Some)
         };
         table.fields.iter().zip(&self.places).map(column).collect()
@@ -57,7 +74,14 @@ fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Optio
     for field in table {
         let exact = found.iter().position(|f| *f.name() == field.name);
         let lower = field.name.to_lowercase();
-        let alike = || found.iter().enumerate().filter(|(_, f)| f.name().to_lowercase() == lower).map(|(n, _)| n).collect::<Vec<_>>();
+        let alike = || {
+            found
+                .iter()
+                .enumerate()
+                .filter(|(_, f)| f.name().to_lowercase() == lower)
+                .map(|(n, _)| n)
+                .collect::<Vec<_>>()
+        };
         let place = match exact {
             Some(n) => Some(n),
             None => alike().first().copied(),
@@ -70,7 +94,9 @@ fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Optio
     for (n, field) in found.iter().enumerate() {
         if used.get(n) == Some(&false) {
             let name = format!("{path}{}", field.name());
-            let twice = table.iter().any(|f| f.name.to_lowercase() == field.name().to_lowercase());
+            let twice = table
+                .iter()
+                .any(|f| f.name.to_lowercase() == field.name().to_lowercase());
             let what = if twice {
                 "the data has a column twice (names are compared without case)"
             } else if path.is_empty() && found.len() != table.len() {
@@ -79,7 +105,12 @@ fn places(found: &Fields, table: &[StructField], path: &str) -> Result<Vec<Optio
                 "the data has a column that the table does not have"
             };
             let expected: Vec<&str> = table.iter().map(|f| f.name.as_str()).collect();
-            return Err(Error::schema_mismatch(what, format!("columns {}", expected.join(", ")), format!("`{name}`")).at_column(name));
+            return Err(Error::schema_mismatch(
+                what,
+                format!("columns {}", expected.join(", ")),
+                format!("`{name}`"),
+            )
+            .at_column(name));
         }
     }
     Ok(out)
@@ -100,11 +131,21 @@ impl Path<'_> {
     }
 
     fn mismatch(&self, expected: &DataType, found: &Arrow) -> Error {
-        Error::schema_mismatch("the data does not have the table's type", expected.to_string(), found.to_string()).at_column(self.text())
+        Error::schema_mismatch(
+            "the data does not have the table's type",
+            expected.to_string(),
+            found.to_string(),
+        )
+        .at_column(self.text())
     }
 
     fn value(&self, what: impl std::fmt::Display, expected: &DataType, found: &Arrow) -> Error {
-        Error::schema_mismatch(format!("a value cannot be kept without a loss: {what}"), expected.to_string(), found.to_string()).at_column(self.text())
+        Error::schema_mismatch(
+            format!("a value cannot be kept without a loss: {what}"),
+            expected.to_string(),
+            found.to_string(),
+        )
+        .at_column(self.text())
     }
 }
 
@@ -117,7 +158,12 @@ pub fn value(array: &ArrayRef, to: &DataType, name: &str, zone: Option<Zone>) ->
 }
 
 /// `array` as the table's type.
-fn array_of(array: &ArrayRef, to: &DataType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
+fn array_of(
+    array: &ArrayRef,
+    to: &DataType,
+    path: &Path<'_>,
+    zone: Option<Zone>,
+) -> Result<ArrayRef> {
     let found = array.data_type();
     let packed = match found {
         Arrow::Dictionary(_, value) => Some(value.as_ref()),
@@ -148,8 +194,15 @@ fn void(array: &ArrayRef, to: &DataType, path: &Path<'_>) -> Result<ArrayRef> {
     Ok(new_null_array(&Arrow::Null, array.len()))
 }
 
-fn structure(array: &ArrayRef, to: &StructType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
-    let Some(from) = array.as_struct_opt() else { return Err(path.mismatch(&DataType::Struct(Arc::new(to.clone())), array.data_type())) };
+fn structure(
+    array: &ArrayRef,
+    to: &StructType,
+    path: &Path<'_>,
+    zone: Option<Zone>,
+) -> Result<ArrayRef> {
+    let Some(from) = array.as_struct_opt() else {
+        return Err(path.mismatch(&DataType::Struct(Arc::new(to.clone())), array.data_type()));
+    };
     let places = places(from.fields(), &to.fields, &format!("{}.", path.text()))?;
     let (fields, arrays) = to
         .fields
@@ -159,17 +212,27 @@ fn structure(array: &ArrayRef, to: &StructType, path: &Path<'_>, zone: Option<Zo
             let inner = Path::Field(path, &field.name);
             let array = match place.and_then(|n| from.columns().get(n)) {
                 Some(child) => array_of(child, &field.data_type, &inner, zone)?,
-                None if field.nullable => new_null_array(&field.data_type.to_arrow(TextLayout::Plain), from.len()),
+                None if field.nullable => {
+                    new_null_array(&field.data_type.to_arrow(TextLayout::Plain), from.len())
+                }
                 None => {
-                    return Err(
-                        Error::schema_mismatch("the data lacks a field that is NOT NULL", field.data_type.to_string(), "nothing").at_column(inner.text())
-                    );
+                    return Err(Error::schema_mismatch(
+                        "the data lacks a field that is NOT NULL",
+                        field.data_type.to_string(),
+                        "nothing",
+                    )
+                    .at_column(inner.text()));
                 }
             };
             Ok((field_of(&field.name, &array), array))
         })
         .collect::<Result<(Vec<Field>, Vec<ArrayRef>)>>()?;
-    Ok(Arc::new(StructArray::try_new_with_length(fields.into(), arrays, from.nulls().cloned(), from.len())?))
+    Ok(Arc::new(StructArray::try_new_with_length(
+        fields.into(),
+        arrays,
+        from.nulls().cloned(),
+        from.len(),
+    )?))
 }
 
 /// A field around an array. Nulls are looked for by the table's schema, not by the array's.
@@ -179,18 +242,36 @@ fn field_of(name: &str, array: &ArrayRef) -> Field {
 
 fn list(array: &ArrayRef, to: &ArrayType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
     let element = match array.data_type() {
-        Arrow::List(field) | Arrow::LargeList(field) | Arrow::ListView(field) | Arrow::LargeListView(field) | Arrow::FixedSizeList(field, _) => field,
+        Arrow::List(field)
+        | Arrow::LargeList(field)
+        | Arrow::ListView(field)
+        | Arrow::LargeListView(field)
+        | Arrow::FixedSizeList(field, _) => field,
         found => return Err(path.mismatch(&DataType::Array(Arc::new(to.clone())), found)),
     };
-    let plain = cast(array, &Arrow::List(Arc::clone(element))).map_err(|e| path.value(e, &DataType::Array(Arc::new(to.clone())), array.data_type()))?;
-    let from = plain.as_list_opt::<i32>().ok_or_else(|| Error::internal("a list is none"))?;
+    let plain = cast(array, &Arrow::List(Arc::clone(element)))
+        .map_err(|e| path.value(e, &DataType::Array(Arc::new(to.clone())), array.data_type()))?;
+    let from = plain
+        .as_list_opt::<i32>()
+        .ok_or_else(|| Error::internal("a list is none"))?;
     let (offsets, from_at, length) = trimmed(from.offsets());
-    let values = array_of(&from.values().slice(from_at, length), &to.element, &Path::Field(path, "element"), zone)?;
+    let values = array_of(
+        &from.values().slice(from_at, length),
+        &to.element,
+        &Path::Field(path, "element"),
+        zone,
+    )?;
     let field = Arc::new(field_of("element", &values));
-    Ok(Arc::new(ListArray::try_new(field, offsets, values, from.nulls().cloned())?))
+    Ok(Arc::new(ListArray::try_new(
+        field,
+        offsets,
+        values,
+        from.nulls().cloned(),
+    )?))
 }
 
-/// Offsets that begin at 0, and the range of values that they meant: a slice of a large array brings all its values along.
+/// Offsets that begin at 0, and the range of values that they meant: a slice of a large array
+/// brings all its values along.
 fn trimmed(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
     let (first, last) = (offsets.first(), offsets.last());
     let from = usize::try_from(first).unwrap_or(0);
@@ -198,15 +279,38 @@ fn trimmed(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
     if first == 0 {
         return (offsets.clone(), from, length);
     }
-    (OffsetBuffer::new(offsets.iter().map(|offset| offset - first).collect::<Vec<_>>().into()), from, length)
+    (
+        OffsetBuffer::new(
+            offsets
+                .iter()
+                .map(|offset| offset - first)
+                .collect::<Vec<_>>()
+                .into(),
+        ),
+        from,
+        length,
+    )
 }
 
 fn map(array: &ArrayRef, to: &MapType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
-    let Some(from) = array.as_map_opt() else { return Err(path.mismatch(&DataType::Map(Arc::new(to.clone())), array.data_type())) };
+    let Some(from) = array.as_map_opt() else {
+        return Err(path.mismatch(&DataType::Map(Arc::new(to.clone())), array.data_type()));
+    };
     let (offsets, from_at, length) = trimmed(from.offsets());
-    let keys = array_of(&from.keys().slice(from_at, length), &to.key, &Path::Field(path, "key"), zone)?;
-    let values = array_of(&from.values().slice(from_at, length), &to.value, &Path::Field(path, "value"), zone)?;
-    // Arrow's maps never have null keys, but not every producer knows; an entry of a null map does not count.
+    let keys = array_of(
+        &from.keys().slice(from_at, length),
+        &to.key,
+        &Path::Field(path, "key"),
+        zone,
+    )?;
+    let values = array_of(
+        &from.values().slice(from_at, length),
+        &to.value,
+        &Path::Field(path, "value"),
+        zone,
+    )?;
+    // Arrow's maps never have null keys, but not every producer knows; an entry of a null map does
+    // not count.
     if keys.logical_null_count() > 0 {
         return Err(Error::invalid("a map has a null key").at_column(path.text()));
     }
@@ -215,38 +319,72 @@ fn map(array: &ArrayRef, to: &MapType, path: &Path<'_>, zone: Option<Zone>) -> R
 
 /// A variant comes as its two parts, in any order and layout, and leaves as the protocol has it.
 fn variant(array: &ArrayRef, path: &Path<'_>) -> Result<ArrayRef> {
-    let Some(from) = array.as_struct_opt() else { return Err(path.mismatch(&DataType::Variant, array.data_type())) };
+    let Some(from) = array.as_struct_opt() else {
+        return Err(path.mismatch(&DataType::Variant, array.data_type()));
+    };
     if from.column_by_name("typed_value").is_some() {
-        return Err(Error::unsupported("a shredded variant cannot be written; put it together first").at_column(path.text()));
+        return Err(Error::unsupported(
+            "a shredded variant cannot be written; put it together first",
+        )
+        .at_column(path.text()));
     }
     let part = |name: &str| {
-        let part = from
-            .column_by_name(name)
-            .filter(|part| matches!(part.data_type(), Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_)));
+        let part = from.column_by_name(name).filter(|part| {
+            matches!(
+                part.data_type(),
+                Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_)
+            )
+        });
         let part = part.ok_or_else(|| path.mismatch(&DataType::Variant, array.data_type()))?;
         Ok::<ArrayRef, Error>(cast(part, &Arrow::Binary)?)
     };
     let (metadata, value) = (part("metadata")?, part("value")?);
-    let missing = |part: &ArrayRef| part.nulls().is_some_and(|nulls| nulls.null_count() > 0 && !from.nulls().is_some_and(|above| above.contains(nulls)));
+    let missing = |part: &ArrayRef| {
+        part.nulls().is_some_and(|nulls| {
+            nulls.null_count() > 0 && !from.nulls().is_some_and(|above| above.contains(nulls))
+        })
+    };
     if missing(&metadata) || missing(&value) {
         return Err(Error::invalid("a variant has no metadata or no value").at_column(path.text()));
     }
-    Ok(Arc::new(StructArray::try_new(variant_fields(), vec![metadata, value], from.nulls().cloned())?))
+    Ok(Arc::new(StructArray::try_new(
+        variant_fields(),
+        vec![metadata, value],
+        from.nulls().cloned(),
+    )?))
 }
 
-fn primitive(array: &ArrayRef, to: &DataType, path: &Path<'_>, zone: Option<Zone>) -> Result<ArrayRef> {
+fn primitive(
+    array: &ArrayRef,
+    to: &DataType,
+    path: &Path<'_>,
+    zone: Option<Zone>,
+) -> Result<ArrayRef> {
     let found = array.data_type();
     let wanted = to.to_arrow(TextLayout::Plain);
     if *found == wanted {
         return Ok(Arc::clone(array));
     }
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let checked = |array: &ArrayRef, wanted: &Arrow| cast_with_options(array, wanted, &strict).map_err(|e| path.value(plainly(e), to, found));
+    let strict = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
+    let checked = |array: &ArrayRef, wanted: &Arrow| {
+        cast_with_options(array, wanted, &strict).map_err(|e| path.value(plainly(e), to, found))
+    };
     match (to, found) {
-        (DataType::String, Arrow::LargeUtf8 | Arrow::Utf8View) | (DataType::Binary, Arrow::LargeBinary | Arrow::BinaryView) => Ok(Arc::clone(array)),
+        (DataType::String, Arrow::LargeUtf8 | Arrow::Utf8View)
+        | (DataType::Binary, Arrow::LargeBinary | Arrow::BinaryView) => Ok(Arc::clone(array)),
         (DataType::Binary, Arrow::FixedSizeBinary(_)) => checked(array, &wanted),
-        (DataType::Byte | DataType::Short | DataType::Integer | DataType::Long, from) if from.is_integer() => checked(array, &wanted),
-        (DataType::Float | DataType::Double, from) if from.is_integer() || matches!(from, Arrow::Float16 | Arrow::Float32 | Arrow::Float64) => {
+        (DataType::Byte | DataType::Short | DataType::Integer | DataType::Long, from)
+            if from.is_integer() =>
+        {
+            checked(array, &wanted)
+        }
+        (DataType::Float | DataType::Double, from)
+            if from.is_integer()
+                || matches!(from, Arrow::Float16 | Arrow::Float32 | Arrow::Float64) =>
+        {
             let out = cast(array, &wanted)?;
             let back = cast(&out, found)?;
             if same_numbers(array, &back)? {
@@ -254,20 +392,47 @@ fn primitive(array: &ArrayRef, to: &DataType, path: &Path<'_>, zone: Option<Zone
             }
             Err(path.value("a number is not exact in the table's type", to, found))
         }
-        (DataType::Decimal(precision, scale), from) if from.is_integer() => {
-            decimal(&checked(array, &Arrow::Decimal128(20, 0))?, *precision, *scale, to, path, found)
-        }
-        (DataType::Decimal(precision, scale), Arrow::Decimal32(..) | Arrow::Decimal64(..) | Arrow::Decimal128(..) | Arrow::Decimal256(..)) => {
+        (DataType::Decimal(precision, scale), from) if from.is_integer() => decimal(
+            &checked(array, &Arrow::Decimal128(20, 0))?,
+            *precision,
+            *scale,
+            to,
+            path,
+            found,
+        ),
+        (
+            DataType::Decimal(precision, scale),
+            Arrow::Decimal32(..)
+            | Arrow::Decimal64(..)
+            | Arrow::Decimal128(..)
+            | Arrow::Decimal256(..),
+        ) => {
             let from_scale = match found {
-                Arrow::Decimal32(_, s) | Arrow::Decimal64(_, s) | Arrow::Decimal128(_, s) | Arrow::Decimal256(_, s) => *s,
+                Arrow::Decimal32(_, s)
+                | Arrow::Decimal64(_, s)
+                | Arrow::Decimal128(_, s)
+                | Arrow::Decimal256(_, s) => *s,
                 _ => 0,
             };
-            decimal(&checked(array, &Arrow::Decimal128(38, from_scale))?, *precision, *scale, to, path, found)
+            decimal(
+                &checked(array, &Arrow::Decimal128(38, from_scale))?,
+                *precision,
+                *scale,
+                to,
+                path,
+                found,
+            )
         }
         (DataType::Date, Arrow::Date64) => {
-            let whole = |ms: i64| (ms % 86_400_000 == 0).then(|| i32::try_from(ms / 86_400_000).ok()).flatten();
-            let days: Date32Array =
-                array.as_primitive::<Date64Type>().try_unary(|ms| whole(ms).ok_or(())).map_err(|()| path.value("a date has a time of day", to, found))?;
+            let whole = |ms: i64| {
+                (ms % 86_400_000 == 0)
+                    .then(|| i32::try_from(ms / 86_400_000).ok())
+                    .flatten()
+            };
+            let days: Date32Array = array
+                .as_primitive::<Date64Type>()
+                .try_unary(|ms| whole(ms).ok_or(()))
+                .map_err(|()| path.value("a date has a time of day", to, found))?;
             Ok(Arc::new(days))
         }
         (DataType::TimestampNtz, Arrow::Date32) => {
@@ -275,11 +440,17 @@ fn primitive(array: &ArrayRef, to: &DataType, path: &Path<'_>, zone: Option<Zone
             let micros: PrimitiveArray<TimestampMicrosecondType> = days
                 .as_primitive::<Int32Type>()
                 .try_unary(|day| i64::from(day).checked_mul(MICROS_PER_DAY).ok_or(()))
-                .map_err(|()| path.value("a date is out of the range of microseconds", to, found))?;
+                .map_err(|()| {
+                    path.value("a date is out of the range of microseconds", to, found)
+                })?;
             Ok(Arc::new(micros))
         }
-        (DataType::Timestamp, Arrow::Timestamp(unit, Some(_))) => Ok(Arc::new(micros(array, *unit, to, path)?.with_timezone("UTC"))),
-        (DataType::TimestampNtz, Arrow::Timestamp(unit, None)) => Ok(Arc::new(micros(array, *unit, to, path)?)),
+        (DataType::Timestamp, Arrow::Timestamp(unit, Some(_))) => Ok(Arc::new(
+            micros(array, *unit, to, path)?.with_timezone("UTC"),
+        )),
+        (DataType::TimestampNtz, Arrow::Timestamp(unit, None)) => {
+            Ok(Arc::new(micros(array, *unit, to, path)?))
+        }
         (DataType::Timestamp, Arrow::Timestamp(unit, None)) if zone.is_some() => {
             let wall = micros(array, *unit, to, path)?;
             let zone = zone.unwrap_or(Zone::UTC);
@@ -298,7 +469,10 @@ fn primitive(array: &ArrayRef, to: &DataType, path: &Path<'_>, zone: Option<Zone
 /// Arrow's message without its class.
 fn plainly(error: ArrowError) -> String {
     match error {
-        ArrowError::CastError(what) | ArrowError::ComputeError(what) | ArrowError::ArithmeticOverflow(what) | ArrowError::InvalidArgumentError(what) => what,
+        ArrowError::CastError(what)
+        | ArrowError::ComputeError(what)
+        | ArrowError::ArithmeticOverflow(what)
+        | ArrowError::InvalidArgumentError(what) => what,
         other => other.to_string(),
     }
 }
@@ -313,7 +487,10 @@ fn same_numbers(a: &ArrayRef, b: &ArrayRef) -> Result<bool> {
         })
     };
     if let (Some(a), Some(b)) = (doubles(a)?, doubles(b)?) {
-        let (a, b) = (a.as_primitive::<Float64Type>(), b.as_primitive::<Float64Type>());
+        let (a, b) = (
+            a.as_primitive::<Float64Type>(),
+            b.as_primitive::<Float64Type>(),
+        );
         return Ok(a.iter().zip(b).all(|(a, b)| match (a, b) {
             (Some(a), Some(b)) => a == b || (a.is_nan() && b.is_nan()),
             (a, b) => a.is_none() && b.is_none(),
@@ -323,36 +500,65 @@ fn same_numbers(a: &ArrayRef, b: &ArrayRef) -> Result<bool> {
 }
 
 /// Unscaled values at another scale and precision.
-fn decimal(array: &ArrayRef, precision: u8, scale: i8, to: &DataType, path: &Path<'_>, found: &Arrow) -> Result<ArrayRef> {
-    let from = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| Error::internal("a decimal is none"))?;
+fn decimal(
+    array: &ArrayRef,
+    precision: u8,
+    scale: i8,
+    to: &DataType,
+    path: &Path<'_>,
+    found: &Arrow,
+) -> Result<ArrayRef> {
+    let from = array
+        .as_primitive_opt::<Decimal128Type>()
+        .ok_or_else(|| Error::internal("a decimal is none"))?;
     let shift = i32::from(scale) - i32::from(from.scale());
-    let power = 10_i128.checked_pow(shift.unsigned_abs()).unwrap_or(i128::MAX);
-    let limit = 10_i128.checked_pow(u32::from(precision)).unwrap_or(i128::MAX);
+    let power = 10_i128
+        .checked_pow(shift.unsigned_abs())
+        .unwrap_or(i128::MAX);
+    let limit = 10_i128
+        .checked_pow(u32::from(precision))
+        .unwrap_or(i128::MAX);
     let rescale = |value: i128| {
         let moved = match shift {
             0 => Some(value),
             1.. => value.checked_mul(power),
             _ => (value % power == 0).then_some(value / power),
         };
-        moved.filter(|moved| moved.unsigned_abs() < limit.unsigned_abs()).ok_or(())
+        moved
+            .filter(|moved| moved.unsigned_abs() < limit.unsigned_abs())
+            .ok_or(())
     };
-    let out: Decimal128Array = from.try_unary(rescale).map_err(|()| path.value("a number has more digits than the table's type", to, found))?;
+    let out: Decimal128Array = from
+        .try_unary(rescale)
+        .map_err(|()| path.value("a number has more digits than the table's type", to, found))?;
     Ok(Arc::new(out.with_precision_and_scale(precision, scale)?))
 }
 
 /// Microseconds of a timestamp of any unit.
-fn micros(array: &ArrayRef, unit: TimeUnit, to: &DataType, path: &Path<'_>) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
+fn micros(
+    array: &ArrayRef,
+    unit: TimeUnit,
+    to: &DataType,
+    path: &Path<'_>,
+) -> Result<PrimitiveArray<TimestampMicrosecondType>> {
     let found = array.data_type();
     let raw = cast(array, &Arrow::Int64)?;
-    let raw = raw.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("a timestamp is no number"))?;
+    let raw = raw
+        .as_primitive_opt::<Int64Type>()
+        .ok_or_else(|| Error::internal("a timestamp is no number"))?;
     let convert = |value: i64| match unit {
         TimeUnit::Second => value.checked_mul(1_000_000),
         TimeUnit::Millisecond => value.checked_mul(1000),
         TimeUnit::Microsecond => Some(value),
         TimeUnit::Nanosecond => (value % 1000 == 0).then_some(value / 1000),
     };
-    let what = if unit == TimeUnit::Nanosecond { "a timestamp has nanoseconds, round it to microseconds first" } else { "a timestamp is out of range" };
-    raw.try_unary(|value| convert(value).ok_or(())).map_err(|()| path.value(what, to, found))
+    let what = if unit == TimeUnit::Nanosecond {
+        "a timestamp has nanoseconds, round it to microseconds first"
+    } else {
+        "a timestamp is out of range"
+    };
+    raw.try_unary(|value| convert(value).ok_or(()))
+        .map_err(|()| path.value(what, to, found))
 }
 
 /// `array` without the fields that files leave out because they hold nothing.
@@ -367,20 +573,40 @@ pub(super) fn without_voids(array: &ArrayRef, data_type: &DataType) -> Result<Ar
     Ok(match data_type {
         DataType::Struct(of) => {
             let from = array.as_struct_opt().ok_or_else(wrong)?;
-            let kept = of.fields.iter().zip(from.columns()).filter(|(field, _)| field.data_type != DataType::Void);
+            let kept = of
+                .fields
+                .iter()
+                .zip(from.columns())
+                .filter(|(field, _)| field.data_type != DataType::Void);
             let (fields, arrays) = kept
-                .map(|(field, array)| without_voids(array, &field.data_type).map(|array| (field_of(&field.name, &array), array)))
+                .map(|(field, array)| {
+                    without_voids(array, &field.data_type)
+                        .map(|array| (field_of(&field.name, &array), array))
+                })
                 .collect::<Result<(Vec<Field>, Vec<ArrayRef>)>>()?;
-            Arc::new(StructArray::try_new_with_length(fields.into(), arrays, from.nulls().cloned(), from.len())?)
+            Arc::new(StructArray::try_new_with_length(
+                fields.into(),
+                arrays,
+                from.nulls().cloned(),
+                from.len(),
+            )?)
         }
         DataType::Array(of) => {
             let from = array.as_list_opt::<i32>().ok_or_else(wrong)?;
             let values = without_voids(from.values(), &of.element)?;
-            Arc::new(ListArray::try_new(Arc::new(field_of("element", &values)), from.offsets().clone(), values, from.nulls().cloned())?)
+            Arc::new(ListArray::try_new(
+                Arc::new(field_of("element", &values)),
+                from.offsets().clone(),
+                values,
+                from.nulls().cloned(),
+            )?)
         }
         DataType::Map(of) => {
             let from = array.as_map_opt().ok_or_else(wrong)?;
-            let (keys, values) = (without_voids(from.keys(), &of.key)?, without_voids(from.values(), &of.value)?);
+            let (keys, values) = (
+                without_voids(from.keys(), &of.key)?,
+                without_voids(from.values(), &of.value)?,
+            );
             map_of(from.offsets().clone(), keys, values, from.nulls())?
         }
         _ => Arc::clone(array),
@@ -398,11 +624,30 @@ fn has_voids(data_type: &DataType) -> bool {
 }
 
 /// A map, its entries named as the protocol has it.
-fn map_of(offsets: OffsetBuffer<i32>, keys: ArrayRef, values: ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
-    let fields: Fields = vec![Field::new("key", keys.data_type().clone(), false), field_of("value", &values)].into();
-    let entries = Arc::new(Field::new("key_value", Arrow::Struct(fields.clone()), false));
+fn map_of(
+    offsets: OffsetBuffer<i32>,
+    keys: ArrayRef,
+    values: ArrayRef,
+    nulls: Option<&NullBuffer>,
+) -> Result<ArrayRef> {
+    let fields: Fields = vec![
+        Field::new("key", keys.data_type().clone(), false),
+        field_of("value", &values),
+    ]
+    .into();
+    let entries = Arc::new(Field::new(
+        "key_value",
+        Arrow::Struct(fields.clone()),
+        false,
+    ));
     let pairs = StructArray::try_new(fields, vec![keys, values], None)?;
-    Ok(Arc::new(MapArray::try_new(entries, offsets, pairs, nulls.cloned(), false)?))
+    Ok(Arc::new(MapArray::try_new(
+        entries,
+        offsets,
+        pairs,
+        nulls.cloned(),
+        false,
+    )?))
 }
 
 /// `array` with text and bytes of its own in place of views into the buffers of others.
@@ -415,18 +660,46 @@ pub(super) fn without_views(array: &ArrayRef) -> Result<ArrayRef> {
         Arrow::BinaryView => cast(array, &Arrow::Binary)?,
         Arrow::Struct(fields) => {
             let from = array.as_struct();
-            let arrays = from.columns().iter().map(without_views).collect::<Result<Vec<_>>>()?;
-            let fields: Fields = fields.iter().zip(&arrays).map(|(field, array)| field.as_ref().clone().with_data_type(array.data_type().clone())).collect();
-            Arc::new(StructArray::try_new_with_length(fields, arrays, from.nulls().cloned(), from.len())?)
+            let arrays = from
+                .columns()
+                .iter()
+                .map(without_views)
+                .collect::<Result<Vec<_>>>()?;
+            let fields: Fields = fields
+                .iter()
+                .zip(&arrays)
+                .map(|(field, array)| {
+                    field
+                        .as_ref()
+                        .clone()
+                        .with_data_type(array.data_type().clone())
+                })
+                .collect();
+            Arc::new(StructArray::try_new_with_length(
+                fields,
+                arrays,
+                from.nulls().cloned(),
+                from.len(),
+            )?)
         }
         Arrow::List(_) => {
             let from = array.as_list::<i32>();
             let values = without_views(from.values())?;
-            Arc::new(ListArray::try_new(Arc::new(field_of("element", &values)), from.offsets().clone(), values, from.nulls().cloned())?)
+            Arc::new(ListArray::try_new(
+                Arc::new(field_of("element", &values)),
+                from.offsets().clone(),
+                values,
+                from.nulls().cloned(),
+            )?)
         }
         Arrow::Map(..) => {
             let from = array.as_map();
-            map_of(from.offsets().clone(), without_views(from.keys())?, without_views(from.values())?, from.nulls())?
+            map_of(
+                from.offsets().clone(),
+                without_views(from.keys())?,
+                without_views(from.values())?,
+                from.nulls(),
+            )?
         }
         _ => Arc::clone(array),
     })

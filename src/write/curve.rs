@@ -1,12 +1,14 @@
-//! A curve through the space of some columns: rows that are near to each other on it are near in every column.
+//! A curve through the space of some columns: rows that are near to each other on it are near in
+//! every column.
 //!
-//! Each column's values are ranked first, by bounds between which lie equally many rows of a sample, so that neither the
-//! type nor the distribution of the values matters. The bits of the ranks, interleaved, are a row's place on the curve (Morton
-//! or Z-order), which jumps where high bits change; Hilbert's curve turns and mirrors each part so that it never jumps. A single
+//! Each column's values are ranked first, by bounds between which lie equally many rows of a
+//! sample, so that neither the type nor the distribution of the values matters. The bits of the
+//! ranks, interleaved, are a row's place on the curve (Morton or Z-order), which jumps where high
+//! bits change; Hilbert's curve turns and mirrors each part so that it never jumps. A single
 //! column's curve is its order.
 //!
-//! Numbers are compared by 64 bits that keep their order (decimals of more than 18 digits nearly), text and bytes with bounds of
-//! up to 256 bytes. Nulls come first.
+//! Numbers are compared by 64 bits that keep their order (decimals of more than 18 digits nearly),
+//! text and bytes with bounds of up to 256 bytes. Nulls come first.
 
 use std::sync::Arc;
 
@@ -58,9 +60,19 @@ impl Curve {
     pub fn new(sample: &[ArrayRef], shape: Shape) -> Result<Self> {
         let count = u32::try_from(sample.len()).unwrap_or(u32::MAX);
         let Some(bits) = 64_u32.checked_div(count).filter(|bits| *bits > 0) else {
-            return Err(Error::invalid(format!("a curve goes through one column at least and 64 at most, not through {count}")));
+            return Err(Error::invalid(format!(
+                "a curve goes through one column at least and 64 at most, not through {count}"
+            )));
         };
-        Self::with_bits(sample, shape, if count == 1 { RANK_BITS + 4 } else { bits.min(RANK_BITS) })
+        Self::with_bits(
+            sample,
+            shape,
+            if count == 1 {
+                RANK_BITS + 4
+            } else {
+                bits.min(RANK_BITS)
+            },
+        )
     }
 
     /// The same with so many bits a rank; all together not more than 64.
@@ -68,15 +80,22 @@ impl Curve {
     /// # Errors
     /// As [`Curve::new`].
     pub fn with_bits(sample: &[ArrayRef], shape: Shape, bits: u32) -> Result<Self> {
-        let ranks = sample.iter().map(|column| Ranks::new(column, 1 << bits)).collect::<Result<_>>()?;
+        let ranks = sample
+            .iter()
+            .map(|column| Ranks::new(column, 1 << bits))
+            .collect::<Result<_>>()?;
         Ok(Self { ranks, bits, shape })
     }
 
-    /// The bounds between the ranks of each column, of the sample's type, which is `Int64`, `Float64` or `LargeBinary`; and how
-    /// many bits these ranks have.
+    /// The bounds between the ranks of each column, of the sample's type, which is `Int64`,
+    /// `Float64` or `LargeBinary`; and how many bits these ranks have.
     #[must_use]
     pub fn bounds(&self, of: &[ArrayRef]) -> Vec<(ArrayRef, u32)> {
-        self.ranks.iter().zip(of).map(|(ranks, column)| (ranks.bounds(column.data_type()), ranks.bits())).collect()
+        self.ranks
+            .iter()
+            .zip(of)
+            .map(|(ranks, column)| (ranks.bounds(column.data_type()), ranks.bits()))
+            .collect()
     }
 
     /// The places of rows.
@@ -86,7 +105,11 @@ impl Curve {
     pub fn places(&self, columns: &[ArrayRef]) -> Result<Vec<u64>> {
         if let ([ranks], [column]) = (self.ranks.as_slice(), columns) {
             // A column alone keeps its order, numbers without any bounds.
-            return if matches!(ranks, Ranks::Numbers(_)) { values(column) } else { ranks.of(column) };
+            return if matches!(ranks, Ranks::Numbers(_)) {
+                values(column)
+            } else {
+                ranks.of(column)
+            };
         }
         let rows = columns.first().map_or(0, Array::len);
         let count = self.ranks.len();
@@ -118,11 +141,13 @@ fn interleaved(row: &[u64], bits: u32) -> u64 {
     out
 }
 
-/// Turns a point into numbers whose bits, interleaved, are its place on Hilbert's curve (J. Skilling, "Programming the Hilbert
-/// curve", 2004): each half of each side is turned and mirrored the way in which the curve enters it, then Gray's code is
-/// applied along the sides.
+/// Turns a point into numbers whose bits, interleaved, are its place on Hilbert's curve (J.
+/// Skilling, "Programming the Hilbert curve", 2004): each half of each side is turned and mirrored
+/// the way in which the curve enters it, then Gray's code is applied along the sides.
 fn untangle(row: &mut [u64], bits: u32) {
-    let Some((first, others)) = row.split_first_mut() else { return };
+    let Some((first, others)) = row.split_first_mut() else {
+        return;
+    };
     for bit in (1..bits).rev() {
         let below = (1_u64 << bit) - 1;
         if *first >> bit & 1 == 1 {
@@ -143,13 +168,16 @@ fn untangle(row: &mut [u64], bits: u32) {
         *other ^= before;
         before = *other;
     }
-    let mirrored = (1..bits).filter(|bit| before >> bit & 1 == 1).fold(0, |all, bit| all ^ ((1_u64 << bit) - 1));
+    let mirrored = (1..bits)
+        .filter(|bit| before >> bit & 1 == 1)
+        .fold(0, |all, bit| all ^ ((1_u64 << bit) - 1));
     for rank in row {
         *rank ^= mirrored;
     }
 }
 
-/// Bounds between which lie about as many values of a column, for so many ranges; types as in [`Curve::bounds`].
+/// Bounds between which lie about as many values of a column, for so many ranges; types as in
+/// [`Curve::bounds`].
 ///
 /// # Errors
 /// As [`Curve::new`].
@@ -160,9 +188,19 @@ pub fn ranges(column: &ArrayRef, count: usize) -> Result<ArrayRef> {
 impl Ranks {
     fn new(sample: &ArrayRef, ranges: usize) -> Result<Self> {
         if let Some(texts) = as_bytes(sample)? {
-            let mut all: Vec<Option<&[u8]>> = texts.as_binary::<i64>().iter().map(|text| text.map(|text| text.get(..LONGEST).unwrap_or(text))).collect();
+            let mut all: Vec<Option<&[u8]>> = texts
+                .as_binary::<i64>()
+                .iter()
+                .map(|text| text.map(|text| text.get(..LONGEST).unwrap_or(text)))
+                .collect();
             all.sort_unstable();
-            return Ok(Self::Texts(bounds(&all, ranges).into_iter().flatten().map(<[u8]>::to_vec).collect()));
+            return Ok(Self::Texts(
+                bounds(&all, ranges)
+                    .into_iter()
+                    .flatten()
+                    .map(<[u8]>::to_vec)
+                    .collect(),
+            ));
         }
         let mut all = values(sample)?;
         all.sort_unstable();
@@ -172,11 +210,20 @@ impl Ranks {
     /// The ranks of values; 0 of a null.
     fn of(&self, column: &ArrayRef) -> Result<Vec<u64>> {
         match self {
-            Self::Numbers(bounds) => Ok(values(column)?.into_iter().map(|value| bounds.partition_point(|bound| *bound <= value) as u64).collect()),
+            Self::Numbers(bounds) => Ok(values(column)?
+                .into_iter()
+                .map(|value| bounds.partition_point(|bound| *bound <= value) as u64)
+                .collect()),
             Self::Texts(bounds) => {
-                let texts = as_bytes(column)?.ok_or_else(|| Error::internal("a column of texts has other values"))?;
-                let rank = |text: &[u8]| bounds.partition_point(|bound| bound.as_slice() <= text) as u64;
-                Ok(texts.as_binary::<i64>().iter().map(|text| text.map_or(0, rank)).collect())
+                let texts = as_bytes(column)?
+                    .ok_or_else(|| Error::internal("a column of texts has other values"))?;
+                let rank =
+                    |text: &[u8]| bounds.partition_point(|bound| bound.as_slice() <= text) as u64;
+                Ok(texts
+                    .as_binary::<i64>()
+                    .iter()
+                    .map(|text| text.map_or(0, rank))
+                    .collect())
             }
         }
     }
@@ -184,15 +231,20 @@ impl Ranks {
     fn bounds(&self, of: &Arrow) -> ArrayRef {
         match self {
             Self::Texts(bounds) => Arc::new(LargeBinaryArray::from_iter_values(bounds)),
-            Self::Numbers(bounds) if *of == Arrow::Float64 => Arc::new(Float64Array::from_iter_values(bounds.iter().map(|word| {
-                let bits = if word & SIGN == 0 { !word } else { word ^ SIGN };
-                f64::from_bits(bits)
-            }))),
-            Self::Numbers(bounds) => Arc::new(Int64Array::from_iter_values(bounds.iter().map(|word| (word ^ SIGN).cast_signed()))),
+            Self::Numbers(bounds) if *of == Arrow::Float64 => {
+                Arc::new(Float64Array::from_iter_values(bounds.iter().map(|word| {
+                    let bits = if word & SIGN == 0 { !word } else { word ^ SIGN };
+                    f64::from_bits(bits)
+                })))
+            }
+            Self::Numbers(bounds) => Arc::new(Int64Array::from_iter_values(
+                bounds.iter().map(|word| (word ^ SIGN).cast_signed()),
+            )),
         }
     }
 
-    /// Bits of the ranks. A column of few values has few; its ranks are spread, so that they count as much as others'.
+    /// Bits of the ranks. A column of few values has few; its ranks are spread, so that they count
+    /// as much as others'.
     fn bits(&self) -> u32 {
         let count = match self {
             Self::Numbers(bounds) => bounds.len(),
@@ -204,36 +256,68 @@ impl Ranks {
 
 /// Values between which lie about as many of `all`, which ascend.
 fn bounds<T: Copy + Eq>(all: &[T], ranges: usize) -> Vec<T> {
-    let mut out: Vec<T> = (1..ranges).filter_map(|n| all.get(n * all.len() / ranges).copied()).filter(|bound| all.first() != Some(bound)).collect();
+    let mut out: Vec<T> = (1..ranges)
+        .filter_map(|n| all.get(n * all.len() / ranges).copied())
+        .filter(|bound| all.first() != Some(bound))
+        .collect();
     out.dedup();
     out
 }
 
 fn as_bytes(column: &ArrayRef) -> Result<Option<ArrayRef>> {
     Ok(match column.data_type() {
-        Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View => Some(cast(&cast(column, &Arrow::LargeUtf8)?, &Arrow::LargeBinary)?),
-        Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView => Some(cast(column, &Arrow::LargeBinary)?),
+        Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View => Some(cast(
+            &cast(column, &Arrow::LargeUtf8)?,
+            &Arrow::LargeBinary,
+        )?),
+        Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView => {
+            Some(cast(column, &Arrow::LargeBinary)?)
+        }
         _ => None,
     })
 }
 
 /// Each number as 64 bits in its order; 0 of a null.
 fn values(column: &ArrayRef) -> Result<Vec<u64>> {
-    let longs = |array: &Int64Array| array.iter().map(|value| value.map_or(0, |value| (value as u64 ^ SIGN).max(1))).collect();
+    let longs = |array: &Int64Array| {
+        array
+            .iter()
+            .map(|value| value.map_or(0, |value| (value as u64 ^ SIGN).max(1)))
+            .collect()
+    };
     let doubles = |array: &Float64Array| {
         let word = |value: f64| {
             // One zero and one `NaN`, the greatest of all.
-            let bits = if value.is_nan() { f64::NAN.to_bits() & !SIGN } else { (value + 0.0).to_bits() };
+            let bits = if value.is_nan() {
+                f64::NAN.to_bits() & !SIGN
+            } else {
+                (value + 0.0).to_bits()
+            };
             if bits & SIGN == 0 { bits | SIGN } else { !bits }
         };
-        array.iter().map(|value| value.map_or(0, |value| word(value).max(1))).collect()
+        array
+            .iter()
+            .map(|value| value.map_or(0, |value| word(value).max(1)))
+            .collect()
     };
     Ok(match column.data_type() {
-        Arrow::Boolean | Arrow::Int8 | Arrow::Int16 | Arrow::Int32 | Arrow::Int64 => longs(cast(column, &Arrow::Int64)?.as_primitive()),
-        Arrow::Date32 => longs(cast(&cast(column, &Arrow::Int32)?, &Arrow::Int64)?.as_primitive::<Int64Type>()),
-        Arrow::Timestamp(TimeUnit::Microsecond, _) => longs(cast(column, &Arrow::Int64)?.as_primitive()),
-        Arrow::Float32 | Arrow::Float64 | Arrow::Decimal128(..) => doubles(cast(column, &Arrow::Float64)?.as_primitive()),
-        other => return Err(Error::invalid(format!("values of type {other} have no order"))),
+        Arrow::Boolean | Arrow::Int8 | Arrow::Int16 | Arrow::Int32 | Arrow::Int64 => {
+            longs(cast(column, &Arrow::Int64)?.as_primitive())
+        }
+        Arrow::Date32 => {
+            longs(cast(&cast(column, &Arrow::Int32)?, &Arrow::Int64)?.as_primitive::<Int64Type>())
+        }
+        Arrow::Timestamp(TimeUnit::Microsecond, _) => {
+            longs(cast(column, &Arrow::Int64)?.as_primitive())
+        }
+        Arrow::Float32 | Arrow::Float64 | Arrow::Decimal128(..) => {
+            doubles(cast(column, &Arrow::Float64)?.as_primitive())
+        }
+        other => {
+            return Err(Error::invalid(format!(
+                "values of type {other} have no order"
+            )));
+        }
     })
 }
 
@@ -250,20 +334,65 @@ mod tests {
     #[test]
     fn words_keep_the_order_of_values() {
         let ascending: Vec<ArrayRef> = vec![
-            array(Int64Array::from(vec![None, Some(i64::MIN), Some(-1), Some(0), Some(7), Some(i64::MAX)])),
-            array(Float64Array::from(vec![None, Some(f64::NEG_INFINITY), Some(-1.5), Some(0.0), Some(1e-300), Some(f64::INFINITY), Some(f64::NAN)])),
-            array(StringArray::from(vec![None, Some("user-1"), Some("user-10"), Some("user-2"), Some("user-é")])),
-            array(BinaryArray::from(vec![None, Some(b"\x00".as_slice()), Some(b"\x01\x00"), Some(b"\xff")])),
-            array(Date32Array::from(vec![None, Some(-800_000), Some(0), Some(20_000)])),
+            array(Int64Array::from(vec![
+                None,
+                Some(i64::MIN),
+                Some(-1),
+                Some(0),
+                Some(7),
+                Some(i64::MAX),
+            ])),
+            array(Float64Array::from(vec![
+                None,
+                Some(f64::NEG_INFINITY),
+                Some(-1.5),
+                Some(0.0),
+                Some(1e-300),
+                Some(f64::INFINITY),
+                Some(f64::NAN),
+            ])),
+            array(StringArray::from(vec![
+                None,
+                Some("user-1"),
+                Some("user-10"),
+                Some("user-2"),
+                Some("user-é"),
+            ])),
+            array(BinaryArray::from(vec![
+                None,
+                Some(b"\x00".as_slice()),
+                Some(b"\x01\x00"),
+                Some(b"\xff"),
+            ])),
+            array(Date32Array::from(vec![
+                None,
+                Some(-800_000),
+                Some(0),
+                Some(20_000),
+            ])),
             array(
-                Decimal128Array::from(vec![None, Some(-10_i128.pow(30)), Some(-1), Some(0), Some(1), Some(10_i128.pow(30))])
-                    .with_precision_and_scale(38, 2)
-                    .unwrap(),
+                Decimal128Array::from(vec![
+                    None,
+                    Some(-10_i128.pow(30)),
+                    Some(-1),
+                    Some(0),
+                    Some(1),
+                    Some(10_i128.pow(30)),
+                ])
+                .with_precision_and_scale(38, 2)
+                .unwrap(),
             ),
         ];
         for column in ascending {
-            let words = Curve::new(std::slice::from_ref(&column), Shape::Hilbert).unwrap().places(std::slice::from_ref(&column)).unwrap();
-            assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{:?}: {words:?}", column.data_type());
+            let words = Curve::new(std::slice::from_ref(&column), Shape::Hilbert)
+                .unwrap()
+                .places(std::slice::from_ref(&column))
+                .unwrap();
+            assert!(
+                words.windows(2).all(|pair| pair[0] < pair[1]),
+                "{:?}: {words:?}",
+                column.data_type()
+            );
             assert_eq!(words[0], 0);
         }
         let zeros = values(&array(Float64Array::from(vec![-0.0, 0.0]))).unwrap();
@@ -277,23 +406,65 @@ mod tests {
     fn bounds_are_values_of_the_column() {
         let longs = ranges(&array((0..100).map(|n| n - 50).collect::<Int64Array>()), 4).unwrap();
         assert_eq!(longs.as_primitive::<Int64Type>().values(), &[-25, 0, 25]);
-        let doubles = ranges(&array(Float64Array::from(vec![-2.5, -1.0, 0.5, f64::NAN])), 4).unwrap();
-        let doubles: Vec<f64> = doubles.as_primitive::<arrow_array::types::Float64Type>().values().to_vec();
+        let doubles = ranges(
+            &array(Float64Array::from(vec![-2.5, -1.0, 0.5, f64::NAN])),
+            4,
+        )
+        .unwrap();
+        let doubles: Vec<f64> = doubles
+            .as_primitive::<arrow_array::types::Float64Type>()
+            .values()
+            .to_vec();
         assert!(doubles[..2] == [-1.0, 0.5] && doubles[2].is_nan());
         let texts = ranges(&array(StringArray::from(vec!["a", "b", "c", "d"])), 2).unwrap();
-        assert_eq!(texts.as_binary::<i64>().iter().flatten().collect::<Vec<_>>(), [b"c"]);
-        assert!(ranges(&array(Int64Array::from(Vec::<i64>::new())), 8).unwrap().is_empty());
+        assert_eq!(
+            texts
+                .as_binary::<i64>()
+                .iter()
+                .flatten()
+                .collect::<Vec<_>>(),
+            [b"c"]
+        );
+        assert!(
+            ranges(&array(Int64Array::from(Vec::<i64>::new())), 8)
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]
     fn texts_are_told_apart_wherever_they_differ() {
-        let texts = || array((0..2000).map(|n| Some(format!("{}-{n:040}", ["north", "south"][n % 2]))).collect::<StringArray>());
-        let places = Curve::new(&[texts()], Shape::Hilbert).unwrap().places(&[texts()]).unwrap();
+        let texts = || {
+            array(
+                (0..2000)
+                    .map(|n| Some(format!("{}-{n:040}", ["north", "south"][n % 2])))
+                    .collect::<StringArray>(),
+            )
+        };
+        let places = Curve::new(&[texts()], Shape::Hilbert)
+            .unwrap()
+            .places(&[texts()])
+            .unwrap();
         let distinct: std::collections::BTreeSet<u64> = places.iter().copied().collect();
         assert_eq!(distinct.len(), 2000);
-        assert!(places.chunks(2).collect::<Vec<_>>().windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] < pair[1][1] && pair[0][0] < pair[0][1]));
-        let long = array(StringArray::from(vec!["x".repeat(1000), "x".repeat(300), "y".repeat(300)]));
-        let places = Curve::new(std::slice::from_ref(&long), Shape::Hilbert).unwrap().places(&[long]).unwrap();
+        assert!(
+            places
+                .chunks(2)
+                .collect::<Vec<_>>()
+                .windows(2)
+                .all(|pair| pair[0][0] < pair[1][0]
+                    && pair[0][1] < pair[1][1]
+                    && pair[0][0] < pair[0][1])
+        );
+        let long = array(StringArray::from(vec![
+            "x".repeat(1000),
+            "x".repeat(300),
+            "y".repeat(300),
+        ]));
+        let places = Curve::new(std::slice::from_ref(&long), Shape::Hilbert)
+            .unwrap()
+            .places(&[long])
+            .unwrap();
         assert!(places[0] == places[1] && places[1] < places[2]);
     }
 
@@ -313,7 +484,10 @@ mod tests {
                     let all: Vec<i64> = file.iter().map(|n| of(*n as i64, side)).collect();
                     all.iter().max().unwrap() - all.iter().min().unwrap()
                 };
-                assert!(span(|n, side| n % side) <= 16 && span(|n, side| n / side) <= 16, "{shape:?}");
+                assert!(
+                    span(|n, side| n % side) <= 16 && span(|n, side| n / side) <= 16,
+                    "{shape:?}"
+                );
             }
         }
     }
@@ -322,7 +496,11 @@ mod tests {
     fn hilbert_s_curve_meets_every_place_once_and_never_jumps() {
         for (count, bits) in [(2_u32, 1_u32), (2, 4), (3, 3), (4, 2), (5, 2)] {
             let all = 1_u64 << (count * bits);
-            let point = |n: u64| -> Vec<u64> { (0..count).map(|side| n >> (side * bits) & ((1 << bits) - 1)).collect() };
+            let point = |n: u64| -> Vec<u64> {
+                (0..count)
+                    .map(|side| n >> (side * bits) & ((1 << bits) - 1))
+                    .collect()
+            };
             let mut places: Vec<(u64, Vec<u64>)> = (0..all)
                 .map(|n| {
                     let mut row = point(n);
@@ -331,9 +509,17 @@ mod tests {
                 })
                 .collect();
             places.sort_unstable();
-            assert!(places.iter().map(|(place, _)| *place).eq(0..all), "{count} columns of {bits} bits");
+            assert!(
+                places.iter().map(|(place, _)| *place).eq(0..all),
+                "{count} columns of {bits} bits"
+            );
             for pair in places.windows(2) {
-                let step: u64 = pair[0].1.iter().zip(&pair[1].1).map(|(a, b)| a.abs_diff(*b)).sum();
+                let step: u64 = pair[0]
+                    .1
+                    .iter()
+                    .zip(&pair[1].1)
+                    .map(|(a, b)| a.abs_diff(*b))
+                    .sum();
                 assert_eq!(step, 1, "{count} columns of {bits} bits: {pair:?}");
             }
         }
@@ -356,10 +542,22 @@ mod tests {
     #[test]
     fn one_column_is_sorted() {
         let column = array((0..1000).rev().collect::<Int64Array>());
-        let places = Curve::new(std::slice::from_ref(&column), Shape::Hilbert).unwrap().places(&[column]).unwrap();
+        let places = Curve::new(std::slice::from_ref(&column), Shape::Hilbert)
+            .unwrap()
+            .places(&[column])
+            .unwrap();
         assert!(places.windows(2).all(|pair| pair[0] > pair[1]));
         assert!(Curve::new(&[], Shape::Morton).is_err());
-        let list = array(arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(1)])]));
-        assert!(Curve::new(&[list], Shape::Morton).unwrap_err().to_string().contains("no order"));
+        let list = array(
+            arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(
+                1,
+            )])]),
+        );
+        assert!(
+            Curve::new(&[list], Shape::Morton)
+                .unwrap_err()
+                .to_string()
+                .contains("no order")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Prepared rows -> the right file of the right partition, within bounds of size, number and memory.
+//! Prepared rows -> the right file of the right partition, within bounds of size, number and
+//! memory.
 
 use std::collections::BTreeMap;
 
@@ -56,8 +57,17 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(request: &'a WriteRequest, encoders: Encoders, codec: Codec, partitions: &'a Partitions) -> Self {
-        let names = request.partition_columns.iter().filter_map(|name| request.schema.field(name)).map(|f| layout::file_name(f, request.mapping).to_owned());
+    pub(super) fn new(
+        request: &'a WriteRequest,
+        encoders: Encoders,
+        codec: Codec,
+        partitions: &'a Partitions,
+    ) -> Self {
+        let names = request
+            .partition_columns
+            .iter()
+            .filter_map(|name| request.schema.field(name))
+            .map(|f| layout::file_name(f, request.mapping).to_owned());
         Self {
             request,
             encoders,
@@ -77,8 +87,15 @@ impl<'a> Files<'a> {
     pub(super) fn take(&mut self, prepared: Prepared) -> Result<()> {
         let whole = prepared.runs.len() == 1;
         for run in &prepared.runs {
-            let mut piece: Vec<ArrayRef> =
-                if whole { prepared.columns.clone() } else { prepared.columns.iter().map(|array| array.slice(run.start, run.length)).collect() };
+            let mut piece: Vec<ArrayRef> = if whole {
+                prepared.columns.clone()
+            } else {
+                prepared
+                    .columns
+                    .iter()
+                    .map(|array| array.slice(run.start, run.length))
+                    .collect()
+            };
             if !self.parts.contains_key(&run.partition)
                 && self.parts.len() >= self.request.max_open_files.max(1)
                 && let Some(overflow) = &mut self.overflow
@@ -88,13 +105,20 @@ impl<'a> Files<'a> {
             }
             let mut length = run.length;
             while let Some(room) = self.room(run.partition).filter(|room| *room <= length) {
-                self.hold(run.partition, piece.iter().map(|array| array.slice(0, room)).collect(), room);
+                self.hold(
+                    run.partition,
+                    piece.iter().map(|array| array.slice(0, room)).collect(),
+                    room,
+                );
                 self.encode(run.partition)?;
                 self.close(run.partition)?;
                 if let Some(part) = self.parts.get_mut(&run.partition) {
                     part.full += 1;
                 }
-                piece = piece.iter().map(|array| array.slice(room, length - room)).collect();
+                piece = piece
+                    .iter()
+                    .map(|array| array.slice(room, length - room))
+                    .collect();
                 length -= room;
             }
             if length == 0 {
@@ -102,7 +126,9 @@ impl<'a> Files<'a> {
             }
             self.hold(run.partition, piece, length);
             let part = self.parts.get(&run.partition);
-            if part.is_some_and(|part| part.rows >= ROWS || part.bytes >= BYTES.min(self.request.target_file_size)) {
+            if part.is_some_and(|part| {
+                part.rows >= ROWS || part.bytes >= BYTES.min(self.request.target_file_size)
+            }) {
                 self.encode(run.partition)?;
             }
         }
@@ -111,8 +137,16 @@ impl<'a> Files<'a> {
 
     /// Rows that the partition's file can still take, where they are counted.
     fn room(&self, partition: usize) -> Option<usize> {
-        let (full, held) = self.parts.get(&partition).map_or((0, 0), |part| (part.full, part.rows + part.in_file));
-        let share = self.request.file_rows.get(full).copied().or(self.request.most_rows)?;
+        let (full, held) = self
+            .parts
+            .get(&partition)
+            .map_or((0, 0), |part| (part.full, part.rows + part.in_file));
+        let share = self
+            .request
+            .file_rows
+            .get(full)
+            .copied()
+            .or(self.request.most_rows)?;
         Some(share.saturating_sub(held))
     }
 
@@ -131,12 +165,18 @@ impl<'a> Files<'a> {
     /// Encodes the rows of a partition that wait.
     fn encode(&mut self, partition: usize) -> Result<()> {
         self.begin(partition)?;
-        let Some(part) = self.parts.get_mut(&partition) else { return Ok(()) };
-        let Some(file) = part.file.as_mut() else { return Ok(()) };
+        let Some(part) = self.parts.get_mut(&partition) else {
+            return Ok(());
+        };
+        let Some(file) = part.file.as_mut() else {
+            return Ok(());
+        };
         // How large a file is shows only once its rows are encoded.
         let ahead = self.request.target_file_size / 4;
         let in_flight = self.request.memory / 8;
-        self.encoders.wait(|encoders| file.queued() <= ahead && (encoders.queued() <= in_flight || file.queued() == 0))?;
+        self.encoders.wait(|encoders| {
+            file.queued() <= ahead && (encoders.queued() <= in_flight || file.queued() == 0)
+        })?;
         file.push(&part.pieces)?;
         self.waiting -= part.bytes;
         part.pieces.clear();
@@ -148,20 +188,37 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Copies the row groups of a file into that of its partition. `columns` gives the arrays of those columns of a row group
-    /// that are encoded instead, by their place in files.
-    pub(super) fn splice(&mut self, splice: &Splice, mut columns: impl FnMut(usize) -> Result<BTreeMap<usize, Vec<ArrayRef>>>) -> Result<()> {
+    /// Copies the row groups of a file into that of its partition. `columns` gives the arrays of
+    /// those columns of a row group that are encoded instead, by their place in files.
+    pub(super) fn splice(
+        &mut self,
+        splice: &Splice,
+        mut columns: impl FnMut(usize) -> Result<BTreeMap<usize, Vec<ArrayRef>>>,
+    ) -> Result<()> {
         let partition = self.partitions.number(splice.partition.clone());
         self.clock += 1;
         self.parts.entry(partition).or_default().used = self.clock;
         self.begin(partition)?;
-        let Some(file) = self.parts.get_mut(&partition).and_then(|part| part.file.as_mut()) else { return Ok(()) };
+        let Some(file) = self
+            .parts
+            .get_mut(&partition)
+            .and_then(|part| part.file.as_mut())
+        else {
+            return Ok(());
+        };
         let nothing = vec![LeafFacts::default(); splice.facts.len()];
         for group in 0..splice.source.num_groups() {
             // What is known of the file is known of all of its row groups together.
             let columns = columns(group)?;
-            self.encoders.wait(|encoders| encoders.memory() <= self.request.memory || encoders.queued() == 0)?;
-            file.splice(&splice.source, group, if group == 0 { &splice.facts } else { &nothing }, columns)?;
+            self.encoders.wait(|encoders| {
+                encoders.memory() <= self.request.memory || encoders.queued() == 0
+            })?;
+            file.splice(
+                &splice.source,
+                group,
+                if group == 0 { &splice.facts } else { &nothing },
+                columns,
+            )?;
         }
         if file.bytes() >= self.request.target_file_size {
             self.close(partition)?;
@@ -171,7 +228,11 @@ impl<'a> Files<'a> {
 
     /// Sees to it that the partition has a file.
     fn begin(&mut self, partition: usize) -> Result<()> {
-        if self.parts.get(&partition).is_some_and(|part| part.file.is_none()) {
+        if self
+            .parts
+            .get(&partition)
+            .is_some_and(|part| part.file.is_none())
+        {
             while self.open >= self.request.max_open_files.max(1) && self.end_idle()? {}
             let file = self.create(partition)?;
             if let Some(part) = self.parts.get_mut(&partition) {
@@ -183,16 +244,33 @@ impl<'a> Files<'a> {
 
     fn create(&mut self, partition: usize) -> Result<FileEncoder> {
         let (id, codec) = (self.encoders.next_id(), self.codec.suffix);
-        let kind = if self.request.change_data { "cdc" } else { "part" };
+        let kind = if self.request.change_data {
+            "cdc"
+        } else {
+            "part"
+        };
         let name = format!("{kind}-{id:05}-{}-c000{codec}.parquet", exec::uuid());
-        let flag = self.request.properties.get("delta.randomizeFilePrefixes").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let flag = self
+            .request
+            .properties
+            .get("delta.randomizeFilePrefixes")
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let directory = if flag {
-            let length = self.request.properties.get("delta.randomPrefixLength").and_then(|text| text.trim().parse().ok()).unwrap_or(PREFIX);
+            let length = self
+                .request
+                .properties
+                .get("delta.randomPrefixLength")
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(PREFIX);
             random_directory(length)
         } else {
             directory(&self.names, &self.partitions.values(partition))
         };
-        let root = if self.request.change_data { "_change_data/" } else { "" };
+        let root = if self.request.change_data {
+            "_change_data/"
+        } else {
+            ""
+        };
         let file = self.encoders.open(format!("{root}{directory}{name}"))?;
         self.owners.insert(id, partition);
         self.open += 1;
@@ -200,8 +278,12 @@ impl<'a> Files<'a> {
     }
 
     fn close(&mut self, partition: usize) -> Result<()> {
-        let Some(part) = self.parts.get_mut(&partition) else { return Ok(()) };
-        let Some(file) = part.file.take() else { return Ok(()) };
+        let Some(part) = self.parts.get_mut(&partition) else {
+            return Ok(());
+        };
+        let Some(file) = part.file.take() else {
+            return Ok(());
+        };
         part.in_file = 0;
         self.open -= 1;
         file.close()
@@ -209,17 +291,32 @@ impl<'a> Files<'a> {
 
     /// Ends the file that was idle longest.
     fn end_idle(&mut self) -> Result<bool> {
-        let idle = self.parts.iter().filter(|(_, part)| part.file.is_some()).min_by_key(|(_, part)| part.used).map(|(partition, _)| *partition);
-        let Some(partition) = idle else { return Ok(false) };
+        let idle = self
+            .parts
+            .iter()
+            .filter(|(_, part)| part.file.is_some())
+            .min_by_key(|(_, part)| part.used)
+            .map(|(partition, _)| *partition);
+        let Some(partition) = idle else {
+            return Ok(false);
+        };
         self.close(partition)?;
         Ok(true)
     }
 
-    /// Sets memory free when there is too little: rows that wait are encoded, most first, then large row groups are ended.
+    /// Sets memory free when there is too little: rows that wait are encoded, most first, then
+    /// large row groups are ended.
     fn relieve(&mut self) -> Result<()> {
         let memory = self.request.memory;
         while self.waiting > memory / 4 {
-            let Some((partition, bytes)) = self.parts.iter().map(|(n, part)| (*n, part.bytes)).max_by_key(|(_, bytes)| *bytes) else { break };
+            let Some((partition, bytes)) = self
+                .parts
+                .iter()
+                .map(|(n, part)| (*n, part.bytes))
+                .max_by_key(|(_, bytes)| *bytes)
+            else {
+                break;
+            };
             if bytes == 0 {
                 break;
             }
@@ -229,7 +326,8 @@ impl<'a> Files<'a> {
             return Ok(());
         }
         self.end_large()?;
-        self.encoders.wait(|encoders| encoders.memory() <= memory || encoders.queued() == 0)?;
+        self.encoders
+            .wait(|encoders| encoders.memory() <= memory || encoders.queued() == 0)?;
         if self.encoders.memory() > memory {
             // What was queued has become part of row groups, of which some are too large by now.
             self.end_large()?;
@@ -240,13 +338,21 @@ impl<'a> Files<'a> {
 
     /// Ends the largest row groups, until the others take no more than half of the memory.
     fn end_large(&mut self) -> Result<()> {
-        let mut sizes: Vec<(u64, usize)> = self.parts.iter().filter_map(|(n, part)| Some((part.file.as_ref()?.memory(), *n))).collect();
+        let mut sizes: Vec<(u64, usize)> = self
+            .parts
+            .iter()
+            .filter_map(|(n, part)| Some((part.file.as_ref()?.memory(), *n)))
+            .collect();
         sizes.sort_unstable();
         let mut held: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
         while held > self.request.memory / 2
             && let Some((bytes, partition)) = sizes.pop()
         {
-            if let Some(file) = self.parts.get_mut(&partition).and_then(|part| part.file.as_mut()) {
+            if let Some(file) = self
+                .parts
+                .get_mut(&partition)
+                .and_then(|part| part.file.as_mut())
+            {
                 file.end_group()?;
             }
             held -= bytes;
@@ -256,7 +362,11 @@ impl<'a> Files<'a> {
 
     /// Encodes what is left and ends all files.
     fn end(&mut self) -> Result<()> {
-        let mut left: Vec<(u64, usize)> = self.parts.iter().map(|(partition, part)| (part.used, *partition)).collect();
+        let mut left: Vec<(u64, usize)> = self
+            .parts
+            .iter()
+            .map(|(partition, part)| (part.used, *partition))
+            .collect();
         left.sort_unstable();
         for (_, partition) in left {
             if self.parts.get(&partition).is_some_and(|part| part.rows > 0) {
@@ -283,17 +393,26 @@ impl<'a> Files<'a> {
                 self.end()?;
             }
         }
-        let Self { encoders, owners, .. } = self;
+        let Self {
+            encoders, owners, ..
+        } = self;
         let files = encoders.finish()?;
-        Ok(files.into_iter().map(|file| (owners.get(&file.id).copied().unwrap_or_default(), file)).map(|(partition, file)| (file, partition)).collect())
+        Ok(files
+            .into_iter()
+            .map(|file| (owners.get(&file.id).copied().unwrap_or_default(), file))
+            .map(|(partition, file)| (file, partition))
+            .collect())
     }
 }
 
-/// A directory of random letters and digits, which spreads files over the partitions of an object store.
+/// A directory of random letters and digits, which spreads files over the partitions of an object
+/// store.
 fn random_directory(length: usize) -> String {
     const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut out: String =
-        (0..length.min(32)).filter_map(|_| LETTERS.get((exec::random() % LETTERS.len() as u64) as usize)).map(|letter| char::from(*letter)).collect();
+    let mut out: String = (0..length.min(32))
+        .filter_map(|_| LETTERS.get((exec::random() % LETTERS.len() as u64) as usize))
+        .map(|letter| char::from(*letter))
+        .collect();
     if !out.is_empty() {
         out.push('/');
     }

@@ -1,6 +1,8 @@
-//! The columns of a table's data files: logical schema -> the Arrow schema that is encoded, with physical names and field ids.
+//! The columns of a table's data files: logical schema -> the Arrow schema that is encoded, with
+//! physical names and field ids.
 //!
-//! Protocol: "Column Mapping", "Writer Requirements for Column Mapping", "IcebergCompatV2", "Primitive Types" (`void`).
+//! Protocol: "Column Mapping", "Writer Requirements for Column Mapping", "IcebergCompatV2",
+//! "Primitive Types" (`void`).
 
 use std::sync::Arc;
 
@@ -17,37 +19,70 @@ const FIELD_ID: &str = "PARQUET:field_id";
 /// The name of a field in the files.
 #[must_use]
 pub fn file_name(field: &StructField, mapping: Mapping) -> &str {
-    if mapping == Mapping::None { &field.name } else { field.physical_name() }
+    if mapping == Mapping::None {
+        &field.name
+    } else {
+        field.physical_name()
+    }
 }
 
-/// The Arrow schema of files with the columns `written`, of which `hidden` are none of the table's and have no ids.
+/// The Arrow schema of files with the columns `written`, of which `hidden` are none of the table's
+/// and have no ids.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a `void` where it cannot be left out, [`Error::Corrupt`] for a column without its id.
+/// [`Error::Unsupported`] for a `void` where it cannot be left out, [`Error::Corrupt`] for a column
+/// without its id.
 pub fn file_schema(written: &StructType, mapping: Mapping, hidden: &[String]) -> Result<SchemaRef> {
     let own = |field: &&StructField| !matches!(field.data_type, DataType::Void);
-    let mapping_of = |field: &StructField| if hidden.contains(&field.name) { Mapping::None } else { mapping };
-    let fields = written.fields.iter().filter(own).map(|field| file_field(field, mapping_of(field)).map(Arc::new)).collect::<Result<Fields>>()?;
+    let mapping_of = |field: &StructField| {
+        if hidden.contains(&field.name) {
+            Mapping::None
+        } else {
+            mapping
+        }
+    };
+    let fields = written
+        .fields
+        .iter()
+        .filter(own)
+        .map(|field| file_field(field, mapping_of(field)).map(Arc::new))
+        .collect::<Result<Fields>>()?;
     if fields.is_empty() {
-        return Err(Error::unsupported("a table without a column that data files can hold cannot be written"));
+        return Err(Error::unsupported(
+            "a table without a column that data files can hold cannot be written",
+        ));
     }
     Ok(Arc::new(Schema::new(fields)))
 }
 
 fn fields(of: &StructType, mapping: Mapping) -> Result<Fields> {
-    of.fields.iter().filter(|field| !matches!(field.data_type, DataType::Void)).map(|field| file_field(field, mapping).map(Arc::new)).collect()
+    of.fields
+        .iter()
+        .filter(|field| !matches!(field.data_type, DataType::Void))
+        .map(|field| file_field(field, mapping).map(Arc::new))
+        .collect()
 }
 
 fn file_field(field: &StructField, mapping: Mapping) -> Result<Field> {
     let name = file_name(field, mapping);
-    let nested = ["delta.columnMapping.nested.ids", "parquet.field.nested.ids"].iter().find_map(|key| field.metadata.get(*key)).and_then(Value::as_object);
-    let data_type = data_type(&field.data_type, mapping, name, nested).map_err(|e| e.at_column(&field.name))?;
+    let nested = ["delta.columnMapping.nested.ids", "parquet.field.nested.ids"]
+        .iter()
+        .find_map(|key| field.metadata.get(*key))
+        .and_then(Value::as_object);
+    let data_type =
+        data_type(&field.data_type, mapping, name, nested).map_err(|e| e.at_column(&field.name))?;
     // Keeps the extension that marks a variant.
-    let out = field.to_arrow(TextLayout::Plain).with_name(name).with_data_type(data_type);
+    let out = field
+        .to_arrow(TextLayout::Plain)
+        .with_name(name)
+        .with_data_type(data_type);
     match (mapping, field.field_id()) {
         (Mapping::None, _) => Ok(out),
         (_, Some(id)) => Ok(with_id(out, i64::from(id))),
-        (_, None) => Err(Error::corrupt("the table maps columns, but a column has no `delta.columnMapping.id`").at_column(&field.name)),
+        (_, None) => Err(Error::corrupt(
+            "the table maps columns, but a column has no `delta.columnMapping.id`",
+        )
+        .at_column(&field.name)),
     }
 }
 
@@ -58,31 +93,54 @@ fn with_id(field: Field, id: i64) -> Field {
 }
 
 /// The type of a field or of a part of one; `path` is where `nested` has the id of its elements.
-fn data_type(of: &DataType, mapping: Mapping, path: &str, nested: Option<&Map<String, Value>>) -> Result<Arrow> {
+fn data_type(
+    of: &DataType,
+    mapping: Mapping,
+    path: &str,
+    nested: Option<&Map<String, Value>>,
+) -> Result<Arrow> {
     let part = |name: &str, of: &DataType, nullable: bool| -> Result<Arc<Field>> {
         if matches!(of, DataType::Void) {
-            return Err(Error::unsupported("a `void` inside of a list or map cannot be written"));
+            return Err(Error::unsupported(
+                "a `void` inside of a list or map cannot be written",
+            ));
         }
         let path = format!("{path}.{name}");
         let inner = data_type(of, mapping, &path, nested)?;
-        let field = StructField::new(name, of.clone(), nullable).to_arrow(TextLayout::Plain).with_data_type(inner);
-        Ok(Arc::new(match nested.and_then(|ids| ids.get(&path)).and_then(Value::as_i64) {
-            Some(id) if mapping != Mapping::None => with_id(field, id),
-            _ => field,
-        }))
+        let field = StructField::new(name, of.clone(), nullable)
+            .to_arrow(TextLayout::Plain)
+            .with_data_type(inner);
+        Ok(Arc::new(
+            match nested
+                .and_then(|ids| ids.get(&path))
+                .and_then(Value::as_i64)
+            {
+                Some(id) if mapping != Mapping::None => with_id(field, id),
+                _ => field,
+            },
+        ))
     };
     Ok(match of {
         DataType::Struct(inner) => {
             let fields = fields(inner, mapping)?;
             if fields.is_empty() {
-                return Err(Error::unsupported("a struct without a field that data files can hold cannot be written"));
+                return Err(Error::unsupported(
+                    "a struct without a field that data files can hold cannot be written",
+                ));
             }
             Arrow::Struct(fields)
         }
         DataType::Array(of) => Arrow::List(part("element", &of.element, of.contains_null)?),
         DataType::Map(of) => {
-            let entries: Fields = vec![part("key", &of.key, false)?, part("value", &of.value, of.value_contains_null)?].into();
-            Arrow::Map(Arc::new(Field::new("key_value", Arrow::Struct(entries), false)), false)
+            let entries: Fields = vec![
+                part("key", &of.key, false)?,
+                part("value", &of.value, of.value_contains_null)?,
+            ]
+            .into();
+            Arrow::Map(
+                Arc::new(Field::new("key_value", Arrow::Struct(entries), false)),
+                false,
+            )
         }
         DataType::Variant => Arrow::Struct(variant_fields()),
         DataType::Spark(_) => return Err(not_written(of)),
@@ -91,7 +149,9 @@ fn data_type(of: &DataType, mapping: Mapping, path: &str, nested: Option<&Map<St
 }
 
 fn not_written(of: &DataType) -> Error {
-    Error::unsupported(format!("deltafast reads columns of type {of} but does not write them; drop the column to write the table"))
+    Error::unsupported(format!(
+        "deltafast reads columns of type {of} but does not write them; drop the column to write the table"
+    ))
 }
 
 /// Refuses columns that deltafast does not write, before any row is read.
@@ -102,18 +162,28 @@ pub fn check_written(schema: &StructType) -> Result<()> {
     fn found(of: &DataType) -> Option<&DataType> {
         match of {
             DataType::Spark(_) => Some(of),
-            DataType::Struct(inner) => inner.fields.iter().find_map(|field| found(&field.data_type)),
+            DataType::Struct(inner) => inner
+                .fields
+                .iter()
+                .find_map(|field| found(&field.data_type)),
             DataType::Array(of) => found(&of.element),
             DataType::Map(of) => found(&of.key).or_else(|| found(&of.value)),
             _ => None,
         }
     }
-    schema.fields.iter().try_for_each(|field| found(&field.data_type).map_or(Ok(()), |of| Err(not_written(of).at_column(&field.name))))
+    schema.fields.iter().try_for_each(|field| {
+        found(&field.data_type).map_or(Ok(()), |of| Err(not_written(of).at_column(&field.name)))
+    })
 }
 
-/// The parts of a variant that is not shredded: both are there wherever the variant is, which delta-spark insists on.
+/// The parts of a variant that is not shredded: both are there wherever the variant is, which
+/// delta-spark insists on.
 pub(super) fn variant_fields() -> Fields {
-    vec![Field::new("metadata", Arrow::Binary, false), Field::new("value", Arrow::Binary, false)].into()
+    vec![
+        Field::new("metadata", Arrow::Binary, false),
+        Field::new("value", Arrow::Binary, false),
+    ]
+    .into()
 }
 
 /// The way to a column in the files: `a.b` or the name of a column that has dots itself.
@@ -122,11 +192,16 @@ pub fn find(table: &StructType, name: &str, mapping: Mapping) -> Option<Vec<Stri
     if let Some(field) = table.field(name) {
         return Some(vec![file_name(field, mapping).to_owned()]);
     }
-    let mut cuts = name.char_indices().filter(|(_, c)| *c == '.').map(|(n, _)| n);
+    let mut cuts = name
+        .char_indices()
+        .filter(|(_, c)| *c == '.')
+        .map(|(n, _)| n);
     cuts.find_map(|n| {
         let (head, rest) = (name.get(..n)?, name.get(n + 1..)?);
         let field = table.field(head)?;
-        let DataType::Struct(inner) = &field.data_type else { return None };
+        let DataType::Struct(inner) = &field.data_type else {
+            return None;
+        };
         let mut path = find(inner, rest, mapping)?;
         path.insert(0, file_name(field, mapping).to_owned());
         Some(path)
@@ -153,14 +228,39 @@ mod tests {
     #[test]
     fn physical_names_and_ids_reach_every_level() {
         let schema = file_schema(&mapped(), Mapping::Id, &[]).unwrap();
-        assert_eq!((schema.field(0).name().as_str(), schema.field(0).is_nullable(), &schema.field(0).metadata()[FIELD_ID]), ("col-1", false, &"1".to_owned()));
-        let Arrow::Struct(inner) = schema.field(1).data_type() else { panic!("no struct") };
+        assert_eq!(
+            (
+                schema.field(0).name().as_str(),
+                schema.field(0).is_nullable(),
+                &schema.field(0).metadata()[FIELD_ID]
+            ),
+            ("col-1", false, &"1".to_owned())
+        );
+        let Arrow::Struct(inner) = schema.field(1).data_type() else {
+            panic!("no struct")
+        };
         assert_eq!(inner.len(), 1, "void is left out");
-        let Arrow::List(outer) = inner[0].data_type() else { panic!("no list") };
-        let Arrow::List(element) = outer.data_type() else { panic!("no list") };
-        assert_eq!((outer.metadata()[FIELD_ID].as_str(), element.metadata()[FIELD_ID].as_str()), ("7", "8"));
-        assert_eq!(find(&mapped(), "S.l", Mapping::Name), Some(vec!["col-2".to_owned(), "col-3".to_owned()]));
-        assert_eq!(find(&mapped(), "a.x", Mapping::Name), Some(vec!["col-1".to_owned()]));
+        let Arrow::List(outer) = inner[0].data_type() else {
+            panic!("no list")
+        };
+        let Arrow::List(element) = outer.data_type() else {
+            panic!("no list")
+        };
+        assert_eq!(
+            (
+                outer.metadata()[FIELD_ID].as_str(),
+                element.metadata()[FIELD_ID].as_str()
+            ),
+            ("7", "8")
+        );
+        assert_eq!(
+            find(&mapped(), "S.l", Mapping::Name),
+            Some(vec!["col-2".to_owned(), "col-3".to_owned()])
+        );
+        assert_eq!(
+            find(&mapped(), "a.x", Mapping::Name),
+            Some(vec!["col-1".to_owned()])
+        );
         assert_eq!(find(&mapped(), "a", Mapping::Name), None);
     }
 
@@ -171,7 +271,8 @@ mod tests {
             r#"{"type":"struct","fields":[{"name":"s","type":{"type":"struct","fields":[{"name":"v","type":"void"}]}}]}"#,
             r#"{"type":"struct","fields":[{"name":"l","type":{"type":"array","elementType":"void","containsNull":true}}]}"#,
         ] {
-            let error = file_schema(&StructType::parse(text).unwrap(), Mapping::None, &[]).unwrap_err();
+            let error =
+                file_schema(&StructType::parse(text).unwrap(), Mapping::None, &[]).unwrap_err();
             assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         }
     }

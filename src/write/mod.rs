@@ -1,15 +1,19 @@
 //! WRITE: batches -> data files, and the facts for their `add` actions. The log is not touched.
 //!
-//! The input is never collected. Batches are cut into slices; each slice is cast to the table's types ([`cast`]), filled and
-//! checked ([`rules`]) and split by partition ([`partition`]) on the pool; the calling thread takes the results in order and
-//! hands them to one encoder a partition (`files`), whose columns are encoded in parallel (`pq::encode`). Files end at the
-//! target size, which is measured on encoded bytes; when too many are open the one that was idle longest is ended, and when
-//! they take too much memory the row group of the largest. Statistics ([`stats`]) are learned while encoding.
+//! The input is never collected. Batches are cut into slices; each slice is cast to the table's
+//! types ([`cast`]), filled and checked ([`rules`]) and split by partition ([`partition`]) on the
+//! pool; the calling thread takes the results in order and hands them to one encoder a partition
+//! (`files`), whose columns are encoded in parallel (`pq::encode`). Files end at the target size,
+//! which is measured on encoded bytes; when too many are open the one that was idle longest is
+//! ended, and when they take too much memory the row group of the largest. Statistics ([`stats`])
+//! are learned while encoding.
 //!
-//! A write that fails or is cancelled deletes what it wrote; a process that dies leaves files that no log names.
+//! A write that fails or is cancelled deletes what it wrote; a process that dies leaves files that
+//! no log names.
 //!
-//! Protocol: "Add File and Remove File", "Data Files", "Per-file Statistics", "Partition Value Serialization".
-//! Cost: one pass; memory is [`WriteRequest::memory`] and what the slices in flight take.
+//! Protocol: "Add File and Remove File", "Data Files", "Per-file Statistics", "Partition Value
+//! Serialization". Cost: one pass; memory is [`WriteRequest::memory`] and what the slices in flight
+//! take.
 
 pub mod adopt;
 pub mod bindings;
@@ -66,7 +70,8 @@ pub struct WriteRequest {
     pub writer_properties: WriterProperties,
     /// Bytes of a file after which a new one is begun.
     pub target_file_size: u64,
-    /// Rows of a partition's files after which the next one is begun, whatever their size; none where only that counts.
+    /// Rows of a partition's files after which the next one is begun, whatever their size; none
+    /// where only that counts.
     pub file_rows: Vec<usize>,
     /// Rows of any other file after which a new one is begun, whatever its size.
     pub most_rows: Option<usize>,
@@ -76,11 +81,13 @@ pub struct WriteRequest {
     pub gather_partitions: bool,
     /// Bytes of memory for rows that are not written yet.
     pub memory: u64,
-    /// Where timestamps without a zone are read when the column is an instant; `None` refuses them.
+    /// Where timestamps without a zone are read when the column is an instant; `None` refuses
+    /// them.
     pub zone: Option<Zone>,
     /// Whether the files are change data: other directory and names, and no statistics.
     pub change_data: bool,
-    /// Columns of the schema that are in the files but not the table's: kinds of changes, ids of rows.
+    /// Columns of the schema that are in the files but not the table's: kinds of changes, ids of
+    /// rows.
     pub hidden: Vec<String>,
     /// What the table demands of its rows.
     pub rules: Rules,
@@ -90,7 +97,8 @@ pub struct WriteRequest {
     pub progress: Progress,
 }
 
-/// Bytes of a file after which a new one is begun, unless asked otherwise: as the `deltalake` package has it.
+/// Bytes of a file after which a new one is begun, unless asked otherwise: as the `deltalake`
+/// package has it.
 pub const TARGET_FILE_SIZE: u64 = 100 << 20;
 /// Memory of a write, unless asked otherwise.
 const MEMORY: u64 = 1 << 30;
@@ -183,16 +191,23 @@ pub use splice::{Narrow, Splice, write_columns};
 
 /// Writes `source` as data files of the table in `store`.
 ///
-/// Called on a thread of its own, never on the pool: it pulls the source and waits for the encoders.
+/// Called on a thread of its own, never on the pool: it pulls the source and waits for the
+/// encoders.
 ///
 /// # Errors
-/// [`Error::SchemaMismatch`] and [`Error::Invalid`] for data that does not fit, [`Error::ConstraintViolated`],
-/// [`Error::Storage`], [`Error::Cancelled`], whatever the source gives. No file is left behind then, as far as that can be had.
-pub fn write(store: &Arc<dyn Store>, request: &WriteRequest, source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<Written> {
+/// [`Error::SchemaMismatch`] and [`Error::Invalid`] for data that does not fit,
+/// [`Error::ConstraintViolated`], [`Error::Storage`], [`Error::Cancelled`], whatever the source
+/// gives. No file is left behind then, as far as that can be had.
+pub fn write(
+    store: &Arc<dyn Store>,
+    request: &WriteRequest,
+    source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+) -> Result<Written> {
     write_with(store, request, Vec::new(), source)
 }
 
-/// The same, with files whose row groups are copied as they are into those of their partitions, before other rows.
+/// The same, with files whose row groups are copied as they are into those of their partitions,
+/// before other rows.
 ///
 /// # Errors
 /// As [`write`]; what reading the files meets.
@@ -207,8 +222,17 @@ pub fn write_with(
     let marks = Arc::clone(&slices.marks);
     let mut prepared = lanes(slices, parallelism() + 1, 1, &request.cancel);
     let first = prepared.next().transpose()?;
-    let (stats, format, codec) = format(request, &plan, first.as_ref().map_or(&[], |first| &first.columns))?;
-    let encoders = Encoders::start(format, Arc::clone(store), &request.cancel, &request.progress)?;
+    let (stats, format, codec) = format(
+        request,
+        &plan,
+        first.as_ref().map_or(&[], |first| &first.columns),
+    )?;
+    let encoders = Encoders::start(
+        format,
+        Arc::clone(store),
+        &request.cancel,
+        &request.progress,
+    )?;
     let mut files = Files::new(request, encoders, codec, &plan.partitions);
     let mut rows = 0;
     for splice in splices {
@@ -222,7 +246,14 @@ pub fn write_with(
         files.take(prepared)?;
     }
     let identities = marks.lock().map(|marks| marks.clone()).unwrap_or_default();
-    finish(files, &plan, request, &stats, rows, identities.into_iter().collect())
+    finish(
+        files,
+        &plan,
+        request,
+        &stats,
+        rows,
+        identities.into_iter().collect(),
+    )
 }
 
 /// Rows that are ready to be encoded, in their order.
@@ -231,45 +262,99 @@ fn prepared<I: Iterator<Item = Result<RecordBatch>> + Send + 'static>(
     source: I,
 ) -> Result<impl Iterator<Item = Result<Prepared>> + use<I>> {
     let plan = Arc::new(Plan::new(request)?);
-    Ok(lanes(Slices::new(request, &plan, source), parallelism() + 1, 1, &request.cancel))
+    Ok(lanes(
+        Slices::new(request, &plan, source),
+        parallelism() + 1,
+        1,
+        &request.cancel,
+    ))
 }
 
 /// Waits for the files and says what they are.
-fn finish(files: Files<'_>, plan: &Plan, request: &WriteRequest, stats: &StatsPlan, rows: u64, identities: Vec<(String, i64)>) -> Result<Written> {
+fn finish(
+    files: Files<'_>,
+    plan: &Plan,
+    request: &WriteRequest,
+    stats: &StatsPlan,
+    rows: u64,
+    identities: Vec<(String, i64)>,
+) -> Result<Written> {
     let encoded = files.finish()?;
     let names: Vec<String> = plan.partition_names(request.mapping);
     let new_file = |(file, partition): (crate::pq::EncodedFile, usize)| NewFile {
         path: log_path(&file.meta.path),
-        partition_values: names.iter().cloned().zip(plan.partitions.values(partition).iter().cloned()).collect(),
+        partition_values: names
+            .iter()
+            .cloned()
+            .zip(plan.partitions.values(partition).iter().cloned())
+            .collect(),
         size: file.meta.size,
         modified_ms: file.meta.modified_ms,
         num_records: file.rows,
         stats: (!request.change_data).then(|| stats.json(file.rows, &file.facts)),
     };
-    Ok(Written { files: encoded.into_iter().map(new_file).collect(), rows, identities })
+    Ok(Written {
+        files: encoded.into_iter().map(new_file).collect(),
+        rows,
+        identities,
+    })
 }
 
 /// Whether a version of the Parquet format has data pages of version 2.
 fn is_version_2(version: &str) -> bool {
-    version.split('.').next().and_then(|major| major.trim().parse::<u32>().ok()).is_some_and(|major| major >= 2)
+    version
+        .split('.')
+        .next()
+        .and_then(|major| major.trim().parse::<u32>().ok())
+        .is_some_and(|major| major >= 2)
 }
 
 /// How files are encoded and what is learned of them; `sample` are the columns of first rows.
-fn format(request: &WriteRequest, plan: &Plan, sample: &[ArrayRef]) -> Result<(StatsPlan, Format, Codec)> {
-    let written = StructType { fields: plan.written_places.iter().filter_map(|n| plan.schema.fields.get(*n).cloned()).collect() };
+fn format(
+    request: &WriteRequest,
+    plan: &Plan,
+    sample: &[ArrayRef],
+) -> Result<(StatsPlan, Format, Codec)> {
+    let written = StructType {
+        fields: plan
+            .written_places
+            .iter()
+            .filter_map(|n| plan.schema.fields.get(*n).cloned())
+            .collect(),
+    };
     let file_schema = layout::file_schema(&written, request.mapping, &request.hidden)?;
-    let mut stats = StatsPlan::new(&written, &[request.partition_columns.as_slice(), &request.hidden].concat(), &request.properties, |field| {
-        layout::file_name(field, request.mapping).to_owned()
-    })?;
+    let mut stats = StatsPlan::new(
+        &written,
+        &[request.partition_columns.as_slice(), &request.hidden].concat(),
+        &request.properties,
+        |field| layout::file_name(field, request.mapping).to_owned(),
+    )?;
     if request.change_data {
         stats = stats.nothing();
     }
-    let compression = request.writer_properties.compression.as_deref().or(request.properties.get("delta.parquet.compression.codec").map(String::as_str));
+    let compression = request.writer_properties.compression.as_deref().or(request
+        .properties
+        .get("delta.parquet.compression.codec")
+        .map(String::as_str));
     let codec = Codec::parse(compression.unwrap_or("zstd"))?;
     let named = |name: &str| layout::find(&plan.schema, name, request.mapping);
-    let has_v2_pages = request.properties.get("delta.parquet.format.version").is_some_and(|version| is_version_2(version));
-    let properties = WriterProperties { has_v2_pages, ..request.writer_properties.clone() };
-    let format = Format::new(file_schema, &properties, codec, &stats.wanted(), named, stats.text_bytes(), sample)?;
+    let has_v2_pages = request
+        .properties
+        .get("delta.parquet.format.version")
+        .is_some_and(|version| is_version_2(version));
+    let properties = WriterProperties {
+        has_v2_pages,
+        ..request.writer_properties.clone()
+    };
+    let format = Format::new(
+        file_schema,
+        &properties,
+        codec,
+        &stats.wanted(),
+        named,
+        stats.text_bytes(),
+        sample,
+    )?;
     Ok((stats, format, codec))
 }
 
@@ -282,31 +367,71 @@ impl Plan {
             .iter()
             .map(|name| {
                 let place = schema.fields.iter().position(|field| field.name == *name);
-                place.ok_or_else(|| Error::invalid("a partition column is not in the schema").at_column(name))
+                place.ok_or_else(|| {
+                    Error::invalid("a partition column is not in the schema").at_column(name)
+                })
             })
             .collect::<Result<Vec<usize>>>()?;
-        let unfit = |field: &&StructField| !field.data_type.is_primitive() || field.data_type == DataType::Void;
-        if let Some(field) = partition_places.iter().filter_map(|n| schema.fields.get(*n)).find(unfit) {
-            return Err(Error::invalid(format!("a column of type {} cannot be a partition column", field.data_type)).at_column(&field.name));
+        let unfit = |field: &&StructField| {
+            !field.data_type.is_primitive() || field.data_type == DataType::Void
+        };
+        if let Some(field) = partition_places
+            .iter()
+            .filter_map(|n| schema.fields.get(*n))
+            .find(unfit)
+        {
+            return Err(Error::invalid(format!(
+                "a column of type {} cannot be a partition column",
+                field.data_type
+            ))
+            .at_column(&field.name));
         }
         let written_places: Vec<usize> = (0..schema.fields.len())
             .filter(|n| request.materialize_partition_columns || !partition_places.contains(n))
-            .filter(|n| schema.fields.get(*n).is_some_and(|field| field.data_type != DataType::Void))
+            .filter(|n| {
+                schema
+                    .fields
+                    .get(*n)
+                    .is_some_and(|field| field.data_type != DataType::Void)
+            })
             .collect();
-        Ok(Self { schema, rules: request.rules.clone(), zone: request.zone, partition_places, written_places, partitions: Partitions::default() })
+        Ok(Self {
+            schema,
+            rules: request.rules.clone(),
+            zone: request.zone,
+            partition_places,
+            written_places,
+            partitions: Partitions::default(),
+        })
     }
 
     /// The names of the partition columns in the log and in directories.
     fn partition_names(&self, mapping: Mapping) -> Vec<String> {
-        self.partition_places.iter().filter_map(|n| self.schema.fields.get(*n)).map(|field| layout::file_name(field, mapping).to_owned()).collect()
+        self.partition_places
+            .iter()
+            .filter_map(|n| self.schema.fields.get(*n))
+            .map(|field| layout::file_name(field, mapping).to_owned())
+            .collect()
     }
 
     /// Casts, fills, checks and splits the rows of a slice.
-    fn prepare(&self, batch: &RecordBatch, columns: &Columns, starts: &[Option<i64>], first_row: u64) -> Result<Prepared> {
+    fn prepare(
+        &self,
+        batch: &RecordBatch,
+        columns: &Columns,
+        starts: &[Option<i64>],
+        first_row: u64,
+    ) -> Result<Prepared> {
         let rows = batch.num_rows();
         let arrays = columns.cast(batch, &self.schema, self.zone)?;
-        let arrays = self.rules.apply(&self.schema, arrays, rows, starts, first_row)?;
-        let keys: Vec<_> = self.partition_places.iter().filter_map(|n| Some((self.schema.fields.get(*n)?, Arc::clone(arrays.get(*n)?)))).collect();
+        let arrays = self
+            .rules
+            .apply(&self.schema, arrays, rows, starts, first_row)?;
+        let keys: Vec<_> = self
+            .partition_places
+            .iter()
+            .filter_map(|n| Some((self.schema.fields.get(*n)?, Arc::clone(arrays.get(*n)?))))
+            .collect();
         let (order, runs) = self.partitions.split(&keys, rows)?;
         let columns = self
             .written_places
@@ -314,7 +439,11 @@ impl Plan {
             .filter_map(|n| Some((arrays.get(*n)?, self.schema.fields.get(*n)?)))
             .map(|(array, field)| column(array, &field.data_type, order.as_ref()))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Prepared { columns, runs, rows })
+        Ok(Prepared {
+            columns,
+            runs,
+            rows,
+        })
     }
 }
 
@@ -328,7 +457,8 @@ fn column(array: &ArrayRef, data_type: &DataType, order: Option<&UInt32Array>) -
     }
 }
 
-/// The input in slices, each as the work that prepares it. Pulled by the writing call, one after the other.
+/// The input in slices, each as the work that prepares it. Pulled by the writing call, one after
+/// the other.
 struct Slices<I> {
     source: I,
     plan: Arc<Plan>,
@@ -344,7 +474,8 @@ struct Slices<I> {
     marks: Arc<std::sync::Mutex<BTreeMap<String, i64>>>,
 }
 
-/// Where the columns are, first values of identity columns, the slice, the position of its first row.
+/// Where the columns are, first values of identity columns, the slice, the position of its first
+/// row.
 type Slice = (Arc<Columns>, Vec<Option<i64>>, RecordBatch, u64);
 
 impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
@@ -356,7 +487,11 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
             columns: None,
             waiting: None,
             row: 0,
-            slice_rows: if request.partition_columns.is_empty() { SLICE_ROWS } else { SPLIT_ROWS },
+            slice_rows: if request.partition_columns.is_empty() {
+                SLICE_ROWS
+            } else {
+                SPLIT_ROWS
+            },
             slice_bytes: SLICE_BYTES.min(request.target_file_size / 8).max(1),
             marks: Arc::default(),
         }
@@ -364,7 +499,11 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
 
     fn slice(&mut self) -> Result<Option<Slice>> {
         let batch = loop {
-            match self.waiting.take().map_or_else(|| self.source.next().transpose(), |batch| Ok(Some(batch)))? {
+            match self
+                .waiting
+                .take()
+                .map_or_else(|| self.source.next().transpose(), |batch| Ok(Some(batch)))?
+            {
                 Some(batch) if batch.num_rows() == 0 => {
                     self.columns(&batch)?;
                 }
@@ -386,15 +525,25 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Slices<I> {
         }
         let mut starts = Vec::with_capacity(self.identities.len());
         for identity in &mut self.identities {
-            let place = self.plan.schema.fields.iter().position(|field| field.name == identity.column);
-            let given = place.and_then(|n| columns.places.get(n)).is_some_and(Option::is_some);
+            let place = self
+                .plan
+                .schema
+                .fields
+                .iter()
+                .position(|field| field.name == identity.column);
+            let given = place
+                .and_then(|n| columns.places.get(n))
+                .is_some_and(Option::is_some);
             if given {
                 starts.push(None);
                 continue;
             }
             starts.push(Some(advance(identity, length)?));
             if let Ok(mut marks) = self.marks.lock() {
-                marks.insert(identity.column.clone(), identity.next.wrapping_sub(identity.step));
+                marks.insert(
+                    identity.column.clone(),
+                    identity.next.wrapping_sub(identity.step),
+                );
             }
         }
         let first_row = self.row;

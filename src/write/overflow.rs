@@ -1,8 +1,9 @@
 //! Rows of more partitions than can be written at a time, kept until it is their turn.
 //!
-//! Without it a partition's file is ended when too many others are open, and a new one begun when the partition has rows again:
-//! where rows come in no order, that makes many small files. Here rows of such partitions wait, on disk once there are too many
-//! of them, in lots of as many partitions as can be written at a time.
+//! Without it a partition's file is ended when too many others are open, and a new one begun when
+//! the partition has rows again: where rows come in no order, that makes many small files. Here
+//! rows of such partitions wait, on disk once there are too many of them, in lots of as many
+//! partitions as can be written at a time.
 //!
 //! Cost: one copy of these rows, and one to disk and back where they do not fit.
 
@@ -39,19 +40,33 @@ pub(super) struct Lot {
 
 impl Overflow {
     /// Takes the rows of a partition.
-    pub(super) fn hold(&mut self, partition: usize, piece: &[ArrayRef], request: &WriteRequest) -> Result<()> {
+    pub(super) fn hold(
+        &mut self,
+        partition: usize,
+        piece: &[ArrayRef],
+        request: &WriteRequest,
+    ) -> Result<()> {
         let piece = marked(partition, piece)?;
-        let lot = self.lots.entry(partition / request.max_open_files.max(1)).or_default();
+        let lot = self
+            .lots
+            .entry(partition / request.max_open_files.max(1))
+            .or_default();
         // What goes to disk together has one form.
-        if lot.pieces.last().is_some_and(|last| last.schema() != piece.schema()) {
-            lot.spilled.push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
+        if lot
+            .pieces
+            .last()
+            .is_some_and(|last| last.schema() != piece.schema())
+        {
+            lot.spilled
+                .push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
         }
         self.held += piece.columns().iter().map(size_of).sum::<u64>();
         lot.pieces.push(piece);
         if self.held > request.memory / 8 {
             request.cancel.check()?;
             for lot in self.lots.values_mut().filter(|lot| !lot.pieces.is_empty()) {
-                lot.spilled.push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
+                lot.spilled
+                    .push(self.spill.write(&std::mem::take(&mut lot.pieces))?);
             }
             self.held = 0;
         }
@@ -80,23 +95,42 @@ impl Lot {
 fn marked(partition: usize, piece: &[ArrayRef]) -> Result<RecordBatch> {
     let rows = piece.first().map_or(0, |array| array.len());
     let numbers: ArrayRef = Arc::new(UInt64Array::from_value(partition as u64, rows));
-    let columns: Vec<ArrayRef> = std::iter::once(numbers).chain(piece.iter().cloned()).collect();
-    let field = |(n, array): (usize, &ArrayRef)| Field::new(n.to_string(), array.data_type().clone(), true);
+    let columns: Vec<ArrayRef> = std::iter::once(numbers)
+        .chain(piece.iter().cloned())
+        .collect();
+    let field =
+        |(n, array): (usize, &ArrayRef)| Field::new(n.to_string(), array.data_type().clone(), true);
     let fields: Vec<Field> = columns.iter().enumerate().map(field).collect();
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
 }
 
 /// The rows by the partitions that stand in front of them.
 fn unmarked(batch: &RecordBatch) -> Result<Prepared> {
-    let (numbers, columns) = batch.columns().split_first().ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
-    let numbers = numbers.as_primitive_opt::<UInt64Type>().ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
+    let (numbers, columns) = batch
+        .columns()
+        .split_first()
+        .ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
+    let numbers = numbers
+        .as_primitive_opt::<UInt64Type>()
+        .ok_or_else(|| Error::internal("rows on disk lack their partition"))?;
     let mut runs: Vec<Run> = Vec::new();
     for (row, number) in numbers.values().iter().enumerate() {
         let partition = usize::try_from(*number).unwrap_or(usize::MAX);
         match runs.last_mut().filter(|run| run.partition == partition) {
             Some(run) => run.length += 1,
-            None => runs.push(Run { partition, start: row, length: 1 }),
+            None => runs.push(Run {
+                partition,
+                start: row,
+                length: 1,
+            }),
         }
     }
-    Ok(Prepared { columns: columns.to_vec(), runs, rows: batch.num_rows() })
+    Ok(Prepared {
+        columns: columns.to_vec(),
+        runs,
+        rows: batch.num_rows(),
+    })
 }

@@ -1,13 +1,17 @@
-//! Rows by partition: partition columns -> groups of rows, their values as the log has them, and the directories.
+//! Rows by partition: partition columns -> groups of rows, their values as the log has them, and
+//! the directories.
 //!
-//! Protocol: "Partition Value Serialization". Null and the empty text are one partition, as the log cannot tell them apart.
-//! Cost: one hash a row over the columns' row format.
+//! Protocol: "Partition Value Serialization". Null and the empty text are one partition, as the log
+//! cannot tell them apart. Cost: one hash a row over the columns' row format.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
+};
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_cast::cast;
 use arrow_row::{RowConverter, SortField};
@@ -67,16 +71,36 @@ impl Partitions {
         known.all.get(number).cloned().unwrap_or_default()
     }
 
-    /// Groups rows by their partition: the order in which to take them (`None`: as they are) and the runs in that order.
+    /// Groups rows by their partition: the order in which to take them (`None`: as they are) and
+    /// the runs in that order.
     ///
     /// # Errors
     /// [`Error::Invalid`] for values that the log cannot hold.
-    pub fn split(&self, columns: &[(&StructField, ArrayRef)], rows: usize) -> Result<(Option<UInt32Array>, Vec<Run>)> {
+    pub fn split(
+        &self,
+        columns: &[(&StructField, ArrayRef)],
+        rows: usize,
+    ) -> Result<(Option<UInt32Array>, Vec<Run>)> {
         if columns.is_empty() {
-            return Ok((None, vec![Run { partition: self.number(Vec::new()), start: 0, length: rows }]));
+            return Ok((
+                None,
+                vec![Run {
+                    partition: self.number(Vec::new()),
+                    start: 0,
+                    length: rows,
+                }],
+            ));
         }
-        let plain = columns.iter().map(|(field, array)| Ok(cast(array, &field.data_type.to_arrow(TextLayout::Plain))?)).collect::<Result<Vec<ArrayRef>>>()?;
-        let converter = RowConverter::new(plain.iter().map(|array| SortField::new(array.data_type().clone())).collect())?;
+        let plain = columns
+            .iter()
+            .map(|(field, array)| Ok(cast(array, &field.data_type.to_arrow(TextLayout::Plain))?))
+            .collect::<Result<Vec<ArrayRef>>>()?;
+        let converter = RowConverter::new(
+            plain
+                .iter()
+                .map(|array| SortField::new(array.data_type().clone()))
+                .collect(),
+        )?;
         let keys = converter.convert_columns(&plain)?;
         let mut codes: FxHashMap<&[u8], u32> = FxHashMap::default();
         let mut firsts: Vec<usize> = Vec::new();
@@ -99,12 +123,21 @@ impl Partitions {
         let numbers = firsts
             .iter()
             .map(|row| {
-                let values = columns.iter().zip(&plain).map(|((field, _), array)| value(array, &field.data_type, *row).map_err(|e| e.at_column(&field.name)));
+                let values = columns.iter().zip(&plain).map(|((field, _), array)| {
+                    value(array, &field.data_type, *row).map_err(|e| e.at_column(&field.name))
+                });
                 Ok(self.number(values.collect::<Result<_>>()?))
             })
             .collect::<Result<Vec<usize>>>()?;
         if let [one] = numbers.as_slice() {
-            return Ok((None, vec![Run { partition: *one, start: 0, length: rows }]));
+            return Ok((
+                None,
+                vec![Run {
+                    partition: *one,
+                    start: 0,
+                    length: rows,
+                }],
+            ));
         }
         // Counting sort by code: rows of one partition stay in their order.
         let mut starts = vec![0_usize; firsts.len() + 1];
@@ -122,7 +155,11 @@ impl Partitions {
             .iter()
             .zip(starts.windows(2))
             .filter_map(|(number, window)| match window {
-                [from, to] => Some(Run { partition: *number, start: *from, length: to - from }),
+                [from, to] => Some(Run {
+                    partition: *number,
+                    start: *from,
+                    length: to - from,
+                }),
                 _ => None,
             })
             .collect();
@@ -139,14 +176,18 @@ impl Partitions {
     }
 }
 
-/// The text of a value, as the log has it; null where the log has no other way to say it. `zone` is where timestamps without an
-/// offset are read.
+/// The text of a value, as the log has it; null where the log has no other way to say it. `zone` is
+/// where timestamps without an offset are read.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a text that the type cannot hold.
 pub fn canonical(text: Option<&str>, data_type: &DataType, zone: Zone) -> Result<Option<String>> {
     let parsed = partition_value::parse(&std::iter::once(text).collect(), data_type, zone)?;
-    value(&cast(&parsed, &data_type.to_arrow(TextLayout::Plain))?, data_type, 0)
+    value(
+        &cast(&parsed, &data_type.to_arrow(TextLayout::Plain))?,
+        data_type,
+        0,
+    )
 }
 
 /// One value as the log has it.
@@ -160,24 +201,48 @@ fn value(array: &ArrayRef, data_type: &DataType, row: usize) -> Result<Option<St
         (DataType::Short, _) => out = array.as_primitive::<Int16Type>().value(row).to_string(),
         (DataType::Integer, _) => out = array.as_primitive::<Int32Type>().value(row).to_string(),
         (DataType::Long, _) => out = array.as_primitive::<Int64Type>().value(row).to_string(),
-        (DataType::Float, _) => number::write_float(&mut out, array.as_primitive::<Float32Type>().value(row)),
-        (DataType::Double, _) => number::write_double(&mut out, array.as_primitive::<Float64Type>().value(row)),
-        (DataType::Decimal(_, scale), _) => number::write_decimal(&mut out, array.as_primitive::<Decimal128Type>().value(row), *scale),
+        (DataType::Float, _) => {
+            number::write_float(&mut out, array.as_primitive::<Float32Type>().value(row))
+        }
+        (DataType::Double, _) => {
+            number::write_double(&mut out, array.as_primitive::<Float64Type>().value(row))
+        }
+        (DataType::Decimal(_, scale), _) => number::write_decimal(
+            &mut out,
+            array.as_primitive::<Decimal128Type>().value(row),
+            *scale,
+        ),
         (DataType::Boolean, _) => out = array.as_boolean().value(row).to_string(),
-        (DataType::Date, _) => datetime::write_date(&mut out, i64::from(array.as_primitive::<Date32Type>().value(row))),
+        (DataType::Date, _) => datetime::write_date(
+            &mut out,
+            i64::from(array.as_primitive::<Date32Type>().value(row)),
+        ),
         (DataType::Timestamp, _) => {
             let micros = array.as_primitive::<TimestampMicrosecondType>().value(row);
             datetime::write_timestamp(&mut out, micros.div_euclid(1_000_000) * 1_000_000);
-            out = format!("{}.{:06}Z", out.replacen(' ', "T", 1), micros.rem_euclid(1_000_000));
+            out = format!(
+                "{}.{:06}Z",
+                out.replacen(' ', "T", 1),
+                micros.rem_euclid(1_000_000)
+            );
         }
-        (DataType::TimestampNtz, _) => datetime::write_timestamp(&mut out, array.as_primitive::<TimestampMicrosecondType>().value(row)),
+        (DataType::TimestampNtz, _) => datetime::write_timestamp(
+            &mut out,
+            array.as_primitive::<TimestampMicrosecondType>().value(row),
+        ),
         (DataType::String, Arrow::Utf8) => array.as_string::<i32>().value(row).clone_into(&mut out),
         (DataType::Binary, Arrow::Binary) => {
             let bytes = array.as_binary::<i32>().value(row);
-            let text = std::str::from_utf8(bytes).map_err(|_| Error::unsupported("a binary partition value that is no UTF-8 cannot be written"))?;
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                Error::unsupported("a binary partition value that is no UTF-8 cannot be written")
+            })?;
             text.clone_into(&mut out);
         }
-        (other, _) => return Err(Error::invalid(format!("a column of type {other} cannot be a partition column"))),
+        (other, _) => {
+            return Err(Error::invalid(format!(
+                "a column of type {other} cannot be a partition column"
+            )));
+        }
     }
     Ok((!out.is_empty()).then_some(out))
 }
@@ -185,12 +250,21 @@ fn value(array: &ArrayRef, data_type: &DataType, row: usize) -> Result<Option<St
 /// Bytes of a directory's name that every file system takes.
 const NAME_BYTES: usize = 255;
 
-/// The directories of a partition, each with its closing `/`, as Hive and Spark name them; nothing where a name would be too
-/// long, since names say nothing: the log has the values.
+/// The directories of a partition, each with its closing `/`, as Hive and Spark name them; nothing
+/// where a name would be too long, since names say nothing: the log has the values.
 #[must_use]
 pub fn directory(columns: &[String], values: &Values) -> String {
-    let parts: Vec<String> =
-        columns.iter().zip(values).map(|(name, value)| format!("{}={}", escaped(name), escaped(value.as_deref().unwrap_or(HIVE_NULL)))).collect();
+    let parts: Vec<String> = columns
+        .iter()
+        .zip(values)
+        .map(|(name, value)| {
+            format!(
+                "{}={}",
+                escaped(name),
+                escaped(value.as_deref().unwrap_or(HIVE_NULL))
+            )
+        })
+        .collect();
     if parts.iter().any(|part| part.len() > NAME_BYTES) {
         return String::new();
     }
@@ -202,7 +276,22 @@ fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '"' | '#' | '%' | '\'' | '*' | '/' | ':' | '=' | '?' | '\\' | '{' | '[' | ']' | '^' | '\x00'..='\x1f' | '\x7f' => {
+            '"'
+            | '#'
+            | '%'
+            | '\''
+            | '*'
+            | '/'
+            | ':'
+            | '='
+            | '?'
+            | '\\'
+            | '{'
+            | '['
+            | ']'
+            | '^'
+            | '\x00'..='\x1f'
+            | '\x7f' => {
                 let _ = write!(out, "%{:02X}", c as u32);
             }
             c => out.push(c),
@@ -249,7 +338,10 @@ pub fn log_path(path: &str) -> String {
 mod tests {
     use super::*;
     use crate::protocol::{data_path, partition_value};
-    use arrow_array::{BinaryArray, Float64Array, Int32Array, StringArray, StringViewArray, TimestampMicrosecondArray};
+    use arrow_array::{
+        BinaryArray, Float64Array, Int32Array, StringArray, StringViewArray,
+        TimestampMicrosecondArray,
+    };
     use proptest::prelude::*;
 
     fn field(name: &str, data_type: &str) -> StructField {
@@ -260,14 +352,39 @@ mod tests {
     fn rows_are_grouped_in_their_order() {
         let (a, b) = (field("a", "integer"), field("b", "string"));
         let columns = [
-            (&a, Arc::new(Int32Array::from(vec![Some(2), Some(1), Some(2), None, Some(2)])) as ArrayRef),
-            (&b, Arc::new(StringArray::from(vec![Some("x"), Some("x"), Some("x"), Some(""), Some("y")])) as ArrayRef),
+            (
+                &a,
+                Arc::new(Int32Array::from(vec![
+                    Some(2),
+                    Some(1),
+                    Some(2),
+                    None,
+                    Some(2),
+                ])) as ArrayRef,
+            ),
+            (
+                &b,
+                Arc::new(StringArray::from(vec![
+                    Some("x"),
+                    Some("x"),
+                    Some("x"),
+                    Some(""),
+                    Some("y"),
+                ])) as ArrayRef,
+            ),
         ];
         let partitions = Partitions::default();
         let (order, runs) = partitions.split(&columns, 5).unwrap();
         let order = order.unwrap();
-        let groups: Vec<(Values, Vec<u32>)> =
-            runs.iter().map(|run| (partitions.values(run.partition).as_ref().clone(), order.values()[run.start..run.start + run.length].to_vec())).collect();
+        let groups: Vec<(Values, Vec<u32>)> = runs
+            .iter()
+            .map(|run| {
+                (
+                    partitions.values(run.partition).as_ref().clone(),
+                    order.values()[run.start..run.start + run.length].to_vec(),
+                )
+            })
+            .collect();
         let text = |t: &str| Some(t.to_owned());
         assert_eq!(
             groups,
@@ -278,7 +395,12 @@ mod tests {
                 (vec![text("2"), text("y")], vec![4])
             ]
         );
-        let (order, runs) = partitions.split(&[(&a, Arc::new(Int32Array::from(vec![7, 7])) as ArrayRef)], 2).unwrap();
+        let (order, runs) = partitions
+            .split(
+                &[(&a, Arc::new(Int32Array::from(vec![7, 7])) as ArrayRef)],
+                2,
+            )
+            .unwrap();
         assert!(order.is_none() && runs.len() == 1);
     }
 
@@ -288,36 +410,85 @@ mod tests {
         let cases: Vec<(&str, ArrayRef, &str)> = vec![
             ("integer", Arc::new(Int32Array::from(vec![-7])), "-7"),
             ("double", Arc::new(Float64Array::from(vec![10.0])), "10.0"),
-            ("double", Arc::new(Float64Array::from(vec![f64::NAN])), "NaN"),
+            (
+                "double",
+                Arc::new(Float64Array::from(vec![f64::NAN])),
+                "NaN",
+            ),
             ("double", Arc::new(Float64Array::from(vec![1e-9])), "1.0E-9"),
             ("date", Arc::new(Date32Array::from(vec![-1])), "1969-12-31"),
-            ("timestamp", Arc::new(TimestampMicrosecondArray::from(vec![-1]).with_timezone("UTC")), "1969-12-31T23:59:59.999999Z"),
-            ("timestamp", Arc::new(TimestampMicrosecondArray::from(vec![0]).with_timezone("UTC")), "1970-01-01T00:00:00.000000Z"),
-            ("timestamp_ntz", Arc::new(TimestampMicrosecondArray::from(vec![1_500_000])), "1970-01-01 00:00:01.5"),
-            ("decimal(12,5)", Arc::new(Decimal128Array::from(vec![4]).with_precision_and_scale(12, 5).unwrap()), "0.00004"),
-            ("boolean", Arc::new(arrow_array::BooleanArray::from(vec![true])), "true"),
-            ("string", Arc::new(StringArray::from(vec!["ü /=%"])), "ü /=%"),
-            ("binary", Arc::new(BinaryArray::from(vec!["\u{1}\u{2}".as_bytes()])), "\u{1}\u{2}"),
+            (
+                "timestamp",
+                Arc::new(TimestampMicrosecondArray::from(vec![-1]).with_timezone("UTC")),
+                "1969-12-31T23:59:59.999999Z",
+            ),
+            (
+                "timestamp",
+                Arc::new(TimestampMicrosecondArray::from(vec![0]).with_timezone("UTC")),
+                "1970-01-01T00:00:00.000000Z",
+            ),
+            (
+                "timestamp_ntz",
+                Arc::new(TimestampMicrosecondArray::from(vec![1_500_000])),
+                "1970-01-01 00:00:01.5",
+            ),
+            (
+                "decimal(12,5)",
+                Arc::new(
+                    Decimal128Array::from(vec![4])
+                        .with_precision_and_scale(12, 5)
+                        .unwrap(),
+                ),
+                "0.00004",
+            ),
+            (
+                "boolean",
+                Arc::new(arrow_array::BooleanArray::from(vec![true])),
+                "true",
+            ),
+            (
+                "string",
+                Arc::new(StringArray::from(vec!["ü /=%"])),
+                "ü /=%",
+            ),
+            (
+                "binary",
+                Arc::new(BinaryArray::from(vec!["\u{1}\u{2}".as_bytes()])),
+                "\u{1}\u{2}",
+            ),
         ];
         for (name, array, expected) in cases {
             let data_type = DataType::from_name(name).unwrap();
             let text = value(&array, &data_type, 0).unwrap();
             assert_eq!(text.as_deref(), Some(expected), "{name}");
-            let read = partition_value::parse(&std::iter::once(text.as_deref()).collect::<StringViewArray>(), &data_type, crate::protocol::calendar::Zone::UTC)
-                .unwrap();
+            let read = partition_value::parse(
+                &std::iter::once(text.as_deref()).collect::<StringViewArray>(),
+                &data_type,
+                crate::protocol::calendar::Zone::UTC,
+            )
+            .unwrap();
             assert_eq!(format!("{read:?}"), format!("{array:?}"), "{name}");
         }
         let raw: ArrayRef = Arc::new(BinaryArray::from(vec![&b"\xff"[..]]));
-        assert!(matches!(value(&raw, &DataType::Binary, 0), Err(Error::Unsupported { .. })));
+        assert!(matches!(
+            value(&raw, &DataType::Binary, 0),
+            Err(Error::Unsupported { .. })
+        ));
     }
 
     #[test]
     fn directories_are_those_of_spark() {
         let columns = ["a b".to_owned(), "t".to_owned()];
         let values = vec![Some("x/y=%é.".to_owned()), None];
-        assert_eq!(directory(&columns, &values), "a b=x%2Fy%3D%25é%2E/t=__HIVE_DEFAULT_PARTITION__/");
+        assert_eq!(
+            directory(&columns, &values),
+            "a b=x%2Fy%3D%25é%2E/t=__HIVE_DEFAULT_PARTITION__/"
+        );
         assert_eq!(directory(&columns, &vec![Some("x".repeat(300)), None]), "");
-        assert_eq!(log_path("c2=+ %3D%250/p.parquet"), "c2=+%20%253D%25250/p.parquet");
+        assert_eq!(
+            log_path("c2=+ %3D%250/p.parquet"),
+            "c2=+%20%253D%25250/p.parquet"
+        );
     }
 
     proptest! {

@@ -1,14 +1,19 @@
-//! What a table demands of its rows: NOT NULL at every depth, CHECK constraints, generated columns, defaults, identities.
+//! What a table demands of its rows: NOT NULL at every depth, CHECK constraints, generated columns,
+//! defaults, identities.
 //!
-//! Runs batch by batch on the pool, before encoding; the first row that breaks a rule ends the write with an error that
-//! names it. Null is a violation of a CHECK like false is; a generated column that is given must be `<=>` its expression.
+//! Runs batch by batch on the pool, before encoding; the first row that breaks a rule ends the
+//! write with an error that names it. Null is a violation of a CHECK like false is; a generated
+//! column that is given must be `<=>` its expression.
 //!
-//! Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns", "Identity Columns".
+//! Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Default Columns",
+//! "Identity Columns".
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array,
+};
 use arrow_buffer::NullBuffer;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{Field, Schema};
@@ -88,23 +93,32 @@ impl Rules {
     /// Whether nothing is demanded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.checks.is_empty() && self.defaults.is_empty() && self.generated.is_empty() && self.identities.is_empty() && self.lengths.is_empty()
+        self.checks.is_empty()
+            && self.defaults.is_empty()
+            && self.generated.is_empty()
+            && self.identities.is_empty()
+            && self.lengths.is_empty()
     }
 
     /// Checks that the rules fit the table, and that data with `columns` can become rows of it.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] for a NOT NULL column that is missing, [`Error::Invalid`] for values of an identity column
-    /// that only the table may give and for rules that name no column or have another type.
+    /// [`Error::SchemaMismatch`] for a NOT NULL column that is missing, [`Error::Invalid`] for
+    /// values of an identity column that only the table may give and for rules that name no
+    /// column or have another type.
     pub fn prepare(&self, table: &StructType, columns: &Columns) -> Result<()> {
         let of = |name: &str| {
             let place = table.fields.iter().position(|field| field.name == name);
             let field = place.and_then(|n| table.fields.get(n));
-            field.ok_or_else(|| Error::invalid("a rule names a column that the table does not have").at_column(name))
+            field.ok_or_else(|| {
+                Error::invalid("a rule names a column that the table does not have").at_column(name)
+            })
         };
         for rule in self.defaults.iter().chain(&self.generated) {
             let field = of(&rule.column)?;
-            if field.data_type != *rule.expr.data_type() && !matches!(rule.expr.data_type(), DataType::Void) {
+            if field.data_type != *rule.expr.data_type()
+                && !matches!(rule.expr.data_type(), DataType::Void)
+            {
                 return Err(Error::schema_mismatch(
                     "an expression does not have its column's type",
                     field.data_type.to_string(),
@@ -115,77 +129,153 @@ impl Rules {
         }
         for identity in &self.identities {
             if of(&identity.column)?.data_type != DataType::Long || identity.step == 0 {
-                return Err(Error::invalid("an identity column must be a long with a step other than 0").at_column(&identity.column));
+                return Err(Error::invalid(
+                    "an identity column must be a long with a step other than 0",
+                )
+                .at_column(&identity.column));
             }
         }
         for (field, place) in table.fields.iter().zip(&columns.places) {
             let name = &field.name;
-            let identity = self.identities.iter().find(|identity| identity.column == *name);
+            let identity = self
+                .identities
+                .iter()
+                .find(|identity| identity.column == *name);
             if let (Some(_), Some(identity)) = (place, identity) {
                 identity.check_given()?;
             }
-            let filled = identity.is_some() || self.defaults.iter().chain(&self.generated).any(|rule| rule.column == *name);
+            let filled = identity.is_some()
+                || self
+                    .defaults
+                    .iter()
+                    .chain(&self.generated)
+                    .any(|rule| rule.column == *name);
             if place.is_none() && !filled && !field.nullable {
-                return Err(Error::schema_mismatch("the data lacks a column that is NOT NULL", field.data_type.to_string(), "nothing").at_column(name));
+                return Err(Error::schema_mismatch(
+                    "the data lacks a column that is NOT NULL",
+                    field.data_type.to_string(),
+                    "nothing",
+                )
+                .at_column(name));
             }
         }
         Ok(())
     }
 
-    /// Fills what is missing and checks everything. `starts` are the first values of the identity columns for these rows, where
-    /// the data lacks them; `first_row` is the position of the first row in the data, for messages.
+    /// Fills what is missing and checks everything. `starts` are the first values of the identity
+    /// columns for these rows, where the data lacks them; `first_row` is the position of the
+    /// first row in the data, for messages.
     ///
     /// # Errors
     /// [`Error::ConstraintViolated`] names the rule and the row; whatever an expression raises.
-    pub fn apply(&self, table: &StructType, columns: Vec<Option<ArrayRef>>, rows: usize, starts: &[Option<i64>], first_row: u64) -> Result<Vec<ArrayRef>> {
+    pub fn apply(
+        &self,
+        table: &StructType,
+        columns: Vec<Option<ArrayRef>>,
+        rows: usize,
+        starts: &[Option<i64>],
+        first_row: u64,
+    ) -> Result<Vec<ArrayRef>> {
         let mut columns = columns;
         fill(table, &mut columns, &self.defaults, rows)?;
         for (identity, start) in self.identities.iter().zip(starts) {
-            if let (Some(start), Some(slot)) = (start, slot(table, &mut columns, &identity.column)) {
-                *slot = Some(Arc::new((0..rows).map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64))).collect::<Int64Array>()));
+            if let (Some(start), Some(slot)) = (start, slot(table, &mut columns, &identity.column))
+            {
+                *slot = Some(Arc::new(
+                    (0..rows)
+                        .map(|n| start.wrapping_add(identity.step.wrapping_mul(n as i64)))
+                        .collect::<Int64Array>(),
+                ));
             }
         }
         // What they are made of is null where it is given by nobody.
-        for name in self.generated.iter().flat_map(|rule| rule.expr.column_names()) {
-            if let (Some(slot), false) = (slot(table, &mut columns, name), self.generated.iter().any(|other| other.column == name))
-                && slot.is_none()
+        for name in self
+            .generated
+            .iter()
+            .flat_map(|rule| rule.expr.column_names())
+        {
+            if let (Some(slot), false) = (
+                slot(table, &mut columns, name),
+                self.generated.iter().any(|other| other.column == name),
+            ) && slot.is_none()
                 && let Some(field) = table.field(name)
             {
-                *slot = Some(new_null_array(&field.data_type.to_arrow(TextLayout::Plain), rows));
+                *slot = Some(new_null_array(
+                    &field.data_type.to_arrow(TextLayout::Plain),
+                    rows,
+                ));
             }
         }
-        let given: Vec<bool> = self.generated.iter().map(|rule| slot(table, &mut columns, &rule.column).is_some_and(|slot| slot.is_some())).collect();
+        let given: Vec<bool> = self
+            .generated
+            .iter()
+            .map(|rule| slot(table, &mut columns, &rule.column).is_some_and(|slot| slot.is_some()))
+            .collect();
         fill(table, &mut columns, &self.generated, rows)?;
         let columns: Vec<ArrayRef> = table
             .fields
             .iter()
             .zip(columns)
-            .map(|(field, array)| array.unwrap_or_else(|| new_null_array(&field.data_type.to_arrow(TextLayout::Plain), rows)))
+            .map(|(field, array)| {
+                array.unwrap_or_else(|| {
+                    new_null_array(&field.data_type.to_arrow(TextLayout::Plain), rows)
+                })
+            })
             .collect();
         for (field, array) in table.fields.iter().zip(&columns) {
             let at = |row: usize| row;
-            not_null(array, &field.data_type, field.nullable, &field.name, None, &at, first_row)?;
-            for lengths in self.lengths.iter().filter(|lengths| lengths.column == field.name) {
+            not_null(
+                array,
+                &field.data_type,
+                field.nullable,
+                &field.name,
+                None,
+                &at,
+                first_row,
+            )?;
+            for lengths in self
+                .lengths
+                .iter()
+                .filter(|lengths| lengths.column == field.name)
+            {
                 if let Some(long) = lengths.first_too_long(array) {
-                    let (name, row) = (format!("length of {}", long.path), first_row + long.row as u64 + 1);
-                    let what = format!("the {name} is limited by its type {}, the string in row {row} has {} characters", long.limit, long.found);
+                    let (name, row) = (
+                        format!("length of {}", long.path),
+                        first_row + long.row as u64 + 1,
+                    );
+                    let what = format!(
+                        "the {name} is limited by its type {}, the string in row {row} has {} characters",
+                        long.limit, long.found
+                    );
                     return Err(violated(&name, long.rows, &what).at_column(&long.path));
                 }
             }
         }
         if !self.checks.is_empty() || given.contains(&true) {
             let batch = batch_of(table, columns.iter().map(Some), rows)?;
-            for (rule, _) in self.generated.iter().zip(&given).filter(|(_, given)| **given) {
+            for (rule, _) in self
+                .generated
+                .iter()
+                .zip(&given)
+                .filter(|(_, given)| **given)
+            {
                 check_generated(rule, &batch, first_row)?;
             }
             for check in &self.checks {
                 let held = check.expr.filter_mask(&batch)?;
                 if let Some(row) = first_false(&held) {
-                    let (number, values) = (first_row + row as u64 + 1, values(&check.expr, &batch, row));
+                    let (number, values) =
+                        (first_row + row as u64 + 1, values(&check.expr, &batch, row));
                     let what = if check.name == REPLACED {
-                        format!("row {number} of the data does not match the predicate whose rows it replaces ({}): {values}", check.sql)
+                        format!(
+                            "row {number} of the data does not match the predicate whose rows it replaces ({}): {values}",
+                            check.sql
+                        )
                     } else {
-                        format!("the CHECK constraint `{}` ({}) does not hold for row {number}: {values}", check.name, check.sql)
+                        format!(
+                            "the CHECK constraint `{}` ({}) does not hold for row {number}: {values}",
+                            check.name, check.sql
+                        )
                     };
                     return Err(violated(&check.name, held.len() - held.true_count(), &what));
                 }
@@ -196,13 +286,21 @@ impl Rules {
 }
 
 /// Computes the columns of `computed` that are missing, in order.
-fn fill(table: &StructType, columns: &mut [Option<ArrayRef>], computed: &[Computed], rows: usize) -> Result<()> {
+fn fill(
+    table: &StructType,
+    columns: &mut [Option<ArrayRef>],
+    computed: &[Computed],
+    rows: usize,
+) -> Result<()> {
     for rule in computed {
         if slot(table, columns, &rule.column).is_none_or(|slot| slot.is_some()) {
             continue;
         }
         let batch = batch_of(table, columns.iter().map(Option::as_ref), rows)?;
-        let value = rule.expr.evaluate(&batch).map_err(|e| e.at_column(&rule.column))?;
+        let value = rule
+            .expr
+            .evaluate(&batch)
+            .map_err(|e| e.at_column(&rule.column))?;
         if let Some(slot) = slot(table, columns, &rule.column) {
             // The type of a bare NULL is left to the column.
             let void = matches!(rule.expr.data_type(), DataType::Void);
@@ -212,48 +310,100 @@ fn fill(table: &StructType, columns: &mut [Option<ArrayRef>], computed: &[Comput
     Ok(())
 }
 
-fn slot<'a>(table: &StructType, columns: &'a mut [Option<ArrayRef>], name: &str) -> Option<&'a mut Option<ArrayRef>> {
+fn slot<'a>(
+    table: &StructType,
+    columns: &'a mut [Option<ArrayRef>],
+    name: &str,
+) -> Option<&'a mut Option<ArrayRef>> {
     let place = table.fields.iter().position(|field| field.name == name)?;
     columns.get_mut(place)
 }
 
 /// The columns that there are, by their logical names.
-fn batch_of<'a>(table: &StructType, columns: impl Iterator<Item = Option<&'a ArrayRef>>, rows: usize) -> Result<RecordBatch> {
+fn batch_of<'a>(
+    table: &StructType,
+    columns: impl Iterator<Item = Option<&'a ArrayRef>>,
+    rows: usize,
+) -> Result<RecordBatch> {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = table
         .fields
         .iter()
         .zip(columns)
-        .filter_map(|(field, array)| array.map(|array| (Field::new(&field.name, array.data_type().clone(), true), Arc::clone(array))))
+        .filter_map(|(field, array)| {
+            array.map(|array| {
+                (
+                    Field::new(&field.name, array.data_type().clone(), true),
+                    Arc::clone(array),
+                )
+            })
+        })
         .unzip();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
+    Ok(RecordBatch::try_new_with_options(
+        Arc::new(Schema::new(fields)),
+        arrays,
+        &options,
+    )?)
 }
 
 fn check_generated(rule: &Computed, batch: &RecordBatch, first_row: u64) -> Result<()> {
-    let column = Expr::Column { path: vec![rule.column.clone()], data_type: rule.expr.data_type().clone() };
-    let equal = Expr::call(Function::EqualNullSafe, vec![column, rule.expr.expr.clone()], DataType::Boolean)?;
+    let column = Expr::Column {
+        path: vec![rule.column.clone()],
+        data_type: rule.expr.data_type().clone(),
+    };
+    let equal = Expr::call(
+        Function::EqualNullSafe,
+        vec![column, rule.expr.expr.clone()],
+        DataType::Boolean,
+    )?;
     let held = rule.expr.with(equal).filter_mask(batch)?;
-    let Some(row) = first_false(&held) else { return Ok(()) };
-    let given = batch.column_by_name(&rule.column).map_or_else(String::new, |array| shown_value(array, row));
-    let what = format!("the generated column `{}` is {given} in row {} where `{}` gives another value", rule.column, first_row + row as u64 + 1, rule.expr);
+    let Some(row) = first_false(&held) else {
+        return Ok(());
+    };
+    let given = batch
+        .column_by_name(&rule.column)
+        .map_or_else(String::new, |array| shown_value(array, row));
+    let what = format!(
+        "the generated column `{}` is {given} in row {} where `{}` gives another value",
+        rule.column,
+        first_row + row as u64 + 1,
+        rule.expr
+    );
     let values = values(&rule.expr, batch, row);
-    let what = if values.is_empty() { what } else { format!("{what}: {values}") };
+    let what = if values.is_empty() {
+        what
+    } else {
+        format!("{what}: {values}")
+    };
     Err(violated(&rule.column, held.len() - held.true_count(), &what).at_column(&rule.column))
 }
 
-/// The error for rows of a batch that break a rule; it begins as that of `deltalake` does, for which programs look.
+/// The error for rows of a batch that break a rule; it begins as that of `deltalake` does, for
+/// which programs look.
 fn violated(constraint: &str, rows: usize, what: &str) -> Error {
-    Error::constraint_violated(constraint, format!("Invalid data found: {rows} rows failed validation check. {what}"))
+    Error::constraint_violated(
+        constraint,
+        format!("Invalid data found: {rows} rows failed validation check. {what}"),
+    )
 }
 
 fn first_false(held: &BooleanArray) -> Option<usize> {
-    (held.true_count() < held.len()).then(|| held.values().iter().position(|held| !held)).flatten()
+    (held.true_count() < held.len())
+        .then(|| held.values().iter().position(|held| !held))
+        .flatten()
 }
 
 /// The row's values of the columns that an expression reads.
 fn values(expr: &Bound, batch: &RecordBatch, row: usize) -> String {
-    let shown: Vec<String> =
-        expr.column_names().into_iter().filter_map(|name| batch.column_by_name(name).map(|array| format!("{name} = {}", shown_value(array, row)))).collect();
+    let shown: Vec<String> = expr
+        .column_names()
+        .into_iter()
+        .filter_map(|name| {
+            batch
+                .column_by_name(name)
+                .map(|array| format!("{name} = {}", shown_value(array, row)))
+        })
+        .collect();
     shown.join(", ")
 }
 
@@ -261,17 +411,27 @@ fn values(expr: &Bound, batch: &RecordBatch, row: usize) -> String {
 #[must_use]
 pub fn row_text(batch: &RecordBatch, row: usize) -> String {
     let schema = batch.schema();
-    let shown: Vec<String> =
-        schema.fields().iter().zip(batch.columns()).map(|(field, array)| format!("{} = {}", field.name(), shown_value(array, row))).collect();
+    let shown: Vec<String> = schema
+        .fields()
+        .iter()
+        .zip(batch.columns())
+        .map(|(field, array)| format!("{} = {}", field.name(), shown_value(array, row)))
+        .collect();
     shown.join(", ")
 }
 
 fn shown_value(array: &ArrayRef, row: usize) -> String {
-    let options = FormatOptions::new().with_null("NULL").with_display_error(true);
-    ArrayFormatter::try_new(array.as_ref(), &options).map_or_else(|_| "a value".to_owned(), |formatter| formatter.value(row).to_string())
+    let options = FormatOptions::new()
+        .with_null("NULL")
+        .with_display_error(true);
+    ArrayFormatter::try_new(array.as_ref(), &options).map_or_else(
+        |_| "a value".to_owned(),
+        |formatter| formatter.value(row).to_string(),
+    )
 }
 
-/// Looks for nulls where the schema has none. `parent` is what is valid above; `row_of` gives the row of an element.
+/// Looks for nulls where the schema has none. `parent` is what is valid above; `row_of` gives the
+/// row of an element.
 fn not_null(
     array: &ArrayRef,
     data_type: &DataType,
@@ -283,37 +443,86 @@ fn not_null(
 ) -> Result<()> {
     if !nullable && array.logical_null_count() > 0 {
         let nulls = array.logical_nulls();
-        let is_broken = |n: &usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(*n)) && parent.is_none_or(|parent| parent.is_valid(*n));
+        let is_broken = |n: &usize| {
+            nulls.as_ref().is_some_and(|nulls| nulls.is_null(*n))
+                && parent.is_none_or(|parent| parent.is_valid(*n))
+        };
         if let Some(element) = (0..array.len()).find(is_broken) {
             let row = first_row + row_of(element) as u64 + 1;
-            let mut rows: Vec<usize> = (element..array.len()).filter(is_broken).map(row_of).collect();
+            let mut rows: Vec<usize> = (element..array.len())
+                .filter(is_broken)
+                .map(row_of)
+                .collect();
             rows.dedup();
-            return Err(violated("NOT NULL", rows.len(), &format!("the column `{path}` is NOT NULL and null in row {row}")).at_column(path));
+            return Err(violated(
+                "NOT NULL",
+                rows.len(),
+                &format!("the column `{path}` is NOT NULL and null in row {row}"),
+            )
+            .at_column(path));
         }
     }
     match data_type {
         DataType::Struct(fields) if has_demands(data_type) => {
-            let Some(array) = array.as_struct_opt() else { return Ok(()) };
+            let Some(array) = array.as_struct_opt() else {
+                return Ok(());
+            };
             let valid = NullBuffer::union(parent, array.nulls());
             for (field, child) in fields.fields.iter().zip(array.columns()) {
-                not_null(child, &field.data_type, field.nullable, &format!("{path}.{}", field.name), valid.as_ref(), row_of, first_row)?;
+                not_null(
+                    child,
+                    &field.data_type,
+                    field.nullable,
+                    &format!("{path}.{}", field.name),
+                    valid.as_ref(),
+                    row_of,
+                    first_row,
+                )?;
             }
             Ok(())
         }
         DataType::Array(of) if has_demands(data_type) => {
-            let Some(array) = array.as_list_opt::<i32>() else { return Ok(()) };
+            let Some(array) = array.as_list_opt::<i32>() else {
+                return Ok(());
+            };
             let valid = NullBuffer::union(parent, array.nulls());
             let (above, owner) = elements(array.offsets(), array.values().len(), valid.as_ref());
             let row = |element: usize| row_of(owner(element));
-            not_null(array.values(), &of.element, of.contains_null, &format!("{path}.element"), above.as_ref(), &row, first_row)
+            not_null(
+                array.values(),
+                &of.element,
+                of.contains_null,
+                &format!("{path}.element"),
+                above.as_ref(),
+                &row,
+                first_row,
+            )
         }
         DataType::Map(of) if has_demands(data_type) => {
-            let Some(array) = array.as_map_opt() else { return Ok(()) };
+            let Some(array) = array.as_map_opt() else {
+                return Ok(());
+            };
             let valid = NullBuffer::union(parent, array.nulls());
             let (above, owner) = elements(array.offsets(), array.keys().len(), valid.as_ref());
             let row = |element: usize| row_of(owner(element));
-            not_null(array.keys(), &of.key, false, &format!("{path}.key"), above.as_ref(), &row, first_row)?;
-            not_null(array.values(), &of.value, of.value_contains_null, &format!("{path}.value"), above.as_ref(), &row, first_row)
+            not_null(
+                array.keys(),
+                &of.key,
+                false,
+                &format!("{path}.key"),
+                above.as_ref(),
+                &row,
+                first_row,
+            )?;
+            not_null(
+                array.values(),
+                &of.value,
+                of.value_contains_null,
+                &format!("{path}.value"),
+                above.as_ref(),
+                &row,
+                first_row,
+            )
         }
         _ => Ok(()),
     }
@@ -322,20 +531,32 @@ fn not_null(
 /// Whether something inside of a type may not be null.
 fn has_demands(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Struct(fields) => fields.fields.iter().any(|field| !field.nullable || has_demands(&field.data_type)),
+        DataType::Struct(fields) => fields
+            .fields
+            .iter()
+            .any(|field| !field.nullable || has_demands(&field.data_type)),
         DataType::Array(of) => !of.contains_null || has_demands(&of.element),
-        DataType::Map(of) => !of.value_contains_null || has_demands(&of.key) || has_demands(&of.value),
+        DataType::Map(of) => {
+            !of.value_contains_null || has_demands(&of.key) || has_demands(&of.value)
+        }
         _ => false,
     }
 }
 
-/// The last value of each identity column whose values were given out: `rows` of them from `next` on.
+/// The last value of each identity column whose values were given out: `rows` of them from `next`
+/// on.
 ///
 /// # Errors
 /// [`Error::Invalid`] when a long cannot count that far.
 pub fn advance(identity: &mut Identity, rows: usize) -> Result<i64> {
     let start = identity.next;
-    let next = i64::try_from(rows).ok().and_then(|rows| identity.step.checked_mul(rows)).and_then(|way| start.checked_add(way));
-    identity.next = next.ok_or_else(|| Error::invalid("the identity column has come to the end of its numbers").at_column(&identity.column))?;
+    let next = i64::try_from(rows)
+        .ok()
+        .and_then(|rows| identity.step.checked_mul(rows))
+        .and_then(|way| start.checked_add(way));
+    identity.next = next.ok_or_else(|| {
+        Error::invalid("the identity column has come to the end of its numbers")
+            .at_column(&identity.column)
+    })?;
     Ok(start)
 }

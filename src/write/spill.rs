@@ -1,7 +1,7 @@
 //! SPILL: batches on disk for a while, in one temporary file that is made when it is needed.
 //!
-//! The file loses its name at once where the system allows that, so that it goes with the process however that ends; elsewhere
-//! it goes with its owner.
+//! The file loses its name at once where the system allows that, so that it goes with the process
+//! however that ends; elsewhere it goes with its owner.
 //!
 //! Cost: one copy to disk for each batch, and one back whenever it is read.
 
@@ -45,13 +45,27 @@ struct TempFile {
 
 impl TempFile {
     fn new(path: &Path) -> std::io::Result<Self> {
-        let file = File::options().read(true).write(true).create_new(true).open(path)?;
-        Ok(Self { file: Some(file), path: std::fs::remove_file(path).err().map(|_| path.to_owned()) })
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        Ok(Self {
+            file: Some(file),
+            path: std::fs::remove_file(path).err().map(|_| path.to_owned()),
+        })
     }
 
     /// At a place of the file.
-    fn at<T>(&mut self, start: u64, work: impl FnOnce(&mut File) -> std::io::Result<T>) -> std::io::Result<T> {
-        let file = self.file.as_mut().ok_or_else(|| std::io::Error::other("it is closed"))?;
+    fn at<T>(
+        &mut self,
+        start: u64,
+        work: impl FnOnce(&mut File) -> std::io::Result<T>,
+    ) -> std::io::Result<T> {
+        let file = self
+            .file
+            .as_mut()
+            .ok_or_else(|| std::io::Error::other("it is closed"))?;
         file.seek(SeekFrom::Start(start))?;
         work(file)
     }
@@ -99,10 +113,17 @@ impl Spill {
         let start = state.end;
         let file = match &mut state.file {
             Some(file) => file,
-            none => none.insert(TempFile::new(&std::env::temp_dir().join(format!("deltafast-{}", uuid()))).map_err(|e| failed("put into", &e))?),
+            none => none.insert(
+                TempFile::new(&std::env::temp_dir().join(format!("deltafast-{}", uuid())))
+                    .map_err(|e| failed("put into", &e))?,
+            ),
         };
-        file.at(start, |file| file.write_all(&bytes)).map_err(|e| failed("put into", &e))?;
-        let place = Place { start, length: bytes.len() as u64 };
+        file.at(start, |file| file.write_all(&bytes))
+            .map_err(|e| failed("put into", &e))?;
+        let place = Place {
+            start,
+            length: bytes.len() as u64,
+        };
         state.end += place.length;
         Ok(place)
     }
@@ -116,9 +137,12 @@ impl Spill {
         let mut bytes = vec![0; usize::try_from(place.length).map_err(|_| lost())?];
         let mut state = self.state();
         let file = state.file.as_mut().ok_or_else(lost)?;
-        file.at(place.start, |file| file.read_exact(&mut bytes)).map_err(|e| failed("read from", &e))?;
+        file.at(place.start, |file| file.read_exact(&mut bytes))
+            .map_err(|e| failed("read from", &e))?;
         drop(state);
-        Ok(StreamReader::try_new(bytes.as_slice(), None)?.next().ok_or_else(lost)??)
+        Ok(StreamReader::try_new(bytes.as_slice(), None)?
+            .next()
+            .ok_or_else(lost)??)
     }
 }
 
@@ -128,7 +152,10 @@ fn failed(what: &str, error: &std::io::Error) -> Error {
         return exhausted;
     }
     Error::storage(
-        format!("rows that do not fit into memory cannot be {what} {}: {error}; give room there, or another folder in TMPDIR", folder.display()),
+        format!(
+            "rows that do not fit into memory cannot be {what} {}: {error}; give room there, or another folder in TMPDIR",
+            folder.display()
+        ),
         false,
     )
 }
@@ -142,8 +169,13 @@ mod tests {
 
     fn batch(from: i64) -> RecordBatch {
         let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 10));
-        let texts: ArrayRef = Arc::new((from..from + 10).map(|n| (n % 3 != 0).then(|| format!("t{n}"))).collect::<StringArray>());
-        RecordBatch::try_from_iter_with_nullable(vec![("id", ids, true), ("s", texts, true)]).unwrap()
+        let texts: ArrayRef = Arc::new(
+            (from..from + 10)
+                .map(|n| (n % 3 != 0).then(|| format!("t{n}")))
+                .collect::<StringArray>(),
+        );
+        RecordBatch::try_from_iter_with_nullable(vec![("id", ids, true), ("s", texts, true)])
+            .unwrap()
     }
 
     #[test]
@@ -152,7 +184,10 @@ mod tests {
         assert_eq!(spill.size(), 0);
         let first = spill.write(&[batch(0)]).unwrap();
         let both = spill.write(&[batch(10), batch(20)]).unwrap();
-        assert_eq!(spill.read(both).unwrap(), concat_batches(&batch(0).schema(), &[batch(10), batch(20)]).unwrap());
+        assert_eq!(
+            spill.read(both).unwrap(),
+            concat_batches(&batch(0).schema(), &[batch(10), batch(20)]).unwrap()
+        );
         assert_eq!(spill.read(first).unwrap(), batch(0));
         assert_eq!(spill.size(), both.start + both.length);
         assert!(matches!(spill.write(&[]), Err(Error::Internal { .. })));

@@ -1,8 +1,8 @@
 //! Files of a table that can be copied as they are, row group by row group, into new files of it.
 //!
-//! That holds where a file is what the write would make of its rows: the same columns in the same form and compression, all of
-//! its rows live, statistics in the log from which those of the new file follow. Row groups must be large, or the new file
-//! would be many small ones under one name.
+//! That holds where a file is what the write would make of its rows: the same columns in the same
+//! form and compression, all of its rows live, statistics in the log from which those of the new
+//! file follow. Row groups must be large, or the new file would be many small ones under one name.
 //!
 //! Cost: a footer a file.
 
@@ -36,23 +36,41 @@ pub struct Splice {
 }
 
 impl WriteRequest {
-    /// Of files of the table, by their actions, those that can be copied as they are, and the others.
+    /// Of files of the table, by their actions, those that can be copied as they are, and the
+    /// others.
     ///
     /// # Errors
     /// Those of reading footers.
     pub fn spliceable(&self, files: Vec<Add>, stores: &Stores) -> Result<(Vec<Splice>, Vec<Add>)> {
-        let usual = self.writer_properties == WriterProperties::default() && self.hidden.is_empty() && self.rules.is_empty() && !self.change_data;
-        let large = |add: &Add| usual && add.deletion_vector.is_none() && u64::try_from(add.size).is_ok_and(|size| size >= LARGE);
+        let usual = self.writer_properties == WriterProperties::default()
+            && self.hidden.is_empty()
+            && self.rules.is_empty()
+            && !self.change_data;
+        let large = |add: &Add| {
+            usual
+                && add.deletion_vector.is_none()
+                && u64::try_from(add.size).is_ok_and(|size| size >= LARGE)
+        };
         let (large, mut others): (Vec<Add>, Vec<Add>) = files.into_iter().partition(large);
         if large.is_empty() {
             return Ok((Vec::new(), others));
         }
         let plan = Plan::new(self)?;
         let (stats, format, _) = format(self, &plan, &[])?;
-        // A codec that the table names is the files' to have; where it names none, they keep theirs.
-        let codec = self.properties.get("delta.parquet.compression.codec").map(|name| Codec::parse(name)).transpose()?;
+        // A codec that the table names is the files' to have; where it names none, they keep
+        // theirs.
+        let codec = self
+            .properties
+            .get("delta.parquet.compression.codec")
+            .map(|name| Codec::parse(name))
+            .transpose()?;
         let names = plan.partition_names(self.mapping);
-        let facts = stats.facts(&large.iter().map(|add| add.stats.as_deref()).collect::<Vec<_>>())?;
+        let facts = stats.facts(
+            &large
+                .iter()
+                .map(|add| add.stats.as_deref())
+                .collect::<Vec<_>>(),
+        )?;
         let mut out = Vec::new();
         for (add, facts) in large.into_iter().zip(facts) {
             self.cancel.check()?;
@@ -69,9 +87,22 @@ impl WriteRequest {
                 && source.num_rows() == rows
                 && codec.is_none_or(|codec| source.is_of(codec));
             if fits {
-                let value = |name: &String| add.partition_values.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.clone());
-                let partition = names.iter().map(|name| value(name).filter(|text| !text.is_empty())).collect();
-                out.push(Splice { path: add.path, source, facts, partition });
+                let value = |name: &String| {
+                    add.partition_values
+                        .iter()
+                        .find(|(known, _)| *known == name)
+                        .and_then(|(_, value)| value.clone())
+                };
+                let partition = names
+                    .iter()
+                    .map(|name| value(name).filter(|text| !text.is_empty()))
+                    .collect();
+                out.push(Splice {
+                    path: add.path,
+                    source,
+                    facts,
+                    partition,
+                });
             } else {
                 others.push(add);
             }
@@ -99,8 +130,9 @@ pub struct Narrow {
     pub changed: Vec<String>,
 }
 
-/// Copies files as they are but for some columns: of these `source` has all rows of all of the files, in the files' order and
-/// the rows', and each batch the rows of one row group or several of one file.
+/// Copies files as they are but for some columns: of these `source` has all rows of all of the
+/// files, in the files' order and the rows', and each batch the rows of one row group or several of
+/// one file.
 ///
 /// # Errors
 /// As [`super::write`]; what reading the files meets.
@@ -112,12 +144,25 @@ pub fn write_columns(
     source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
 ) -> Result<Written> {
     let plan = Arc::new(Plan::new(request)?);
-    let narrow_request = WriteRequest { schema: narrow.schema.clone(), partition_columns: Vec::new(), rules: narrow.rules.clone(), ..request.clone() };
-    let mut rows = Rows { prepared: prepared(&narrow_request, source)?, waiting: None };
+    let narrow_request = WriteRequest {
+        schema: narrow.schema.clone(),
+        partition_columns: Vec::new(),
+        rules: narrow.rules.clone(),
+        ..request.clone()
+    };
+    let mut rows = Rows {
+        prepared: prepared(&narrow_request, source)?,
+        waiting: None,
+    };
     let place = |name: &String, schema: &StructType, places: &[usize]| {
         places
             .iter()
-            .position(|n| schema.fields.get(*n).is_some_and(|field| field.name == *name))
+            .position(|n| {
+                schema
+                    .fields
+                    .get(*n)
+                    .is_some_and(|field| field.name == *name)
+            })
             .ok_or_else(|| Error::internal("a changed column is not written"))
     };
     let narrow_places: Vec<usize> = (0..narrow.schema.fields.len()).collect();
@@ -125,19 +170,32 @@ pub fn write_columns(
     let places: Vec<(usize, usize)> = narrow
         .changed
         .iter()
-        .map(|name| Ok((place(name, &plan.schema, &plan.written_places)?, place(name, &narrow.schema, &narrow_places)?)))
+        .map(|name| {
+            Ok((
+                place(name, &plan.schema, &plan.written_places)?,
+                place(name, &narrow.schema, &narrow_places)?,
+            ))
+        })
         .collect::<Result<_>>()?;
     let (stats, format, codec) = format(request, &plan, &[])?;
-    let encoders = Encoders::start(format, Arc::clone(store), &request.cancel, &request.progress)?;
+    let encoders = Encoders::start(
+        format,
+        Arc::clone(store),
+        &request.cancel,
+        &request.progress,
+    )?;
     let mut files = Files::new(request, encoders, codec, &plan.partitions);
     let mut written = 0;
     for splice in splices {
         written += splice.source.num_rows();
         files.splice(&splice, |group| {
-            let mut arrays: BTreeMap<usize, Vec<ArrayRef>> = places.iter().map(|(lane, _)| (*lane, Vec::new())).collect();
+            let mut arrays: BTreeMap<usize, Vec<ArrayRef>> =
+                places.iter().map(|(lane, _)| (*lane, Vec::new())).collect();
             for piece in rows.take(splice.source.group_rows(group))? {
                 for (lane, place) in &places {
-                    let array = piece.get(*place).ok_or_else(|| Error::internal("new values lack a column"))?;
+                    let array = piece
+                        .get(*place)
+                        .ok_or_else(|| Error::internal("new values lack a column"))?;
                     arrays.entry(*lane).or_default().push(Arc::clone(array));
                 }
             }
@@ -160,12 +218,23 @@ impl<I: Iterator<Item = Result<Prepared>>> Rows<I> {
         while rows > 0 {
             let piece = match self.waiting.take() {
                 Some(piece) => piece,
-                None => self.prepared.next().transpose()?.ok_or_else(|| Error::internal("there are fewer new values than rows"))?.columns,
+                None => {
+                    self.prepared
+                        .next()
+                        .transpose()?
+                        .ok_or_else(|| Error::internal("there are fewer new values than rows"))?
+                        .columns
+                }
             };
             let length = piece.first().map_or(0, |array| array.len());
             let taken = usize::try_from(rows).unwrap_or(usize::MAX).min(length);
             if taken < length {
-                self.waiting = Some(piece.iter().map(|array| array.slice(taken, length - taken)).collect());
+                self.waiting = Some(
+                    piece
+                        .iter()
+                        .map(|array| array.slice(taken, length - taken))
+                        .collect(),
+                );
             }
             rows -= taken as u64;
             out.push(piece.iter().map(|array| array.slice(0, taken)).collect());

@@ -1,9 +1,10 @@
 //! Statistics of a new file: what the encoder learned -> the JSON text of `add.stats`.
 //!
-//! Leaves are the first `delta.dataSkippingNumIndexedCols` (32), or those that `delta.dataSkippingStatsColumns` names, without
-//! partition and `void` columns; lists, maps and variants count as leaves and have a null count only. Text is cut at 32
-//! characters, the upper bound then ends in a character that makes it one; timestamps are rounded outwards to milliseconds.
-//! Bounds that a text cannot say are left out, which is always right.
+//! Leaves are the first `delta.dataSkippingNumIndexedCols` (32), or those that
+//! `delta.dataSkippingStatsColumns` names, without partition and `void` columns; lists, maps and
+//! variants count as leaves and have a null count only. Text is cut at 32 characters, the upper
+//! bound then ends in a character that makes it one; timestamps are rounded outwards to
+//! milliseconds. Bounds that a text cannot say are left out, which is always right.
 //!
 //! Protocol: "Per-file Statistics".
 
@@ -45,17 +46,25 @@ pub struct StatsPlan {
 }
 
 impl StatsPlan {
-    /// The plan for files with the columns `written`, of which `partitions` are partition columns. `physical` gives the name
-    /// of a field in the file.
+    /// The plan for files with the columns `written`, of which `partitions` are partition columns.
+    /// `physical` gives the name of a field in the file.
     ///
     /// # Errors
     /// [`Error::Invalid`] for properties that cannot be read.
-    pub fn new(written: &StructType, partitions: &[String], properties: &BTreeMap<String, String>, physical: impl Fn(&StructField) -> String) -> Result<Self> {
+    pub fn new(
+        written: &StructType,
+        partitions: &[String],
+        properties: &BTreeMap<String, String>,
+        physical: impl Fn(&StructField) -> String,
+    ) -> Result<Self> {
         let whole = |key: &str, default: i64| match properties.get(key) {
             None => Ok(default),
-            Some(text) => {
-                text.trim().parse::<i64>().map_err(|_| Error::invalid(format!("the table property `{key}` is `{}`, which is no whole number", shown(text))))
-            }
+            Some(text) => text.trim().parse::<i64>().map_err(|_| {
+                Error::invalid(format!(
+                    "the table property `{key}` is `{}`, which is no whole number",
+                    shown(text)
+                ))
+            }),
         };
         let named = match properties.get("delta.dataSkippingStatsColumns") {
             None => None,
@@ -63,13 +72,30 @@ impl StatsPlan {
                 let columns = columns(text).ok_or_else(|| {
                     Error::invalid(format!("the table property `delta.dataSkippingStatsColumns` is `{}`, which is no list of columns", shown(text)))
                 })?;
-                Some(columns.iter().map(|path| path.iter().map(|name| name.to_lowercase()).collect()).collect())
+                Some(
+                    columns
+                        .iter()
+                        .map(|path| path.iter().map(|name| name.to_lowercase()).collect())
+                        .collect(),
+                )
             }
         };
         let count = whole("delta.dataSkippingNumIndexedCols", INDEXED)?;
-        let left = if count < 0 { usize::MAX } else { usize::try_from(count).unwrap_or(usize::MAX) };
-        let prefix = usize::try_from(whole("delta.dataSkippingStringPrefixLength", PREFIX as i64)?).unwrap_or(PREFIX);
-        let mut planner = Planner { named, left, physical: &physical };
+        let left = if count < 0 {
+            usize::MAX
+        } else {
+            usize::try_from(count).unwrap_or(usize::MAX)
+        };
+        let prefix = usize::try_from(whole(
+            "delta.dataSkippingStringPrefixLength",
+            PREFIX as i64,
+        )?)
+        .unwrap_or(PREFIX);
+        let mut planner = Planner {
+            named,
+            left,
+            physical: &physical,
+        };
         let nodes = written
             .fields
             .iter()
@@ -91,7 +117,10 @@ impl StatsPlan {
             };
             nodes.into_iter().map(node).collect()
         }
-        Self { nodes: walk(self.nodes), ..self }
+        Self {
+            nodes: walk(self.nodes),
+            ..self
+        }
     }
 
     /// What the encoder shall learn of each leaf, in order.
@@ -110,25 +139,46 @@ impl StatsPlan {
         out
     }
 
-    /// What the log says of files, each with its number of rows: facts of each leaf, in order; `None` of a file whose rows
-    /// are not counted or whose bounds are not tight.
+    /// What the log says of files, each with its number of rows: facts of each leaf, in order;
+    /// `None` of a file whose rows are not counted or whose bounds are not tight.
     ///
     /// # Errors
     /// Those of reading statistics.
     pub fn facts(&self, texts: &[Option<&str>]) -> Result<Vec<Option<FileFacts>>> {
         let mut leaves = Vec::new();
         leaves_of(&self.nodes, &mut Vec::new(), &mut leaves);
-        let read = parse::stats::parse(&StatsColumn::Json(texts.iter().copied().collect()), &leaves, Zone::UTC)?;
+        let read = parse::stats::parse(
+            &StatsColumn::Json(texts.iter().copied().collect()),
+            &leaves,
+            Zone::UTC,
+        )?;
         let wanted = self.wanted();
         let of_file = |row: usize| {
-            let rows = read.num_records.is_valid(row).then(|| u64::try_from(read.num_records.value(row)).ok()).flatten()?;
+            let rows = read
+                .num_records
+                .is_valid(row)
+                .then(|| u64::try_from(read.num_records.value(row)).ok())
+                .flatten()?;
             if read.tight_bounds.is_valid(row) && !read.tight_bounds.value(row) {
                 return None;
             }
             let fact = |(leaf, wanted): (&parse::stats::LeafStats, &Wanted)| {
-                let nulls = leaf.null_count.is_valid(row).then(|| u64::try_from(leaf.null_count.value(row)).ok()).flatten();
-                let bound = |array: &Option<ArrayRef>| array.as_ref().and_then(|array| Scalar::of(array, row)).filter(|bound| !bound.is_null());
-                let bounds = if *wanted == Wanted::Bounds { (bound(&leaf.min), bound(&leaf.max)) } else { (None, None) };
+                let nulls = leaf
+                    .null_count
+                    .is_valid(row)
+                    .then(|| u64::try_from(leaf.null_count.value(row)).ok())
+                    .flatten();
+                let bound = |array: &Option<ArrayRef>| {
+                    array
+                        .as_ref()
+                        .and_then(|array| Scalar::of(array, row))
+                        .filter(|bound| !bound.is_null())
+                };
+                let bounds = if *wanted == Wanted::Bounds {
+                    (bound(&leaf.min), bound(&leaf.max))
+                } else {
+                    (None, None)
+                };
                 LeafFacts::known(rows, nulls, bounds)
             };
             Some((rows, read.leaves.iter().zip(&wanted).map(fact).collect()))
@@ -147,14 +197,43 @@ impl StatsPlan {
     #[must_use]
     pub fn json(&self, rows: u64, facts: &[LeafFacts]) -> String {
         let mut out = format!("{{\"numRecords\":{rows}");
-        let min = |data_type: &DataType, facts: &LeafFacts| value(data_type, facts.min.as_ref()?, Side::Min, self.prefix);
-        let max = |data_type: &DataType, facts: &LeafFacts| value(data_type, facts.max.as_ref()?, Side::Max, self.prefix);
-        let bounded = |pick: &dyn Fn(&DataType, &LeafFacts) -> Option<String>, wanted: Wanted, data_type: &DataType, facts: &LeafFacts| {
-            (wanted == Wanted::Bounds).then(|| pick(data_type, facts)).flatten()
+        let min = |data_type: &DataType, facts: &LeafFacts| {
+            value(data_type, facts.min.as_ref()?, Side::Min, self.prefix)
         };
-        object(&mut out, "minValues", &self.nodes, facts, &|data_type, wanted, facts| bounded(&min, wanted, data_type, facts));
-        object(&mut out, "maxValues", &self.nodes, facts, &|data_type, wanted, facts| bounded(&max, wanted, data_type, facts));
-        object(&mut out, "nullCount", &self.nodes, facts, &|_, wanted, facts| (wanted != Wanted::Nothing && !facts.uncounted).then(|| facts.nulls.to_string()));
+        let max = |data_type: &DataType, facts: &LeafFacts| {
+            value(data_type, facts.max.as_ref()?, Side::Max, self.prefix)
+        };
+        let bounded = |pick: &dyn Fn(&DataType, &LeafFacts) -> Option<String>,
+                       wanted: Wanted,
+                       data_type: &DataType,
+                       facts: &LeafFacts| {
+            (wanted == Wanted::Bounds)
+                .then(|| pick(data_type, facts))
+                .flatten()
+        };
+        object(
+            &mut out,
+            "minValues",
+            &self.nodes,
+            facts,
+            &|data_type, wanted, facts| bounded(&min, wanted, data_type, facts),
+        );
+        object(
+            &mut out,
+            "maxValues",
+            &self.nodes,
+            facts,
+            &|data_type, wanted, facts| bounded(&max, wanted, data_type, facts),
+        );
+        object(
+            &mut out,
+            "nullCount",
+            &self.nodes,
+            facts,
+            &|_, wanted, facts| {
+                (wanted != Wanted::Nothing && !facts.uncounted).then(|| facts.nulls.to_string())
+            },
+        );
         out.push_str(",\"tightBounds\":true}");
         out
     }
@@ -171,7 +250,11 @@ fn leaves_of(nodes: &[Node], path: &mut Vec<String>, out: &mut Vec<Leaf>) {
             }
             Node::Leaf(name, data_type, wanted) => {
                 let path = path.iter().cloned().chain([name.clone()]).collect();
-                out.push(Leaf { path, data_type: data_type.clone(), bounds: *wanted == Wanted::Bounds });
+                out.push(Leaf {
+                    path,
+                    data_type: data_type.clone(),
+                    bounds: *wanted == Wanted::Bounds,
+                });
             }
         }
     }
@@ -189,7 +272,12 @@ fn object(out: &mut String, name: &str, nodes: &[Node], facts: &[LeafFacts], pic
                     let inner = walk(children, facts, pick);
                     (name, (!inner.is_empty()).then(|| format!("{{{inner}}}")))
                 }
-                Node::Leaf(name, data_type, wanted) => (name, facts.next().and_then(|facts| pick(data_type, *wanted, facts))),
+                Node::Leaf(name, data_type, wanted) => (
+                    name,
+                    facts
+                        .next()
+                        .and_then(|facts| pick(data_type, *wanted, facts)),
+                ),
             };
             if let Some(text) = text {
                 let comma = if out.is_empty() { "" } else { "," };
@@ -217,8 +305,16 @@ impl Planner<'_> {
         let name = (self.physical)(field);
         path.push(field.name.to_lowercase());
         let node = if let DataType::Struct(inner) = &field.data_type {
-            let written = inner.fields.iter().filter(|field| !matches!(field.data_type, DataType::Void));
-            Node::Struct(name, written.map(|field| self.node(field, path, excluded)).collect())
+            let written = inner
+                .fields
+                .iter()
+                .filter(|field| !matches!(field.data_type, DataType::Void));
+            Node::Struct(
+                name,
+                written
+                    .map(|field| self.node(field, path, excluded))
+                    .collect(),
+            )
         } else {
             let indexed = !excluded
                 && match &self.named {
@@ -228,7 +324,9 @@ impl Planner<'_> {
             if !excluded {
                 self.left = self.left.saturating_sub(1);
             }
-            let bounds = has_bounds(&field.data_type) && !matches!(field.data_type, DataType::Boolean) && !field.is_collated();
+            let bounds = has_bounds(&field.data_type)
+                && !matches!(field.data_type, DataType::Boolean)
+                && !field.is_collated();
             let wanted = match (indexed, bounds) {
                 (false, _) => Wanted::Nothing,
                 (true, false) => Wanted::Nulls,
@@ -251,7 +349,10 @@ enum Side {
 fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Option<String> {
     let mut out = String::new();
     match (data_type, value) {
-        (DataType::Byte | DataType::Short | DataType::Integer | DataType::Long, Scalar::Long(v)) => out = v.to_string(),
+        (
+            DataType::Byte | DataType::Short | DataType::Integer | DataType::Long,
+            Scalar::Long(v),
+        ) => out = v.to_string(),
         (DataType::Float, Scalar::Double(v)) => {
             number::write_float(&mut out, *v as f32);
             return Some(if v.is_finite() { out } else { quoted(&out) });
@@ -260,7 +361,9 @@ fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Opt
             number::write_double(&mut out, *v);
             return Some(if v.is_finite() { out } else { quoted(&out) });
         }
-        (DataType::Decimal(_, scale), Scalar::Decimal(v)) => number::write_decimal(&mut out, *v, *scale),
+        (DataType::Decimal(_, scale), Scalar::Decimal(v)) => {
+            number::write_decimal(&mut out, *v, *scale)
+        }
         (DataType::Date, Scalar::Long(days)) => {
             // Years of other than four digits are read differently by different readers.
             if !FOUR_DIGIT_DAYS.contains(days) {
@@ -270,20 +373,32 @@ fn value(data_type: &DataType, value: &Scalar, side: Side, prefix: usize) -> Opt
             return Some(quoted(&out));
         }
         (DataType::Timestamp | DataType::TimestampNtz, Scalar::Long(micros)) => {
-            let ms = if side == Side::Min { micros.div_euclid(1000) } else { micros.div_euclid(1000) + i64::from(micros.rem_euclid(1000) != 0) };
+            let ms = if side == Side::Min {
+                micros.div_euclid(1000)
+            } else {
+                micros.div_euclid(1000) + i64::from(micros.rem_euclid(1000) != 0)
+            };
             let (days, of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
             if !FOUR_DIGIT_DAYS.contains(&days) {
                 return None;
             }
             datetime::write_date(&mut out, days);
             let (seconds, fraction) = (of_day / 1000, of_day % 1000);
-            let _ = write!(out, "T{:02}:{:02}:{:02}.{fraction:03}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+            let _ = write!(
+                out,
+                "T{:02}:{:02}:{:02}.{fraction:03}",
+                seconds / 3600,
+                seconds / 60 % 60,
+                seconds % 60
+            );
             if matches!(data_type, DataType::Timestamp) {
                 out.push('Z');
             }
             return Some(quoted(&out));
         }
-        (DataType::String, Scalar::Text(text)) => return bound_text(text, side, prefix).map(|text| quoted(&text)),
+        (DataType::String, Scalar::Text(text)) => {
+            return bound_text(text, side, prefix).map(|text| quoted(&text));
+        }
         _ => return None,
     }
     Some(out)
@@ -294,13 +409,16 @@ const FOUR_DIGIT_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
 
 /// A prefix of text that is a bound of it.
 fn bound_text(text: &str, side: Side, prefix: usize) -> Option<String> {
-    let Some((end, _)) = text.char_indices().nth(prefix) else { return Some(text.to_owned()) };
+    let Some((end, _)) = text.char_indices().nth(prefix) else {
+        return Some(text.to_owned());
+    };
     let (head, tail) = text.split_at(end);
     if side == Side::Min {
         return Some(head.to_owned());
     }
-    // The character put in place of the rest must be greater than the first one that it replaces. An ASCII one will do where
-    // it can; of characters that none is greater than, some more are kept.
+    // The character put in place of the rest must be greater than the first one that it replaces.
+    // An ASCII one will do where it can; of characters that none is greater than, some more are
+    // kept.
     let mut out = head.to_owned();
     for (n, c) in tail.chars().enumerate() {
         if n >= prefix {
@@ -333,8 +451,17 @@ mod tests {
     }
 
     fn plan(fields: Vec<StructField>, properties: &[(&str, &str)]) -> StatsPlan {
-        let properties = properties.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        StatsPlan::new(&StructType { fields }, &["p".to_owned()], &properties, |field| field.physical_name().to_owned()).unwrap()
+        let properties = properties
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        StatsPlan::new(
+            &StructType { fields },
+            &["p".to_owned()],
+            &properties,
+            |field| field.physical_name().to_owned(),
+        )
+        .unwrap()
     }
 
     fn facts(nulls: u64, min: Scalar, max: Scalar) -> LeafFacts {
@@ -345,7 +472,13 @@ mod tests {
 
     #[test]
     fn the_text_is_as_spark_writes_it_and_our_reader_reads_it() {
-        let inner = StructType { fields: vec![field("d", "decimal(9,2)"), field("v", "void"), field("day", "date")] };
+        let inner = StructType {
+            fields: vec![
+                field("d", "decimal(9,2)"),
+                field("v", "void"),
+                field("day", "date"),
+            ],
+        };
         let fields = vec![
             field("f", "double"),
             StructField::new("n", DataType::Struct(inner.into()), true),
@@ -380,27 +513,105 @@ mod tests {
             data_type: DataType::from_name(name).unwrap(),
             bounds: true,
         };
-        let leaves = [leaf(&["f"], "double"), leaf(&["n", "d"], "decimal(9,2)"), leaf(&["n", "day"], "date"), leaf(&["t"], "timestamp")];
-        let read = parse(&StatsColumn::Json(std::iter::once(Some(text)).collect()), &leaves, crate::protocol::calendar::Zone::UTC).unwrap();
+        let leaves = [
+            leaf(&["f"], "double"),
+            leaf(&["n", "d"], "decimal(9,2)"),
+            leaf(&["n", "day"], "date"),
+            leaf(&["t"], "timestamp"),
+        ];
+        let read = parse(
+            &StatsColumn::Json(std::iter::once(Some(text)).collect()),
+            &leaves,
+            crate::protocol::calendar::Zone::UTC,
+        )
+        .unwrap();
         assert_eq!(read.num_records.value(0), 9);
-        assert!(read.leaves[0].max.as_ref().unwrap().as_primitive::<Float64Type>().value(0).is_nan());
-        assert_eq!(read.leaves[1].min.as_ref().unwrap().as_primitive::<Decimal128Type>().value(0), -150);
-        assert_eq!(read.leaves[2].max.as_ref().unwrap().as_primitive::<Date32Type>().value(0), 19_000);
-        assert_eq!(read.leaves[3].min.as_ref().unwrap().as_primitive::<TimestampMicrosecondType>().value(0), -1000);
-        assert_eq!(read.leaves[3].max.as_ref().unwrap().as_primitive::<TimestampMicrosecondType>().value(0), 1_001_000);
+        assert!(
+            read.leaves[0]
+                .max
+                .as_ref()
+                .unwrap()
+                .as_primitive::<Float64Type>()
+                .value(0)
+                .is_nan()
+        );
+        assert_eq!(
+            read.leaves[1]
+                .min
+                .as_ref()
+                .unwrap()
+                .as_primitive::<Decimal128Type>()
+                .value(0),
+            -150
+        );
+        assert_eq!(
+            read.leaves[2]
+                .max
+                .as_ref()
+                .unwrap()
+                .as_primitive::<Date32Type>()
+                .value(0),
+            19_000
+        );
+        assert_eq!(
+            read.leaves[3]
+                .min
+                .as_ref()
+                .unwrap()
+                .as_primitive::<TimestampMicrosecondType>()
+                .value(0),
+            -1000
+        );
+        assert_eq!(
+            read.leaves[3]
+                .max
+                .as_ref()
+                .unwrap()
+                .as_primitive::<TimestampMicrosecondType>()
+                .value(0),
+            1_001_000
+        );
     }
 
     #[test]
     fn leaves_are_counted_or_named() {
-        let inner = StructType { fields: vec![field("x", "long"), field("y", "long")] };
-        let fields =
-            || vec![field("p", "long"), field("a", "long"), StructField::new("S", DataType::Struct(inner.clone().into()), true), field("odd, name", "long")];
-        let wanted = |properties: &[(&str, &str)]| plan(fields(), properties).wanted().iter().map(|w| *w != Wanted::Nothing).collect::<Vec<_>>();
+        let inner = StructType {
+            fields: vec![field("x", "long"), field("y", "long")],
+        };
+        let fields = || {
+            vec![
+                field("p", "long"),
+                field("a", "long"),
+                StructField::new("S", DataType::Struct(inner.clone().into()), true),
+                field("odd, name", "long"),
+            ]
+        };
+        let wanted = |properties: &[(&str, &str)]| {
+            plan(fields(), properties)
+                .wanted()
+                .iter()
+                .map(|w| *w != Wanted::Nothing)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(wanted(&[]), [false, true, true, true, true]);
-        assert_eq!(wanted(&[("delta.dataSkippingNumIndexedCols", "2")]), [false, true, true, false, false]);
-        assert_eq!(wanted(&[("delta.dataSkippingNumIndexedCols", "0")]), [false; 5]);
-        assert_eq!(wanted(&[("delta.dataSkippingNumIndexedCols", "-1")]), [false, true, true, true, true]);
-        let named = |text: &str| wanted(&[("delta.dataSkippingStatsColumns", text), ("delta.dataSkippingNumIndexedCols", "1")]);
+        assert_eq!(
+            wanted(&[("delta.dataSkippingNumIndexedCols", "2")]),
+            [false, true, true, false, false]
+        );
+        assert_eq!(
+            wanted(&[("delta.dataSkippingNumIndexedCols", "0")]),
+            [false; 5]
+        );
+        assert_eq!(
+            wanted(&[("delta.dataSkippingNumIndexedCols", "-1")]),
+            [false, true, true, true, true]
+        );
+        let named = |text: &str| {
+            wanted(&[
+                ("delta.dataSkippingStatsColumns", text),
+                ("delta.dataSkippingNumIndexedCols", "1"),
+            ])
+        };
         assert_eq!(named("s.y, `odd, name`"), [false, false, false, true, true]);
         assert_eq!(named("s"), [false, false, true, true, false]);
         assert_eq!(named(""), [false; 5]);
@@ -409,28 +620,61 @@ mod tests {
     #[test]
     fn collated_columns_have_no_bounds() {
         let mut collated = field("s", "string");
-        collated.metadata.insert("__COLLATIONS".to_owned(), serde_json::json!({"s": "icu.UNICODE"}));
-        assert_eq!(plan(vec![collated, field("t", "string")], &[]).wanted(), [Wanted::Nulls, Wanted::Bounds]);
+        collated.metadata.insert(
+            "__COLLATIONS".to_owned(),
+            serde_json::json!({"s": "icu.UNICODE"}),
+        );
+        assert_eq!(
+            plan(vec![collated, field("t", "string")], &[]).wanted(),
+            [Wanted::Nulls, Wanted::Bounds]
+        );
     }
 
     #[test]
     fn years_beyond_four_digits_have_no_bounds() {
         for days in [-719_163, 2_932_897] {
-            assert_eq!(value(&DataType::Date, &Scalar::Long(days), Side::Min, 32), None);
+            assert_eq!(
+                value(&DataType::Date, &Scalar::Long(days), Side::Min, 32),
+                None
+            );
         }
-        assert_eq!(value(&DataType::Date, &Scalar::Long(2_932_896), Side::Max, 32).unwrap(), "\"9999-12-31\"");
-        assert_eq!(value(&DataType::Timestamp, &Scalar::Long(i64::MAX), Side::Max, 32), None);
+        assert_eq!(
+            value(&DataType::Date, &Scalar::Long(2_932_896), Side::Max, 32).unwrap(),
+            "\"9999-12-31\""
+        );
+        assert_eq!(
+            value(&DataType::Timestamp, &Scalar::Long(i64::MAX), Side::Max, 32),
+            None
+        );
     }
 
     #[test]
     fn an_upper_bound_of_text_is_one_for_every_character() {
         let top = char::MAX.to_string();
-        assert_eq!(bound_text(&"a".repeat(32), Side::Max, 32).unwrap(), "a".repeat(32));
-        assert_eq!(bound_text(&"a".repeat(33), Side::Max, 32).unwrap(), "a".repeat(32) + "\u{7f}");
-        assert_eq!(bound_text(&"é".repeat(33), Side::Max, 32).unwrap(), "é".repeat(32) + &top);
-        assert_eq!(bound_text(&("a".repeat(32) + "\u{7f}b"), Side::Max, 32).unwrap(), "a".repeat(32) + &top);
-        assert_eq!(bound_text(&("a".repeat(32) + &top + "b"), Side::Max, 32).unwrap(), "a".repeat(32) + &top + "\u{7f}");
-        assert_eq!(bound_text(&("a".repeat(32) + &top.repeat(2)), Side::Max, 32).unwrap(), "a".repeat(32) + &top.repeat(2));
+        assert_eq!(
+            bound_text(&"a".repeat(32), Side::Max, 32).unwrap(),
+            "a".repeat(32)
+        );
+        assert_eq!(
+            bound_text(&"a".repeat(33), Side::Max, 32).unwrap(),
+            "a".repeat(32) + "\u{7f}"
+        );
+        assert_eq!(
+            bound_text(&"é".repeat(33), Side::Max, 32).unwrap(),
+            "é".repeat(32) + &top
+        );
+        assert_eq!(
+            bound_text(&("a".repeat(32) + "\u{7f}b"), Side::Max, 32).unwrap(),
+            "a".repeat(32) + &top
+        );
+        assert_eq!(
+            bound_text(&("a".repeat(32) + &top + "b"), Side::Max, 32).unwrap(),
+            "a".repeat(32) + &top + "\u{7f}"
+        );
+        assert_eq!(
+            bound_text(&("a".repeat(32) + &top.repeat(2)), Side::Max, 32).unwrap(),
+            "a".repeat(32) + &top.repeat(2)
+        );
         assert_eq!(bound_text(&top.repeat(80), Side::Max, 32), None);
     }
 

@@ -18,10 +18,13 @@ use crate::store::Store;
 const KIND: &str = "_change_type";
 
 impl WriteRequest {
-    /// The same for change files. Every change has a kind, so that their files have it as a required column.
+    /// The same for change files. Every change has a kind, so that their files have it as a
+    /// required column.
     #[must_use]
     pub fn of_feed(mut self) -> Self {
-        self.schema.fields.push(StructField::new(KIND, DataType::String, false));
+        self.schema
+            .fields
+            .push(StructField::new(KIND, DataType::String, false));
         self.hidden.push(KIND.to_owned());
         self.change_data = true;
         self
@@ -37,10 +40,14 @@ pub fn changed(batch: &RecordBatch, kind: &str) -> Result<RecordBatch> {
     fields.push(Arc::new(Field::new(KIND, Arrow::Utf8, false)));
     let mut columns = batch.columns().to_vec();
     columns.push(Arc::new(StringArray::from(vec![kind; batch.num_rows()])));
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
 }
 
-/// Writes rows as they are, and once more as changes that insert them. Either may fail alone: what the other wrote is there.
+/// Writes rows as they are, and once more as changes that insert them. Either may fail alone: what
+/// the other wrote is there.
 ///
 /// # Errors
 /// [`Error::Resource`] when no thread can be started.
@@ -53,13 +60,25 @@ pub fn write_told(
     feed.cancel = request.cancel.child();
     let (stop, root) = (feed.cancel.clone(), Arc::clone(store));
     let (data, copy) = tee(rows)?;
-    let inserts = move || write(&root, &feed, copy.into_iter().map(|batch: Result<RecordBatch>| changed(&batch?, "insert")));
-    let writer = std::thread::Builder::new().name("deltafast-feed".to_owned()).spawn(inserts).map_err(|e| Error::no_thread(&e))?;
+    let inserts = move || {
+        write(
+            &root,
+            &feed,
+            copy.into_iter()
+                .map(|batch: Result<RecordBatch>| changed(&batch?, "insert")),
+        )
+    };
+    let writer = std::thread::Builder::new()
+        .name("deltafast-feed".to_owned())
+        .spawn(inserts)
+        .map_err(|e| Error::no_thread(&e))?;
     let written = write(store, request, data.into_iter());
     if written.is_err() {
         stop.cancel();
     }
-    let inserted = writer.join().map_err(|panic| panic_error("the writer of changes", &*panic))?;
+    let inserted = writer
+        .join()
+        .map_err(|panic| panic_error("the writer of changes", &*panic))?;
     Ok([written, inserted])
 }
 
@@ -69,7 +88,8 @@ const WAITING: usize = 4;
 /// One end of a tee.
 type End = Receiver<Result<RecordBatch>>;
 
-/// Two streams of the same batches. The source is pulled by a thread of its own, as long as either is read.
+/// Two streams of the same batches. The source is pulled by a thread of its own, as long as either
+/// is read.
 fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Result<(End, End)> {
     let ((left, data), (right, copy)) = (bounded(WAITING), bounded(WAITING));
     let pump = move || {
@@ -81,7 +101,10 @@ fn tee(source: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Re
             }
         }
     };
-    std::thread::Builder::new().name("deltafast-tee".to_owned()).spawn(pump).map_err(|e| Error::no_thread(&e))?;
+    std::thread::Builder::new()
+        .name("deltafast-tee".to_owned())
+        .spawn(pump)
+        .map_err(|e| Error::no_thread(&e))?;
     Ok((data, copy))
 }
 
@@ -92,13 +115,24 @@ mod tests {
     use arrow_array::{ArrayRef, Int64Array};
 
     fn batch(ids: &[i64]) -> RecordBatch {
-        RecordBatch::try_from_iter(vec![("id", Arc::new(Int64Array::from(ids.to_vec())) as ArrayRef)]).unwrap()
+        RecordBatch::try_from_iter(vec![(
+            "id",
+            Arc::new(Int64Array::from(ids.to_vec())) as ArrayRef,
+        )])
+        .unwrap()
     }
 
     #[test]
     fn changes_say_what_happened_behind_the_columns() {
         let told = changed(&batch(&[1, 2]), "insert").unwrap();
-        assert_eq!(told.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(), ["id", KIND]);
+        assert_eq!(
+            told.schema()
+                .fields()
+                .iter()
+                .map(|f| f.name().as_str())
+                .collect::<Vec<_>>(),
+            ["id", KIND]
+        );
         let texts: &StringArray = told.column(1).as_string();
         assert!(texts.iter().all(|text| text == Some("insert")));
         assert!(!told.schema().field(1).is_nullable());
@@ -106,10 +140,23 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_tee_see_everything_and_its_error() {
-        let rows = (0..20).map(|n| if n == 19 { Err(Error::invalid("end")) } else { Ok(batch(&[n])) });
+        let rows = (0..20).map(|n| {
+            if n == 19 {
+                Err(Error::invalid("end"))
+            } else {
+                Ok(batch(&[n]))
+            }
+        });
         let (data, copy) = tee(rows).unwrap();
-        let reader = std::thread::spawn(move || copy.into_iter().map(|b| b.map_or(-1, |b| b.num_rows() as i64)).collect::<Vec<_>>());
-        let seen: Vec<i64> = data.into_iter().map(|b| b.map_or(-1, |b| b.num_rows() as i64)).collect();
+        let reader = std::thread::spawn(move || {
+            copy.into_iter()
+                .map(|b| b.map_or(-1, |b| b.num_rows() as i64))
+                .collect::<Vec<_>>()
+        });
+        let seen: Vec<i64> = data
+            .into_iter()
+            .map(|b| b.map_or(-1, |b| b.num_rows() as i64))
+            .collect();
         assert_eq!((seen.len(), seen[19]), (20, -1));
         assert_eq!(reader.join().unwrap(), seen);
     }

@@ -1,9 +1,10 @@
 //! Fuzzing: every reader of foreign bytes, on mutations of a kept corpus (`fuzz/corpus/<target>/`).
 //!
-//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a target (2; 60 for data
-//! files and checkpoints), from `FUZZ_SEED` (1). An input that panics or takes longer than a second is written to
-//! `fuzz/corpus/<target>/` under its hash, where every later run begins with it, and fails the test. What the readers answer
-//! does not matter here; that they answer does. Only of checkpoints and of data files whose pages have checksums the answer
+//! Plain tests on a stable toolchain, so that they run with all others: `FUZZ_SECONDS` seconds a
+//! target (2; 60 for data files and checkpoints), from `FUZZ_SEED` (1). An input that panics or
+//! takes longer than a second is written to `fuzz/corpus/<target>/` under its hash, where every
+//! later run begins with it, and fails the test. What the readers answer does not matter here; that
+//! they answer does. Only of checkpoints and of data files whose pages have checksums the answer
 //! counts: damage is an error or changes no value.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,7 +47,11 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        if limit == 0 { 0 } else { usize::try_from(self.next() % limit as u64).unwrap() }
+        if limit == 0 {
+            0
+        } else {
+            usize::try_from(self.next() % limit as u64).unwrap()
+        }
     }
 }
 
@@ -124,19 +129,35 @@ fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn corpus(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/corpus")
+        .join(target)
 }
 
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 /// The kept inputs of a target, by name.
 fn kept_inputs(target: &str) -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(corpus(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(corpus(target))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     assert!(!files.is_empty(), "the corpus of {target} is empty");
-    files.iter().map(|file| (file.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(file).unwrap())).collect()
+    files
+        .iter()
+        .map(|file| {
+            (
+                file.file_name().unwrap().to_string_lossy().into_owned(),
+                std::fs::read(file).unwrap(),
+            )
+        })
+        .collect()
 }
 
 fn seeded() -> Random {
@@ -151,36 +172,80 @@ fn fuzz(target: &str, read: impl Fn(&[u8])) {
 /// The same for so many seconds.
 fn fuzz_for(target: &str, seconds: u64, read: impl Fn(&[u8])) {
     let folder = corpus(target);
-    let seeds: Vec<Vec<u8>> = kept_inputs(target).into_iter().map(|(_, bytes)| bytes).collect();
+    let seeds: Vec<Vec<u8>> = kept_inputs(target)
+        .into_iter()
+        .map(|(_, bytes)| bytes)
+        .collect();
     let mut random = seeded();
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut runs = 0_u64;
     let mut kept = seeds.iter();
     while runs < seeds.len() as u64 || Instant::now() < until {
-        let input = kept.next().cloned().unwrap_or_else(|| mutate(&mut random, &seeds));
+        let input = kept
+            .next()
+            .cloned()
+            .unwrap_or_else(|| mutate(&mut random, &seeds));
         let begun = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| read(&input)));
         let took = begun.elapsed();
         if outcome.is_err() || took > Duration::from_secs(1) {
-            let name = format!("found-{:016x}", input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3)));
+            let name = format!(
+                "found-{:016x}",
+                input
+                    .iter()
+                    .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b))
+                        .wrapping_mul(0x100_0000_01b3))
+            );
             std::fs::write(folder.join(&name), &input).unwrap();
-            panic!("{target}: an input {} (kept as {name}): {}", if outcome.is_err() { "panics" } else { "takes too long" }, String::from_utf8_lossy(&input));
+            panic!(
+                "{target}: an input {} (kept as {name}): {}",
+                if outcome.is_err() {
+                    "panics"
+                } else {
+                    "takes too long"
+                },
+                String::from_utf8_lossy(&input)
+            );
         }
         runs += 1;
     }
     println!("{target}: {runs} inputs");
-    assert!(runs > 50, "{target}: only {runs} inputs, too slow to mean anything");
+    assert!(
+        runs > 50,
+        "{target}: only {runs} inputs, too slow to mean anything"
+    );
 }
 
 fn leaves() -> Vec<Leaf> {
-    ["byte", "integer", "long", "float", "double", "decimal(9,2)", "string", "date", "timestamp", "timestamp_ntz", "boolean", "binary"]
-        .iter()
-        .map(|name| {
-            let data_type = DataType::from_name(name).unwrap();
-            Leaf { path: vec!["c".to_owned(), (*name).to_owned()], bounds: has_bounds(&data_type), data_type }
-        })
-        .chain([Leaf { path: vec!["id".to_owned()], data_type: DataType::Long, bounds: true }])
-        .collect()
+    [
+        "byte",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "decimal(9,2)",
+        "string",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "boolean",
+        "binary",
+    ]
+    .iter()
+    .map(|name| {
+        let data_type = DataType::from_name(name).unwrap();
+        Leaf {
+            path: vec!["c".to_owned(), (*name).to_owned()],
+            bounds: has_bounds(&data_type),
+            data_type,
+        }
+    })
+    .chain([Leaf {
+        path: vec!["id".to_owned()],
+        data_type: DataType::Long,
+        bounds: true,
+    }])
+    .collect()
 }
 
 fn wanted() -> Wanted {
@@ -215,7 +280,15 @@ fn look(batch: &FileBatch) {
 #[test]
 fn commits() {
     let files = Some(wanted());
-    let take = Take { adds: files.clone(), removes: files.clone(), cdc: files, table: true, sets: true, info: true, sidecars: true };
+    let take = Take {
+        adds: files.clone(),
+        removes: files.clone(),
+        cdc: files,
+        table: true,
+        sets: true,
+        info: true,
+        sidecars: true,
+    };
     fuzz("commit", |input| {
         let text = Bytes::copy_from_slice(input);
         if let Ok(parsed) = commit::parse(&text, 0..text.len(), &take, &[0, text.len() / 2]) {
@@ -232,7 +305,10 @@ fn statistics() {
     fuzz("statistics", |input| {
         let text = String::from_utf8_lossy(input);
         let lines: StringViewArray = text.lines().map(Some).collect();
-        for column in [StatsColumn::Json(lines.clone()), StatsColumn::EscapedJson(lines.clone())] {
+        for column in [
+            StatsColumn::Json(lines.clone()),
+            StatsColumn::EscapedJson(lines.clone()),
+        ] {
             let stats = stats::parse(&column, &leaves(), Zone::UTC).unwrap();
             assert_eq!(stats.num_records.len(), lines.len());
         }
@@ -258,9 +334,16 @@ fn deletion_vectors() {
         let text = String::from_utf8_lossy(input);
         let _ = z85::decode(&text);
         for storage_type in ["i", "u", "p"] {
-            let descriptor =
-                Descriptor { storage_type: storage_type.into(), path_or_inline_dv: text.as_ref().into(), offset: Some(1), size_in_bytes: 40, cardinality: 6 };
-            let _ = deltafast::dv::load(&descriptor, |_| Err(deltafast::error::Error::invalid("no store")));
+            let descriptor = Descriptor {
+                storage_type: storage_type.into(),
+                path_or_inline_dv: text.as_ref().into(),
+                offset: Some(1),
+                size_in_bytes: 40,
+                cardinality: 6,
+            };
+            let _ = deltafast::dv::load(&descriptor, |_| {
+                Err(deltafast::error::Error::invalid("no store"))
+            });
         }
     });
 }
@@ -270,15 +353,32 @@ fn schemas() {
     fuzz("schema", |input| {
         if let Ok(schema) = StructType::parse(&String::from_utf8_lossy(input)) {
             let _ = schema.to_arrow(TextLayout::View);
-            assert_eq!(StructType::parse(&schema.to_json().to_string()).unwrap(), schema);
+            assert_eq!(
+                StructType::parse(&schema.to_json().to_string()).unwrap(),
+                schema
+            );
         }
     });
 }
 
 #[test]
 fn partition_values() {
-    let types =
-        ["byte", "short", "integer", "long", "float", "double", "decimal(38,10)", "string", "binary", "date", "timestamp", "timestamp_ntz", "boolean", "void"];
+    let types = [
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "decimal(38,10)",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "boolean",
+        "void",
+    ];
     let zone = Zone::parse("America/New_York").unwrap();
     fuzz("partition_value", |input| {
         let text = String::from_utf8_lossy(input);
@@ -293,14 +393,23 @@ fn partition_values() {
 
 #[test]
 fn paths() {
-    let table = Stores::new(open("/table", &Options::new()).unwrap(), Options::new(), ExternalPaths::Refused);
+    let table = Stores::new(
+        open("/table", &Options::new()).unwrap(),
+        Options::new(),
+        ExternalPaths::Refused,
+    );
     fuzz("path", |input| {
         let text = String::from_utf8_lossy(input);
         let _ = LogFile::parse(&text);
         if let Ok(path) = data_path::canonical(&text)
             && let Ok(file) = table.file(&path, None)
         {
-            assert!(!file.path.split('/').any(|part| part == ".."), "{} climbs to {}", text, file.path);
+            assert!(
+                !file.path.split('/').any(|part| part == ".."),
+                "{} climbs to {}",
+                text,
+                file.path
+            );
         }
     });
 }
@@ -322,10 +431,24 @@ fn checkpoints() {
     let store: Arc<dyn Store> = open(folder.to_str().unwrap(), &Options::new()).unwrap();
     fuzz("checkpoint", |input| {
         std::fs::write(folder.join("c.parquet"), input).unwrap();
-        let file = File { store: Arc::clone(&store), path: "c.parquet".to_owned(), size: Some(input.len() as u64) };
-        let checkpoint = Checkpoint { version: 1, kind: CheckpointKind::Classic, files: vec![file] };
-        let Ok(open) = OpenCheckpoint::open(&checkpoint, &store, true) else { return };
-        let _ = open.singles(&Take { table: true, sets: true, ..Take::default() });
+        let file = File {
+            store: Arc::clone(&store),
+            path: "c.parquet".to_owned(),
+            size: Some(input.len() as u64),
+        };
+        let checkpoint = Checkpoint {
+            version: 1,
+            kind: CheckpointKind::Classic,
+            files: vec![file],
+        };
+        let Ok(open) = OpenCheckpoint::open(&checkpoint, &store, true) else {
+            return;
+        };
+        let _ = open.singles(&Take {
+            table: true,
+            sets: true,
+            ..Take::default()
+        });
         for kind in [FileKind::Adds, FileKind::Removes] {
             let sources: Vec<Source<FileBatch>> = open.files(kind, &Arc::new(wanted()));
             for batch in sources.into_iter().flatten() {
@@ -339,30 +462,53 @@ fn checkpoints() {
 
 /// What a table says of itself: protocol, metadata, transactions, domains and live files.
 fn said(folder: &Path) -> deltafast::error::Result<Vec<String>> {
-    let stores = Stores::new(open(folder.to_str().unwrap(), &Options::new())?, Options::new(), ExternalPaths::Refused);
-    let snapshot = Snapshot::open(Log::new(Arc::new(stores), Vec::new())?, None, ReadOptions::default())?;
+    let stores = Stores::new(
+        open(folder.to_str().unwrap(), &Options::new())?,
+        Options::new(),
+        ExternalPaths::Refused,
+    );
+    let snapshot = Snapshot::open(
+        Log::new(Arc::new(stores), Vec::new())?,
+        None,
+        ReadOptions::default(),
+    )?;
     let mut files = Vec::new();
-    let wanted = Wanted { partition: vec!["day".to_owned()], ..Wanted::default() };
+    let wanted = Wanted {
+        partition: vec!["day".to_owned()],
+        ..Wanted::default()
+    };
     for batch in snapshot.files(FileKind::Adds, wanted, &Cancel::default())? {
         let batch = batch?;
         for row in 0..batch.len() {
-            let day = batch.partition[0].is_valid(row).then(|| batch.partition[0].value(row));
+            let day = batch.partition[0]
+                .is_valid(row)
+                .then(|| batch.partition[0].value(row));
             let path = data_path::canonical(batch.path.value(row))?;
-            files.push(format!("{path} {day:?} {} {:?}", batch.size.value(row), batch.deletion_vector(row)));
+            files.push(format!(
+                "{path} {day:?} {} {:?}",
+                batch.size.value(row),
+                batch.deletion_vector(row)
+            ));
         }
     }
     files.sort();
-    let mut out = vec![format!("{:?} {:?} {:?}", snapshot.protocol(), snapshot.metadata(), snapshot.sets()?)];
+    let mut out = vec![format!(
+        "{:?} {:?} {:?}",
+        snapshot.protocol(),
+        snapshot.metadata(),
+        snapshot.sets()?
+    )];
     out.extend(files);
     Ok(out)
 }
 
-/// Flips one bit of a checkpoint whose commits are all there: the table is the same as without the checkpoint, or an error.
-/// No checksum covers the footer of a Parquet file: a bit there may only change what no version checksum is there to
-/// contradict, and such bits are counted.
+/// Flips one bit of a checkpoint whose commits are all there: the table is the same as without the
+/// checkpoint, or an error. No checksum covers the footer of a Parquet file: a bit there may only
+/// change what no version checksum is there to contradict, and such bits are counted.
 ///
-/// The checkpoints in `fuzz/corpus/checkpoint_flips/` have page checksums, as those of delta-spark have, for a flipped bit
-/// of a path shows nowhere else. A bit that changes the answer is printed, and is kept by adding it to `KEPT`.
+/// The checkpoints in `fuzz/corpus/checkpoint_flips/` have page checksums, as those of delta-spark
+/// have, for a flipped bit of a path shows nowhere else. A bit that changes the answer is printed,
+/// and is kept by adding it to `KEPT`.
 #[test]
 fn checkpoints_with_flipped_bits() {
     /// File of the corpus, byte, bit.
@@ -371,25 +517,37 @@ fn checkpoints_with_flipped_bits() {
     let folder = std::env::temp_dir().join(format!("deltafast-flips-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let names = |folder: &Path| -> Vec<String> {
-        let mut names: Vec<String> =
-            std::fs::read_dir(folder).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect());
+        let mut names: Vec<String> = std::fs::read_dir(folder).map_or(Vec::new(), |all| {
+            all.map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect()
+        });
         names.sort();
         names
     };
-    // A table for each form of checkpoint: without other witnesses, with a version checksum, with a hint.
+    // A table for each form of checkpoint: without other witnesses, with a version checksum, with a
+    // hint.
     let mut targets: Vec<(String, Vec<PathBuf>, Vec<u8>)> = Vec::new();
     let lay_out = |table: &Path, form: Option<&str>, witness: Option<&str>| {
         let log = table.join("_delta_log");
         std::fs::create_dir_all(log.join("_sidecars")).unwrap();
-        let commits = names(&corpus.join("commits")).into_iter().filter(|name| name.ends_with(".json") || Some(name.as_str()) == witness);
+        let commits = names(&corpus.join("commits"))
+            .into_iter()
+            .filter(|name| name.ends_with(".json") || Some(name.as_str()) == witness);
         for name in commits {
             std::fs::copy(corpus.join("commits").join(&name), log.join(&name)).unwrap();
         }
         let mut files = Vec::new();
         for sub in ["", "_sidecars"] {
             let Some(form) = form else { continue };
-            for name in names(&corpus.join(form).join(sub)).into_iter().filter(|name| name.ends_with(".parquet")) {
-                std::fs::copy(corpus.join(form).join(sub).join(&name), log.join(sub).join(&name)).unwrap();
+            for name in names(&corpus.join(form).join(sub))
+                .into_iter()
+                .filter(|name| name.ends_with(".parquet"))
+            {
+                std::fs::copy(
+                    corpus.join(form).join(sub).join(&name),
+                    log.join(sub).join(&name),
+                )
+                .unwrap();
                 files.push(Path::new(form).join(sub).join(name));
             }
         }
@@ -398,7 +556,11 @@ fn checkpoints_with_flipped_bits() {
     let replayed = folder.join("replayed");
     lay_out(&replayed, None, None);
     let expected = said(&replayed).unwrap();
-    let witnesses = [None, Some("00000000000000000004.crc"), Some("_last_checkpoint")];
+    let witnesses = [
+        None,
+        Some("00000000000000000004.crc"),
+        Some("_last_checkpoint"),
+    ];
     for form in names(&corpus).into_iter().filter(|name| name != "commits") {
         let table = |n: usize| folder.join(format!("{form}-{n}"));
         let mut files = Vec::new();
@@ -409,7 +571,9 @@ fn checkpoints_with_flipped_bits() {
         for file in files {
             let bytes = std::fs::read(corpus.join(&file)).unwrap();
             let below = file.strip_prefix(&form).unwrap();
-            let places = (0..witnesses.len()).map(|n| table(n).join("_delta_log").join(below)).collect();
+            let places = (0..witnesses.len())
+                .map(|n| table(n).join("_delta_log").join(below))
+                .collect();
             targets.push((file.to_str().unwrap().to_owned(), places, bytes));
         }
     }
@@ -420,25 +584,39 @@ fn checkpoints_with_flipped_bits() {
         let size = u32::from_le_bytes(bytes[length - 8..length - 4].try_into().unwrap());
         length - 8 - usize::try_from(size).unwrap()
     };
-    let mut flip = |target: &(String, Vec<PathBuf>, Vec<u8>), at: usize, bit: u8, witness: usize| {
-        let (name, places, bytes) = target;
-        let mut damaged = bytes.clone();
-        damaged[at] ^= 1 << bit;
-        let place = &places[witness];
-        std::fs::write(place, &damaged).unwrap();
-        let table = place.ancestors().find(|above| above.join("_delta_log").is_dir()).unwrap();
-        match catch_unwind(AssertUnwindSafe(|| said(table))) {
-            Ok(Ok(answer)) if answer == expected => same += 1,
-            Ok(Err(_)) => refused += 1,
-            Ok(Ok(_)) if at >= footer(bytes) && witnesses[witness].is_none_or(|name| !name.ends_with(".crc")) => unseen += 1,
-            Ok(Ok(answer)) => {
-                let other = answer.iter().zip(&expected).find(|(a, b)| a != b);
-                wrong.push(format!("({name:?}, {at}, {bit}) with {:?}: {} of {} lines, {other:?}", witnesses[witness], answer.len(), expected.len()));
+    let mut flip =
+        |target: &(String, Vec<PathBuf>, Vec<u8>), at: usize, bit: u8, witness: usize| {
+            let (name, places, bytes) = target;
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            let place = &places[witness];
+            std::fs::write(place, &damaged).unwrap();
+            let table = place
+                .ancestors()
+                .find(|above| above.join("_delta_log").is_dir())
+                .unwrap();
+            match catch_unwind(AssertUnwindSafe(|| said(table))) {
+                Ok(Ok(answer)) if answer == expected => same += 1,
+                Ok(Err(_)) => refused += 1,
+                Ok(Ok(_))
+                    if at >= footer(bytes)
+                        && witnesses[witness].is_none_or(|name| !name.ends_with(".crc")) =>
+                {
+                    unseen += 1
+                }
+                Ok(Ok(answer)) => {
+                    let other = answer.iter().zip(&expected).find(|(a, b)| a != b);
+                    wrong.push(format!(
+                        "({name:?}, {at}, {bit}) with {:?}: {} of {} lines, {other:?}",
+                        witnesses[witness],
+                        answer.len(),
+                        expected.len()
+                    ));
+                }
+                Err(_) => wrong.push(format!("({name:?}, {at}, {bit}) panics")),
             }
-            Err(_) => wrong.push(format!("({name:?}, {at}, {bit}) panics")),
-        }
-        std::fs::write(place, bytes).unwrap();
-    };
+            std::fs::write(place, bytes).unwrap();
+        };
     for (name, at, bit) in KEPT {
         let target = targets.iter().find(|(file, ..)| file == name).unwrap();
         (0..witnesses.len()).for_each(|witness| flip(target, *at, *bit, witness));
@@ -450,17 +628,36 @@ fn checkpoints_with_flipped_bits() {
         let length = target.2.len();
         let begin = footer(&target.2);
         // Pages have checksums, so every other flip is one of the footer's.
-        let at = if random.below(2) == 0 { random.below(length) } else { begin + random.below(length - begin) };
+        let at = if random.below(2) == 0 {
+            random.below(length)
+        } else {
+            begin + random.below(length - begin)
+        };
         let bit = u8::try_from(random.below(8)).unwrap();
         let witness = random.below(witnesses.len());
         flip(target, at, bit, witness);
     }
     std::fs::remove_dir_all(&folder).unwrap();
-    println!("checkpoint_flips: {same} answers as without the checkpoint, {refused} errors, {unseen} unseen in footers");
+    println!(
+        "checkpoint_flips: {same} answers as without the checkpoint, {refused} errors, {unseen} unseen in footers"
+    );
     // Of a thousand bits some tens change no more than what nothing else says.
-    assert!(unseen * 20 < same + refused, "{unseen} of {}", same + refused);
-    assert!(wrong.is_empty(), "{} flipped bits change the answer:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
-    assert!(same + refused > 50, "only {} inputs, too slow to mean anything", same + refused);
+    assert!(
+        unseen * 20 < same + refused,
+        "{unseen} of {}",
+        same + refused
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} flipped bits change the answer:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(40)].join("\n")
+    );
+    assert!(
+        same + refused > 50,
+        "only {} inputs, too slow to mean anything",
+        same + refused
+    );
 }
 
 /// Data files in a folder of their own, and the columns of the corpus.
@@ -473,26 +670,47 @@ struct DataFiles {
 
 impl DataFiles {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("deltafast-fuzz-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("deltafast-fuzz-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/data_file_schema.json");
-        let schema: Vec<(String, serde_json::Value)> = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
-        let columns = schema.into_iter().map(|(name, of)| StructField::new(&name, DataType::from_json(&of).unwrap(), true)).collect();
+        let schema: Vec<(String, serde_json::Value)> =
+            serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+        let columns = schema
+            .into_iter()
+            .map(|(name, of)| StructField::new(&name, DataType::from_json(&of).unwrap(), true))
+            .collect();
         let id = serde_json::json!({"k": "col", "path": ["id"], "t": "long"});
         let equal = serde_json::json!({"k": "call", "f": "=", "a": [id, {"k": "lit", "v": 17, "t": "long"}], "t": "boolean"});
-        let filter = Bound::from_json(&serde_json::json!({"expr": equal, "ansi": true, "zone": "UTC"}).to_string()).unwrap();
-        Self { store: open(folder.to_str().unwrap(), &Options::new()).unwrap(), folder, columns, filter: Arc::new(filter) }
+        let filter = Bound::from_json(
+            &serde_json::json!({"expr": equal, "ansi": true, "zone": "UTC"}).to_string(),
+        )
+        .unwrap();
+        Self {
+            store: open(folder.to_str().unwrap(), &Options::new()).unwrap(),
+            folder,
+            columns,
+            filter: Arc::new(filter),
+        }
     }
 
     fn file(&self, bytes: &[u8]) -> File {
         std::fs::write(self.folder.join("f.parquet"), bytes).unwrap();
-        File { store: Arc::clone(&self.store), path: "f.parquet".to_owned(), size: Some(bytes.len() as u64) }
+        File {
+            store: Arc::clone(&self.store),
+            path: "f.parquet".to_owned(),
+            size: Some(bytes.len() as u64),
+        }
     }
 
     /// All rows, or those that match.
     fn rows(&self, file: File, filtered: bool) -> deltafast::error::Result<Vec<RecordBatch>> {
         let filter = filtered.then(|| Arc::clone(&self.filter));
-        let spec = FileSpec { filter, filter_rows: filtered, ..FileSpec::new(file, self.columns.clone()) };
+        let spec = FileSpec {
+            filter,
+            filter_rows: filtered,
+            ..FileSpec::new(file, self.columns.clone())
+        };
         read(spec, &Arc::new(FooterCache::default())).collect()
     }
 }
@@ -510,14 +728,19 @@ fn data_files() {
         let file = files.file(input);
         for filtered in [false, true] {
             for batch in files.rows(file.clone(), filtered).into_iter().flatten() {
-                batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+                batch
+                    .columns()
+                    .iter()
+                    .for_each(|column| column.to_data().validate_full().unwrap());
             }
         }
         let Ok(raw) = open_raw(&file) else { return };
         let groups: Vec<usize> = (0..raw.row_groups().len()).collect();
         for layout in [TextLayout::View, TextLayout::Plain] {
             if let Ok(batches) = raw.read(&groups, |_| true, layout, 1000, 1 << 20) {
-                batches.map_while(Result::ok).for_each(|batch| assert!(batch.num_rows() <= 1000));
+                batches
+                    .map_while(Result::ok)
+                    .for_each(|batch| assert!(batch.num_rows() <= 1000));
             }
         }
     });
@@ -526,22 +749,33 @@ fn data_files() {
 #[test]
 fn damage_under_a_page_checksum_changes_no_value() {
     let files = DataFiles::new("checksum");
-    let kept: Vec<_> = kept_inputs("data_file").into_iter().filter(|(name, _)| name.starts_with("checksum-")).collect();
+    let kept: Vec<_> = kept_inputs("data_file")
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("checksum-"))
+        .collect();
     assert!(kept.len() > 5);
-    let whole: Vec<Vec<RecordBatch>> = kept.iter().map(|(_, bytes)| files.rows(files.file(bytes), false).unwrap()).collect();
+    let whole: Vec<Vec<RecordBatch>> = kept
+        .iter()
+        .map(|(_, bytes)| files.rows(files.file(bytes), false).unwrap())
+        .collect();
     let mut random = seeded();
     let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 2));
     let (mut runs, mut refused) = (0_u64, 0_u64);
     while runs < 200 || Instant::now() < until {
         let n = random.below(kept.len());
         let mut bytes = kept[n].1.clone();
-        let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+        let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap())
+            as usize;
         let end = bytes.len() - 8 - footer;
         // A bit of a page or of its header, as a disk or a wire flips it.
         let at = 4 + random.below(end - 4);
         bytes[at] ^= 1 << random.below(8);
         match files.rows(files.file(&bytes), false) {
-            Ok(batches) => assert_eq!(batches, whole[n], "{} with a bit flipped at {at}", kept[n].0),
+            Ok(batches) => assert_eq!(
+                batches, whole[n],
+                "{} with a bit flipped at {at}",
+                kept[n].0
+            ),
             Err(_) => refused += 1,
         }
         runs += 1;

@@ -1,5 +1,5 @@
-//! Commands that keep a table in order, with a store that fails at every call in turn: whatever happens, the table is the old
-//! one or the new one, and no file that it needs is gone.
+//! Commands that keep a table in order, with a store that fails at every call in turn: whatever
+//! happens, the table is the old one or the new one, and no file that it needs is gone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use deltafast::checkpoint::{self, CheckpointOptions};
 use deltafast::commit::{Operation, Transaction};
 use deltafast::error::{Error, Result};
 use deltafast::exec::{Cancel, Env, SystemEnv};
-use deltafast::maintain::{self, CloneOptions, ConvertOptions, RepairOptions, RestoreOptions, VacuumOptions};
+use deltafast::maintain::{
+    self, CloneOptions, ConvertOptions, RepairOptions, RestoreOptions, VacuumOptions,
+};
 use deltafast::protocol::commit_line::Action;
 use deltafast::store::fault::{Fault, FaultStore};
 use deltafast::store::{Options, Role, Store, open};
@@ -18,10 +20,17 @@ use serde_json::Value;
 
 use super::tables::{create_table, file, infos, live, log, memory, options, snapshot, versions};
 
-const FAULTS: [Fault; 4] = [Fault::ErrorBefore, Fault::ErrorAfter, Fault::LostAnswer, Fault::Status(503)];
+const FAULTS: [Fault; 4] = [
+    Fault::ErrorBefore,
+    Fault::ErrorAfter,
+    Fault::LostAnswer,
+    Fault::Status(503),
+];
 
 fn put(store: &Arc<dyn Store>, path: &str, bytes: &[u8]) {
-    store.put_if_absent(path, bytes.to_vec().into(), Role::Essential).unwrap();
+    store
+        .put_if_absent(path, bytes.to_vec().into(), Role::Essential)
+        .unwrap();
 }
 
 /// A table of `a` and `b`, of which `a` was replaced by `c`; `stray` belongs to nobody.
@@ -30,7 +39,8 @@ fn table() -> Arc<dyn Store> {
     for name in ["a", "b", "c", "stray"] {
         put(&store, name, b"data");
     }
-    let [a, b, c] = [("a", 0), ("b", 10), ("c", 20)].map(|(name, low)| file(name, "p", low, low + 9));
+    let [a, b, c] =
+        [("a", 0), ("b", 10), ("c", 20)].map(|(name, low)| file(name, "p", low, low + 9));
     create_table(&store, &[], &[a.clone(), b]).unwrap();
     let mut tx = Transaction::new(&snapshot(&store));
     tx.read_files(["a"]).unwrap();
@@ -49,7 +59,11 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 /// Fails a command at every call of its in turn. `check` is told whether it succeeded.
-fn at_every_call(make: impl Fn() -> Arc<dyn Store>, run: impl Fn(&Arc<dyn Store>) -> Result<()>, check: impl Fn(&Arc<dyn Store>, bool)) {
+fn at_every_call(
+    make: impl Fn() -> Arc<dyn Store>,
+    run: impl Fn(&Arc<dyn Store>) -> Result<()>,
+    check: impl Fn(&Arc<dyn Store>, bool),
+) {
     let mut most = 0;
     for n in 0.. {
         for fault in FAULTS {
@@ -71,14 +85,22 @@ fn week_later() -> Option<i64> {
 }
 
 fn vacuum_options(full: bool) -> VacuumOptions {
-    VacuumOptions { full, now_ms: week_later(), ..VacuumOptions::default() }
+    VacuumOptions {
+        full,
+        now_ms: week_later(),
+        ..VacuumOptions::default()
+    }
 }
 
 #[test]
 fn a_vacuum_that_fails_anywhere_deletes_nothing_that_is_needed() {
     for full in [false, true] {
         let run = |store: &Arc<dyn Store>| {
-            let snapshot = deltafast::snapshot::Snapshot::open(log(store), None, deltafast::snapshot::ReadOptions::default())?;
+            let snapshot = deltafast::snapshot::Snapshot::open(
+                log(store),
+                None,
+                deltafast::snapshot::ReadOptions::default(),
+            )?;
             maintain::vacuum(&snapshot, &vacuum_options(full), None, &Cancel::default()).map(|_| ())
         };
         let check = |store: &Arc<dyn Store>, done: bool| {
@@ -87,15 +109,27 @@ fn a_vacuum_that_fails_anywhere_deletes_nothing_that_is_needed() {
                 assert!(store.head(name).is_ok());
             }
             let (all, gone) = (versions(store), store.head("a").is_err());
-            let operations: Vec<&str> = infos(&all).iter().map(|info| info["operation"].as_str().unwrap()).collect();
+            let operations: Vec<&str> = infos(&all)
+                .iter()
+                .map(|info| info["operation"].as_str().unwrap())
+                .collect();
             if gone {
-                assert!(operations.contains(&"VACUUM START"), "what was deleted was told first: {operations:?}");
+                assert!(
+                    operations.contains(&"VACUUM START"),
+                    "what was deleted was told first: {operations:?}"
+                );
             }
             if done {
-                assert!(gone && operations.ends_with(&["VACUUM START", "VACUUM END"]), "{operations:?}");
+                assert!(
+                    gone && operations.ends_with(&["VACUUM START", "VACUUM END"]),
+                    "{operations:?}"
+                );
                 assert_eq!(store.head("stray").is_err(), full);
             }
-            assert!(operations.iter().filter(|o| **o == "VACUUM START").count() <= 1, "{operations:?}");
+            assert!(
+                operations.iter().filter(|o| **o == "VACUUM START").count() <= 1,
+                "{operations:?}"
+            );
         };
         at_every_call(table, run, check);
     }
@@ -105,7 +139,15 @@ fn a_vacuum_that_fails_anywhere_deletes_nothing_that_is_needed() {
 fn a_vacuum_keeps_what_came_back_while_it_looked() {
     let store = table();
     let before = snapshot(&store);
-    maintain::restore(&before, &RestoreOptions { version: Some(0), ..RestoreOptions::default() }, &Cancel::default()).unwrap();
+    maintain::restore(
+        &before,
+        &RestoreOptions {
+            version: Some(0),
+            ..RestoreOptions::default()
+        },
+        &Cancel::default(),
+    )
+    .unwrap();
     // Its snapshot is from before the restore, when `a` was to go.
     let done = maintain::vacuum(&before, &vacuum_options(false), None, &Cancel::default()).unwrap();
     assert!(store.head("a").is_ok(), "{:?}", done.files);
@@ -118,7 +160,9 @@ fn two_vacuums_at_once_are_safe() {
     let seen = snapshot(&store);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| maintain::vacuum(&seen, &vacuum_options(true), None, &Cancel::default()).unwrap());
+            scope.spawn(|| {
+                maintain::vacuum(&seen, &vacuum_options(true), None, &Cancel::default()).unwrap()
+            });
         }
     });
     assert!(store.head("a").is_err() && store.head("stray").is_err());
@@ -129,28 +173,59 @@ fn two_vacuums_at_once_are_safe() {
 #[test]
 fn deletions_that_fail_are_told_in_the_log() {
     let store = table();
-    let faulty: Arc<dyn Store> =
-        Arc::new(FaultStore::new(Arc::clone(&store), |call| (call.operation == deltafast::store::fault::Operation::Delete).then_some(Fault::ErrorBefore)));
-    let error = maintain::vacuum(&snapshot(&faulty), &vacuum_options(false), None, &Cancel::default()).unwrap_err();
-    assert!(error.to_string().contains("deleted 0 of 1 files"), "{error}");
+    let faulty: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), |call| {
+        (call.operation == deltafast::store::fault::Operation::Delete).then_some(Fault::ErrorBefore)
+    }));
+    let error = maintain::vacuum(
+        &snapshot(&faulty),
+        &vacuum_options(false),
+        None,
+        &Cancel::default(),
+    )
+    .unwrap_err();
+    assert!(
+        error.to_string().contains("deleted 0 of 1 files"),
+        "{error}"
+    );
     let all = versions(&store);
-    assert_eq!(infos(&all).last().unwrap()["operationParameters"]["status"], "FAILED");
+    assert_eq!(
+        infos(&all).last().unwrap()["operationParameters"]["status"],
+        "FAILED"
+    );
 }
 
 #[test]
 fn a_vacuum_goes_on_without_a_commit_that_a_cleanup_takes_away() {
     let store = table();
-    checkpoint::write(&snapshot(&store), &CheckpointOptions::default(), &Cancel::default()).unwrap();
+    checkpoint::write(
+        &snapshot(&store),
+        &CheckpointOptions::default(),
+        &Cancel::default(),
+    )
+    .unwrap();
     let asked = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = Arc::clone(&asked);
     let cleaned: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), move |call| {
-        let gone = call.operation == deltafast::store::fault::Operation::Get && call.path.ends_with("00000.json");
+        let gone = call.operation == deltafast::store::fault::Operation::Get
+            && call.path.ends_with("00000.json");
         seen.fetch_or(gone, std::sync::atomic::Ordering::SeqCst);
         gone.then_some(Fault::Stale)
     }));
-    let done = maintain::vacuum(&snapshot(&cleaned), &vacuum_options(false), None, &Cancel::default()).unwrap();
-    assert!(asked.load(std::sync::atomic::Ordering::SeqCst), "the commit was looked for");
-    assert_eq!((done.files.as_slice(), store.head("a").is_err()), (["a".to_owned()].as_slice(), true));
+    let done = maintain::vacuum(
+        &snapshot(&cleaned),
+        &vacuum_options(false),
+        None,
+        &Cancel::default(),
+    )
+    .unwrap();
+    assert!(
+        asked.load(std::sync::atomic::Ordering::SeqCst),
+        "the commit was looked for"
+    );
+    assert_eq!(
+        (done.files.as_slice(), store.head("a").is_err()),
+        (["a".to_owned()].as_slice(), true)
+    );
     assert_eq!(paths(&store), set(&["b", "c"]));
 }
 
@@ -159,10 +234,14 @@ fn a_vacuum_says_that_it_ended_whatever_the_table_is_by_then() {
     let store = table();
     let (inner, mut changed) = (Arc::clone(&store), false);
     let meddled: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&store), move |call| {
-        if call.operation == deltafast::store::fault::Operation::Delete && !std::mem::replace(&mut changed, true) {
+        if call.operation == deltafast::store::fault::Operation::Delete
+            && !std::mem::replace(&mut changed, true)
+        {
             let now = snapshot(&inner);
             let mut metadata = now.metadata().clone();
-            metadata.configuration.insert("delta.checkpointInterval".into(), "50".into());
+            metadata
+                .configuration
+                .insert("delta.checkpointInterval".into(), "50".into());
             let mut tx = Transaction::new(&now);
             tx.push(Action::MetaData(Box::new(metadata)));
             tx.set_operation(Operation::new("SET TBLPROPERTIES"));
@@ -170,24 +249,49 @@ fn a_vacuum_says_that_it_ended_whatever_the_table_is_by_then() {
         }
         None
     }));
-    let done = maintain::vacuum(&snapshot(&meddled), &vacuum_options(false), None, &Cancel::default()).unwrap();
-    assert_eq!((done.files.as_slice(), store.head("a").is_err()), (["a".to_owned()].as_slice(), true));
+    let done = maintain::vacuum(
+        &snapshot(&meddled),
+        &vacuum_options(false),
+        None,
+        &Cancel::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        (done.files.as_slice(), store.head("a").is_err()),
+        (["a".to_owned()].as_slice(), true)
+    );
     let all = versions(&store);
-    let operations: Vec<&str> = infos(&all).iter().map(|info| info["operation"].as_str().unwrap()).collect();
-    assert!(operations.ends_with(&["VACUUM START", "SET TBLPROPERTIES", "VACUUM END"]), "{operations:?}");
+    let operations: Vec<&str> = infos(&all)
+        .iter()
+        .map(|info| info["operation"].as_str().unwrap())
+        .collect();
+    assert!(
+        operations.ends_with(&["VACUUM START", "SET TBLPROPERTIES", "VACUUM END"]),
+        "{operations:?}"
+    );
     assert_eq!(done.done.unwrap().version, Some(snapshot(&store).version()));
 }
 
 #[test]
 fn a_restore_that_fails_anywhere_leaves_the_old_version_or_the_new() {
     let run = |store: &Arc<dyn Store>| {
-        let snapshot = deltafast::snapshot::Snapshot::open(log(store), None, deltafast::snapshot::ReadOptions::default())?;
-        let options = RestoreOptions { version: Some(0), ..RestoreOptions::default() };
+        let snapshot = deltafast::snapshot::Snapshot::open(
+            log(store),
+            None,
+            deltafast::snapshot::ReadOptions::default(),
+        )?;
+        let options = RestoreOptions {
+            version: Some(0),
+            ..RestoreOptions::default()
+        };
         maintain::restore(&snapshot, &options, &Cancel::default()).map(|_| ())
     };
     let check = |store: &Arc<dyn Store>, done: bool| {
         let found = paths(store);
-        assert!(found == set(&["a", "b"]) || (!done && found == set(&["b", "c"])), "{found:?}");
+        assert!(
+            found == set(&["a", "b"]) || (!done && found == set(&["b", "c"])),
+            "{found:?}"
+        );
         assert!(versions(store).len() <= 3, "it commits once");
     };
     at_every_call(table, run, check);
@@ -201,7 +305,15 @@ fn a_restore_beside_an_append_is_refused() {
     tx.push(Action::Add(file("d", "p", 30, 39)));
     tx.set_operation(Operation::new("WRITE"));
     tx.commit(&options(2)).unwrap();
-    let error = maintain::restore(&before, &RestoreOptions { version: Some(0), ..RestoreOptions::default() }, &Cancel::default()).unwrap_err();
+    let error = maintain::restore(
+        &before,
+        &RestoreOptions {
+            version: Some(0),
+            ..RestoreOptions::default()
+        },
+        &Cancel::default(),
+    )
+    .unwrap_err();
     assert!(matches!(error, Error::CommitFailed { .. }), "{error}");
     assert_eq!(paths(&store), set(&["b", "c", "d"]));
 }
@@ -214,18 +326,29 @@ fn a_repair_believes_only_clear_answers() {
         store
     };
     let run = |store: &Arc<dyn Store>| {
-        let snapshot = deltafast::snapshot::Snapshot::open(log(store), None, deltafast::snapshot::ReadOptions::default())?;
+        let snapshot = deltafast::snapshot::Snapshot::open(
+            log(store),
+            None,
+            deltafast::snapshot::ReadOptions::default(),
+        )?;
         maintain::repair(&snapshot, &RepairOptions::default(), &Cancel::default()).map(|_| ())
     };
     let check = |store: &Arc<dyn Store>, done: bool| {
         let found = paths(store);
-        assert!(found == set(&["b"]) || (!done && found == set(&["b", "c"])), "{found:?}");
+        assert!(
+            found == set(&["b"]) || (!done && found == set(&["b", "c"])),
+            "{found:?}"
+        );
     };
     at_every_call(make, run, check);
 }
 
 fn parquet(values: Vec<i64>) -> Vec<u8> {
-    let batch = RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(values)) as arrow_array::ArrayRef)]).unwrap();
+    let batch = RecordBatch::try_from_iter([(
+        "id",
+        Arc::new(Int64Array::from(values)) as arrow_array::ArrayRef,
+    )])
+    .unwrap();
     let mut out = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
@@ -241,14 +364,20 @@ fn a_conversion_makes_a_whole_table_or_none() {
         put(&store, "2.parquet", &parquet(vec![3]));
         store
     };
-    let run = |store: &Arc<dyn Store>| maintain::convert(log(store), &ConvertOptions::default(), &Cancel::default()).map(|_| ());
+    let run = |store: &Arc<dyn Store>| {
+        maintain::convert(log(store), &ConvertOptions::default(), &Cancel::default()).map(|_| ())
+    };
     let check = |store: &Arc<dyn Store>, done: bool| {
         let all = versions(store);
         assert!(all.len() == 1 || (!done && all.is_empty()), "{}", all.len());
         if done {
             assert_eq!(paths(store), set(&["2.parquet", "x/1.parquet"]));
-            let stats: Value = serde_json::from_str(live(&all)["x/1.parquet"]["stats"].as_str().unwrap()).unwrap();
-            assert_eq!((&stats["numRecords"], &stats["maxValues"]["id"]), (&2.into(), &2.into()));
+            let stats: Value =
+                serde_json::from_str(live(&all)["x/1.parquet"]["stats"].as_str().unwrap()).unwrap();
+            assert_eq!(
+                (&stats["numRecords"], &stats["maxValues"]["id"]),
+                (&2.into(), &2.into())
+            );
         }
     };
     at_every_call(make, run, check);
@@ -266,13 +395,25 @@ fn a_clone_is_whole_or_not_there() {
     for n in 0..20 {
         for (m, fault) in FAULTS.into_iter().enumerate() {
             let target = at(n * 10 + m);
-            let faulty: Arc<dyn Store> = Arc::new(FaultStore::at_call(Arc::clone(&target), n, fault));
-            let done = maintain::clone(&seen, log(&faulty), &CloneOptions::default(), &Cancel::default());
+            let faulty: Arc<dyn Store> =
+                Arc::new(FaultStore::at_call(Arc::clone(&target), n, fault));
+            let done = maintain::clone(
+                &seen,
+                log(&faulty),
+                &CloneOptions::default(),
+                &Cancel::default(),
+            );
             let all = versions(&target);
-            assert!(all.len() == 1 || (done.is_err() && all.is_empty()), "{n} {fault:?}: {:?}", done.err());
+            assert!(
+                all.len() == 1 || (done.is_err() && all.is_empty()),
+                "{n} {fault:?}: {:?}",
+                done.err()
+            );
             if let Ok(done) = done {
                 assert_eq!(done.source_num_of_files, 2);
-                let expected: BTreeSet<String> = ["b", "c"].map(|name| format!("{}{name}", source.url())).into();
+                let expected: BTreeSet<String> = ["b", "c"]
+                    .map(|name| format!("{}{name}", source.url()))
+                    .into();
                 assert_eq!(paths(&target), expected);
             }
         }

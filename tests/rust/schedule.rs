@@ -1,11 +1,13 @@
-//! Thousands of histories of the commit protocol, one step at a time in an order that a seed decides, checked by a model
-//! that knows nothing of it.
+//! Thousands of histories of the commit protocol, one step at a time in an order that a seed
+//! decides, checked by a model that knows nothing of it.
 //!
-//! The state machine is run against a log in memory. Puts may fail before or after they are done, lose their answer, or
-//! arrive much later; reads may fail. Afterwards the log alone is looked at: every transaction is in it as often as it was
-//! told to be, and replaying it in order every transaction finds at its turn exactly what it read.
+//! The state machine is run against a log in memory. Puts may fail before or after they are done,
+//! lose their answer, or arrive much later; reads may fail. Afterwards the log alone is looked at:
+//! every transaction is in it as often as it was told to be, and replaying it in order every
+//! transaction finds at its turn exactly what it read.
 //!
-//! `SCHEDULES` (100,000) and `SCHEDULE_SEED` (1) choose how many and which; a failure names its seed.
+//! `SCHEDULES` (100,000) and `SCHEDULE_SEED` (1) choose how many and which; a failure names its
+//! seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,15 +54,23 @@ fn replay(files: &mut Files, version: &Bytes) -> Result<(), String> {
         let action: Value = serde_json::from_str(line).unwrap();
         if let Some(remove) = action.get("remove") {
             let path = remove["path"].as_str().unwrap();
-            files.remove(path).ok_or_else(|| format!("{path} is removed and not there"))?;
+            files
+                .remove(path)
+                .ok_or_else(|| format!("{path} is removed and not there"))?;
         }
     }
     for line in std::str::from_utf8(version).unwrap().lines() {
         let action: Value = serde_json::from_str(line).unwrap();
         if let Some(add) = action.get("add") {
             let stats: Value = serde_json::from_str(add["stats"].as_str().unwrap()).unwrap();
-            let entry = (add["partitionValues"]["p"].as_str().unwrap().to_owned(), stats["numRecords"].as_i64().unwrap());
-            if files.insert(add["path"].as_str().unwrap().to_owned(), entry).is_some() {
+            let entry = (
+                add["partitionValues"]["p"].as_str().unwrap().to_owned(),
+                stats["numRecords"].as_i64().unwrap(),
+            );
+            if files
+                .insert(add["path"].as_str().unwrap().to_owned(), entry)
+                .is_some()
+            {
                 return Err(format!("{} is added twice", add["path"]));
             }
         }
@@ -68,15 +78,22 @@ fn replay(files: &mut Files, version: &Bytes) -> Result<(), String> {
     Ok(())
 }
 
-fn of_partition<'a>(files: &'a Files, p: &'a str) -> impl Iterator<Item = (&'a String, &'a (String, i64))> {
-    files.iter().filter(move |(_, (partition, _))| partition == p)
+fn of_partition<'a>(
+    files: &'a Files,
+    p: &'a str,
+) -> impl Iterator<Item = (&'a String, &'a (String, i64))> {
+    files
+        .iter()
+        .filter(move |(_, (partition, _))| partition == p)
 }
 
 /// What the transaction reads of these files: what it must find again at its turn.
 fn reading(kind: &Kind, files: &Files) -> Files {
     match kind {
         Kind::Append => Files::new(),
-        Kind::Rewrite(p) | Kind::Delete(p) | Kind::Compact(p) => of_partition(files, p).map(|(k, v)| (k.clone(), v.clone())).collect(),
+        Kind::Rewrite(p) | Kind::Delete(p) | Kind::Compact(p) => of_partition(files, p)
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect(),
         Kind::Overwrite => files.clone(),
     }
 }
@@ -134,8 +151,16 @@ impl World {
         let rows: i64 = read.values().map(|(_, rows)| rows).sum();
         let txn_id = format!("t{who}");
         let change = !matches!(kind, Kind::Compact(_));
-        let mut actions: Vec<Action> = read.iter().map(|(path, (p, rows))| Action::Remove(file(path, p, 1, *rows).to_remove(1, change))).collect();
-        let add = |p: &str, rows: i64| Action::Add(Add { data_change: change, ..file(&format!("f{who}"), p, 1, rows) });
+        let mut actions: Vec<Action> = read
+            .iter()
+            .map(|(path, (p, rows))| Action::Remove(file(path, p, 1, *rows).to_remove(1, change)))
+            .collect();
+        let add = |p: &str, rows: i64| {
+            Action::Add(Add {
+                data_change: change,
+                ..file(&format!("f{who}"), p, 1, rows)
+            })
+        };
         match &kind {
             Kind::Append => actions.push(add(p, 3)),
             Kind::Rewrite(p) | Kind::Compact(p) if rows > 0 => actions.push(add(p, rows)),
@@ -152,8 +177,10 @@ impl World {
         if self.sabotage == Sabotage::Forgetful {
             reads = deltafast::commit::Reads::default();
         }
-        let lens = (!reads.predicates.is_empty()).then(|| Lens::new(&self.base, reads.predicates.clone()));
-        let is_blind_append = actions.iter().all(|a| matches!(a, Action::Add(_))) && !reads.any_rows();
+        let lens =
+            (!reads.predicates.is_empty()).then(|| Lens::new(&self.base, reads.predicates.clone()));
+        let is_blind_append =
+            actions.iter().all(|a| matches!(a, Action::Add(_))) && !reads.any_rows();
         let intent = Intent {
             txn_id: txn_id.clone(),
             read_version: version,
@@ -163,14 +190,35 @@ impl World {
             protocol: None,
             metadata: None,
             operation: Operation::new(format!("{kind:?}")),
-            isolation: if change { Isolation::Serializable } else { Isolation::Snapshot },
+            isolation: if change {
+                Isolation::Serializable
+            } else {
+                Isolation::Snapshot
+            },
             is_blind_append,
             revalidates: false,
         };
-        let view = View::new(version, self.base.protocol().clone(), self.base.metadata().clone(), -1, 0);
-        let backoff = Backoff { base: std::time::Duration::from_millis(1), cap: std::time::Duration::from_millis(8) };
+        let view = View::new(
+            version,
+            self.base.protocol().clone(),
+            self.base.metadata().clone(),
+            -1,
+            0,
+        );
+        let backoff = Backoff {
+            base: std::time::Duration::from_millis(1),
+            cap: std::time::Duration::from_millis(8),
+        };
         let machine = Machine::new(intent, view, lens, 20, backoff);
-        Run { txn_id, kind, read, machine, env: TestEnv::new(self.random.below(u64::MAX)), event: Some(Event::Start), result: None }
+        Run {
+            txn_id,
+            kind,
+            read,
+            machine,
+            env: TestEnv::new(self.random.below(u64::MAX)),
+            event: Some(Event::Start),
+            result: None,
+        }
     }
 
     fn arrive(&mut self, version: i64, text: &Bytes) -> bool {
@@ -178,7 +226,10 @@ impl World {
         if is_next {
             self.log.push(text.clone());
         }
-        assert!(usize::try_from(version).unwrap() < self.log.len(), "version {version} was put before the one below it");
+        assert!(
+            usize::try_from(version).unwrap() < self.log.len(),
+            "version {version} was put before the one below it"
+        );
         is_next
     }
 
@@ -214,7 +265,8 @@ impl World {
 
     fn step(&mut self, run: &mut Run) {
         let event = match (self.sabotage, run.event.take().unwrap()) {
-            (Sabotage::LostIsFailed, Event::Put(Ok(Put::Unknown(error)))) | (Sabotage::RefusedIsFailed, Event::Put(Ok(Put::Refused(error)))) => {
+            (Sabotage::LostIsFailed, Event::Put(Ok(Put::Unknown(error))))
+            | (Sabotage::RefusedIsFailed, Event::Put(Ok(Put::Refused(error)))) => {
                 Event::Put(Err(error))
             }
             (_, event) => event,
@@ -232,12 +284,19 @@ impl World {
                 return;
             }
             Step::Put { version, text } => self.put(version, &text),
-            Step::Read(_) if self.random.below(12) == 0 => Event::Read(Err(Error::storage("the service is busy", true))),
+            Step::Read(_) if self.random.below(12) == 0 => {
+                Event::Read(Err(Error::storage("the service is busy", true)))
+            }
             Step::Read(version) => {
                 let mut text = self.log.get(usize::try_from(version).unwrap()).cloned();
                 if self.sabotage == Sabotage::LostIsLoss {
                     // Own commits are not known again.
-                    text = text.map(|t| String::from_utf8(t.to_vec()).unwrap().replace(&format!("\"txnId\":\"{}\"", run.txn_id), "\"txnId\":\"x\"").into());
+                    text = text.map(|t| {
+                        String::from_utf8(t.to_vec())
+                            .unwrap()
+                            .replace(&format!("\"txnId\":\"{}\"", run.txn_id), "\"txnId\":\"x\"")
+                            .into()
+                    });
                 }
                 Event::Read(Ok(text.map(|text| (text, version))))
             }
@@ -250,20 +309,30 @@ impl World {
         let mut made: BTreeMap<String, Vec<i64>> = BTreeMap::new();
         let mut files = Files::new();
         for (version, text) in self.log.iter().enumerate() {
-            let info: Value = serde_json::from_str(std::str::from_utf8(text).unwrap().lines().next().unwrap()).unwrap();
+            let info: Value =
+                serde_json::from_str(std::str::from_utf8(text).unwrap().lines().next().unwrap())
+                    .unwrap();
             let txn = info["commitInfo"]["txnId"].as_str().unwrap().to_owned();
             if let Some(run) = runs.iter().find(|run| run.txn_id == txn) {
                 let found = reading(&run.kind, &files);
                 let same = match run.kind {
                     // Rows unchanged: only what it joins must be there.
-                    Kind::Compact(_) => run.read.iter().all(|(path, file)| found.get(path) == Some(file)),
+                    Kind::Compact(_) => run
+                        .read
+                        .iter()
+                        .all(|(path, file)| found.get(path) == Some(file)),
                     _ => found == run.read,
                 };
                 if !same {
-                    return Err(format!("{txn} {:?} at version {version} read {:?} and finds {found:?}", run.kind, run.read));
+                    return Err(format!(
+                        "{txn} {:?} at version {version} read {:?} and finds {found:?}",
+                        run.kind, run.read
+                    ));
                 }
             }
-            made.entry(txn).or_default().push(i64::try_from(version).unwrap());
+            made.entry(txn)
+                .or_default()
+                .push(i64::try_from(version).unwrap());
             replay(&mut files, text).map_err(|what| format!("version {version}: {what}"))?;
         }
         for run in runs {
@@ -274,7 +343,10 @@ impl World {
                 Err(_) => versions.is_empty(),
             };
             if !right {
-                return Err(format!("{} {:?} ended as {:?} and is in versions {versions:?}", run.txn_id, run.kind, run.result));
+                return Err(format!(
+                    "{} {:?} ended as {:?} and is in versions {versions:?}",
+                    run.txn_id, run.kind, run.result
+                ));
             }
         }
         Ok(())
@@ -282,15 +354,27 @@ impl World {
 }
 
 /// One history; what the model has against it, and how it ended.
-fn schedule(base: &Snapshot, first: &Bytes, seed: u64, sabotage: Sabotage) -> (Result<(), String>, Vec<&'static str>) {
-    let mut world = World { base: base.clone(), log: vec![first.clone()], under_way: Vec::new(), random: Random(mix(seed)), sabotage };
+fn schedule(
+    base: &Snapshot,
+    first: &Bytes,
+    seed: u64,
+    sabotage: Sabotage,
+) -> (Result<(), String>, Vec<&'static str>) {
+    let mut world = World {
+        base: base.clone(),
+        log: vec![first.clone()],
+        under_way: Vec::new(),
+        random: Random(mix(seed)),
+        sabotage,
+    };
     let total = 3 + usize::try_from(world.random.below(3)).unwrap();
     let at_once = 2 + usize::try_from(world.random.below(2)).unwrap();
     let mut open: Vec<Run> = Vec::new();
     let mut over: Vec<Run> = Vec::new();
     let mut begun = 0;
     for _ in 0..4000 {
-        if begun < total && open.len() < at_once && (open.is_empty() || world.random.below(4) == 0) {
+        if begun < total && open.len() < at_once && (open.is_empty() || world.random.below(4) == 0)
+        {
             open.push(world.begin(begun));
             begun += 1;
         }
@@ -305,7 +389,11 @@ fn schedule(base: &Snapshot, first: &Bytes, seed: u64, sabotage: Sabotage) -> (R
         let at = usize::try_from(world.random.below(open.len() as u64)).unwrap();
         let mut run = open.swap_remove(at);
         world.step(&mut run);
-        if run.result.is_some() { over.push(run) } else { open.push(run) }
+        if run.result.is_some() {
+            over.push(run)
+        } else {
+            open.push(run)
+        }
     }
     assert!(open.is_empty(), "seed {seed}: a transaction never ends");
     // Late ones arrive at last.
@@ -325,11 +413,21 @@ fn schedule(base: &Snapshot, first: &Bytes, seed: u64, sabotage: Sabotage) -> (R
 fn base() -> (Snapshot, Bytes) {
     let store = memory();
     create_table(&store, &[], &[file("a0", "a", 1, 2), file("b0", "b", 1, 2)]).unwrap();
-    (snapshot(&store), store.get("_delta_log/00000000000000000000.json").wait().unwrap().0)
+    (
+        snapshot(&store),
+        store
+            .get("_delta_log/00000000000000000000.json")
+            .wait()
+            .unwrap()
+            .0,
+    )
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 #[test]
@@ -343,9 +441,12 @@ fn every_history_is_serializable_and_every_answer_true() {
                 let (base, first) = (&base, &first);
                 scope.spawn(move || {
                     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
-                    for seed in (from + n..from + count).step_by(usize::try_from(threads).unwrap()) {
+                    for seed in (from + n..from + count).step_by(usize::try_from(threads).unwrap())
+                    {
                         let (checked, how) = schedule(base, first, seed, Sabotage::None);
-                        checked.unwrap_or_else(|what| panic!("SCHEDULE_SEED={seed} SCHEDULES=1: {what}"));
+                        checked.unwrap_or_else(|what| {
+                            panic!("SCHEDULE_SEED={seed} SCHEDULES=1: {what}")
+                        });
                         for end in how {
                             *ends.entry(end).or_default() += 1;
                         }
@@ -354,13 +455,25 @@ fn every_history_is_serializable_and_every_answer_true() {
                 })
             })
             .collect();
-        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .collect()
     });
     if count >= 10_000 {
         // Schedules in which nothing happens would prove nothing.
         let seen: BTreeSet<&str> = ends.iter().flat_map(|e| e.keys().copied()).collect();
-        for end in ["committed", "unknown", "refused", "ConcurrentAppend", "ConcurrentDeleteRead"] {
-            assert!(seen.contains(end), "no transaction ended as {end}: {seen:?}");
+        for end in [
+            "committed",
+            "unknown",
+            "refused",
+            "ConcurrentAppend",
+            "ConcurrentDeleteRead",
+        ] {
+            assert!(
+                seen.contains(end),
+                "no transaction ended as {end}: {seen:?}"
+            );
         }
     }
 }
@@ -368,9 +481,18 @@ fn every_history_is_serializable_and_every_answer_true() {
 #[test]
 fn the_model_finds_broken_protocols() {
     let (base, first) = base();
-    for sabotage in [Sabotage::LostIsFailed, Sabotage::LostIsLoss, Sabotage::RefusedIsFailed, Sabotage::Forgetful] {
-        let found = (1..2000)
-            .find(|seed| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| schedule(&base, &first, *seed, sabotage).0.is_err())).unwrap_or(true));
+    for sabotage in [
+        Sabotage::LostIsFailed,
+        Sabotage::LostIsLoss,
+        Sabotage::RefusedIsFailed,
+        Sabotage::Forgetful,
+    ] {
+        let found = (1..2000).find(|seed| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                schedule(&base, &first, *seed, sabotage).0.is_err()
+            }))
+            .unwrap_or(true)
+        });
         assert!(found.is_some(), "{sabotage:?} was not found");
     }
 }

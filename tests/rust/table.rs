@@ -1,5 +1,5 @@
-//! Operations end to end on a store that fails: after a fault at any call the table is old or new, the answer says which,
-//! and nothing lies around that nobody names.
+//! Operations end to end on a store that fails: after a fault at any call the table is old or new,
+//! the answer says which, and nothing lies around that nobody names.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,28 +20,54 @@ use super::tables::{infos, live, log, memory, versions};
 
 fn batch(from: i64) -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 10));
-    let parts: ArrayRef = Arc::new(StringArray::from_iter_values((0..10).map(|n| if n % 2 == 0 { "a" } else { "b" })));
+    let parts: ArrayRef = Arc::new(StringArray::from_iter_values(
+        (0..10).map(|n| if n % 2 == 0 { "a" } else { "b" }),
+    ));
     RecordBatch::try_from_iter(vec![("id", ids), ("p", parts)]).unwrap()
 }
 
 fn place(store: &Arc<dyn Store>) -> Result<Place, Error> {
     let stores = Stores::new(Arc::clone(store), Options::new(), ExternalPaths::Refused);
-    Place::open(Log::new(Arc::new(stores), Vec::new())?, ReadOptions::default())
+    Place::open(
+        Log::new(Arc::new(stores), Vec::new())?,
+        ReadOptions::default(),
+    )
 }
 
 fn put(store: &Arc<dyn Store>, mode: Mode) -> Result<Done, Error> {
     let data = batch(100);
     let configuration = [("delta.checkpointInterval".to_owned(), Some("1".to_owned()))].into();
-    let options = WriteOptions { mode, partition_by: Some(vec!["p".to_owned()]), configuration, ..WriteOptions::default() };
-    let write = Write::plan(place(store)?, &evolution::of_arrow(&data.schema())?, options)?.unwrap();
+    let options = WriteOptions {
+        mode,
+        partition_by: Some(vec!["p".to_owned()]),
+        configuration,
+        ..WriteOptions::default()
+    };
+    let write = Write::plan(
+        place(store)?,
+        &evolution::of_arrow(&data.schema())?,
+        options,
+    )?
+    .unwrap();
     let demands = write.demands().clone();
     write.run(&demands, std::iter::once(Ok(data)), &Cancel::default())
 }
 
 fn set_property(store: &Arc<dyn Store>) -> Result<Done, Error> {
-    let Place::Table(snapshot) = place(store)? else { panic!("there is no table") };
-    let change: Change = serde_json::from_str(r#"{"kind":"set_properties","properties":{"k":"v"},"allow_unknown":false}"#).unwrap();
-    alter(&snapshot, &change, &Demands::default(), &Choices::default(), &Cancel::default())
+    let Place::Table(snapshot) = place(store)? else {
+        panic!("there is no table")
+    };
+    let change: Change = serde_json::from_str(
+        r#"{"kind":"set_properties","properties":{"k":"v"},"allow_unknown":false}"#,
+    )
+    .unwrap();
+    alter(
+        &snapshot,
+        &change,
+        &Demands::default(),
+        &Choices::default(),
+        &Cancel::default(),
+    )
 }
 
 type Work = fn(&Arc<dyn Store>) -> Result<Done, Error>;
@@ -67,8 +93,12 @@ const FAULTS: [Fault; 8] = [
 /// Data files in the store, below the folders of partitions.
 fn data_files(store: &Arc<dyn Store>) -> BTreeSet<String> {
     let folders = ["", "p=a", "p=b"];
-    let all = folders.iter().flat_map(|folder| store.list_from(folder, "").unwrap());
-    all.map(|object| object.path).filter(|path| path.ends_with(".parquet")).collect()
+    let all = folders
+        .iter()
+        .flat_map(|folder| store.list_from(folder, "").unwrap());
+    all.map(|object| object.path)
+        .filter(|path| path.ends_with(".parquet"))
+        .collect()
 }
 
 #[test]
@@ -93,24 +123,51 @@ fn a_fault_at_any_call_leaves_the_old_version_or_the_new_one() {
                         assert_eq!(done.version, Some(before as i64), "{place}");
                     }
                     // Nobody knows, and says so.
-                    Err(Error::CommitUnknown { .. }) => assert!(after.len() <= before + 1, "{place}"),
+                    Err(Error::CommitUnknown { .. }) => {
+                        assert!(after.len() <= before + 1, "{place}")
+                    }
                     Err(_) => {
                         assert_eq!(after.len(), before, "{place}");
-                        let deletes = faulty.calls().iter().any(|call| call.number == n && call.operation == Call::Delete);
-                        let unfinished = faulty.calls().iter().any(|call| call.number == n && matches!(call.operation, Call::Upload | Call::Finish));
+                        let deletes = faulty
+                            .calls()
+                            .iter()
+                            .any(|call| call.number == n && call.operation == Call::Delete);
+                        let unfinished = faulty.calls().iter().any(|call| {
+                            call.number == n
+                                && matches!(call.operation, Call::Upload | Call::Finish)
+                        });
                         // A file whose making failed may be there all the same; vacuum takes it.
-                        assert!(deletes || unfinished || data_files(&inner) == files, "{place}: {:?}", data_files(&inner).difference(&files));
+                        assert!(
+                            deletes || unfinished || data_files(&inner) == files,
+                            "{place}: {:?}",
+                            data_files(&inner).difference(&files)
+                        );
                     }
                 }
                 // Every transaction is there at most once, and what is live is there to be read.
-                let ids: Vec<&str> = infos(&after).iter().map(|info| info["txnId"].as_str().unwrap()).collect();
-                assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{place}");
+                let ids: Vec<&str> = infos(&after)
+                    .iter()
+                    .map(|info| info["txnId"].as_str().unwrap())
+                    .collect();
+                assert_eq!(
+                    ids.iter().collect::<BTreeSet<_>>().len(),
+                    ids.len(),
+                    "{place}"
+                );
                 let there = data_files(&inner);
                 for path in live(&after).keys() {
-                    assert!(there.contains(path), "{place}: {path} is live and not there");
+                    assert!(
+                        there.contains(path),
+                        "{place}: {path} is live and not there"
+                    );
                 }
                 if !after.is_empty() {
-                    let snapshot = deltafast::snapshot::Snapshot::open(log(&inner), None, ReadOptions::default()).unwrap();
+                    let snapshot = deltafast::snapshot::Snapshot::open(
+                        log(&inner),
+                        None,
+                        ReadOptions::default(),
+                    )
+                    .unwrap();
                     assert_eq!(snapshot.version(), after.len() as i64 - 1, "{place}");
                     let rows = deltafast::scan::count(&snapshot, None, &Cancel::default()).unwrap();
                     assert_eq!(rows, 10 * live(&after).len() as u64 / 2, "{place}");
@@ -131,14 +188,27 @@ fn upkeep_that_fails_is_a_warning_and_the_version_stays() {
     let inner = memory();
     put(&inner, Mode::Error).unwrap();
     let refuse = |call: &deltafast::store::fault::Call| {
-        let upkeep = call.path.contains(".crc") || call.path.contains(".checkpoint") || call.path.contains("_last_checkpoint");
+        let upkeep = call.path.contains(".crc")
+            || call.path.contains(".checkpoint")
+            || call.path.contains("_last_checkpoint");
         (upkeep && !matches!(call.operation, Call::Head | Call::Get)).then_some(Fault::ErrorBefore)
     };
     let store: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&inner), refuse));
     let done = put(&store, Mode::Append).unwrap();
     assert_eq!(done.version, Some(1));
-    assert_eq!(done.snapshot.as_ref().map(deltafast::snapshot::Snapshot::version), Some(1));
+    assert_eq!(
+        done.snapshot
+            .as_ref()
+            .map(deltafast::snapshot::Snapshot::version),
+        Some(1)
+    );
     assert_eq!(done.warnings.len(), 2, "{:?}", done.warnings);
-    assert!(done.warnings.iter().all(|warning| warning.starts_with("version 1 is committed, but its c")), "{:?}", done.warnings);
+    assert!(
+        done.warnings
+            .iter()
+            .all(|warning| warning.starts_with("version 1 is committed, but its c")),
+        "{:?}",
+        done.warnings
+    );
     assert_eq!(versions(&inner).len(), 2);
 }

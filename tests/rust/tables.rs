@@ -27,7 +27,10 @@ pub struct TestEnv {
 
 impl TestEnv {
     pub fn new(seed: u64) -> Self {
-        Self { now: AtomicI64::new(1_000_000), random: AtomicU64::new(seed) }
+        Self {
+            now: AtomicI64::new(1_000_000),
+            random: AtomicU64::new(seed),
+        }
     }
 }
 
@@ -45,7 +48,8 @@ impl Env for TestEnv {
     }
 
     fn sleep(&self, time: Duration) {
-        self.now.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
+        self.now
+            .fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
     fn random(&self) -> u64 {
@@ -54,17 +58,32 @@ impl Env for TestEnv {
 }
 
 pub fn options(seed: u64) -> CommitOptions {
-    CommitOptions { env: Arc::new(TestEnv::new(seed)), ..CommitOptions::default() }
+    CommitOptions {
+        env: Arc::new(TestEnv::new(seed)),
+        ..CommitOptions::default()
+    }
 }
 
 /// A store in memory of its own.
 pub fn memory() -> Arc<dyn Store> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    open(&format!("memory://commit-{}/t", COUNT.fetch_add(1, Ordering::SeqCst)), &Options::new()).unwrap()
+    open(
+        &format!("memory://commit-{}/t", COUNT.fetch_add(1, Ordering::SeqCst)),
+        &Options::new(),
+    )
+    .unwrap()
 }
 
 pub fn log(store: &Arc<dyn Store>) -> Log {
-    Log::new(Arc::new(Stores::new(Arc::clone(store), Options::new(), ExternalPaths::Refused)), Vec::new()).unwrap()
+    Log::new(
+        Arc::new(Stores::new(
+            Arc::clone(store),
+            Options::new(),
+            ExternalPaths::Refused,
+        )),
+        Vec::new(),
+    )
+    .unwrap()
 }
 
 pub fn snapshot(store: &Arc<dyn Store>) -> Snapshot {
@@ -73,11 +92,17 @@ pub fn snapshot(store: &Arc<dyn Store>) -> Snapshot {
 
 /// `id long, p string`, partitioned by `p`, with these properties.
 pub fn new_table(configuration: &[(&str, &str)]) -> Vec<Action> {
-    let fields = vec![StructField::new("id", DataType::Long, true), StructField::new("p", DataType::String, true)];
+    let fields = vec![
+        StructField::new("id", DataType::Long, true),
+        StructField::new("p", DataType::String, true),
+    ];
     let table = NewTable {
         schema: StructType { fields },
         partition_columns: vec!["p".into()],
-        configuration: configuration.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        configuration: configuration
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
         ..NewTable::default()
     };
     let mut n = 0;
@@ -85,12 +110,27 @@ pub fn new_table(configuration: &[(&str, &str)]) -> Vec<Action> {
         n += 1;
         format!("unique-{n}")
     };
-    let (protocol, metadata) = create(&table, &mut Context { allow_unknown: false, now_ms: 1, unique: &mut unique }).unwrap();
-    vec![Action::Protocol(protocol), Action::MetaData(Box::new(metadata))]
+    let (protocol, metadata) = create(
+        &table,
+        &mut Context {
+            allow_unknown: false,
+            now_ms: 1,
+            unique: &mut unique,
+        },
+    )
+    .unwrap();
+    vec![
+        Action::Protocol(protocol),
+        Action::MetaData(Box::new(metadata)),
+    ]
 }
 
 /// Makes the table; `files` are in its first version.
-pub fn create_table(store: &Arc<dyn Store>, configuration: &[(&str, &str)], files: &[Add]) -> Result<Committed> {
+pub fn create_table(
+    store: &Arc<dyn Store>,
+    configuration: &[(&str, &str)],
+    files: &[Add],
+) -> Result<Committed> {
     let mut transaction = Transaction::create(log(store), ReadOptions::default())?;
     transaction.extend(new_table(configuration));
     transaction.extend(files.iter().cloned().map(Action::Add));
@@ -106,14 +146,27 @@ pub fn file(path: &str, p: &str, low: i64, high: i64) -> Add {
         size: 100,
         modification_time: 1,
         data_change: true,
-        stats: Some(format!(r#"{{"numRecords":{},"minValues":{{"id":{low}}},"maxValues":{{"id":{high}}},"nullCount":{{"id":0}}}}"#, high - low + 1)),
+        stats: Some(format!(
+            r#"{{"numRecords":{},"minValues":{{"id":{low}}},"maxValues":{{"id":{high}}},"nullCount":{{"id":0}}}}"#,
+            high - low + 1
+        )),
         ..Add::default()
     }
 }
 
 fn equals(column: &str, data_type: DataType, value: Scalar) -> Bound {
-    let args = vec![Expr::Column { path: vec![column.to_owned()], data_type: data_type.clone() }, Expr::Literal { value, data_type }];
-    Bound { expr: Expr::call(Function::Equal, args, DataType::Boolean).unwrap(), ansi: true, zone: Zone::UTC }
+    let args = vec![
+        Expr::Column {
+            path: vec![column.to_owned()],
+            data_type: data_type.clone(),
+        },
+        Expr::Literal { value, data_type },
+    ];
+    Bound {
+        expr: Expr::call(Function::Equal, args, DataType::Boolean).unwrap(),
+        ansi: true,
+        zone: Zone::UTC,
+    }
 }
 
 pub fn p_is(p: &str) -> Bound {
@@ -127,22 +180,40 @@ pub fn id_is(id: i64) -> Bound {
 /// Every version's actions, read without deltafast.
 pub fn versions(store: &Arc<dyn Store>) -> Vec<Vec<Value>> {
     let mut out = Vec::new();
-    while let Ok((bytes, _)) = store.get(&format!("_delta_log/{:020}.json", out.len())).wait() {
-        out.push(std::str::from_utf8(&bytes).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect());
+    while let Ok((bytes, _)) = store
+        .get(&format!("_delta_log/{:020}.json", out.len()))
+        .wait()
+    {
+        out.push(
+            std::str::from_utf8(&bytes)
+                .unwrap()
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect(),
+        );
     }
     out
 }
 
-/// Live files by path, with their deletion vector; a plain replay that also refuses what no log may hold.
+/// Live files by path, with their deletion vector; a plain replay that also refuses what no log may
+/// hold.
 pub fn live(versions: &[Vec<Value>]) -> BTreeMap<String, Value> {
     let mut out: BTreeMap<String, Value> = BTreeMap::new();
     for (version, actions) in versions.iter().enumerate() {
         let path = |action: &Value| action["path"].as_str().unwrap().to_owned();
         for remove in actions.iter().filter_map(|a| a.get("remove")) {
-            assert!(out.remove(&path(remove)).is_some(), "version {version} removes {}, which is not there", path(remove));
+            assert!(
+                out.remove(&path(remove)).is_some(),
+                "version {version} removes {}, which is not there",
+                path(remove)
+            );
         }
         for add in actions.iter().filter_map(|a| a.get("add")) {
-            assert!(out.insert(path(add), add.clone()).is_none(), "version {version} adds {} twice", path(add));
+            assert!(
+                out.insert(path(add), add.clone()).is_none(),
+                "version {version} adds {} twice",
+                path(add)
+            );
         }
     }
     out
@@ -150,5 +221,8 @@ pub fn live(versions: &[Vec<Value>]) -> BTreeMap<String, Value> {
 
 /// `commitInfo` of each version.
 pub fn infos(versions: &[Vec<Value>]) -> Vec<&Value> {
-    versions.iter().map(|actions| &actions[0]["commitInfo"]).collect()
+    versions
+        .iter()
+        .map(|actions| &actions[0]["commitInfo"])
+        .collect()
 }

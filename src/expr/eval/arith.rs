@@ -1,13 +1,16 @@
 //! Arithmetic on integers and floats, and the functions of doubles.
 //!
-//! ANSI raises where legacy wraps around (overflow) or gives null (division by zero). Decimals are in `decimal`.
+//! ANSI raises where legacy wraps around (overflow) or gives null (division by zero). Decimals are
+//! in `decimal`.
 //!
 //! `exp`, `ln`, `log`, `log10` and `pow` are in `math`.
 
 use std::sync::Arc;
 
 use arrow_array::builder::PrimitiveBuilder;
-use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+};
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 
 use crate::expr::eval::cast::double_digits;
@@ -18,13 +21,24 @@ use crate::protocol::schema::DataType;
 
 fn overflow(what: &str) -> Fault {
     // Spark has a condition of its own for what Java computes as ints.
-    let condition = if matches!(what, "byte" | "short") { "BINARY_ARITHMETIC_OVERFLOW" } else { "ARITHMETIC_OVERFLOW" };
+    let condition = if matches!(what, "byte" | "short") {
+        "BINARY_ARITHMETIC_OVERFLOW"
+    } else {
+        "ARITHMETIC_OVERFLOW"
+    };
     Fault::Value(format!("[{condition}] {what} overflow"))
 }
 
 pub(crate) fn division_by_zero(function: Function) -> Fault {
     let remainder = matches!(function, Function::Remainder | Function::PositiveModulo);
-    Fault::Value(if remainder { "[REMAINDER_BY_ZERO] remainder by zero" } else { "[DIVIDE_BY_ZERO] division by zero" }.to_owned())
+    Fault::Value(
+        if remainder {
+            "[REMAINDER_BY_ZERO] remainder by zero"
+        } else {
+            "[DIVIDE_BY_ZERO] division by zero"
+        }
+        .to_owned(),
+    )
 }
 
 /// An integer or float as arithmetic needs it.
@@ -41,8 +55,8 @@ trait Number: Sized + ArrowPrimitiveType<Native: PartialEq + Default + Copy> {
     fn is_negative(a: Self::Native) -> bool;
 }
 
-/// A divisor of numbers below 2^32, for which two multiplications stand in for a division (Lemire, Kaser and Kurz, "Faster
-/// remainder by direct computation", 2019).
+/// A divisor of numbers below 2^32, for which two multiplications stand in for a division (Lemire,
+/// Kaser and Kurz, "Faster remainder by direct computation", 2019).
 struct Divisor {
     by: u32,
     /// 2^64 / `by`, rounded up; 0 stands for 2^64.
@@ -52,7 +66,10 @@ struct Divisor {
 impl Divisor {
     fn new(by: i64) -> Option<Self> {
         let by = u32::try_from(by.unsigned_abs()).ok().filter(|by| *by > 0)?;
-        Some(Self { by, inverse: (u64::MAX / u64::from(by)).wrapping_add(1) })
+        Some(Self {
+            by,
+            inverse: (u64::MAX / u64::from(by)).wrapping_add(1),
+        })
     }
 
     #[inline]
@@ -81,12 +98,21 @@ macro_rules! integer {
             fn modulo(a: $native, b: $native) -> $native {
                 let (a, b) = (<$wide>::from(a), <$wide>::from(b));
                 let rest = a.wrapping_rem(b);
-                (if rest < 0 { rest.wrapping_add(b).wrapping_rem(b) } else { rest }) as $native
+                (if rest < 0 {
+                    rest.wrapping_add(b).wrapping_rem(b)
+                } else {
+                    rest
+                }) as $native
             }
 
             fn remainders(values: &PrimitiveArray<Self>, by: $native) -> PrimitiveArray<Self> {
-                let Some(divisor) = Divisor::new(i64::from(by)) else { return values.unary(|a| a.wrapping_rem(by)) };
-                values.unary(|a| u32::try_from(a).map_or_else(|_| a.wrapping_rem(by), |a| divisor.rest_of(a) as $native))
+                let Some(divisor) = Divisor::new(i64::from(by)) else {
+                    return values.unary(|a| a.wrapping_rem(by));
+                };
+                values.unary(|a| {
+                    u32::try_from(a)
+                        .map_or_else(|_| a.wrapping_rem(by), |a| divisor.rest_of(a) as $native)
+                })
             }
 
             fn negated(a: $native) -> Option<$native> {
@@ -158,7 +184,11 @@ pub(crate) fn zip_with<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O: ArrowPri
     let mut builder = PrimitiveBuilder::<O>::with_capacity(call.rows);
     for row in 0..call.rows {
         let (i, j) = (a.row(row), b.row(row));
-        builder.append_option(if x.is_null(i) || y.is_null(j) { None } else { value(x.value(i), y.value(j))? });
+        builder.append_option(if x.is_null(i) || y.is_null(j) {
+            None
+        } else {
+            value(x.value(i), y.value(j))?
+        });
     }
     Ok(builder.finish())
 }
@@ -173,7 +203,11 @@ pub(crate) fn map_with<A: ArrowPrimitiveType, O: ArrowPrimitiveType>(
     let mut builder = PrimitiveBuilder::<O>::with_capacity(rows);
     for row in 0..rows {
         let index = operand.row(row);
-        builder.append_option(if array.is_null(index) { None } else { value(array.value(index))? });
+        builder.append_option(if array.is_null(index) {
+            None
+        } else {
+            value(array.value(index))?
+        });
     }
     Ok(builder.finish())
 }
@@ -215,9 +249,19 @@ where
 fn arithmetic<T: Number>(call: &Call<'_>) -> Outcome {
     let (function, ansi) = (call.function, call.settings.ansi);
     let (a, b) = (call.arg(0)?, call.arg(1)?);
-    if matches!(function, Function::Add | Function::Subtract | Function::Multiply) {
+    if matches!(
+        function,
+        Function::Add | Function::Subtract | Function::Multiply
+    ) {
         // Whole columns at once; arrow looks only at values that are not null.
-        let (a, b) = if a.scalar && b.scalar { (Operand::column(a.array.clone()), Operand::column(b.array.clone())) } else { (a.clone(), b.clone()) };
+        let (a, b) = if a.scalar && b.scalar {
+            (
+                Operand::column(a.array.clone()),
+                Operand::column(b.array.clone()),
+            )
+        } else {
+            (a.clone(), b.clone())
+        };
         use arrow_arith::numeric as n;
         let kernel = match (function, ansi) {
             (Function::Add, true) => n::add,
@@ -238,7 +282,11 @@ fn arithmetic<T: Number>(call: &Call<'_>) -> Outcome {
     }
     let values = zip_with::<T, T, T>(call, |a, b| {
         if b == zero {
-            return if ansi { Err(division_by_zero(call.function)) } else { Ok(None) };
+            return if ansi {
+                Err(division_by_zero(call.function))
+            } else {
+                Ok(None)
+            };
         }
         Ok(Some(T::wrapping(function, a, b)))
     })?;
@@ -254,11 +302,23 @@ pub(crate) fn unary(call: &Call<'_>) -> Outcome {
         DataType::Long => signs::<Int64Type>(call),
         DataType::Float => {
             let values = call.arg(0)?.primitive::<Float32Type>()?;
-            Ok(Arc::new(values.unary::<_, Float32Type>(if call.function == Function::Abs { f32::abs } else { |v: f32| -v })))
+            Ok(Arc::new(values.unary::<_, Float32Type>(
+                if call.function == Function::Abs {
+                    f32::abs
+                } else {
+                    |v: f32| -v
+                },
+            )))
         }
         DataType::Double => {
             let values = call.arg(0)?.primitive::<Float64Type>()?;
-            Ok(Arc::new(values.unary::<_, Float64Type>(if call.function == Function::Abs { f64::abs } else { |v: f64| -v })))
+            Ok(Arc::new(values.unary::<_, Float64Type>(
+                if call.function == Function::Abs {
+                    f64::abs
+                } else {
+                    |v: f64| -v
+                },
+            )))
         }
         _ => decimal::unary(call),
     }
@@ -282,9 +342,17 @@ fn signs<T: Number>(call: &Call<'_>) -> Outcome {
 /// Functions of one double.
 pub(crate) fn of_double(call: &Call<'_>) -> Outcome {
     let values = call.arg(0)?.primitive::<Float64Type>()?;
-    let above_zero = |f: fn(f64) -> f64| -> ArrayRef { Arc::new(values.unary_opt::<_, Float64Type>(|v| if v <= 0.0 { None } else { Some(f(v)) })) };
+    let above_zero = |f: fn(f64) -> f64| -> ArrayRef {
+        Arc::new(values.unary_opt::<_, Float64Type>(|v| if v <= 0.0 { None } else { Some(f(v)) }))
+    };
     Ok(match call.function {
-        Function::Sign => Arc::new(values.unary::<_, Float64Type>(|v| if v == 0.0 || v.is_nan() { v } else { v.signum() })),
+        Function::Sign => Arc::new(values.unary::<_, Float64Type>(|v| {
+            if v == 0.0 || v.is_nan() {
+                v
+            } else {
+                v.signum()
+            }
+        })),
         Function::Sqrt => Arc::new(values.unary::<_, Float64Type>(f64::sqrt)),
         Function::Exp => Arc::new(values.unary::<_, Float64Type>(math::exp)),
         Function::Ln => above_zero(math::ln),
@@ -307,13 +375,22 @@ pub(crate) fn of_two_doubles(call: &Call<'_>) -> Outcome {
 
 /// ROUND and BROUND.
 pub(crate) fn round(call: &Call<'_>) -> Outcome {
-    let rounding = if call.function == Function::Round { Rounding::HalfUp } else { Rounding::HalfEven };
+    let rounding = if call.function == Function::Round {
+        Rounding::HalfUp
+    } else {
+        Rounding::HalfEven
+    };
     let places = match call.operands.get(1) {
         None => 0,
         Some(places) => {
             let places = places.primitive::<Int32Type>()?;
             if places.is_null(0) {
-                return Ok(arrow_array::new_null_array(&call.result.to_arrow(crate::protocol::schema::TextLayout::Plain), call.rows));
+                return Ok(arrow_array::new_null_array(
+                    &call
+                        .result
+                        .to_arrow(crate::protocol::schema::TextLayout::Plain),
+                    call.rows,
+                ));
             }
             places.value(0)
         }
@@ -324,10 +401,16 @@ pub(crate) fn round(call: &Call<'_>) -> Outcome {
         DataType::Integer => rounded_integers::<Int32Type>(call, places, rounding, |v| v as i32),
         DataType::Long => rounded_integers::<Int64Type>(call, places, rounding, |v| v as i64),
         DataType::Float => {
-            let values = map_with::<Float32Type, Float32Type>(call.arg(0)?, call.rows, |v| Ok(Some(rounded(f64::from(v), places, rounding) as f32)))?;
+            let values = map_with::<Float32Type, Float32Type>(call.arg(0)?, call.rows, |v| {
+                Ok(Some(rounded(f64::from(v), places, rounding) as f32))
+            })?;
             Ok(Arc::new(values))
         }
-        DataType::Double => Ok(Arc::new(map_with::<Float64Type, Float64Type>(call.arg(0)?, call.rows, |v| Ok(Some(rounded(v, places, rounding))))?)),
+        DataType::Double => Ok(Arc::new(map_with::<Float64Type, Float64Type>(
+            call.arg(0)?,
+            call.rows,
+            |v| Ok(Some(rounded(v, places, rounding))),
+        )?)),
         _ => decimal::round(call, places, rounding),
     }
 }
@@ -335,12 +418,20 @@ pub(crate) fn round(call: &Call<'_>) -> Outcome {
 /// A double rounded as the decimal number that it is written as.
 fn rounded(value: f64, places: i32, rounding: Rounding) -> f64 {
     match double_digits(value) {
-        Some(written) => written.rounded(i64::from(places), rounding).parse().unwrap_or(value),
+        Some(written) => written
+            .rounded(i64::from(places), rounding)
+            .parse()
+            .unwrap_or(value),
         None => value,
     }
 }
 
-fn rounded_integers<T: Number>(call: &Call<'_>, places: i32, rounding: Rounding, wrap: impl Fn(i128) -> T::Native) -> Outcome
+fn rounded_integers<T: Number>(
+    call: &Call<'_>,
+    places: i32,
+    rounding: Rounding,
+    wrap: impl Fn(i128) -> T::Native,
+) -> Outcome
 where
     i64: From<T::Native>,
     T::Native: TryFrom<i64>,
@@ -352,7 +443,10 @@ where
     let ansi = call.settings.ansi;
     let values = map_with::<T, T>(operand, call.rows, |v| {
         let value = decimal::round_to(i128::from(i64::from(v)), places.unsigned_abs(), rounding);
-        match i64::try_from(value).ok().and_then(|v| T::Native::try_from(v).ok()) {
+        match i64::try_from(value)
+            .ok()
+            .and_then(|v| T::Native::try_from(v).ok())
+        {
             Some(v) => Ok(Some(v)),
             None if ansi => Err(overflow(T::NAME)),
             None => Ok(Some(wrap(value))),
@@ -369,7 +463,13 @@ pub(crate) fn floor(call: &Call<'_>) -> Outcome {
             let values = call.arg(0)?.primitive::<Float64Type>()?;
             let floor = call.function == Function::Floor;
             // Java's conversion: saturating, zero for `NaN`.
-            Ok(Arc::new(values.unary::<_, Int64Type>(|v| if floor { v.floor() as i64 } else { v.ceil() as i64 })))
+            Ok(Arc::new(values.unary::<_, Int64Type>(|v| {
+                if floor {
+                    v.floor() as i64
+                } else {
+                    v.ceil() as i64
+                }
+            })))
         }
         _ => decimal::floor(call),
     }
@@ -387,7 +487,9 @@ pub(crate) fn bits(call: &Call<'_>) -> Outcome {
 
 fn two_bits<T: ArrowPrimitiveType>(call: &Call<'_>) -> Outcome
 where
-    T::Native: std::ops::BitAnd<Output = T::Native> + std::ops::BitOr<Output = T::Native> + std::ops::BitXor<Output = T::Native>,
+    T::Native: std::ops::BitAnd<Output = T::Native>
+        + std::ops::BitOr<Output = T::Native>
+        + std::ops::BitXor<Output = T::Native>,
 {
     Ok(Arc::new(zip_with::<T, T, T>(call, |a, b| {
         Ok(Some(match call.function {
@@ -402,10 +504,26 @@ where
 pub(crate) fn bit_not(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
     Ok(match call.arg_type(0)? {
-        DataType::Byte => Arc::new(operand.primitive::<Int8Type>()?.unary::<_, Int8Type>(|v| !v)),
-        DataType::Short => Arc::new(operand.primitive::<Int16Type>()?.unary::<_, Int16Type>(|v| !v)),
-        DataType::Integer => Arc::new(operand.primitive::<Int32Type>()?.unary::<_, Int32Type>(|v| !v)),
-        _ => Arc::new(operand.primitive::<Int64Type>()?.unary::<_, Int64Type>(|v| !v)),
+        DataType::Byte => Arc::new(
+            operand
+                .primitive::<Int8Type>()?
+                .unary::<_, Int8Type>(|v| !v),
+        ),
+        DataType::Short => Arc::new(
+            operand
+                .primitive::<Int16Type>()?
+                .unary::<_, Int16Type>(|v| !v),
+        ),
+        DataType::Integer => Arc::new(
+            operand
+                .primitive::<Int32Type>()?
+                .unary::<_, Int32Type>(|v| !v),
+        ),
+        _ => Arc::new(
+            operand
+                .primitive::<Int64Type>()?
+                .unary::<_, Int64Type>(|v| !v),
+        ),
     })
 }
 
@@ -413,11 +531,25 @@ pub(crate) fn bit_not(call: &Call<'_>) -> Outcome {
 pub(crate) fn shift(call: &Call<'_>) -> Outcome {
     let left = call.function == Function::ShiftLeft;
     Ok(match call.arg_type(0)? {
-        DataType::Integer => Arc::new(zip_with::<Int32Type, Int32Type, Int32Type>(call, |a, n| {
-            Ok(Some(if left { a.wrapping_shl(n as u32) } else { a.wrapping_shr(n as u32) }))
-        })?),
-        _ => Arc::new(zip_with::<Int64Type, Int32Type, Int64Type>(call, |a, n| {
-            Ok(Some(if left { a.wrapping_shl(n as u32) } else { a.wrapping_shr(n as u32) }))
-        })?),
+        DataType::Integer => Arc::new(zip_with::<Int32Type, Int32Type, Int32Type>(
+            call,
+            |a, n| {
+                Ok(Some(if left {
+                    a.wrapping_shl(n as u32)
+                } else {
+                    a.wrapping_shr(n as u32)
+                }))
+            },
+        )?),
+        _ => Arc::new(zip_with::<Int64Type, Int32Type, Int64Type>(
+            call,
+            |a, n| {
+                Ok(Some(if left {
+                    a.wrapping_shl(n as u32)
+                } else {
+                    a.wrapping_shr(n as u32)
+                }))
+            },
+        )?),
     })
 }

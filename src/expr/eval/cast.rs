@@ -1,7 +1,8 @@
 //! Casts: every pair of primitive types that Spark allows, in its three modes.
 //!
-//! ANSI raises where a value has no counterpart, legacy gives null or wraps around as Java does, try gives null by ANSI's
-//! rules. Text is read and written by `expr::text`; a cast from a nested value to text is written as Spark shows it.
+//! ANSI raises where a value has no counterpart, legacy gives null or wraps around as Java does,
+//! try gives null by ANSI's rules. Text is read and written by `expr::text`; a cast from a nested
+//! value to text is written as Spark shows it.
 //!
 //! Cost: one loop a column; widening goes through arrow's kernels.
 
@@ -10,9 +11,13 @@ use std::sync::Arc;
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, ListArray, MapArray, PrimitiveArray, StructArray, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, ListArray, MapArray,
+    PrimitiveArray, StructArray, UInt64Array,
+};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType as Arrow, Field, FieldRef};
 
@@ -28,11 +33,18 @@ use crate::protocol::calendar::{MICROS_PER_SECOND, Zone};
 use crate::protocol::schema::{DataType, StructField, TextLayout};
 
 fn is_integral(t: &DataType) -> bool {
-    matches!(t, DataType::Byte | DataType::Short | DataType::Integer | DataType::Long)
+    matches!(
+        t,
+        DataType::Byte | DataType::Short | DataType::Integer | DataType::Long
+    )
 }
 
 fn is_numeric(t: &DataType) -> bool {
-    is_integral(t) || matches!(t, DataType::Float | DataType::Double | DataType::Decimal(..))
+    is_integral(t)
+        || matches!(
+            t,
+            DataType::Float | DataType::Double | DataType::Decimal(..)
+        )
 }
 
 /// Whether values of a type can be written as text.
@@ -56,9 +68,15 @@ pub fn is_possible(from: &DataType, to: &DataType, mode: CastMode) -> bool {
     let legacy = mode == CastMode::Legacy;
     match (from, to) {
         (T::Array(a), T::Array(b)) => is_possible(&a.element, &b.element, mode),
-        (T::Map(a), T::Map(b)) => is_possible(&a.key, &b.key, mode) && is_possible(&a.value, &b.value, mode),
+        (T::Map(a), T::Map(b)) => {
+            is_possible(&a.key, &b.key, mode) && is_possible(&a.value, &b.value, mode)
+        }
         (T::Struct(a), T::Struct(b)) => {
-            a.fields.len() == b.fields.len() && a.fields.iter().zip(&b.fields).all(|(a, b)| is_possible(&a.data_type, &b.data_type, mode))
+            a.fields.len() == b.fields.len()
+                && a.fields
+                    .iter()
+                    .zip(&b.fields)
+                    .all(|(a, b)| is_possible(&a.data_type, &b.data_type, mode))
         }
         (_, T::Variant | T::Void) => false,
         (T::Void, _) => true,
@@ -66,8 +84,12 @@ pub fn is_possible(from: &DataType, to: &DataType, mode: CastMode) -> bool {
         (T::String, T::Boolean | T::Binary | T::Date | T::Timestamp | T::TimestampNtz) => true,
         (T::String, to) => is_numeric(to),
         (T::Boolean, to) => is_numeric(to) || (legacy && matches!(to, T::Timestamp)),
-        (from, T::Boolean) => is_numeric(from) || (legacy && matches!(from, T::Timestamp | T::Date)),
-        (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => true,
+        (from, T::Boolean) => {
+            is_numeric(from) || (legacy && matches!(from, T::Timestamp | T::Date))
+        }
+        (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => {
+            true
+        }
         (T::Timestamp, to) => is_numeric(to),
         (T::Date, to) => legacy && is_numeric(to),
         (from, T::Timestamp) => is_numeric(from),
@@ -86,7 +108,11 @@ pub fn can_fail(from: &DataType, to: &DataType, mode: CastMode) -> bool {
     match (from, to) {
         (T::Array(a), T::Array(b)) => can_fail(&a.element, &b.element, mode),
         (T::Map(_), T::Map(_)) => true,
-        (T::Struct(a), T::Struct(b)) => a.fields.iter().zip(&b.fields).any(|(a, b)| can_fail(&a.data_type, &b.data_type, mode)),
+        (T::Struct(a), T::Struct(b)) => a
+            .fields
+            .iter()
+            .zip(&b.fields)
+            .any(|(a, b)| can_fail(&a.data_type, &b.data_type, mode)),
         // Bytes need not be text.
         (T::Binary, T::String) => true,
         (_, T::String) => false,
@@ -98,8 +124,12 @@ pub fn can_fail(from: &DataType, to: &DataType, mode: CastMode) -> bool {
         (T::Boolean, to) => matches!(to, T::Decimal(..)),
         (_, T::Boolean) => matches!(from, T::String),
         (from, T::Float | T::Double) => matches!(from, T::String),
-        (T::Byte, T::Short | T::Integer | T::Long) | (T::Short, T::Integer | T::Long) | (T::Integer, T::Long) => false,
-        (T::Decimal(p, s), T::Decimal(q, t)) => i16::from(*q) - i16::from(*t) < i16::from(*p) - i16::from(*s) || t < s,
+        (T::Byte, T::Short | T::Integer | T::Long)
+        | (T::Short, T::Integer | T::Long)
+        | (T::Integer, T::Long) => false,
+        (T::Decimal(p, s), T::Decimal(q, t)) => {
+            i16::from(*q) - i16::from(*t) < i16::from(*p) - i16::from(*s) || t < s
+        }
         (from, T::Decimal(q, t)) if is_integral(from) => i16::from(*q) - i16::from(*t) < 19,
         (T::Timestamp | T::TimestampNtz, T::Date) => false,
         (T::String, T::Binary) => false,
@@ -108,23 +138,43 @@ pub fn can_fail(from: &DataType, to: &DataType, mode: CastMode) -> bool {
 }
 
 /// Casts an array, which is canonical for `from`.
-pub(crate) fn cast(array: &ArrayRef, from: &DataType, to: &DataType, mode: CastMode, zone: &Zone) -> Outcome {
+pub(crate) fn cast(
+    array: &ArrayRef,
+    from: &DataType,
+    to: &DataType,
+    mode: CastMode,
+    zone: &Zone,
+) -> Outcome {
     use DataType as T;
     if same(from, to) {
         return Ok(array.clone());
     }
-    let conversion = Conversion { array, from, to, mode, zone };
+    let conversion = Conversion {
+        array,
+        from,
+        to,
+        mode,
+        zone,
+    };
     match (from, to) {
         (T::Array(a), T::Array(b)) => conversion.list(&a.element, &b.element),
         (T::Map(a), T::Map(b)) => conversion.map((&a.key, &b.key), (&a.value, &b.value)),
         (T::Struct(a), T::Struct(b)) => conversion.fields(&a.fields, &b.fields),
-        (T::Void, _) => Ok(arrow_array::new_null_array(&to.to_arrow(TextLayout::Plain), array.len())),
+        (T::Void, _) => Ok(arrow_array::new_null_array(
+            &to.to_arrow(TextLayout::Plain),
+            array.len(),
+        )),
         (_, T::String) => conversion.to_text(),
         (T::String, _) => conversion.read_text(),
         (_, T::Boolean) => conversion.to_boolean(),
-        (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => conversion.between_times(),
+        (T::Date | T::Timestamp | T::TimestampNtz, T::Date | T::Timestamp | T::TimestampNtz) => {
+            conversion.between_times()
+        }
         (_, T::Binary) => conversion.integers_to_bytes(),
-        (T::Date, _) => Ok(arrow_array::new_null_array(&to.to_arrow(TextLayout::Plain), array.len())),
+        (T::Date, _) => Ok(arrow_array::new_null_array(
+            &to.to_arrow(TextLayout::Plain),
+            array.len(),
+        )),
         _ => conversion.numbers(),
     }
 }
@@ -140,7 +190,11 @@ struct Conversion<'a> {
 impl Conversion<'_> {
     /// What a value without a counterpart gives: null, or the error.
     fn none<T>(&self, fault: impl FnOnce() -> String) -> Outcome<Option<T>> {
-        if self.mode == CastMode::Ansi { Err(Fault::Value(fault())) } else { Ok(None) }
+        if self.mode == CastMode::Ansi {
+            Err(Fault::Value(fault()))
+        } else {
+            Ok(None)
+        }
     }
 
     fn invalid_input(&self, text: &str) -> String {
@@ -153,18 +207,32 @@ impl Conversion<'_> {
     }
 
     fn overflow(&self, value: impl std::fmt::Display) -> String {
-        format!("[CAST_OVERFLOW] the value {value} of type {} cannot be cast to {} due to an overflow", SqlType(self.from), SqlType(self.to))
+        format!(
+            "[CAST_OVERFLOW] the value {value} of type {} cannot be cast to {} due to an overflow",
+            SqlType(self.from),
+            SqlType(self.to)
+        )
     }
 
     fn out_of_range(&self, value: impl std::fmt::Display) -> String {
-        format!("[NUMERIC_VALUE_OUT_OF_RANGE] the value {value} cannot be represented as {}", SqlType(self.to))
+        format!(
+            "[NUMERIC_VALUE_OUT_OF_RANGE] the value {value} cannot be represented as {}",
+            SqlType(self.to)
+        )
     }
 
     /// Builds a primitive array row by row; null stays null.
-    fn build<T: ArrowPrimitiveType>(&self, mut value: impl FnMut(usize) -> Outcome<Option<T::Native>>) -> Outcome<PrimitiveArray<T>> {
+    fn build<T: ArrowPrimitiveType>(
+        &self,
+        mut value: impl FnMut(usize) -> Outcome<Option<T::Native>>,
+    ) -> Outcome<PrimitiveArray<T>> {
         let mut builder = PrimitiveBuilder::<T>::with_capacity(self.array.len());
         for row in 0..self.array.len() {
-            builder.append_option(if self.array.is_null(row) { None } else { value(row)? });
+            builder.append_option(if self.array.is_null(row) {
+                None
+            } else {
+                value(row)?
+            });
         }
         Ok(builder.finish())
     }
@@ -183,59 +251,136 @@ impl Conversion<'_> {
         }
     }
 
-    /// Casts the parts of nested values. What stands under a null is no value: it is taken out first, lest it raise.
+    /// Casts the parts of nested values. What stands under a null is no value: it is taken out
+    /// first, lest it raise.
     fn list(&self, from: &DataType, to: &DataType) -> Outcome {
-        let list = self.array.as_list_opt::<i32>().ok_or_else(|| unexpected(self.array.data_type()))?;
-        let list = if list.null_count() > 0 || !is_whole(list.offsets(), list.values()) { compacted(self.array)? } else { self.array.clone() };
-        let list = list.as_list_opt::<i32>().ok_or_else(|| unexpected(self.array.data_type()))?;
+        let list = self
+            .array
+            .as_list_opt::<i32>()
+            .ok_or_else(|| unexpected(self.array.data_type()))?;
+        let list = if list.null_count() > 0 || !is_whole(list.offsets(), list.values()) {
+            compacted(self.array)?
+        } else {
+            self.array.clone()
+        };
+        let list = list
+            .as_list_opt::<i32>()
+            .ok_or_else(|| unexpected(self.array.data_type()))?;
         let values = plain(&cast(list.values(), from, to, self.mode, self.zone)?, to)?;
-        let Arrow::List(field) = self.to.to_arrow(TextLayout::Plain) else { return Err(unexpected(list.data_type())) };
+        let Arrow::List(field) = self.to.to_arrow(TextLayout::Plain) else {
+            return Err(unexpected(list.data_type()));
+        };
         let field = nullable(&field, values.null_count() > 0);
-        let array: ArrayRef = Arc::new(ListArray::try_new(field, list.offsets().clone(), values, list.nulls().cloned())?);
+        let array: ArrayRef = Arc::new(ListArray::try_new(
+            field,
+            list.offsets().clone(),
+            values,
+            list.nulls().cloned(),
+        )?);
         plain(&array, self.to)
     }
 
     fn map(&self, keys: (&DataType, &DataType), values: (&DataType, &DataType)) -> Outcome {
-        let map = self.array.as_map_opt().ok_or_else(|| unexpected(self.array.data_type()))?;
-        let map = if map.null_count() > 0 || !is_whole(map.offsets(), map.keys()) { compacted(self.array)? } else { self.array.clone() };
-        let map = map.as_map_opt().ok_or_else(|| unexpected(self.array.data_type()))?;
-        let key_array = plain(&cast(map.keys(), keys.0, keys.1, self.mode, self.zone)?, keys.1)?;
-        let value_array = plain(&cast(map.values(), values.0, values.1, self.mode, self.zone)?, values.1)?;
+        let map = self
+            .array
+            .as_map_opt()
+            .ok_or_else(|| unexpected(self.array.data_type()))?;
+        let map = if map.null_count() > 0 || !is_whole(map.offsets(), map.keys()) {
+            compacted(self.array)?
+        } else {
+            self.array.clone()
+        };
+        let map = map
+            .as_map_opt()
+            .ok_or_else(|| unexpected(self.array.data_type()))?;
+        let key_array = plain(
+            &cast(map.keys(), keys.0, keys.1, self.mode, self.zone)?,
+            keys.1,
+        )?;
+        let value_array = plain(
+            &cast(map.values(), values.0, values.1, self.mode, self.zone)?,
+            values.1,
+        )?;
         if key_array.null_count() > 0 {
-            return Err(Fault::Value("[NULL_MAP_KEY] a key of a map has no counterpart in the type it is cast to".to_owned()));
+            return Err(Fault::Value(
+                "[NULL_MAP_KEY] a key of a map has no counterpart in the type it is cast to"
+                    .to_owned(),
+            ));
         }
-        let Arrow::Map(field, sorted) = self.to.to_arrow(TextLayout::Plain) else { return Err(unexpected(map.data_type())) };
-        let Arrow::Struct(parts) = field.data_type() else { return Err(unexpected(map.data_type())) };
-        let parts: Vec<_> = parts.iter().zip([&key_array, &value_array]).map(|(f, a)| nullable(f, a.null_count() > 0)).collect();
+        let Arrow::Map(field, sorted) = self.to.to_arrow(TextLayout::Plain) else {
+            return Err(unexpected(map.data_type()));
+        };
+        let Arrow::Struct(parts) = field.data_type() else {
+            return Err(unexpected(map.data_type()));
+        };
+        let parts: Vec<_> = parts
+            .iter()
+            .zip([&key_array, &value_array])
+            .map(|(f, a)| nullable(f, a.null_count() > 0))
+            .collect();
         let entries = StructArray::try_new(parts.into(), vec![key_array, value_array], None)?;
         let field = Arc::new(Field::new(field.name(), entries.data_type().clone(), false));
-        let array: ArrayRef = Arc::new(MapArray::try_new(field, map.offsets().clone(), entries, map.nulls().cloned(), sorted)?);
+        let array: ArrayRef = Arc::new(MapArray::try_new(
+            field,
+            map.offsets().clone(),
+            entries,
+            map.nulls().cloned(),
+            sorted,
+        )?);
         plain(&array, self.to)
     }
 
     fn fields(&self, from: &[StructField], to: &[StructField]) -> Outcome {
-        let parent = self.array.as_struct_opt().ok_or_else(|| unexpected(self.array.data_type()))?;
+        let parent = self
+            .array
+            .as_struct_opt()
+            .ok_or_else(|| unexpected(self.array.data_type()))?;
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for ((source, target), column) in from.iter().zip(to).zip(parent.columns()) {
             let masked = child(parent, &source.name).unwrap_or_else(|| column.clone());
-            let column = plain(&cast(&masked, &source.data_type, &target.data_type, self.mode, self.zone)?, &target.data_type)?;
+            let column = plain(
+                &cast(
+                    &masked,
+                    &source.data_type,
+                    &target.data_type,
+                    self.mode,
+                    self.zone,
+                )?,
+                &target.data_type,
+            )?;
             fields.push(Field::new(&target.name, column.data_type().clone(), true));
             columns.push(column);
         }
-        let array: ArrayRef = Arc::new(StructArray::try_new_with_length(fields.into(), columns, parent.nulls().cloned(), parent.len())?);
+        let array: ArrayRef = Arc::new(StructArray::try_new_with_length(
+            fields.into(),
+            columns,
+            parent.nulls().cloned(),
+            parent.len(),
+        )?);
         plain(&array, self.to)
     }
 
     fn to_text(&self) -> Outcome {
         let rows = self.array.len();
-        if let Some(bytes) = matches!(self.from, DataType::Binary).then(|| Blobs::new(self.array)).flatten() {
+        if let Some(bytes) = matches!(self.from, DataType::Binary)
+            .then(|| Blobs::new(self.array))
+            .flatten()
+        {
             let mut out = BytesBuilder::new(rows);
             for row in 0..rows {
                 if self.array.is_null(row) {
                     out.push_null()?;
                 } else {
                     let text = std::str::from_utf8(bytes.get(row));
-                    out.push(text.map_err(|_| Fault::Value("[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?.as_bytes())?;
+                    out.push(
+                        text.map_err(|_| {
+                            Fault::Value(
+                                "[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING"
+                                    .to_owned(),
+                            )
+                        })?
+                        .as_bytes(),
+                    )?;
                 }
             }
             return Ok(Arc::new(out.finish_text()?));
@@ -269,7 +414,10 @@ impl Conversion<'_> {
                 arrow_cast::cast(self.array, &layout)?
             }
             T::Boolean => {
-                let (mut values, mut nulls) = (BooleanBufferBuilder::new(self.array.len()), arrow_buffer::NullBufferBuilder::new(self.array.len()));
+                let (mut values, mut nulls) = (
+                    BooleanBufferBuilder::new(self.array.len()),
+                    arrow_buffer::NullBufferBuilder::new(self.array.len()),
+                );
                 for row in 0..self.array.len() {
                     let value = if self.array.is_null(row) {
                         None
@@ -288,26 +436,42 @@ impl Conversion<'_> {
             T::Short => Arc::new(self.text_to_integer::<Int16Type>(&texts)?),
             T::Integer => Arc::new(self.text_to_integer::<Int32Type>(&texts)?),
             T::Long => Arc::new(self.text_to_integer::<Int64Type>(&texts)?),
-            T::Double => Arc::new(self.build::<Float64Type>(|row| match number::double(texts.get(row)) {
-                Some(value) => Ok(Some(value)),
-                None => self.none(|| malformed(row)),
-            })?),
-            T::Float => Arc::new(self.build::<Float32Type>(|row| match number::float(texts.get(row)) {
-                Some(value) => Ok(Some(value)),
-                None => self.none(|| malformed(row)),
-            })?),
+            T::Double => {
+                Arc::new(
+                    self.build::<Float64Type>(|row| match number::double(texts.get(row)) {
+                        Some(value) => Ok(Some(value)),
+                        None => self.none(|| malformed(row)),
+                    })?,
+                )
+            }
+            T::Float => {
+                Arc::new(
+                    self.build::<Float32Type>(|row| match number::float(texts.get(row)) {
+                        Some(value) => Ok(Some(value)),
+                        None => self.none(|| malformed(row)),
+                    })?,
+                )
+            }
             T::Decimal(precision, scale) => {
-                let values = self.build::<Decimal128Type>(|row| match number::decimal(texts.get(row), *precision, *scale) {
-                    Ok(value) => Ok(Some(value)),
-                    Err(Rejected::Malformed) => self.none(|| malformed(row)),
-                    Err(Rejected::OutOfRange) => self.none(|| self.out_of_range(shown(texts.get(row)))),
+                let values = self.build::<Decimal128Type>(|row| {
+                    match number::decimal(texts.get(row), *precision, *scale) {
+                        Ok(value) => Ok(Some(value)),
+                        Err(Rejected::Malformed) => self.none(|| malformed(row)),
+                        Err(Rejected::OutOfRange) => {
+                            self.none(|| self.out_of_range(shown(texts.get(row))))
+                        }
+                    }
                 })?;
                 self.decimals(values)?
             }
-            T::Date => Arc::new(self.build::<Date32Type>(|row| match datetime::date(texts.get(row)) {
-                Some(value) => Ok(Some(value)),
-                None => self.none(|| malformed(row)),
-            })?),
+            T::Date => {
+                Arc::new(
+                    self.build::<Date32Type>(|row| match datetime::date(texts.get(row)) {
+                        Some(value) => Ok(Some(value)),
+                        None => self.none(|| malformed(row)),
+                    })?,
+                )
+            }
             T::Timestamp => {
                 let values = self.build::<TimestampMicrosecondType>(|row| match datetime::timestamp(texts.get(row), self.zone) {
                     Ok(Some(value)) => Ok(Some(value)),
@@ -321,9 +485,11 @@ impl Conversion<'_> {
                 self.timestamps(values)
             }
             T::TimestampNtz => {
-                let values = self.build::<TimestampMicrosecondType>(|row| match datetime::timestamp_ntz(texts.get(row)) {
-                    Some(value) => Ok(Some(value)),
-                    None => self.none(|| malformed(row)),
+                let values = self.build::<TimestampMicrosecondType>(|row| {
+                    match datetime::timestamp_ntz(texts.get(row)) {
+                        Some(value) => Ok(Some(value)),
+                        None => self.none(|| malformed(row)),
+                    }
                 })?;
                 self.timestamps(values)
             }
@@ -331,13 +497,18 @@ impl Conversion<'_> {
         })
     }
 
-    fn text_to_integer<T: ArrowPrimitiveType>(&self, texts: &Texts<'_>) -> Outcome<PrimitiveArray<T>>
+    fn text_to_integer<T: ArrowPrimitiveType>(
+        &self,
+        texts: &Texts<'_>,
+    ) -> Outcome<PrimitiveArray<T>>
     where
         T::Native: TryFrom<i64>,
     {
         self.build::<T>(|row| {
             let text = texts.get(row);
-            let value = number::integer(text, self.mode == CastMode::Legacy).ok().and_then(|v| T::Native::try_from(v).ok());
+            let value = number::integer(text, self.mode == CastMode::Legacy)
+                .ok()
+                .and_then(|v| T::Native::try_from(v).ok());
             match value {
                 Some(value) => Ok(Some(value)),
                 None => self.none(|| self.invalid_input(text)),
@@ -349,9 +520,20 @@ impl Conversion<'_> {
         use DataType as T;
         let nulls = self.array.nulls().cloned();
         let bits = match self.from {
-            T::Date => return Ok(arrow_array::new_null_array(&Arrow::Boolean, self.array.len())),
+            T::Date => {
+                return Ok(arrow_array::new_null_array(
+                    &Arrow::Boolean,
+                    self.array.len(),
+                ));
+            }
             T::Float | T::Double => self.doubles()?.values().iter().map(|v| *v != 0.0).collect(),
-            T::Decimal(..) => self.array.as_primitive::<Decimal128Type>().values().iter().map(|v| *v != 0).collect(),
+            T::Decimal(..) => self
+                .array
+                .as_primitive::<Decimal128Type>()
+                .values()
+                .iter()
+                .map(|v| *v != 0)
+                .collect(),
             _ => self.longs()?.values().iter().map(|v| *v != 0).collect(),
         };
         Ok(Arc::new(BooleanArray::new(bits, nulls)))
@@ -359,22 +541,38 @@ impl Conversion<'_> {
 
     fn between_times(&self) -> Outcome {
         use DataType as T;
-        let overflow = |micros: i64| format!("[DATETIME_OVERFLOW] {micros} microseconds are out of the range of {}", SqlType(self.to));
+        let overflow = |micros: i64| {
+            format!(
+                "[DATETIME_OVERFLOW] {micros} microseconds are out of the range of {}",
+                SqlType(self.to)
+            )
+        };
         Ok(match (self.from, self.to) {
             (T::Date, to) => {
                 let days = self.array.as_primitive::<Date32Type>();
                 let values = self.build::<TimestampMicrosecondType>(|row| {
                     let days = i64::from(days.value(row));
-                    let micros = if matches!(to, T::Timestamp) { self.zone.start_of_day(days) } else { datetime::midnight(days) };
+                    let micros = if matches!(to, T::Timestamp) {
+                        self.zone.start_of_day(days)
+                    } else {
+                        datetime::midnight(days)
+                    };
                     // Java throws here in every mode.
-                    micros.map(Some).ok_or_else(|| Fault::Value("[DATETIME_OVERFLOW] a date is out of the range of timestamps".to_owned()))
+                    micros.map(Some).ok_or_else(|| {
+                        Fault::Value(
+                            "[DATETIME_OVERFLOW] a date is out of the range of timestamps"
+                                .to_owned(),
+                        )
+                    })
                 })?;
                 self.timestamps(values)
             }
             (from, T::Date) => {
                 let micros = self.array.as_primitive::<TimestampMicrosecondType>();
                 let zoned = matches!(from, T::Timestamp);
-                Arc::new(micros.unary::<_, Date32Type>(|m| datetime::date_of(if zoned { self.zone.to_local(m) } else { m }) as i32))
+                Arc::new(micros.unary::<_, Date32Type>(|m| {
+                    datetime::date_of(if zoned { self.zone.to_local(m) } else { m }) as i32
+                }))
             }
             (T::Timestamp, _) => {
                 let micros = self.array.as_primitive::<TimestampMicrosecondType>();
@@ -384,7 +582,10 @@ impl Conversion<'_> {
                 let micros = self.array.as_primitive::<TimestampMicrosecondType>();
                 let values = self.build::<TimestampMicrosecondType>(|row| {
                     let local = micros.value(row);
-                    self.zone.to_utc(local).map(Some).ok_or_else(|| Fault::Value(overflow(local)))
+                    self.zone
+                        .to_utc(local)
+                        .map(Some)
+                        .ok_or_else(|| Fault::Value(overflow(local)))
                 })?;
                 self.timestamps(values)
             }
@@ -405,7 +606,13 @@ impl Conversion<'_> {
             if values.is_null(row) {
                 out.push_null()?;
             } else {
-                out.push(values.value(row).to_be_bytes().get(8 - width..).unwrap_or_default())?;
+                out.push(
+                    values
+                        .value(row)
+                        .to_be_bytes()
+                        .get(8 - width..)
+                        .unwrap_or_default(),
+                )?;
             }
         }
         Ok(Arc::new(out.finish_binary()))
@@ -413,20 +620,44 @@ impl Conversion<'_> {
 
     /// Integers, truth values or microseconds as 64-bit integers.
     fn longs(&self) -> Outcome<Int64Array> {
-        Ok(arrow_cast::cast(self.array, &Arrow::Int64)?.as_primitive::<Int64Type>().clone())
+        Ok(arrow_cast::cast(self.array, &Arrow::Int64)?
+            .as_primitive::<Int64Type>()
+            .clone())
     }
 
     fn doubles(&self) -> Outcome<Float64Array> {
-        Ok(arrow_cast::cast(self.array, &Arrow::Float64)?.as_primitive::<Float64Type>().clone())
+        Ok(arrow_cast::cast(self.array, &Arrow::Float64)?
+            .as_primitive::<Float64Type>()
+            .clone())
     }
 
     fn numbers(&self) -> Outcome {
         use DataType as T;
         Ok(match self.to {
-            T::Byte => Arc::new(self.to_integer::<Int8Type>(f64::from(i8::MIN), f64::from(i8::MAX), |v| v as i8, |v| v as i32 as i8)?),
-            T::Short => Arc::new(self.to_integer::<Int16Type>(f64::from(i16::MIN), f64::from(i16::MAX), |v| v as i16, |v| v as i32 as i16)?),
-            T::Integer => Arc::new(self.to_integer::<Int32Type>(f64::from(i32::MIN), f64::from(i32::MAX), |v| v as i32, |v| v as i32)?),
-            T::Long => Arc::new(self.to_integer::<Int64Type>(i64::MIN as f64, i64::MAX as f64, |v| v, |v| v as i64)?),
+            T::Byte => Arc::new(self.to_integer::<Int8Type>(
+                f64::from(i8::MIN),
+                f64::from(i8::MAX),
+                |v| v as i8,
+                |v| v as i32 as i8,
+            )?),
+            T::Short => Arc::new(self.to_integer::<Int16Type>(
+                f64::from(i16::MIN),
+                f64::from(i16::MAX),
+                |v| v as i16,
+                |v| v as i32 as i16,
+            )?),
+            T::Integer => Arc::new(self.to_integer::<Int32Type>(
+                f64::from(i32::MIN),
+                f64::from(i32::MAX),
+                |v| v as i32,
+                |v| v as i32,
+            )?),
+            T::Long => Arc::new(self.to_integer::<Int64Type>(
+                i64::MIN as f64,
+                i64::MAX as f64,
+                |v| v,
+                |v| v as i64,
+            )?),
             T::Double => Arc::new(self.to_double()?),
             T::Float => {
                 // An integer is rounded once, not by way of a double.
@@ -481,12 +712,15 @@ impl Conversion<'_> {
                     if legacy {
                         return Ok(Some(wrap(whole as i64)));
                     }
-                    // Spark takes decimals of more than 18 digits to small integers by way of a double, which may round up.
+                    // Spark takes decimals of more than 18 digits to small integers by way of a
+                    // double, which may round up.
                     let fits = if *precision > 18 && high < 1e15 {
                         let double = decimal_to_double(value, *scale);
                         (double.floor() <= high && double.ceil() >= low).then(|| truncate(double))
                     } else {
-                        i64::try_from(whole).ok().and_then(|v| T::Native::try_from(v).ok())
+                        i64::try_from(whole)
+                            .ok()
+                            .and_then(|v| T::Native::try_from(v).ok())
                     };
                     match fits {
                         Some(value) => Ok(Some(value)),
@@ -502,7 +736,11 @@ impl Conversion<'_> {
                 let values = self.longs()?;
                 let micros = matches!(self.from, T_::Timestamp);
                 self.build::<T>(|row| {
-                    let value = if micros { values.value(row).div_euclid(MICROS_PER_SECOND) } else { values.value(row) };
+                    let value = if micros {
+                        values.value(row).div_euclid(MICROS_PER_SECOND)
+                    } else {
+                        values.value(row)
+                    };
                     if legacy && !micros {
                         return Ok(Some(wrap(value)));
                     }
@@ -517,7 +755,10 @@ impl Conversion<'_> {
 
     fn to_double(&self) -> Outcome<Float64Array> {
         Ok(match self.from {
-            DataType::Decimal(_, scale) => self.array.as_primitive::<Decimal128Type>().unary(|v| decimal_to_double(v, *scale)),
+            DataType::Decimal(_, scale) => self
+                .array
+                .as_primitive::<Decimal128Type>()
+                .unary(|v| decimal_to_double(v, *scale)),
             DataType::Timestamp => self.longs()?.unary(|v| v as f64 / MICROS_PER_SECOND as f64),
             _ => self.doubles()?,
         })
@@ -543,7 +784,9 @@ impl Conversion<'_> {
                 let values = self.to_double()?;
                 self.build::<Decimal128Type>(|row| {
                     let value = values.value(row);
-                    let decimal = double_digits(value).and_then(|w| w.unscaled(scale, Rounding::HalfUp)).filter(|v| fits(*v, precision));
+                    let decimal = double_digits(value)
+                        .and_then(|w| w.unscaled(scale, Rounding::HalfUp))
+                        .filter(|v| fits(*v, precision));
                     match decimal {
                         Some(value) => Ok(Some(value)),
                         // Java has no decimal for these, which Spark takes for null in every mode.
@@ -559,7 +802,11 @@ impl Conversion<'_> {
             _ => {
                 let values = self.longs()?;
                 // A timestamp is its seconds, exactly.
-                let from = if matches!(self.from, DataType::Timestamp) { 6 } else { 0 };
+                let from = if matches!(self.from, DataType::Timestamp) {
+                    6
+                } else {
+                    0
+                };
                 self.build::<Decimal128Type>(|row| {
                     let value = values.value(row);
                     match rescale(i128::from(value), from, scale).filter(|v| fits(*v, precision)) {
@@ -588,7 +835,9 @@ impl Conversion<'_> {
                         return self.none(|| self.invalid_input(&text()));
                     }
                     // Legacy saturates, as Java's conversion does.
-                    if self.mode != CastMode::Legacy && !(micros.floor() <= i64::MAX as f64 && micros.ceil() >= i64::MIN as f64) {
+                    if self.mode != CastMode::Legacy
+                        && !(micros.floor() <= i64::MAX as f64 && micros.ceil() >= i64::MIN as f64)
+                    {
                         return self.none(|| self.overflow(text()));
                     }
                     Ok(Some(micros as i64))
@@ -596,7 +845,9 @@ impl Conversion<'_> {
             }
             DataType::Decimal(_, scale) => {
                 let values = self.array.as_primitive::<Decimal128Type>();
-                self.build::<TimestampMicrosecondType>(|row| Ok(Some(decimal_micros(values.value(row), *scale))))?
+                self.build::<TimestampMicrosecondType>(|row| {
+                    Ok(Some(decimal_micros(values.value(row), *scale)))
+                })?
             }
             DataType::Boolean => self.longs()?.unary(|v| v),
             // Java's `SECONDS.toMicros` saturates.
@@ -607,17 +858,27 @@ impl Conversion<'_> {
 }
 
 fn nullable(field: &FieldRef, needed: bool) -> FieldRef {
-    Arc::new(field.as_ref().clone().with_nullable(field.is_nullable() || needed))
+    Arc::new(
+        field
+            .as_ref()
+            .clone()
+            .with_nullable(field.is_nullable() || needed),
+    )
 }
 
 /// Whether a list or map array has all of these elements: a slice has those of other rows, too.
 fn is_whole(offsets: &[i32], elements: &ArrayRef) -> bool {
-    offsets.first() == Some(&0) && offsets.last().is_some_and(|last| usize::try_from(*last) == Ok(elements.len()))
+    offsets.first() == Some(&0)
+        && offsets
+            .last()
+            .is_some_and(|last| usize::try_from(*last) == Ok(elements.len()))
 }
 
 /// A list or map array in which nulls have no elements, and that has no elements of other rows.
 fn compacted(array: &ArrayRef) -> Outcome {
-    let indices: UInt64Array = (0..array.len()).map(|row| array.is_valid(row).then_some(row as u64)).collect();
+    let indices: UInt64Array = (0..array.len())
+        .map(|row| array.is_valid(row).then_some(row as u64))
+        .collect();
     Ok(arrow_select::take::take(array, &indices, None)?)
 }
 
@@ -634,12 +895,17 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The microseconds of decimal seconds as Scala computes them: a product of 34 digits, then the low 64 bits of its whole part.
+/// The microseconds of decimal seconds as Scala computes them: a product of 34 digits, then the low
+/// 64 bits of its whole part.
 fn decimal_micros(value: i128, scale: i8) -> i64 {
     let digits = value.unsigned_abs().checked_ilog10().map_or(0, |n| n + 1);
     let over = (digits + 6).saturating_sub(34);
     // The product has six zeros at its end, so as many digits may go without loss.
-    let value = if over > 6 { round_to(value, over - 6, Rounding::HalfEven) } else { value };
+    let value = if over > 6 {
+        round_to(value, over - 6, Rounding::HalfEven)
+    } else {
+        value
+    };
     let unit = power_of_ten(u32::from(scale.unsigned_abs()));
     let (whole, rest) = (value / unit, value % unit);
     let fraction = arrow_buffer::i256::from_i128(rest)
@@ -647,7 +913,9 @@ fn decimal_micros(value: i128, scale: i8) -> i64 {
         .checked_div(arrow_buffer::i256::from_i128(unit))
         .and_then(arrow_buffer::i256::to_i128)
         .unwrap_or(0);
-    (whole as i64).wrapping_mul(MICROS_PER_SECOND).wrapping_add(fraction as i64)
+    (whole as i64)
+        .wrapping_mul(MICROS_PER_SECOND)
+        .wrapping_add(fraction as i64)
 }
 
 /// The decimal number that a double is written as; `None` for what has none.
@@ -693,15 +961,29 @@ enum Writer<'a> {
     Longs(Int64Array),
     Double(Float64Array),
     Float(PrimitiveArray<Float32Type>),
-    Decimal { values: Decimal128Array, scale: i8, plain: bool },
+    Decimal {
+        values: Decimal128Array,
+        scale: i8,
+        plain: bool,
+    },
     Boolean(BooleanArray),
     Date(PrimitiveArray<Date32Type>),
-    Timestamp { values: PrimitiveArray<TimestampMicrosecondType>, zone: Option<&'a Zone> },
+    Timestamp {
+        values: PrimitiveArray<TimestampMicrosecondType>,
+        zone: Option<&'a Zone>,
+    },
     Text(ArrayRef),
     Bytes(ArrayRef),
     Nothing,
-    List { items: Nested<'a>, offsets: Vec<i32> },
-    Map { keys: Nested<'a>, values: Nested<'a>, offsets: Vec<i32> },
+    List {
+        items: Nested<'a>,
+        offsets: Vec<i32>,
+    },
+    Map {
+        keys: Nested<'a>,
+        values: Nested<'a>,
+        offsets: Vec<i32>,
+    },
     Struct(Vec<Nested<'a>>),
 }
 
@@ -712,8 +994,16 @@ struct Nested<'a> {
 }
 
 impl<'a> Nested<'a> {
-    fn new(array: &ArrayRef, data_type: &DataType, mode: CastMode, zone: &'a Zone) -> Outcome<Self> {
-        Ok(Self { array: array.clone(), writer: Box::new(Writer::new(array, data_type, mode, zone)?) })
+    fn new(
+        array: &ArrayRef,
+        data_type: &DataType,
+        mode: CastMode,
+        zone: &'a Zone,
+    ) -> Outcome<Self> {
+        Ok(Self {
+            array: array.clone(),
+            writer: Box::new(Writer::new(array, data_type, mode, zone)?),
+        })
     }
 
     fn write(&self, out: &mut String, row: usize) -> Outcome<()> {
@@ -731,26 +1021,52 @@ impl<'a> Nested<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(array: &ArrayRef, data_type: &DataType, mode: CastMode, zone: &'a Zone) -> Outcome<Self> {
+    fn new(
+        array: &ArrayRef,
+        data_type: &DataType,
+        mode: CastMode,
+        zone: &'a Zone,
+    ) -> Outcome<Self> {
         use DataType as T;
         Ok(match data_type {
-            T::Byte | T::Short | T::Integer | T::Long => Self::Longs(arrow_cast::cast(array, &Arrow::Int64)?.as_primitive().clone()),
+            T::Byte | T::Short | T::Integer | T::Long => Self::Longs(
+                arrow_cast::cast(array, &Arrow::Int64)?
+                    .as_primitive()
+                    .clone(),
+            ),
             T::Float => Self::Float(array.as_primitive().clone()),
             T::Double => Self::Double(array.as_primitive().clone()),
-            T::Decimal(_, scale) => Self::Decimal { values: array.as_primitive().clone(), scale: *scale, plain: mode != CastMode::Legacy },
+            T::Decimal(_, scale) => Self::Decimal {
+                values: array.as_primitive().clone(),
+                scale: *scale,
+                plain: mode != CastMode::Legacy,
+            },
             T::Boolean => Self::Boolean(array.as_boolean().clone()),
             T::Date => Self::Date(array.as_primitive().clone()),
-            T::Timestamp => Self::Timestamp { values: array.as_primitive().clone(), zone: Some(zone) },
-            T::TimestampNtz => Self::Timestamp { values: array.as_primitive().clone(), zone: None },
+            T::Timestamp => Self::Timestamp {
+                values: array.as_primitive().clone(),
+                zone: Some(zone),
+            },
+            T::TimestampNtz => Self::Timestamp {
+                values: array.as_primitive().clone(),
+                zone: None,
+            },
             T::String => Self::Text(array.clone()),
             T::Binary => Self::Bytes(array.clone()),
             T::Void => Self::Nothing,
             T::Array(a) => {
-                let list = array.as_list_opt::<i32>().ok_or_else(|| unexpected(array.data_type()))?;
-                Self::List { items: Nested::new(list.values(), &a.element, mode, zone)?, offsets: list.value_offsets().to_vec() }
+                let list = array
+                    .as_list_opt::<i32>()
+                    .ok_or_else(|| unexpected(array.data_type()))?;
+                Self::List {
+                    items: Nested::new(list.values(), &a.element, mode, zone)?,
+                    offsets: list.value_offsets().to_vec(),
+                }
             }
             T::Map(m) => {
-                let map = array.as_map_opt().ok_or_else(|| unexpected(array.data_type()))?;
+                let map = array
+                    .as_map_opt()
+                    .ok_or_else(|| unexpected(array.data_type()))?;
                 Self::Map {
                     keys: Nested::new(map.keys(), &m.key, mode, zone)?,
                     values: Nested::new(map.values(), &m.value, mode, zone)?,
@@ -758,8 +1074,14 @@ impl<'a> Writer<'a> {
                 }
             }
             T::Struct(s) => {
-                let parts = array.as_struct_opt().ok_or_else(|| unexpected(array.data_type()))?;
-                let fields = s.fields.iter().zip(parts.columns()).map(|(f, column)| Nested::new(column, &f.data_type, mode, zone));
+                let parts = array
+                    .as_struct_opt()
+                    .ok_or_else(|| unexpected(array.data_type()))?;
+                let fields = s
+                    .fields
+                    .iter()
+                    .zip(parts.columns())
+                    .map(|(f, column)| Nested::new(column, &f.data_type, mode, zone));
                 Self::Struct(fields.collect::<Outcome<_>>()?)
             }
             T::Variant | T::Spark(_) => return Err(unexpected(array.data_type())),
@@ -772,17 +1094,31 @@ impl<'a> Writer<'a> {
             Self::Longs(a) => drop(write!(out, "{}", a.value(row))),
             Self::Double(a) => number::write_double(out, a.value(row)),
             Self::Float(a) => number::write_float(out, a.value(row)),
-            Self::Decimal { values, scale, plain: true } => write_decimal(out, values.value(row), *scale),
-            Self::Decimal { values, scale, .. } => number::write_decimal_scientific(out, values.value(row), *scale),
+            Self::Decimal {
+                values,
+                scale,
+                plain: true,
+            } => write_decimal(out, values.value(row), *scale),
+            Self::Decimal { values, scale, .. } => {
+                number::write_decimal_scientific(out, values.value(row), *scale)
+            }
             Self::Boolean(a) => out.push_str(if a.value(row) { "true" } else { "false" }),
             Self::Date(a) => datetime::write_date(out, i64::from(a.value(row))),
-            Self::Timestamp { values, zone } => datetime::write_timestamp(out, zone.map_or(values.value(row), |z| z.to_local(values.value(row)))),
+            Self::Timestamp { values, zone } => datetime::write_timestamp(
+                out,
+                zone.map_or(values.value(row), |z| z.to_local(values.value(row))),
+            ),
             Self::Text(a) => out.push_str(Texts::new(a)?.get(row)),
             Self::Bytes(a) => {
-                let bytes = Blobs::new(a).ok_or_else(|| unexpected(a.data_type()))?.get(row);
-                out.push_str(
-                    std::str::from_utf8(bytes).map_err(|_| Fault::Value("[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING".to_owned()))?,
-                );
+                let bytes = Blobs::new(a)
+                    .ok_or_else(|| unexpected(a.data_type()))?
+                    .get(row);
+                out.push_str(std::str::from_utf8(bytes).map_err(|_| {
+                    Fault::Value(
+                        "[NOT_UTF8] bytes that are not UTF-8 text cannot be cast to STRING"
+                            .to_owned(),
+                    )
+                })?);
             }
             Self::Nothing => out.push_str("null"),
             Self::List { items, offsets } => {
@@ -793,7 +1129,11 @@ impl<'a> Writer<'a> {
                 }
                 out.push(']');
             }
-            Self::Map { keys, values, offsets } => {
+            Self::Map {
+                keys,
+                values,
+                offsets,
+            } => {
                 out.push('{');
                 for (n, entry) in range(offsets, row).enumerate() {
                     out.push_str(if n > 0 { ", " } else { "" });
@@ -818,6 +1158,12 @@ impl<'a> Writer<'a> {
 
 /// The elements of a row.
 pub(crate) fn range(offsets: &[i32], row: usize) -> std::ops::Range<usize> {
-    let at = |n: usize| offsets.get(n).copied().and_then(|o| usize::try_from(o).ok()).unwrap_or(0);
+    let at = |n: usize| {
+        offsets
+            .get(n)
+            .copied()
+            .and_then(|o| usize::try_from(o).ok())
+            .unwrap_or(0)
+    };
     at(row)..at(row + 1)
 }

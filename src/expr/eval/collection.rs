@@ -27,7 +27,10 @@ struct Items<'a> {
 
 impl<'a> Items<'a> {
     fn of(operand: &'a Operand) -> Outcome<Self> {
-        let offsets = match (operand.array.as_list_opt::<i32>(), operand.array.as_map_opt()) {
+        let offsets = match (
+            operand.array.as_list_opt::<i32>(),
+            operand.array.as_map_opt(),
+        ) {
             (Some(list), _) => list.value_offsets().to_vec(),
             (_, Some(map)) => map.value_offsets().to_vec(),
             _ => return Err(unexpected(operand.array.data_type())),
@@ -41,7 +44,10 @@ impl<'a> Items<'a> {
 }
 
 fn list(operand: &Operand) -> Outcome<&ListArray> {
-    operand.array.as_list_opt::<i32>().ok_or_else(|| unexpected(operand.array.data_type()))
+    operand
+        .array
+        .as_list_opt::<i32>()
+        .ok_or_else(|| unexpected(operand.array.data_type()))
 }
 
 fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> Outcome {
@@ -49,14 +55,26 @@ fn taken(values: &ArrayRef, indices: &UInt64Array, data_type: &DataType) -> Outc
     plain(&canonical(&array, data_type)?, data_type)
 }
 
-/// Checks that the elements taken for all rows fit: one element of a constant collection may be taken for each row.
+/// Checks that the elements taken for all rows fit: one element of a constant collection may be
+/// taken for each row.
 fn reserve_taken(collection: &Operand, values: &ArrayRef, indices: &UInt64Array) -> Outcome<()> {
     if !collection.scalar {
         return Ok(());
     }
-    let bytes = |index: u64| usize::try_from(index).ok().filter(|n| *n < values.len()).map_or(0, |n| budget::size(values.slice(n, 1).as_ref()));
+    let bytes = |index: u64| {
+        usize::try_from(index)
+            .ok()
+            .filter(|n| *n < values.len())
+            .map_or(0, |n| budget::size(values.slice(n, 1).as_ref()))
+    };
     let mut known: std::collections::HashMap<u64, u64> = std::collections::HashMap::new();
-    budget::reserve(indices.iter().flatten().map(|index| *known.entry(index).or_insert_with(|| bytes(index))).fold(0, u64::saturating_add))
+    budget::reserve(
+        indices
+            .iter()
+            .flatten()
+            .map(|index| *known.entry(index).or_insert_with(|| bytes(index)))
+            .fold(0, u64::saturating_add),
+    )
 }
 
 /// SIZE: null for null.
@@ -64,7 +82,11 @@ pub(crate) fn size(call: &Call<'_>) -> Outcome {
     let items = Items::of(call.arg(0)?)?;
     let mut out = Int32Builder::with_capacity(call.rows);
     for row in 0..call.rows {
-        out.append_option(items.get(row).map(|r| i32::try_from(r.len()).unwrap_or(i32::MAX)));
+        out.append_option(
+            items
+                .get(row)
+                .map(|r| i32::try_from(r.len()).unwrap_or(i32::MAX)),
+        );
     }
     Ok(Arc::new(out.finish()))
 }
@@ -78,18 +100,21 @@ pub(crate) fn contains(call: &Call<'_>) -> Outcome {
     let order = comparator(&values, &needles)?;
     let mut out = BooleanBuilder::with_capacity(call.rows);
     for row in 0..call.rows {
-        let found = items.get(row).filter(|_| !wanted.is_null(row)).and_then(|range| {
-            let needle = wanted.row(row);
-            let mut unknown = false;
-            for item in range {
-                if values.is_null(item) {
-                    unknown = true;
-                } else if order(item, needle).is_eq() {
-                    return Some(true);
+        let found = items
+            .get(row)
+            .filter(|_| !wanted.is_null(row))
+            .and_then(|range| {
+                let needle = wanted.row(row);
+                let mut unknown = false;
+                for item in range {
+                    if values.is_null(item) {
+                        unknown = true;
+                    } else if order(item, needle).is_eq() {
+                        return Some(true);
+                    }
                 }
-            }
-            (!unknown).then_some(false)
-        });
+                (!unknown).then_some(false)
+            });
         out.append_option(found);
     }
     Ok(Arc::new(out.finish()))
@@ -107,7 +132,10 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
         for row in 0..call.rows {
             let needle = key.row(row);
             // The first of equal keys counts.
-            let found = items.get(row).filter(|_| !key.is_null(row)).and_then(|mut range| range.find(|entry| order(*entry, needle).is_eq()));
+            let found = items
+                .get(row)
+                .filter(|_| !key.is_null(row))
+                .and_then(|mut range| range.find(|entry| order(*entry, needle).is_eq()));
             indices.append_option(found.map(|n| n as u64));
         }
         let indices = indices.finish();
@@ -124,16 +152,22 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
             continue;
         };
         let (number, length) = (i64::from(numbers.value(index)), range.len() as i64);
-        let (place, condition) = match (call.function, number) {
-            (Function::ElementAt, 0) => return Err(Fault::Value("[INVALID_INDEX_OF_ZERO] elements are counted from 1 or from -1, not from 0".to_owned())),
-            (Function::ElementAt, 1..) => (number - 1, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
-            (Function::ElementAt, _) => (length + number, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
-            _ => (number, "INVALID_ARRAY_INDEX"),
-        };
+        let (place, condition) =
+            match (call.function, number) {
+                (Function::ElementAt, 0) => return Err(Fault::Value(
+                    "[INVALID_INDEX_OF_ZERO] elements are counted from 1 or from -1, not from 0"
+                        .to_owned(),
+                )),
+                (Function::ElementAt, 1..) => (number - 1, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
+                (Function::ElementAt, _) => (length + number, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
+                _ => (number, "INVALID_ARRAY_INDEX"),
+            };
         match usize::try_from(place).ok().filter(|p| *p < range.len()) {
             Some(place) => indices.append_value((range.start + place) as u64),
             None if ansi && call.function != Function::Get => {
-                return Err(Fault::Value(format!("[{condition}] the index {number} is out of bounds: the array has {length} elements")));
+                return Err(Fault::Value(format!(
+                    "[{condition}] the index {number} is out of bounds: the array has {length} elements"
+                )));
             }
             None => indices.append_null(),
         }
@@ -146,43 +180,89 @@ pub(crate) fn element(call: &Call<'_>) -> Outcome {
 /// GETFIELD.
 pub(crate) fn field(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
-    let Some(Expr::Literal { value: Scalar::Text(name), .. }) = call.args.get(1) else {
+    let Some(Expr::Literal {
+        value: Scalar::Text(name),
+        ..
+    }) = call.args.get(1)
+    else {
         return Err(Error::internal("`getfield` without a literal name").into());
     };
-    let parent = operand.array.as_struct_opt().ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let parent = operand
+        .array
+        .as_struct_opt()
+        .ok_or_else(|| unexpected(operand.array.data_type()))?;
     let array = child(parent, name).ok_or_else(|| unexpected(operand.array.data_type()))?;
-    let operand = Operand { array: canonical(&array, call.result)?, scalar: operand.scalar };
+    let operand = Operand {
+        array: canonical(&array, call.result)?,
+        scalar: operand.scalar,
+    };
     operand.into_array(call.rows)
 }
 
 /// MAP_KEYS and MAP_VALUES: the offsets stay, the entries' column is taken.
 pub(crate) fn map_part(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
-    let map = operand.array.as_map_opt().ok_or_else(|| unexpected(operand.array.data_type()))?;
-    let values = if call.function == Function::MapKeys { map.keys() } else { map.values() };
-    let Arrow::List(field) = call.result.to_arrow(TextLayout::Plain) else { return Err(unexpected(operand.array.data_type())) };
-    let field = Arc::new(field.as_ref().clone().with_nullable(field.is_nullable() || values.null_count() > 0));
+    let map = operand
+        .array
+        .as_map_opt()
+        .ok_or_else(|| unexpected(operand.array.data_type()))?;
+    let values = if call.function == Function::MapKeys {
+        map.keys()
+    } else {
+        map.values()
+    };
+    let Arrow::List(field) = call.result.to_arrow(TextLayout::Plain) else {
+        return Err(unexpected(operand.array.data_type()));
+    };
+    let field = Arc::new(
+        field
+            .as_ref()
+            .clone()
+            .with_nullable(field.is_nullable() || values.null_count() > 0),
+    );
     let element = match call.result {
         DataType::Array(a) => plain(values, &a.element)?,
         _ => values.clone(),
     };
     let list = ListArray::try_new(field, map.offsets().clone(), element, map.nulls().cloned())?;
-    plain(&(Operand { array: Arc::new(list), scalar: operand.scalar }).into_array(call.rows)?, call.result)
+    plain(
+        &(Operand {
+            array: Arc::new(list),
+            scalar: operand.scalar,
+        })
+        .into_array(call.rows)?,
+        call.result,
+    )
 }
 
 /// REVERSE and CONCAT of arrays.
 pub(crate) fn rearrange(call: &Call<'_>) -> Outcome {
-    let DataType::Array(element) = call.result else { return Err(unexpected(&Arrow::Null)) };
-    let items = call.operands.iter().map(Items::of).collect::<Outcome<Vec<_>>>()?;
+    let DataType::Array(element) = call.result else {
+        return Err(unexpected(&Arrow::Null));
+    };
+    let items = call
+        .operands
+        .iter()
+        .map(Items::of)
+        .collect::<Outcome<Vec<_>>>()?;
     let mut values = Vec::new();
     for operand in call.operands {
         values.push(plain(list(operand)?.values(), &element.element)?);
     }
     budget::reserve_rows(call.operands, call.rows)?;
-    let counts = items.iter().map(|items| (0..call.rows).filter_map(|row| items.get(row)).map(|range| range.len() as u64).sum::<u64>());
+    let counts = items.iter().map(|items| {
+        (0..call.rows)
+            .filter_map(|row| items.get(row))
+            .map(|range| range.len() as u64)
+            .sum::<u64>()
+    });
     let count = counts.fold(0, u64::saturating_add);
     budget::reserve(count.saturating_mul(size_of::<(usize, usize)>() as u64))?;
-    let (mut places, mut offsets, mut nulls) = (Vec::new(), vec![0_i32], arrow_buffer::NullBufferBuilder::new(call.rows));
+    let (mut places, mut offsets, mut nulls) = (
+        Vec::new(),
+        vec![0_i32],
+        arrow_buffer::NullBufferBuilder::new(call.rows),
+    );
     for row in 0..call.rows {
         let ranges: Option<Vec<_>> = items.iter().map(|i| i.get(row)).collect();
         nulls.append(ranges.is_some());
@@ -196,81 +276,144 @@ pub(crate) fn rearrange(call: &Call<'_>) -> Outcome {
         offsets.push(i32::try_from(places.len()).map_err(|_| budget::too_large())?);
     }
     let arrays: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
-    list_of(offsets, arrow_select::interleave::interleave(&arrays, &places)?, nulls.finish(), call.result)
+    list_of(
+        offsets,
+        arrow_select::interleave::interleave(&arrays, &places)?,
+        nulls.finish(),
+        call.result,
+    )
 }
 
 /// A list array of a type, out of its elements.
-fn list_of(offsets: Vec<i32>, elements: ArrayRef, nulls: Option<NullBuffer>, result: &DataType) -> Outcome {
-    let Arrow::List(field) = result.to_arrow(TextLayout::Plain) else { return Err(unexpected(&Arrow::Null)) };
+fn list_of(
+    offsets: Vec<i32>,
+    elements: ArrayRef,
+    nulls: Option<NullBuffer>,
+    result: &DataType,
+) -> Outcome {
+    let Arrow::List(field) = result.to_arrow(TextLayout::Plain) else {
+        return Err(unexpected(&Arrow::Null));
+    };
     let field = Arc::new(field.as_ref().clone().with_nullable(true));
     let list = ListArray::try_new(field, OffsetBuffer::new(offsets.into()), elements, nulls)?;
     plain(&(Arc::new(list) as ArrayRef), result)
 }
 
 /// The values of some arguments, those of a row side by side.
-fn woven<'a>(call: &Call<'a>, arguments: impl Iterator<Item = &'a Operand>, data_type: &DataType) -> Outcome {
+fn woven<'a>(
+    call: &Call<'a>,
+    arguments: impl Iterator<Item = &'a Operand>,
+    data_type: &DataType,
+) -> Outcome {
     let operands: Vec<&Operand> = arguments.collect();
     if operands.is_empty() {
-        return Ok(arrow_array::new_empty_array(&data_type.to_arrow(TextLayout::Plain)));
+        return Ok(arrow_array::new_empty_array(
+            &data_type.to_arrow(TextLayout::Plain),
+        ));
     }
     budget::reserve_rows(operands.iter().copied(), call.rows)?;
-    budget::reserve((call.rows as u64).saturating_mul((operands.len() * size_of::<(usize, usize)>()) as u64))?;
-    let columns = operands.iter().map(|operand| plain(&operand.array, data_type)).collect::<Outcome<Vec<_>>>()?;
-    let places: Vec<(usize, usize)> = (0..call.rows).flat_map(|row| operands.iter().enumerate().map(move |(n, operand)| (n, operand.row(row)))).collect();
+    budget::reserve(
+        (call.rows as u64).saturating_mul((operands.len() * size_of::<(usize, usize)>()) as u64),
+    )?;
+    let columns = operands
+        .iter()
+        .map(|operand| plain(&operand.array, data_type))
+        .collect::<Outcome<Vec<_>>>()?;
+    let places: Vec<(usize, usize)> = (0..call.rows)
+        .flat_map(|row| {
+            operands
+                .iter()
+                .enumerate()
+                .map(move |(n, operand)| (n, operand.row(row)))
+        })
+        .collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();
     Ok(arrow_select::interleave::interleave(&columns, &places)?)
 }
 
 /// Offsets of rows that all have so many entries.
 fn even_offsets(rows: usize, entries: usize) -> Outcome<Vec<i32>> {
-    (0..=rows).map(|row| i32::try_from(row * entries).map_err(|_| budget::too_large())).collect()
+    (0..=rows)
+        .map(|row| i32::try_from(row * entries).map_err(|_| budget::too_large()))
+        .collect()
 }
 
 /// ARRAY.
 pub(crate) fn make_array(call: &Call<'_>) -> Outcome {
-    let DataType::Array(array) = call.result else { return Err(unexpected(&Arrow::Null)) };
+    let DataType::Array(array) = call.result else {
+        return Err(unexpected(&Arrow::Null));
+    };
     let offsets = even_offsets(call.rows, call.operands.len())?;
-    list_of(offsets, woven(call, call.operands.iter(), &array.element)?, None, call.result)
+    list_of(
+        offsets,
+        woven(call, call.operands.iter(), &array.element)?,
+        None,
+        call.result,
+    )
 }
 
 /// MAP: keys and values in turn. Keys are never null and never twice there; -0.0 is 0.0.
 pub(crate) fn make_map(call: &Call<'_>) -> Outcome {
-    let (DataType::Map(map), Arrow::Map(entries, sorted)) = (call.result, call.result.to_arrow(TextLayout::Plain)) else {
+    let (DataType::Map(map), Arrow::Map(entries, sorted)) =
+        (call.result, call.result.to_arrow(TextLayout::Plain))
+    else {
         return Err(unexpected(&Arrow::Null));
     };
-    let Arrow::Struct(fields) = entries.data_type() else { return Err(unexpected(entries.data_type())) };
+    let Arrow::Struct(fields) = entries.data_type() else {
+        return Err(unexpected(entries.data_type()));
+    };
     let count = call.operands.len() / 2;
     let offsets = even_offsets(call.rows, count)?;
     let keys = unsigned_zeros(woven(call, call.operands.iter().step_by(2), &map.key)?);
     let values = woven(call, call.operands.iter().skip(1).step_by(2), &map.value)?;
     if keys.null_count() > 0 {
-        return Err(Fault::Value("[NULL_MAP_KEY] a key of a map is null".to_owned()));
+        return Err(Fault::Value(
+            "[NULL_MAP_KEY] a key of a map is null".to_owned(),
+        ));
     }
     let order = comparator(&keys, &keys)?;
     for start in (0..call.rows * count).step_by(count.max(1)) {
         let twice = |key: usize| (start..key).any(|other| order(other, key).is_eq());
         if (start..start + count).any(twice) {
-            return Err(Fault::Value("[DUPLICATED_MAP_KEY] a map has the same key twice".to_owned()));
+            return Err(Fault::Value(
+                "[DUPLICATED_MAP_KEY] a map has the same key twice".to_owned(),
+            ));
         }
     }
     let parts = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
-    Ok(Arc::new(MapArray::try_new(entries, OffsetBuffer::new(offsets.into()), parts, None, sorted)?))
+    Ok(Arc::new(MapArray::try_new(
+        entries,
+        OffsetBuffer::new(offsets.into()),
+        parts,
+        None,
+        sorted,
+    )?))
 }
 
 fn unsigned_zeros(keys: ArrayRef) -> ArrayRef {
     match keys.data_type() {
-        Arrow::Float32 => Arc::new(keys.as_primitive::<Float32Type>().unary::<_, Float32Type>(|key| key + 0.0)),
-        Arrow::Float64 => Arc::new(keys.as_primitive::<Float64Type>().unary::<_, Float64Type>(|key| key + 0.0)),
+        Arrow::Float32 => Arc::new(
+            keys.as_primitive::<Float32Type>()
+                .unary::<_, Float32Type>(|key| key + 0.0),
+        ),
+        Arrow::Float64 => Arc::new(
+            keys.as_primitive::<Float64Type>()
+                .unary::<_, Float64Type>(|key| key + 0.0),
+        ),
         _ => keys,
     }
 }
 
 /// `NAMED_STRUCT`: names and values in turn; the names are the type's.
 pub(crate) fn make_struct(call: &Call<'_>) -> Outcome {
-    let (DataType::Struct(made), Arrow::Struct(fields)) = (call.result, call.result.to_arrow(TextLayout::Plain)) else {
+    let (DataType::Struct(made), Arrow::Struct(fields)) =
+        (call.result, call.result.to_arrow(TextLayout::Plain))
+    else {
         return Err(unexpected(&Arrow::Null));
     };
     let values = call.operands.iter().skip(1).step_by(2).zip(&made.fields);
-    let columns = values.map(|(operand, field)| plain(&operand.clone().into_array(call.rows)?, &field.data_type)).collect::<Outcome<Vec<_>>>()?;
+    let columns = values
+        .map(|(operand, field)| plain(&operand.clone().into_array(call.rows)?, &field.data_type))
+        .collect::<Outcome<Vec<_>>>()?;
     Ok(Arc::new(StructArray::try_new(fields, columns, None)?))
 }

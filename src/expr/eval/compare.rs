@@ -1,7 +1,8 @@
 //! Comparisons in Spark's order, and what is built on them: GREATEST, LEAST, NULLIF, ISNAN.
 //!
-//! Arrow's kernels order doubles by their bits (`-0.0 < 0.0`, negative `NaN` first), so floats are compared here; everything
-//! else is theirs. Nested values are compared element by element, nulls first, as Spark does within arrays and structs.
+//! Arrow's kernels order doubles by their bits (`-0.0 < 0.0`, negative `NaN` first), so floats are
+//! compared here; everything else is theirs. Nested values are compared element by element, nulls
+//! first, as Spark does within arrays and structs.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -37,12 +38,21 @@ fn holds(function: Function, ordering: Ordering) -> bool {
 }
 
 /// Compares two columns of the same type.
-pub(crate) fn compare(function: Function, a: &Operand, b: &Operand, rows: usize) -> Outcome<BooleanArray> {
+pub(crate) fn compare(
+    function: Function,
+    a: &Operand,
+    b: &Operand,
+    rows: usize,
+) -> Outcome<BooleanArray> {
     match a.array.data_type() {
         Arrow::Float64 => return floats::<Float64Type>(function, a, b, rows, |v| v),
         Arrow::Float32 => return floats::<Float32Type>(function, a, b, rows, f64::from),
         Arrow::Null => {
-            let nulls = if function == Function::EqualNullSafe { BooleanArray::new(BooleanBuffer::new_set(rows), None) } else { BooleanArray::new_null(rows) };
+            let nulls = if function == Function::EqualNullSafe {
+                BooleanArray::new(BooleanBuffer::new_set(rows), None)
+            } else {
+                BooleanArray::new_null(rows)
+            };
             return Ok(nulls);
         }
         found if found.is_nested() => return nested(function, a, b, rows),
@@ -50,7 +60,11 @@ pub(crate) fn compare(function: Function, a: &Operand, b: &Operand, rows: usize)
     }
     let (a, b) = aligned(a, b)?;
     // Two scalars are compared as two arrays of one row.
-    let (a, b) = if a.scalar && b.scalar { (Operand::column(a.array), Operand::column(b.array)) } else { (a, b) };
+    let (a, b) = if a.scalar && b.scalar {
+        (Operand::column(a.array), Operand::column(b.array))
+    } else {
+        (a, b)
+    };
     let kernel = match function {
         Function::Less => arrow_ord::cmp::lt,
         Function::LessEqual => arrow_ord::cmp::lt_eq,
@@ -62,17 +76,30 @@ pub(crate) fn compare(function: Function, a: &Operand, b: &Operand, rows: usize)
     Ok(kernel(&a, &b)?)
 }
 
-/// The operands in the same layout: the kernels do not mix `Utf8` and `Utf8View`. A scalar takes the column's.
+/// The operands in the same layout: the kernels do not mix `Utf8` and `Utf8View`. A scalar takes
+/// the column's.
 fn aligned(a: &Operand, b: &Operand) -> Outcome<(Operand, Operand)> {
     if a.array.data_type() == b.array.data_type() {
         return Ok((a.clone(), b.clone()));
     }
     if a.scalar {
         let array = arrow_cast::cast(&a.array, b.array.data_type())?;
-        return Ok((Operand { array, scalar: true }, b.clone()));
+        return Ok((
+            Operand {
+                array,
+                scalar: true,
+            },
+            b.clone(),
+        ));
     }
     let array = arrow_cast::cast(&b.array, a.array.data_type())?;
-    Ok((a.clone(), Operand { array, scalar: b.scalar }))
+    Ok((
+        a.clone(),
+        Operand {
+            array,
+            scalar: b.scalar,
+        },
+    ))
 }
 
 /// The nulls of a function that is null when an argument is.
@@ -90,19 +117,34 @@ pub(crate) fn joint_nulls(operands: &[&Operand], rows: usize) -> Option<NullBuff
     out
 }
 
-fn floats<T: ArrowPrimitiveType>(function: Function, a: &Operand, b: &Operand, rows: usize, wide: impl Fn(T::Native) -> f64 + Copy) -> Outcome<BooleanArray> {
+fn floats<T: ArrowPrimitiveType>(
+    function: Function,
+    a: &Operand,
+    b: &Operand,
+    rows: usize,
+    wide: impl Fn(T::Native) -> f64 + Copy,
+) -> Outcome<BooleanArray> {
     let bits = match function {
-        Function::Less => float_bits::<T>(a, b, rows, wide, |x, y| (x < y) | (y.is_nan() & !x.is_nan())),
+        Function::Less => float_bits::<T>(a, b, rows, wide, |x, y| {
+            (x < y) | (y.is_nan() & !x.is_nan())
+        }),
         Function::LessEqual => float_bits::<T>(a, b, rows, wide, |x, y| (x <= y) | y.is_nan()),
-        Function::Greater => float_bits::<T>(a, b, rows, wide, |x, y| (x > y) | (x.is_nan() & !y.is_nan())),
+        Function::Greater => float_bits::<T>(a, b, rows, wide, |x, y| {
+            (x > y) | (x.is_nan() & !y.is_nan())
+        }),
         Function::GreaterEqual => float_bits::<T>(a, b, rows, wide, |x, y| (x >= y) | x.is_nan()),
-        _ => float_bits::<T>(a, b, rows, wide, |x, y| (x == y) | (x.is_nan() & y.is_nan())),
+        _ => float_bits::<T>(a, b, rows, wide, |x, y| {
+            (x == y) | (x.is_nan() & y.is_nan())
+        }),
     }?;
     if function == Function::EqualNullSafe {
         let valid = |operand: &Operand| match operand.scalar {
             true if operand.array.is_null(0) => BooleanBuffer::new_unset(rows),
             true => BooleanBuffer::new_set(rows),
-            false => operand.array.nulls().map_or_else(|| BooleanBuffer::new_set(rows), |n| n.inner().clone()),
+            false => operand
+                .array
+                .nulls()
+                .map_or_else(|| BooleanBuffer::new_set(rows), |n| n.inner().clone()),
         };
         let (va, vb) = (valid(a), valid(b));
         let both = &va & &vb;
@@ -129,7 +171,9 @@ fn float_bits<T: ArrowPrimitiveType>(
             let left = wide(x.value(0));
             pack(y.values(), |v| test(left, wide(v)))
         }
-        _ => BooleanBuffer::collect_bool(rows.min(x.len()).min(y.len()), |row| test(wide(x.value(row)), wide(y.value(row)))),
+        _ => BooleanBuffer::collect_bool(rows.min(x.len()).min(y.len()), |row| {
+            test(wide(x.value(row)), wide(y.value(row)))
+        }),
     })
 }
 
@@ -140,11 +184,17 @@ pub(crate) type Comparator = Box<dyn Fn(usize, usize) -> Ordering>;
 pub(crate) fn comparator(a: &ArrayRef, b: &ArrayRef) -> Outcome<Comparator> {
     let inner: Comparator = match (a.data_type(), b.data_type()) {
         (Arrow::Float64, Arrow::Float64) => {
-            let (x, y) = (a.as_primitive::<Float64Type>().clone(), b.as_primitive::<Float64Type>().clone());
+            let (x, y) = (
+                a.as_primitive::<Float64Type>().clone(),
+                b.as_primitive::<Float64Type>().clone(),
+            );
             Box::new(move |i, j| compare_doubles(x.value(i), y.value(j)))
         }
         (Arrow::Float32, Arrow::Float32) => {
-            let (x, y) = (a.as_primitive::<Float32Type>().clone(), b.as_primitive::<Float32Type>().clone());
+            let (x, y) = (
+                a.as_primitive::<Float32Type>().clone(),
+                b.as_primitive::<Float32Type>().clone(),
+            );
             Box::new(move |i, j| compare_doubles(f64::from(x.value(i)), f64::from(y.value(j))))
         }
         (Arrow::Null, Arrow::Null) => return Ok(Box::new(|_, _| Ordering::Equal)),
@@ -153,25 +203,48 @@ pub(crate) fn comparator(a: &ArrayRef, b: &ArrayRef) -> Outcome<Comparator> {
             let element = comparator(x.values(), y.values())?;
             Box::new(move |i, j| {
                 let range = |offsets: &[i32], n: usize| {
-                    let at = |k: usize| offsets.get(k).copied().and_then(|o| usize::try_from(o).ok()).unwrap_or(0);
+                    let at = |k: usize| {
+                        offsets
+                            .get(k)
+                            .copied()
+                            .and_then(|o| usize::try_from(o).ok())
+                            .unwrap_or(0)
+                    };
                     at(n)..at(n + 1)
                 };
                 let (left, right) = (range(x.value_offsets(), i), range(y.value_offsets(), j));
                 let by_length = left.len().cmp(&right.len());
-                left.zip(right).map(|(p, q)| element(p, q)).find(|o| o.is_ne()).unwrap_or(by_length)
+                left.zip(right)
+                    .map(|(p, q)| element(p, q))
+                    .find(|o| o.is_ne())
+                    .unwrap_or(by_length)
             })
         }
         (Arrow::Struct(_), Arrow::Struct(_)) => {
             let (x, y) = (a.as_struct(), b.as_struct());
-            let fields = x.columns().iter().zip(y.columns()).map(|(p, q)| comparator(p, q)).collect::<Outcome<Vec<_>>>()?;
-            Box::new(move |i, j| fields.iter().map(|f| f(i, j)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal))
+            let fields = x
+                .columns()
+                .iter()
+                .zip(y.columns())
+                .map(|(p, q)| comparator(p, q))
+                .collect::<Outcome<Vec<_>>>()?;
+            Box::new(move |i, j| {
+                fields
+                    .iter()
+                    .map(|f| f(i, j))
+                    .find(|o| o.is_ne())
+                    .unwrap_or(Ordering::Equal)
+            })
         }
-        (p, q) if p == q && !p.is_nested() => arrow_ord::ord::make_comparator(a, b, arrow_schema::SortOptions::default())?,
+        (p, q) if p == q && !p.is_nested() => {
+            arrow_ord::ord::make_comparator(a, b, arrow_schema::SortOptions::default())?
+        }
         (_, q) => return Err(unexpected(q)),
     };
     let (na, nb) = (a.logical_nulls(), b.logical_nulls());
     Ok(Box::new(move |i, j| {
-        let null = |nulls: &Option<NullBuffer>, n: usize| nulls.as_ref().is_some_and(|v| v.is_null(n));
+        let null =
+            |nulls: &Option<NullBuffer>, n: usize| nulls.as_ref().is_some_and(|v| v.is_null(n));
         match (null(&na, i), null(&nb, j)) {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Less,
@@ -183,8 +256,13 @@ pub(crate) fn comparator(a: &ArrayRef, b: &ArrayRef) -> Outcome<Comparator> {
 
 fn nested(function: Function, a: &Operand, b: &Operand, rows: usize) -> Outcome<BooleanArray> {
     let order = comparator(&a.array, &b.array)?;
-    let bits = BooleanBuffer::collect_bool(rows, |row| holds(function, order(a.row(row), b.row(row))));
-    let nulls = if function == Function::EqualNullSafe { None } else { joint_nulls(&[a, b], rows) };
+    let bits =
+        BooleanBuffer::collect_bool(rows, |row| holds(function, order(a.row(row), b.row(row))));
+    let nulls = if function == Function::EqualNullSafe {
+        None
+    } else {
+        joint_nulls(&[a, b], rows)
+    };
     Ok(BooleanArray::new(bits, nulls))
 }
 
@@ -192,11 +270,24 @@ fn nested(function: Function, a: &Operand, b: &Operand, rows: usize) -> Outcome<
 pub(crate) fn is_nan(call: &Call<'_>) -> Outcome {
     let array = &call.arg(0)?.array;
     let bits: BooleanBuffer = match array.data_type() {
-        Arrow::Float64 => array.as_primitive::<Float64Type>().values().iter().map(|v| v.is_nan()).collect(),
-        Arrow::Float32 => array.as_primitive::<Float32Type>().values().iter().map(|v| v.is_nan()).collect(),
+        Arrow::Float64 => array
+            .as_primitive::<Float64Type>()
+            .values()
+            .iter()
+            .map(|v| v.is_nan())
+            .collect(),
+        Arrow::Float32 => array
+            .as_primitive::<Float32Type>()
+            .values()
+            .iter()
+            .map(|v| v.is_nan())
+            .collect(),
         other => return Err(unexpected(other)),
     };
-    Ok(Arc::new(is_true(&BooleanArray::new(bits, array.nulls().cloned()))))
+    Ok(Arc::new(is_true(&BooleanArray::new(
+        bits,
+        array.nulls().cloned(),
+    ))))
 }
 
 /// GREATEST and LEAST: nulls are passed over.
@@ -204,7 +295,10 @@ pub(crate) fn extreme(call: &Call<'_>) -> Outcome {
     let mut best: Option<Operand> = None;
     for n in 0..call.operands.len() {
         let operand = call.arg(n)?;
-        let next = Operand { array: plain(&operand.array, call.result)?, scalar: operand.scalar };
+        let next = Operand {
+            array: plain(&operand.array, call.result)?,
+            scalar: operand.scalar,
+        };
         best = Some(match best {
             None => next,
             Some(best) => {
@@ -217,15 +311,24 @@ pub(crate) fn extreme(call: &Call<'_>) -> Outcome {
                         true
                     } else {
                         let ordering = order(i, j);
-                        if call.function == Function::Greatest { ordering.is_gt() } else { ordering.is_lt() }
+                        if call.function == Function::Greatest {
+                            ordering.is_gt()
+                        } else {
+                            ordering.is_lt()
+                        }
                     }
                 });
                 budget::reserve_rows([&next, &best], call.rows)?;
-                Operand::column(arrow_select::zip::zip(&BooleanArray::new(replaces, None), &next, &best)?)
+                Operand::column(arrow_select::zip::zip(
+                    &BooleanArray::new(replaces, None),
+                    &next,
+                    &best,
+                )?)
             }
         });
     }
-    best.ok_or_else(|| Error::internal("GREATEST or LEAST without arguments"))?.into_array(call.rows)
+    best.ok_or_else(|| Error::internal("GREATEST or LEAST without arguments"))?
+        .into_array(call.rows)
 }
 
 /// NULLIF: the first argument, or null where it equals the second.

@@ -1,7 +1,7 @@
 //! Functions of dates and timestamps, in the session's zone.
 //!
-//! Dates are day numbers, timestamps microseconds; fields come from `protocol::calendar`. Where Java's `ZonedDateTime` keeps the offset
-//! in force through arithmetic in an overlap, so do these.
+//! Dates are day numbers, timestamps microseconds; fields come from `protocol::calendar`. Where
+//! Java's `ZonedDateTime` keeps the offset in force through arithmetic in an overlap, so do these.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use arrow_array::Array;
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType,
 };
 
 use crate::error::{Error, Result, shown};
@@ -21,19 +22,39 @@ use crate::expr::scalar::Scalar;
 use crate::expr::text::number::power_of_ten;
 use crate::expr::tree::Expr;
 use crate::protocol::calendar::{
-    MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY, Zone, add_months, checked_days, civil, day_of_year, days_from_civil, days_in_month, iso_week,
-    iso_weekday, split_days,
+    MICROS_PER_DAY, MICROS_PER_SECOND, SECONDS_PER_DAY, Zone, add_months, checked_days, civil,
+    day_of_year, days_from_civil, days_in_month, iso_week, iso_weekday, split_days,
 };
 use crate::protocol::schema::DataType;
 
 /// Refuses calls whose literal arguments ask for what the core lacks.
 pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
     match (function, args) {
-        (Function::DateFormat | Function::FromUnixtime, [_, Expr::Literal { value: Scalar::Text(pattern), .. }]) => Format::parse(pattern).map(|_| ()),
-        (Function::DateFormat | Function::FromUnixtime, [_, Expr::Literal { value: Scalar::Null, .. }] | [_]) => Ok(()),
-        (Function::DateFormat | Function::FromUnixtime, _) => {
-            Err(Error::unsupported(format!("`{}` with a pattern that is no literal is not supported by the core", function.name())))
-        }
+        (
+            Function::DateFormat | Function::FromUnixtime,
+            [
+                _,
+                Expr::Literal {
+                    value: Scalar::Text(pattern),
+                    ..
+                },
+            ],
+        ) => Format::parse(pattern).map(|_| ()),
+        (
+            Function::DateFormat | Function::FromUnixtime,
+            [
+                _,
+                Expr::Literal {
+                    value: Scalar::Null,
+                    ..
+                },
+            ]
+            | [_],
+        ) => Ok(()),
+        (Function::DateFormat | Function::FromUnixtime, _) => Err(Error::unsupported(format!(
+            "`{}` with a pattern that is no literal is not supported by the core",
+            function.name()
+        ))),
         _ => Ok(()),
     }
 }
@@ -53,15 +74,22 @@ fn wall_clocks<'a>(call: &'a Call<'_>) -> Outcome<WallClocks<'a>> {
             let days = operand.primitive::<Date32Type>()?;
             Box::new(move |row| {
                 let index = operand.row(row);
-                days.is_valid(index).then(|| (i64::from(days.value(index)), 0))
+                days.is_valid(index)
+                    .then(|| (i64::from(days.value(index)), 0))
             })
         }
         data_type => {
-            let zone = if matches!(data_type, DataType::Timestamp) { call.settings.zone } else { Zone::UTC };
+            let zone = if matches!(data_type, DataType::Timestamp) {
+                call.settings.zone
+            } else {
+                Zone::UTC
+            };
             let micros = operand.primitive::<TimestampMicrosecondType>()?;
             Box::new(move |row| {
                 let index = operand.row(row);
-                micros.is_valid(index).then(|| split_days(zone.to_local(micros.value(index))))
+                micros
+                    .is_valid(index)
+                    .then(|| split_days(zone.to_local(micros.value(index))))
             })
         }
     })
@@ -165,18 +193,28 @@ pub(crate) fn date_trunc(call: &Call<'_>) -> Outcome {
     let micros = operand.primitive::<TimestampMicrosecondType>()?;
     let zoned = matches!(call.result, DataType::Timestamp);
     let zone = if zoned { call.settings.zone } else { Zone::UTC };
-    let constant = call.arg(0)?.scalar.then(|| units.get(0).and_then(Unit::parse));
+    let constant = call
+        .arg(0)?
+        .scalar
+        .then(|| units.get(0).and_then(Unit::parse));
     let mut out = PrimitiveBuilder::<TimestampMicrosecondType>::with_capacity(call.rows);
     for row in 0..call.rows {
         let unit = constant.unwrap_or_else(|| units.get(row).and_then(Unit::parse));
         let index = operand.row(row);
         out.append_option(match unit {
-            Some(unit) if micros.is_valid(index) => Some(truncate(micros.value(index), unit, &zone).ok_or_else(|| out_of_range("a truncated timestamp"))?),
+            Some(unit) if micros.is_valid(index) => Some(
+                truncate(micros.value(index), unit, &zone)
+                    .ok_or_else(|| out_of_range("a truncated timestamp"))?,
+            ),
             _ => None,
         });
     }
     let out = out.finish();
-    Ok(if zoned { Arc::new(out.with_timezone("UTC")) } else { Arc::new(out) })
+    Ok(if zoned {
+        Arc::new(out.with_timezone("UTC"))
+    } else {
+        Arc::new(out)
+    })
 }
 
 /// TRUNC: null for units below a week.
@@ -186,8 +224,13 @@ pub(crate) fn trunc(call: &Call<'_>) -> Outcome {
     let mut out = PrimitiveBuilder::<Date32Type>::with_capacity(call.rows);
     for row in 0..call.rows {
         let index = operand.row(row);
-        let unit = units.get(row).and_then(Unit::parse).filter(|u| *u >= Unit::Week && days.is_valid(index));
-        out.append_option(unit.map(|unit| i32::try_from(unit.first_day(i64::from(days.value(index)))).unwrap_or(i32::MIN)));
+        let unit = units
+            .get(row)
+            .and_then(Unit::parse)
+            .filter(|u| *u >= Unit::Week && days.is_valid(index));
+        out.append_option(unit.map(|unit| {
+            i32::try_from(unit.first_day(i64::from(days.value(index)))).unwrap_or(i32::MIN)
+        }));
     }
     Ok(Arc::new(out.finish()))
 }
@@ -205,15 +248,19 @@ fn add_of<N: ArrowPrimitiveType>(call: &Call<'_>) -> Outcome
 where
     i32: From<N::Native>,
 {
-    Ok(Arc::new(zip_with::<Date32Type, N, Date32Type>(call, |days, n| {
-        let n = i32::from(n);
-        Ok(Some(match call.function {
-            // Java's sums of days wrap around.
-            Function::DateAdd => days.wrapping_add(n),
-            Function::DateSub => days.wrapping_sub(n),
-            _ => i32::try_from(add_months(i64::from(days), i64::from(n))).map_err(|_| out_of_range("a date"))?,
-        }))
-    })?))
+    Ok(Arc::new(zip_with::<Date32Type, N, Date32Type>(
+        call,
+        |days, n| {
+            let n = i32::from(n);
+            Ok(Some(match call.function {
+                // Java's sums of days wrap around.
+                Function::DateAdd => days.wrapping_add(n),
+                Function::DateSub => days.wrapping_sub(n),
+                _ => i32::try_from(add_months(i64::from(days), i64::from(n)))
+                    .map_err(|_| out_of_range("a date"))?,
+            }))
+        },
+    )?))
 }
 
 /// A timestamp moved by months or by microseconds (whole days by the calendar).
@@ -226,29 +273,50 @@ pub(crate) fn add_to_timestamp(call: &Call<'_>) -> Outcome {
         local(zone.to_local(micros)).and_then(|local| zone.to_utc_preferring(local, offset))
     };
     let out = if call.function == Function::TimestampAddMonths {
-        zip_with::<TimestampMicrosecondType, Int32Type, TimestampMicrosecondType>(call, |micros, months| {
-            let moved = by_calendar(micros, &|local| {
-                let (days, rest) = split_days(local);
-                add_months(days, i64::from(months)).checked_mul(MICROS_PER_DAY)?.checked_add(rest)
-            });
-            moved.map(Some).ok_or_else(overflow)
-        })?
+        zip_with::<TimestampMicrosecondType, Int32Type, TimestampMicrosecondType>(
+            call,
+            |micros, months| {
+                let moved = by_calendar(micros, &|local| {
+                    let (days, rest) = split_days(local);
+                    add_months(days, i64::from(months))
+                        .checked_mul(MICROS_PER_DAY)?
+                        .checked_add(rest)
+                });
+                moved.map(Some).ok_or_else(overflow)
+            },
+        )?
     } else {
-        zip_with::<TimestampMicrosecondType, Int64Type, TimestampMicrosecondType>(call, |micros, by| {
-            let (days, rest) = (by / MICROS_PER_DAY, by % MICROS_PER_DAY);
-            let moved = by_calendar(micros, &|local| local.checked_add(days.checked_mul(MICROS_PER_DAY)?));
-            moved.and_then(|m| m.checked_add(rest)).map(Some).ok_or_else(overflow)
-        })?
+        zip_with::<TimestampMicrosecondType, Int64Type, TimestampMicrosecondType>(
+            call,
+            |micros, by| {
+                let (days, rest) = (by / MICROS_PER_DAY, by % MICROS_PER_DAY);
+                let moved = by_calendar(micros, &|local| {
+                    local.checked_add(days.checked_mul(MICROS_PER_DAY)?)
+                });
+                moved
+                    .and_then(|m| m.checked_add(rest))
+                    .map(Some)
+                    .ok_or_else(overflow)
+            },
+        )?
     };
-    Ok(if zoned { Arc::new(out.with_timezone("UTC")) } else { Arc::new(out) })
+    Ok(if zoned {
+        Arc::new(out.with_timezone("UTC"))
+    } else {
+        Arc::new(out)
+    })
 }
 
 /// DATEDIFF: end less start.
 pub(crate) fn date_diff(call: &Call<'_>) -> Outcome {
-    Ok(Arc::new(zip_with::<Date32Type, Date32Type, Int32Type>(call, |end, start| Ok(Some(end.wrapping_sub(start))))?))
+    Ok(Arc::new(zip_with::<Date32Type, Date32Type, Int32Type>(
+        call,
+        |end, start| Ok(Some(end.wrapping_sub(start))),
+    )?))
 }
 
-/// MONTHS_BETWEEN: whole months between equal days or last days of months, else a month has 31 days.
+/// MONTHS_BETWEEN: whole months between equal days or last days of months, else a month has 31
+/// days.
 pub(crate) fn months_between(call: &Call<'_>) -> Outcome {
     let zone = call.settings.zone;
     let round = match call.operands.get(2) {
@@ -257,7 +325,10 @@ pub(crate) fn months_between(call: &Call<'_>) -> Outcome {
     };
     let mut row = 0;
     let (a, b) = (call.arg(0)?, call.arg(1)?);
-    let (x, y) = (a.primitive::<TimestampMicrosecondType>()?, b.primitive::<TimestampMicrosecondType>()?);
+    let (x, y) = (
+        a.primitive::<TimestampMicrosecondType>()?,
+        b.primitive::<TimestampMicrosecondType>()?,
+    );
     let mut out = PrimitiveBuilder::<Float64Type>::with_capacity(call.rows);
     while row < call.rows {
         let (i, j) = (a.row(row), b.row(row));
@@ -269,7 +340,10 @@ pub(crate) fn months_between(call: &Call<'_>) -> Outcome {
             }
         };
         out.append_option(match rounds {
-            Some(rounds) if x.is_valid(i) && y.is_valid(j) => Some(months(x.value(i), y.value(j), rounds, &zone).ok_or_else(|| out_of_range("a timestamp"))?),
+            Some(rounds) if x.is_valid(i) && y.is_valid(j) => Some(
+                months(x.value(i), y.value(j), rounds, &zone)
+                    .ok_or_else(|| out_of_range("a timestamp"))?,
+            ),
             _ => None,
         });
         row += 1;
@@ -282,9 +356,15 @@ fn months(a: i64, b: i64, rounds: bool, zone: &Zone) -> Option<f64> {
         let days = split_days(zone.to_local(micros)).0;
         let date = civil(days);
         let seconds = micros.checked_sub(zone.start_of_day(days)?)? / MICROS_PER_SECOND;
-        Some((date.year * 12 + i64::from(date.month), i64::from(date.day), date.day == days_in_month(date.year, date.month), seconds))
+        Some((
+            date.year * 12 + i64::from(date.month),
+            i64::from(date.day),
+            date.day == days_in_month(date.year, date.month),
+            seconds,
+        ))
     };
-    let ((months_a, day_a, last_a, seconds_a), (months_b, day_b, last_b, seconds_b)) = (parts(a)?, parts(b)?);
+    let ((months_a, day_a, last_a, seconds_a), (months_b, day_b, last_b, seconds_b)) =
+        (parts(a)?, parts(b)?);
     let whole = (months_a - months_b) as f64;
     if day_a == day_b || (last_a && last_b) {
         return Some(whole);
@@ -292,15 +372,25 @@ fn months(a: i64, b: i64, rounds: bool, zone: &Zone) -> Option<f64> {
     let seconds = (day_a - day_b) * SECONDS_PER_DAY + seconds_a - seconds_b;
     let exact = whole + seconds as f64 / (31 * SECONDS_PER_DAY) as f64;
     // Java rounds halves up, not away from zero.
-    Some(if rounds { (exact * 1e8 + 0.5).floor() / 1e8 } else { exact })
+    Some(if rounds {
+        (exact * 1e8 + 0.5).floor() / 1e8
+    } else {
+        exact
+    })
 }
 
 /// LAST_DAY of the month.
 pub(crate) fn last_day(call: &Call<'_>) -> Outcome {
-    Ok(Arc::new(map_with::<Date32Type, Date32Type>(call.arg(0)?, call.rows, |days| {
-        let date = civil(i64::from(days));
-        Ok(Some(days_from_civil(date.year, date.month, days_in_month(date.year, date.month)) as i32))
-    })?))
+    Ok(Arc::new(map_with::<Date32Type, Date32Type>(
+        call.arg(0)?,
+        call.rows,
+        |days| {
+            let date = civil(i64::from(days));
+            Ok(Some(
+                days_from_civil(date.year, date.month, days_in_month(date.year, date.month)) as i32,
+            ))
+        },
+    )?))
 }
 
 /// NEXT_DAY: the first day of that name after the date.
@@ -315,7 +405,12 @@ pub(crate) fn next_day(call: &Call<'_>) -> Outcome {
                 let start = i64::from(days.value(index));
                 match weekday(name) {
                     Some(day) => Some((start + 1 + (day - start - 4 - 1).rem_euclid(7)) as i32),
-                    None if call.settings.ansi => return Err(Fault::Value(format!("[ILLEGAL_DAY_OF_WEEK] '{}' is no day of the week", shown(name)))),
+                    None if call.settings.ansi => {
+                        return Err(Fault::Value(format!(
+                            "[ILLEGAL_DAY_OF_WEEK] '{}' is no day of the week",
+                            shown(name)
+                        )));
+                    }
                     None => None,
                 }
             }
@@ -369,12 +464,23 @@ pub(crate) fn make_date(call: &Call<'_>) -> Outcome {
 pub(crate) fn to_unix(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
     let zone = call.settings.zone;
-    let seconds = |micros: i64| if call.function == Function::UnixMicros { micros } else { micros / MICROS_PER_SECOND };
+    let seconds = |micros: i64| {
+        if call.function == Function::UnixMicros {
+            micros
+        } else {
+            micros / MICROS_PER_SECOND
+        }
+    };
     let out = match call.arg_type(0)? {
         DataType::Date => map_with::<Date32Type, Int64Type>(operand, call.rows, |days| {
-            Ok(Some(seconds(zone.start_of_day(i64::from(days)).ok_or_else(|| out_of_range("a date"))?)))
+            Ok(Some(seconds(
+                zone.start_of_day(i64::from(days))
+                    .ok_or_else(|| out_of_range("a date"))?,
+            )))
         })?,
-        _ => map_with::<TimestampMicrosecondType, Int64Type>(operand, call.rows, |micros| Ok(Some(seconds(micros))))?,
+        _ => map_with::<TimestampMicrosecondType, Int64Type>(operand, call.rows, |micros| {
+            Ok(Some(seconds(micros)))
+        })?,
     };
     Ok(Arc::new(out))
 }
@@ -382,24 +488,38 @@ pub(crate) fn to_unix(call: &Call<'_>) -> Outcome {
 /// TIMESTAMP_MICROS and TIMESTAMP_SECONDS.
 pub(crate) fn from_unix(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
-    let unit = if call.function == Function::TimestampMicros { 1 } else { MICROS_PER_SECOND };
+    let unit = if call.function == Function::TimestampMicros {
+        1
+    } else {
+        MICROS_PER_SECOND
+    };
     let overflow = || Fault::Value("[ARITHMETIC_OVERFLOW] long overflow".to_owned());
     type Micros = TimestampMicrosecondType;
     let whole = |value: i64| value.checked_mul(unit).map(Some).ok_or_else(overflow);
     let real = |value: f64| Ok(value.is_finite().then_some((value * unit as f64) as i64));
     let out = match call.arg_type(0)? {
         DataType::Byte => map_with::<Int8Type, Micros>(operand, call.rows, |v| whole(i64::from(v))),
-        DataType::Short => map_with::<Int16Type, Micros>(operand, call.rows, |v| whole(i64::from(v))),
-        DataType::Integer => map_with::<Int32Type, Micros>(operand, call.rows, |v| whole(i64::from(v))),
+        DataType::Short => {
+            map_with::<Int16Type, Micros>(operand, call.rows, |v| whole(i64::from(v)))
+        }
+        DataType::Integer => {
+            map_with::<Int32Type, Micros>(operand, call.rows, |v| whole(i64::from(v)))
+        }
         DataType::Long => map_with::<Int64Type, Micros>(operand, call.rows, whole),
-        DataType::Float => map_with::<Float32Type, Micros>(operand, call.rows, |v| real(f64::from(v))),
+        DataType::Float => {
+            map_with::<Float32Type, Micros>(operand, call.rows, |v| real(f64::from(v)))
+        }
         DataType::Double => map_with::<Float64Type, Micros>(operand, call.rows, real),
         DataType::Decimal(_, scale) => {
             let by = power_of_ten(u32::from(scale.unsigned_abs()));
             map_with::<Decimal128Type, Micros>(operand, call.rows, |v| {
                 let (whole, rest) = (v / by, v % by);
                 // What is finer than a microsecond has no place.
-                let fraction = match i128::from(unit).checked_rem(by).filter(|r| *r == 0).and_then(|_| i128::from(unit).checked_div(by)) {
+                let fraction = match i128::from(unit)
+                    .checked_rem(by)
+                    .filter(|r| *r == 0)
+                    .and_then(|_| i128::from(unit).checked_div(by))
+                {
                     Some(each) => rest * each,
                     None => {
                         let per = by / i128::from(unit);
@@ -411,7 +531,10 @@ pub(crate) fn from_unix(call: &Call<'_>) -> Outcome {
                         rest / per
                     }
                 };
-                let micros = whole.checked_mul(i128::from(unit)).and_then(|w| w.checked_add(fraction)).and_then(|m| i64::try_from(m).ok());
+                let micros = whole
+                    .checked_mul(i128::from(unit))
+                    .and_then(|w| w.checked_add(fraction))
+                    .and_then(|m| i64::try_from(m).ok());
                 micros.map(Some).ok_or_else(overflow)
             })
         }
@@ -426,9 +549,18 @@ pub(crate) fn format(call: &Call<'_>) -> Outcome {
         None => Some("yyyy-MM-dd HH:mm:ss"),
         Some(operand) => TextArg::new(operand)?.get(0),
     };
-    let Some(pattern) = pattern else { return Ok(arrow_array::new_null_array(&arrow_schema::DataType::Utf8, call.rows)) };
+    let Some(pattern) = pattern else {
+        return Ok(arrow_array::new_null_array(
+            &arrow_schema::DataType::Utf8,
+            call.rows,
+        ));
+    };
     let format = Format::parse(pattern)?;
-    let zone = if matches!(call.arg_type(0)?, DataType::TimestampNtz) { Zone::UTC } else { call.settings.zone };
+    let zone = if matches!(call.arg_type(0)?, DataType::TimestampNtz) {
+        Zone::UTC
+    } else {
+        call.settings.zone
+    };
     let operand = call.arg(0)?;
     let mut out = BytesBuilder::new(call.rows);
     let mut text = String::new();
@@ -439,9 +571,16 @@ pub(crate) fn format(call: &Call<'_>) -> Outcome {
             continue;
         }
         let micros = match call.arg_type(0)? {
-            DataType::Long => operand.primitive::<Int64Type>()?.value(index).wrapping_mul(MICROS_PER_SECOND),
-            DataType::Date => zone.start_of_day(i64::from(operand.primitive::<Date32Type>()?.value(index))).ok_or_else(|| out_of_range("a date"))?,
-            _ => operand.primitive::<TimestampMicrosecondType>()?.value(index),
+            DataType::Long => operand
+                .primitive::<Int64Type>()?
+                .value(index)
+                .wrapping_mul(MICROS_PER_SECOND),
+            DataType::Date => zone
+                .start_of_day(i64::from(operand.primitive::<Date32Type>()?.value(index)))
+                .ok_or_else(|| out_of_range("a date"))?,
+            _ => operand
+                .primitive::<TimestampMicrosecondType>()?
+                .value(index),
         };
         text.clear();
         format.write(&mut text, micros, &zone);
@@ -462,13 +601,39 @@ enum Item {
     Text(String),
 }
 
-const MONTHS: [&str; 12] = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
-const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const DAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
 
 impl Format {
     /// Reads a pattern; letters that the core does not write are refused by name.
     pub(crate) fn parse(pattern: &str) -> Result<Self> {
-        let refuse = |what: &str| Error::unsupported(format!("the datetime pattern '{}' is not supported by the core: {what}", shown(pattern)));
+        let refuse = |what: &str| {
+            Error::unsupported(format!(
+                "the datetime pattern '{}' is not supported by the core: {what}",
+                shown(pattern)
+            ))
+        };
         let mut items: Vec<Item> = Vec::new();
         let mut chars = pattern.chars().peekable();
         let text = |items: &mut Vec<Item>, c: char| match items.last_mut() {
@@ -549,7 +714,12 @@ impl Format {
                 's' => seconds % 60,
                 _ => i64::from((date.month - 1) / 3 + 1),
             };
-            let name = |names: &[&'static str], n: i64| usize::try_from(n - 1).ok().and_then(|n| names.get(n).copied()).unwrap_or_default();
+            let name = |names: &[&'static str], n: i64| {
+                usize::try_from(n - 1)
+                    .ok()
+                    .and_then(|n| names.get(n).copied())
+                    .unwrap_or_default()
+            };
             let short = |name: &'static str| name.get(..3).unwrap_or(name);
             match (letter, count) {
                 ('y', 2) => drop(write!(out, "{:02}", date.year.unsigned_abs() % 100)),
@@ -573,7 +743,12 @@ impl Format {
                     let digits = format!("{fraction:06}000");
                     out.push_str(digits.get(..count).unwrap_or(&digits));
                 }
-                ('X' | 'x' | 'Z', count) => write_offset(out, letter, count, zone.offset_at(micros.div_euclid(MICROS_PER_SECOND))),
+                ('X' | 'x' | 'Z', count) => write_offset(
+                    out,
+                    letter,
+                    count,
+                    zone.offset_at(micros.div_euclid(MICROS_PER_SECOND)),
+                ),
                 (_, count) => drop(write!(out, "{number:0count$}")),
             }
         }

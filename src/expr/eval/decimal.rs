@@ -1,7 +1,9 @@
-//! Decimal arithmetic with the precision that Java's `BigDecimal` has in Spark, then brought to the result's type.
+//! Decimal arithmetic with the precision that Java's `BigDecimal` has in Spark, then brought to the
+//! result's type.
 //!
-//! Spark multiplies to 38 significant digits and divides to 39 places before it rounds to the result's scale; rounding twice
-//! shows in the last digit, so both steps are made here too. A result that does not fit raises in ANSI mode and is null else.
+//! Spark multiplies to 38 significant digits and divides to 39 places before it rounds to the
+//! result's scale; rounding twice shows in the last digit, so both steps are made here too. A
+//! result that does not fit raises in ANSI mode and is null else.
 //!
 //! Cost: 128 bits where both sides have the same scale, else 256.
 
@@ -38,11 +40,19 @@ fn shed(value: i256, places: u32) -> Option<i256> {
     let unit = wide_power(places)?;
     let (whole, rest) = (value.checked_div(unit)?, value.checked_rem(unit)?);
     let half = unit.checked_div(wide(2))?;
-    let magnitude = if rest < i256::ZERO { rest.checked_neg()? } else { rest };
+    let magnitude = if rest < i256::ZERO {
+        rest.checked_neg()?
+    } else {
+        rest
+    };
     if places == 0 || magnitude < half {
         return Some(whole);
     }
-    if value < i256::ZERO { whole.checked_sub(i256::ONE) } else { whole.checked_add(i256::ONE) }
+    if value < i256::ZERO {
+        whole.checked_sub(i256::ONE)
+    } else {
+        whole.checked_add(i256::ONE)
+    }
 }
 
 /// An unscaled value moved from one scale to another, rounded half up.
@@ -64,20 +74,36 @@ fn parameters(data_type: &DataType) -> Outcome<(u8, i8)> {
 
 /// `+ - * / % pmod div` of two decimals.
 pub(crate) fn binary(call: &Call<'_>) -> Outcome {
-    let ((_, s1), (_, s2)) = (parameters(call.arg_type(0)?)?, parameters(call.arg_type(1)?)?);
+    let ((_, s1), (_, s2)) = (
+        parameters(call.arg_type(0)?)?,
+        parameters(call.arg_type(1)?)?,
+    );
     let (s1, s2) = (i32::from(s1), i32::from(s2));
     let (function, ansi) = (call.function, call.settings.ansi);
-    let divides = !matches!(function, Function::Add | Function::Subtract | Function::Multiply);
+    let divides = !matches!(
+        function,
+        Function::Add | Function::Subtract | Function::Multiply
+    );
     if function == Function::IntegralDivide {
         let values = zip_with::<Decimal128Type, Decimal128Type, Int64Type>(call, |a, b| {
             if b == 0 {
-                return if ansi { Err(division_by_zero(function)) } else { Ok(None) };
+                return if ansi {
+                    Err(division_by_zero(function))
+                } else {
+                    Ok(None)
+                };
             }
             let quotient = integral_quotient(a, s1, b, s2);
             // The low 64 bits, as `BigDecimal.longValue` gives.
-            match quotient.and_then(i256::to_i128).and_then(|q| i64::try_from(q).ok()) {
+            match quotient
+                .and_then(i256::to_i128)
+                .and_then(|q| i64::try_from(q).ok())
+            {
                 Some(quotient) => Ok(Some(quotient)),
-                None if ansi => Err(Fault::Value("[NUMERIC_VALUE_OUT_OF_RANGE] the quotient cannot be represented as BIGINT".to_owned())),
+                None if ansi => Err(Fault::Value(
+                    "[NUMERIC_VALUE_OUT_OF_RANGE] the quotient cannot be represented as BIGINT"
+                        .to_owned(),
+                )),
                 None => Ok(quotient.map(|q| q.to_parts().0 as i64)),
             }
         })?;
@@ -87,7 +113,11 @@ pub(crate) fn binary(call: &Call<'_>) -> Outcome {
     let to = i32::from(scale);
     let values = zip_with::<Decimal128Type, Decimal128Type, Decimal128Type>(call, |a, b| {
         if divides && b == 0 {
-            return if ansi { Err(division_by_zero(function)) } else { Ok(None) };
+            return if ansi {
+                Err(division_by_zero(function))
+            } else {
+                Ok(None)
+            };
         }
         let value = match narrow(function, a, s1, b, s2, to) {
             Some(value) => Some(value),
@@ -104,25 +134,42 @@ pub(crate) fn binary(call: &Call<'_>) -> Outcome {
 
 /// The result at scale `to` in 128 bits, which is the usual case; `None` says to compute it in 256.
 fn narrow(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Option<i128> {
-    let scaled = |value: i128, by: i32| 10_i128.checked_pow(u32::try_from(by).ok()?).and_then(|unit| value.checked_mul(unit));
+    let scaled = |value: i128, by: i32| {
+        10_i128
+            .checked_pow(u32::try_from(by).ok()?)
+            .and_then(|unit| value.checked_mul(unit))
+    };
     let common = s1.max(s2);
     match function {
         Function::Add if common <= to => scaled(a, to - s1)?.checked_add(scaled(b, to - s2)?),
         Function::Subtract if common <= to => scaled(a, to - s1)?.checked_sub(scaled(b, to - s2)?),
         Function::Multiply => {
-            let product = a.checked_mul(b).filter(|p| fits(*p, PRODUCT_DIGITS as u8))?;
+            let product = a
+                .checked_mul(b)
+                .filter(|p| fits(*p, PRODUCT_DIGITS as u8))?;
             let (from, to) = (i8::try_from(s1 + s2).ok()?, i8::try_from(to).ok()?);
             rescale(product, from, to)
         }
         Function::Divide => {
             let places = to + s2 - s1;
-            let (dividend, divisor) = if places >= 0 { (scaled(a, places)?, b) } else { (a, scaled(b, -places)?) };
-            let (whole, rest) = (dividend.checked_div(divisor)?, dividend.checked_rem(divisor)?.unsigned_abs());
+            let (dividend, divisor) = if places >= 0 {
+                (scaled(a, places)?, b)
+            } else {
+                (a, scaled(b, -places)?)
+            };
+            let (whole, rest) = (
+                dividend.checked_div(divisor)?,
+                dividend.checked_rem(divisor)?.unsigned_abs(),
+            );
             let (twice, divisor) = (rest.checked_mul(2)?, divisor.unsigned_abs());
             if twice < divisor {
                 // Rounding to 39 places first may make a half of a little less.
                 let reach = 10_u128.checked_pow(u32::try_from(QUOTIENT_PLACES - to).ok()?);
-                if reach.is_some_and(|reach| (divisor - twice).checked_mul(reach).is_some_and(|gap| gap <= divisor)) {
+                if reach.is_some_and(|reach| {
+                    (divisor - twice)
+                        .checked_mul(reach)
+                        .is_some_and(|gap| gap <= divisor)
+                }) {
                     return None;
                 }
                 return Some(whole);
@@ -135,7 +182,11 @@ fn narrow(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Op
             if !fits(x / y, PRODUCT_DIGITS as u8) {
                 return None;
             }
-            if function == Function::PositiveModulo && rest < 0 { rest.checked_add(y)?.checked_rem(y) } else { Some(rest) }
+            if function == Function::PositiveModulo && rest < 0 {
+                rest.checked_add(y)?.checked_rem(y)
+            } else {
+                Some(rest)
+            }
         }
         _ => None,
     }
@@ -144,7 +195,12 @@ fn narrow(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Op
 /// The result at scale `to`; `None` when it does not fit.
 fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Option<i256> {
     let common = s1.max(s2);
-    let aligned = || Some((move_scale(wide(a), s1, common)?, move_scale(wide(b), s2, common)?));
+    let aligned = || {
+        Some((
+            move_scale(wide(a), s1, common)?,
+            move_scale(wide(b), s2, common)?,
+        ))
+    };
     match function {
         Function::Add => {
             let (a, b) = aligned()?;
@@ -175,11 +231,19 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
             // Java cannot tell the remainder when the quotient has more digits than the context.
             let remainder = |x: i256, y: i256| {
                 let quotient = x.checked_div(y)?;
-                if self::digits(quotient) > PRODUCT_DIGITS { None } else { x.checked_rem(y) }
+                if self::digits(quotient) > PRODUCT_DIGITS {
+                    None
+                } else {
+                    x.checked_rem(y)
+                }
             };
             let (x, y) = aligned()?;
             let rest = remainder(x, y)?;
-            let rest = if function == Function::PositiveModulo && rest < i256::ZERO { remainder(rest.checked_add(y)?, y)? } else { rest };
+            let rest = if function == Function::PositiveModulo && rest < i256::ZERO {
+                remainder(rest.checked_add(y)?, y)?
+            } else {
+                rest
+            };
             move_scale(rest, common, to)
         }
     }
@@ -187,11 +251,17 @@ fn exact(function: Function, a: i128, s1: i32, b: i128, s2: i32, to: i32) -> Opt
 
 /// How many digits a value has.
 fn digits(value: i256) -> u32 {
-    let magnitude = if value < i256::ZERO { value.wrapping_neg() } else { value };
+    let magnitude = if value < i256::ZERO {
+        value.wrapping_neg()
+    } else {
+        value
+    };
     if let Some(small) = magnitude.to_i128() {
         return small.checked_ilog10().map_or(0, |n| n + 1);
     }
-    (38..77).find(|n| wide_power(*n).is_none_or(|p| magnitude < p)).unwrap_or(77)
+    (38..77)
+        .find(|n| wide_power(*n).is_none_or(|p| magnitude < p))
+        .unwrap_or(77)
 }
 
 /// `a / b` to a number of places, rounded half up, by long division.
@@ -200,30 +270,49 @@ fn quotient(a: i128, b: i128, places: i32) -> Option<i256> {
     let (dividend, divisor) = (a.unsigned_abs(), b.unsigned_abs());
     let (mut value, mut rest) = (i256::from_parts(dividend / divisor, 0), dividend % divisor);
     if places < 0 {
-        // Fewer places than none: whole digits are rounded away. The rest below decides nothing but a tie.
+        // Fewer places than none: whole digits are rounded away. The rest below decides nothing but
+        // a tie.
         let unit = wide_power(places.unsigned_abs())?;
         let (whole, below) = (value.checked_div(unit)?, value.checked_rem(unit)?);
         let up = below.checked_mul(wide(2))? >= unit;
-        let value = if up { whole.checked_add(i256::ONE)? } else { whole };
-        return if negative { value.checked_neg() } else { Some(value) };
+        let value = if up {
+            whole.checked_add(i256::ONE)?
+        } else {
+            whole
+        };
+        return if negative {
+            value.checked_neg()
+        } else {
+            Some(value)
+        };
     }
     for _ in 0..places {
-        // The divisor has at most 38 digits, so ten times the rest fits in 128 bits without a sign nearly always; else in 256.
+        // The divisor has at most 38 digits, so ten times the rest fits in 128 bits without a sign
+        // nearly always; else in 256.
         let (digit, next) = match rest.checked_mul(10) {
             Some(ten) => (ten / divisor, ten % divisor),
             None => {
                 let ten = i256::from_parts(rest, 0).checked_mul(wide(10))?;
                 let by = i256::from_parts(divisor, 0);
-                (ten.checked_div(by)?.to_parts().0, ten.checked_rem(by)?.to_parts().0)
+                (
+                    ten.checked_div(by)?.to_parts().0,
+                    ten.checked_rem(by)?.to_parts().0,
+                )
             }
         };
-        value = value.checked_mul(wide(10))?.checked_add(i256::from_parts(digit, 0))?;
+        value = value
+            .checked_mul(wide(10))?
+            .checked_add(i256::from_parts(digit, 0))?;
         rest = next;
     }
     if rest >= divisor - rest {
         value = value.checked_add(i256::ONE)?;
     }
-    if negative { value.checked_neg() } else { Some(value) }
+    if negative {
+        value.checked_neg()
+    } else {
+        Some(value)
+    }
 }
 
 /// `a div b`: the whole part of the quotient.
@@ -232,7 +321,8 @@ fn integral_quotient(a: i128, s1: i32, b: i128, s2: i32) -> Option<i256> {
     move_scale(wide(a), s1, common)?.checked_div(move_scale(wide(b), s2, common)?)
 }
 
-/// Digits that a sign's change keeps: Scala negates in a context of 34 digits, and Spark's results show it.
+/// Digits that a sign's change keeps: Scala negates in a context of 34 digits, and Spark's results
+/// show it.
 const NEGATION_DIGITS: u32 = 34;
 
 /// NEGATIVE and ABS.
@@ -243,25 +333,45 @@ pub(crate) fn unary(call: &Call<'_>) -> Outcome {
         if abs && v >= 0 {
             return Ok(Some(v));
         }
-        let over = v.unsigned_abs().checked_ilog10().map_or(0, |n| n + 1).saturating_sub(NEGATION_DIGITS);
-        let value = if over > 0 { round_to(v.wrapping_neg(), over, Rounding::HalfEven) } else { v.wrapping_neg() };
+        let over = v
+            .unsigned_abs()
+            .checked_ilog10()
+            .map_or(0, |n| n + 1)
+            .saturating_sub(NEGATION_DIGITS);
+        let value = if over > 0 {
+            round_to(v.wrapping_neg(), over, Rounding::HalfEven)
+        } else {
+            v.wrapping_neg()
+        };
         // Raised in every mode.
-        if fits(value, precision) { Ok(Some(value)) } else { Err(out_of_range(call)) }
+        if fits(value, precision) {
+            Ok(Some(value))
+        } else {
+            Err(out_of_range(call))
+        }
     })?;
     Ok(Arc::new(values.with_precision_and_scale(precision, scale)?))
 }
 
 fn out_of_range(call: &Call<'_>) -> Fault {
-    Fault::Value(format!("[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}", SqlType(call.result)))
+    Fault::Value(format!(
+        "[NUMERIC_VALUE_OUT_OF_RANGE] the result cannot be represented as {}",
+        SqlType(call.result)
+    ))
 }
 
 /// `value` rounded to a multiple of 10^`places`.
 pub(crate) fn round_to(value: i128, places: u32, rounding: Rounding) -> i128 {
-    let Some(unit) = 10_i128.checked_pow(places) else { return 0 };
+    let Some(unit) = 10_i128.checked_pow(places) else {
+        return 0;
+    };
     let (whole, rest) = (value / unit, (value % unit).unsigned_abs());
-    let twice = rest.checked_mul(2).map_or(Ordering::Greater, |twice| twice.cmp(&unit.unsigned_abs()));
+    let twice = rest
+        .checked_mul(2)
+        .map_or(Ordering::Greater, |twice| twice.cmp(&unit.unsigned_abs()));
     let up = match (twice, rounding) {
-        (Ordering::Greater, Rounding::HalfUp | Rounding::HalfEven) | (Ordering::Equal, Rounding::HalfUp) => true,
+        (Ordering::Greater, Rounding::HalfUp | Rounding::HalfEven)
+        | (Ordering::Equal, Rounding::HalfUp) => true,
         (Ordering::Equal, Rounding::HalfEven) => whole % 2 != 0,
         _ => false,
     };
@@ -297,10 +407,17 @@ pub(crate) fn round(call: &Call<'_>, places: i32, rounding: Rounding) -> Outcome
 pub(crate) fn floor(call: &Call<'_>) -> Outcome {
     let (_, from) = parameters(call.arg_type(0)?)?;
     let (precision, to) = parameters(call.result)?;
-    let (unit, ansi) = (power_of_ten(u32::from(from.unsigned_abs())), call.settings.ansi);
+    let (unit, ansi) = (
+        power_of_ten(u32::from(from.unsigned_abs())),
+        call.settings.ansi,
+    );
     let values = map_with::<Decimal128Type, Decimal128Type>(call.arg(0)?, call.rows, |v| {
         let whole = v.div_euclid(unit);
-        let whole = if call.function == Function::Ceil && v.rem_euclid(unit) != 0 { whole + 1 } else { whole };
+        let whole = if call.function == Function::Ceil && v.rem_euclid(unit) != 0 {
+            whole + 1
+        } else {
+            whole
+        };
         let value = rescale(whole, 0, to).filter(|v| fits(*v, precision));
         if value.is_none() && ansi {
             return Err(out_of_range(call));
@@ -326,12 +443,50 @@ mod tests {
     #[test]
     fn both_widths_give_the_same_result() {
         use Function as F;
-        let values = [0, 1, -1, 3, 7, -50, 49_999, 12_345_678_901, -99_999_999_999_999_999, 10_i128.pow(30) + 1, 10_i128.pow(37), -(10_i128.pow(38) - 1)];
-        for function in [F::Add, F::Subtract, F::Multiply, F::Divide, F::Remainder, F::PositiveModulo] {
-            for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (*a, *b))).filter(|(_, b)| *b != 0) {
-                for (s1, s2, to) in [(0, 0, 6), (2, 4, 4), (10, 2, 10), (18, 0, 18), (0, 18, 18), (30, 8, 30), (2, 2, 1)] {
-                    if let Some(narrow) = narrow(function, a, s1, b, s2, to).filter(|v| fits(*v, 38)) {
-                        assert_eq!(exact(function, a, s1, b, s2, to), Some(wide(narrow)), "{function:?} {a} {s1} {b} {s2} {to}");
+        let values = [
+            0,
+            1,
+            -1,
+            3,
+            7,
+            -50,
+            49_999,
+            12_345_678_901,
+            -99_999_999_999_999_999,
+            10_i128.pow(30) + 1,
+            10_i128.pow(37),
+            -(10_i128.pow(38) - 1),
+        ];
+        for function in [
+            F::Add,
+            F::Subtract,
+            F::Multiply,
+            F::Divide,
+            F::Remainder,
+            F::PositiveModulo,
+        ] {
+            for (a, b) in values
+                .iter()
+                .flat_map(|a| values.iter().map(move |b| (*a, *b)))
+                .filter(|(_, b)| *b != 0)
+            {
+                for (s1, s2, to) in [
+                    (0, 0, 6),
+                    (2, 4, 4),
+                    (10, 2, 10),
+                    (18, 0, 18),
+                    (0, 18, 18),
+                    (30, 8, 30),
+                    (2, 2, 1),
+                ] {
+                    if let Some(narrow) =
+                        narrow(function, a, s1, b, s2, to).filter(|v| fits(*v, 38))
+                    {
+                        assert_eq!(
+                            exact(function, a, s1, b, s2, to),
+                            Some(wide(narrow)),
+                            "{function:?} {a} {s1} {b} {s2} {to}"
+                        );
                     }
                 }
             }
@@ -340,7 +495,15 @@ mod tests {
 
     #[test]
     fn integers_round_to_tens() {
-        for (value, places, up, even) in [(25, 1, 30, 20), (-25, 1, -30, -20), (35, 1, 40, 40), (24, 1, 20, 20), (5, 2, 0, 0), (50, 2, 100, 0), (7, 60, 0, 0)] {
+        for (value, places, up, even) in [
+            (25, 1, 30, 20),
+            (-25, 1, -30, -20),
+            (35, 1, 40, 40),
+            (24, 1, 20, 20),
+            (5, 2, 0, 0),
+            (50, 2, 100, 0),
+            (7, 60, 0, 0),
+        ] {
             assert_eq!(round_to(value, places, Rounding::HalfUp), up);
             assert_eq!(round_to(value, places, Rounding::HalfEven), even);
         }
@@ -348,6 +511,14 @@ mod tests {
 
     #[test]
     fn digits_are_counted() {
-        assert_eq!((digits(wide(0)), digits(wide(9)), digits(wide(-10)), digits(wide(i128::MAX))), (0, 1, 2, 39));
+        assert_eq!(
+            (
+                digits(wide(0)),
+                digits(wide(9)),
+                digits(wide(-10)),
+                digits(wide(i128::MAX))
+            ),
+            (0, 1, 2, 39)
+        );
     }
 }

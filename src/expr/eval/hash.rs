@@ -1,4 +1,5 @@
-//! Digests: MD5 by its crate, SHA-2 (FIPS 180-4) here, which saves a dependency for two small loops.
+//! Digests: MD5 by its crate, SHA-2 (FIPS 180-4) here, which saves a dependency for two small
+//! loops.
 
 use md5::{Digest, Md5};
 
@@ -11,8 +12,34 @@ pub(crate) fn md5(bytes: &[u8]) -> Vec<u8> {
 /// The SHA-2 digest of a width in bits; 0 means 256. `None` for other widths.
 pub(crate) fn sha2(bytes: &[u8], bits: i32) -> Option<Vec<u8>> {
     Some(match bits {
-        224 => sha256(bytes, [0xc105_9ed8, 0x367c_d507, 0x3070_dd17, 0xf70e_5939, 0xffc0_0b31, 0x6858_1511, 0x64f9_8fa7, 0xbefa_4fa4], 28),
-        0 | 256 => sha256(bytes, [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19], 32),
+        224 => sha256(
+            bytes,
+            [
+                0xc105_9ed8,
+                0x367c_d507,
+                0x3070_dd17,
+                0xf70e_5939,
+                0xffc0_0b31,
+                0x6858_1511,
+                0x64f9_8fa7,
+                0xbefa_4fa4,
+            ],
+            28,
+        ),
+        0 | 256 => sha256(
+            bytes,
+            [
+                0x6a09_e667,
+                0xbb67_ae85,
+                0x3c6e_f372,
+                0xa54f_f53a,
+                0x510e_527f,
+                0x9b05_688c,
+                0x1f83_d9ab,
+                0x5be0_cd19,
+            ],
+            32,
+        ),
         384 => sha512(
             bytes,
             [
@@ -45,13 +72,16 @@ pub(crate) fn sha2(bytes: &[u8], bits: i32) -> Option<Vec<u8>> {
     })
 }
 
-/// The round constants: the first 64 bits of the fractions of the cube roots of the first 80 primes. The 32-bit variant takes
-/// the upper halves of the first 64.
+/// The round constants: the first 64 bits of the fractions of the cube roots of the first 80
+/// primes. The 32-bit variant takes the upper halves of the first 64.
 fn constants() -> [u64; 80] {
     let mut out = [0; 80];
     let mut candidate: u128 = 2;
     for slot in &mut out {
-        while (2..candidate).take_while(|d| d * d <= candidate).any(|d: u128| candidate.is_multiple_of(d)) {
+        while (2..candidate)
+            .take_while(|d| d * d <= candidate)
+            .any(|d: u128| candidate.is_multiple_of(d))
+        {
             candidate += 1;
         }
         *slot = cube_root_fraction(candidate);
@@ -60,12 +90,17 @@ fn constants() -> [u64; 80] {
     out
 }
 
-/// 64 bits of the fraction of a cube root, by bisection on whole numbers: the largest r with r^3 <= n * 2^192.
+/// 64 bits of the fraction of a cube root, by bisection on whole numbers: the largest r with r^3 <=
+/// n * 2^192.
 fn cube_root_fraction(n: u128) -> u64 {
     let (mut low, mut high) = (0_u128, 8_u128 << 64);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if cube_is_at_most(middle, n) { low = middle } else { high = middle }
+        if cube_is_at_most(middle, n) {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     low as u64
 }
@@ -84,7 +119,11 @@ fn cube_is_at_most(r: u128, n: u128) -> bool {
         let mut out = vec![0_u64; a.len() + b.len() + 1];
         for (i, x) in a.iter().enumerate() {
             let mut carry = 0_u64;
-            for (slot, y) in out.iter_mut().skip(i).zip(b.iter().chain(std::iter::repeat(&0))) {
+            for (slot, y) in out
+                .iter_mut()
+                .skip(i)
+                .zip(b.iter().chain(std::iter::repeat(&0)))
+            {
                 let sum = u128::from(*slot) + u128::from(*x) * u128::from(*y) + u128::from(carry);
                 *slot = (sum & 0xffff_ffff) as u64;
                 carry = (sum >> 32) as u64;
@@ -130,35 +169,90 @@ macro_rules! sha {
     ($name:ident, $word:ty, $block:literal, $rounds:literal, $constant:expr, $big0:expr, $big1:expr, $small0:expr, $small1:expr) => {
         fn $name(bytes: &[u8], mut state: [$word; 8], length: usize) -> Vec<u8> {
             const WORD: usize = size_of::<$word>();
-            let rotations = |x: $word, [a, b, c]: [u32; 3]| x.rotate_right(a) ^ x.rotate_right(b) ^ x.rotate_right(c);
-            let shifted = |x: $word, [a, b, c]: [u32; 3]| x.rotate_right(a) ^ x.rotate_right(b) ^ (x >> c);
+            let rotations = |x: $word, [a, b, c]: [u32; 3]| {
+                x.rotate_right(a) ^ x.rotate_right(b) ^ x.rotate_right(c)
+            };
+            let shifted =
+                |x: $word, [a, b, c]: [u32; 3]| x.rotate_right(a) ^ x.rotate_right(b) ^ (x >> c);
             for block in padded(bytes, $block).chunks_exact($block) {
-                let mut schedule: Vec<$word> =
-                    block.chunks_exact(WORD).map(|word| word.iter().fold(0, |value, byte| (value << 8) | <$word>::from(*byte))).collect();
+                let mut schedule: Vec<$word> = block
+                    .chunks_exact(WORD)
+                    .map(|word| {
+                        word.iter()
+                            .fold(0, |value, byte| (value << 8) | <$word>::from(*byte))
+                    })
+                    .collect();
                 while schedule.len() < $rounds {
-                    let back = |n: usize| schedule.len().checked_sub(n).and_then(|i| schedule.get(i)).copied().unwrap_or(0);
-                    let next = shifted(back(2), $small1).wrapping_add(back(7)).wrapping_add(shifted(back(15), $small0)).wrapping_add(back(16));
+                    let back = |n: usize| {
+                        schedule
+                            .len()
+                            .checked_sub(n)
+                            .and_then(|i| schedule.get(i))
+                            .copied()
+                            .unwrap_or(0)
+                    };
+                    let next = shifted(back(2), $small1)
+                        .wrapping_add(back(7))
+                        .wrapping_add(shifted(back(15), $small0))
+                        .wrapping_add(back(16));
                     schedule.push(next);
                 }
                 let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
                 for (word, constant) in schedule.iter().zip(round_constants()) {
                     let choice = (e & f) ^ (!e & g);
                     let majority = (a & b) ^ (a & c) ^ (b & c);
-                    let first = h.wrapping_add(rotations(e, $big1)).wrapping_add(choice).wrapping_add($constant(*constant)).wrapping_add(*word);
+                    let first = h
+                        .wrapping_add(rotations(e, $big1))
+                        .wrapping_add(choice)
+                        .wrapping_add($constant(*constant))
+                        .wrapping_add(*word);
                     let second = rotations(a, $big0).wrapping_add(majority);
-                    (h, g, f, e, d, c, b, a) = (g, f, e, d.wrapping_add(first), c, b, a, first.wrapping_add(second));
+                    (h, g, f, e, d, c, b, a) = (
+                        g,
+                        f,
+                        e,
+                        d.wrapping_add(first),
+                        c,
+                        b,
+                        a,
+                        first.wrapping_add(second),
+                    );
                 }
                 for (slot, value) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
                     *slot = slot.wrapping_add(value);
                 }
             }
-            state.iter().flat_map(|word| word.to_be_bytes()).take(length).collect()
+            state
+                .iter()
+                .flat_map(|word| word.to_be_bytes())
+                .take(length)
+                .collect()
         }
     };
 }
 
-sha!(sha256, u32, 64, 64, |c: u64| (c >> 32) as u32, [2, 13, 22], [6, 11, 25], [7, 18, 3], [17, 19, 10]);
-sha!(sha512, u64, 128, 80, |c: u64| c, [28, 34, 39], [14, 18, 41], [1, 8, 7], [19, 61, 6]);
+sha!(
+    sha256,
+    u32,
+    64,
+    64,
+    |c: u64| (c >> 32) as u32,
+    [2, 13, 22],
+    [6, 11, 25],
+    [7, 18, 3],
+    [17, 19, 10]
+);
+sha!(
+    sha512,
+    u64,
+    128,
+    80,
+    |c: u64| c,
+    [28, 34, 39],
+    [14, 18, 41],
+    [1, 8, 7],
+    [19, 61, 6]
+);
 
 #[cfg(test)]
 mod tests {
@@ -173,16 +267,31 @@ mod tests {
         assert_eq!(constants()[0], 0x428a_2f98_d728_ae22);
         assert_eq!(constants()[79], 0x6c44_198c_4a47_5817);
         assert_eq!(text(Some(md5(b"abc"))), "900150983cd24fb0d6963f7d28e17f72");
-        assert_eq!(text(sha2(b"abc", 224)), "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7");
-        assert_eq!(text(sha2(b"abc", 0)), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(text(sha2(b"", 256)), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        assert_eq!(text(sha2(b"abc", 384)), "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7");
+        assert_eq!(
+            text(sha2(b"abc", 224)),
+            "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7"
+        );
+        assert_eq!(
+            text(sha2(b"abc", 0)),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(
+            text(sha2(b"", 256)),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        assert_eq!(
+            text(sha2(b"abc", 384)),
+            "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7"
+        );
         assert_eq!(
             text(sha2(b"abc", 512)),
             "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
         );
         let long = [b'a'; 200];
-        assert_eq!(text(sha2(&long, 256)), "c2a908d98f5df987ade41b5fce213067efbcc21ef2240212a41e54b5e7c28ae5");
+        assert_eq!(
+            text(sha2(&long, 256)),
+            "c2a908d98f5df987ade41b5fce213067efbcc21ef2240212a41e54b5e7c28ae5"
+        );
         assert_eq!(sha2(b"abc", 100), None);
     }
 }

@@ -1,9 +1,13 @@
 //! The values of an IN list as a set, made once while the tree is read.
 //!
-//! Cost: one look-up a row; lists of a few numbers are compared one by one, which is faster than hashing.
+//! Cost: one look-up a row; lists of a few numbers are compared one by one, which is faster than
+//! hashing.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
+};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as Arrow;
@@ -37,7 +41,11 @@ const FEW: usize = 8;
 
 /// One pattern for every `NaN` and one for both zeros.
 fn double_key(value: f64) -> u64 {
-    if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else {
+        (value + 0.0).to_bits()
+    }
 }
 
 impl InSet {
@@ -67,12 +75,18 @@ impl InSet {
             DataType::Decimal(..) => Members::Decimals(decimals),
             DataType::String | DataType::Binary => Members::Bytes(bytes),
             DataType::Struct(_) | DataType::Array(_) | DataType::Map(_) | DataType::Variant => {
-                return Err(Error::unsupported(format!("IN over values of type {data_type} is not supported by the core")));
+                return Err(Error::unsupported(format!(
+                    "IN over values of type {data_type} is not supported by the core"
+                )));
             }
             _ if longs.len() <= FEW => Members::Few(longs.into_iter().collect()),
             _ => Members::Longs(longs),
         };
-        Ok(Self { members, has_null, is_empty: values.is_empty() })
+        Ok(Self {
+            members,
+            has_null,
+            is_empty: values.is_empty(),
+        })
     }
 
     fn has_long(&self, value: i64) -> bool {
@@ -107,24 +121,36 @@ impl InSet {
             Arrow::Decimal128(..) => {
                 let values = array.as_primitive::<Decimal128Type>();
                 match &self.members {
-                    Members::Decimals(set) => BooleanBuffer::collect_bool(rows, |row| set.contains(&values.value(row))),
+                    Members::Decimals(set) => {
+                        BooleanBuffer::collect_bool(rows, |row| set.contains(&values.value(row)))
+                    }
                     _ => BooleanBuffer::new_unset(rows),
                 }
             }
             found => {
                 let values = Blobs::new(array).ok_or_else(|| unexpected(found))?;
                 match &self.members {
-                    Members::Bytes(set) => BooleanBuffer::collect_bool(rows, |row| !array.is_null(row) && set.contains(values.get(row))),
+                    Members::Bytes(set) => BooleanBuffer::collect_bool(rows, |row| {
+                        !array.is_null(row) && set.contains(values.get(row))
+                    }),
                     _ => BooleanBuffer::new_unset(rows),
                 }
             }
         };
         // Not found beside a null is unknown.
-        let nulls = if self.has_null { NullBuffer::union(array.nulls(), Some(&NullBuffer::new(found.clone()))) } else { array.nulls().cloned() };
+        let nulls = if self.has_null {
+            NullBuffer::union(array.nulls(), Some(&NullBuffer::new(found.clone())))
+        } else {
+            array.nulls().cloned()
+        };
         Ok(BooleanArray::new(found, nulls))
     }
 
-    fn search<T: ArrowPrimitiveType>(&self, array: &ArrayRef, wide: impl Fn(T::Native) -> i64) -> BooleanBuffer {
+    fn search<T: ArrowPrimitiveType>(
+        &self,
+        array: &ArrayRef,
+        wide: impl Fn(T::Native) -> i64,
+    ) -> BooleanBuffer {
         let values = array.as_primitive::<T>();
         match &self.members {
             Members::Few(list) => pack(values.values(), |v| list.contains(&wide(v))),
@@ -133,7 +159,11 @@ impl InSet {
         }
     }
 
-    fn search_doubles<T: ArrowPrimitiveType>(&self, array: &ArrayRef, wide: impl Fn(T::Native) -> f64) -> BooleanBuffer {
+    fn search_doubles<T: ArrowPrimitiveType>(
+        &self,
+        array: &ArrayRef,
+        wide: impl Fn(T::Native) -> f64,
+    ) -> BooleanBuffer {
         let values = array.as_primitive::<T>();
         match &self.members {
             Members::Doubles(set) => pack(values.values(), |v| set.contains(&double_key(wide(v)))),

@@ -1,7 +1,7 @@
 //! AND, OR and the functions that choose: three-valued and lazy by row.
 //!
-//! Rows that are decided are not evaluated further when the rest can fail, nor when few rows are left; else whole columns are
-//! combined by kernels.
+//! Rows that are decided are not evaluated further when the rest can fail, nor when few rows are
+//! left; else whole columns are combined by kernels.
 
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
 
 use crate::error::Error;
-use crate::expr::eval::{Operand, Outcome, Rows, budget, evaluate, is_false, is_true, negated, plain, scatter};
+use crate::expr::eval::{
+    Operand, Outcome, Rows, budget, evaluate, is_false, is_true, negated, plain, scatter,
+};
 use crate::expr::function::Function;
 use crate::expr::tree::Expr;
 use crate::protocol::schema::DataType;
@@ -19,12 +21,18 @@ const WORTH_SELECTING: usize = 8;
 
 /// AND (`conjunction`) or OR of any number of arguments.
 pub(crate) fn junction(args: &[Expr], rows: &Rows, conjunction: bool) -> Outcome<Operand> {
-    let (first, rest) = args.split_first().ok_or_else(|| Error::internal("AND or OR without arguments"))?;
+    let (first, rest) = args
+        .split_first()
+        .ok_or_else(|| Error::internal("AND or OR without arguments"))?;
     let mut so_far = evaluate(first, rows)?;
     for arg in rest {
         let known = so_far.booleans()?;
         // False decides an AND, true an OR.
-        let decided = if conjunction { is_false(known) } else { is_true(known) };
+        let decided = if conjunction {
+            is_false(known)
+        } else {
+            is_true(known)
+        };
         let count = decided.true_count();
         if count == decided.len() {
             break;
@@ -40,7 +48,8 @@ pub(crate) fn junction(args: &[Expr], rows: &Rows, conjunction: bool) -> Outcome
             let selected = rows.select(&open, [arg])?;
             let next = evaluate(arg, &selected)?.into_array(selected.len())?;
             let next = Operand::column(scatter(&next, &open)?);
-            // Null where the row was decided: `false AND null` is false and `true OR null` is true, so nothing is lost.
+            // Null where the row was decided: `false AND null` is false and `true OR null` is true,
+            // so nothing is lost.
             so_far = combine(so_far, next, rows.len(), conjunction)?;
         } else {
             let next = evaluate(arg, rows)?;
@@ -53,9 +62,19 @@ pub(crate) fn junction(args: &[Expr], rows: &Rows, conjunction: bool) -> Outcome
 fn combine(a: Operand, b: Operand, rows: usize, conjunction: bool) -> Outcome<Operand> {
     let scalar = a.scalar && b.scalar;
     let rows = if scalar { 1 } else { rows };
-    let (a, b) = (Operand::column(a.into_array(rows)?), Operand::column(b.into_array(rows)?));
-    let kernel = if conjunction { arrow_arith::boolean::and_kleene } else { arrow_arith::boolean::or_kleene };
-    Ok(Operand { array: Arc::new(kernel(a.booleans()?, b.booleans()?)?), scalar })
+    let (a, b) = (
+        Operand::column(a.into_array(rows)?),
+        Operand::column(b.into_array(rows)?),
+    );
+    let kernel = if conjunction {
+        arrow_arith::boolean::and_kleene
+    } else {
+        arrow_arith::boolean::or_kleene
+    };
+    Ok(Operand {
+        array: Arc::new(kernel(a.booleans()?, b.booleans()?)?),
+        scalar,
+    })
 }
 
 /// One way to a value: taken for the rows where the condition holds.
@@ -71,11 +90,20 @@ enum Way<'a> {
 }
 
 /// IF, CASE, COALESCE and NVL2.
-pub(crate) fn choose(function: Function, args: &[Expr], result: &DataType, rows: &Rows) -> Outcome<Operand> {
+pub(crate) fn choose(
+    function: Function,
+    args: &[Expr],
+    result: &DataType,
+    rows: &Rows,
+) -> Outcome<Operand> {
     let mut ways = Vec::with_capacity(args.len());
     match (function, args) {
-        (Function::If, [condition, yes, no]) => ways.extend([Way::When(condition, yes), Way::Else(no)]),
-        (Function::Nvl2, [tested, yes, no]) => ways.extend([Way::WhenNotNull(tested, yes), Way::Else(no)]),
+        (Function::If, [condition, yes, no]) => {
+            ways.extend([Way::When(condition, yes), Way::Else(no)])
+        }
+        (Function::Nvl2, [tested, yes, no]) => {
+            ways.extend([Way::WhenNotNull(tested, yes), Way::Else(no)])
+        }
         (Function::Coalesce, [values @ .., last]) => {
             ways.extend(values.iter().map(Way::IfNotNull));
             ways.push(Way::Else(last));
@@ -89,24 +117,40 @@ pub(crate) fn choose(function: Function, args: &[Expr], result: &DataType, rows:
             }
         }
     }
-    if args.iter().any(|arg| arg.can_fail(rows.ansi)) { lazily(&ways, result, rows) } else { eagerly(&ways, result, rows) }
+    if args.iter().any(|arg| arg.can_fail(rows.ansi)) {
+        lazily(&ways, result, rows)
+    } else {
+        eagerly(&ways, result, rows)
+    }
 }
 
 fn nulls(result: &DataType, rows: usize) -> ArrayRef {
-    arrow_array::new_null_array(&result.to_arrow(crate::protocol::schema::TextLayout::Plain), rows)
+    arrow_array::new_null_array(
+        &result.to_arrow(crate::protocol::schema::TextLayout::Plain),
+        rows,
+    )
 }
 
 fn not_null(operand: &Operand) -> Outcome<Operand> {
-    Ok(Operand { array: Arc::new(arrow_arith::boolean::is_not_null(&operand.array)?), scalar: operand.scalar })
+    Ok(Operand {
+        array: Arc::new(arrow_arith::boolean::is_not_null(&operand.array)?),
+        scalar: operand.scalar,
+    })
 }
 
 /// Evaluates everything for all rows and picks, from the last way to the first.
 fn eagerly(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> {
     let value = |expr: &Expr| -> Outcome<Operand> {
         let operand = evaluate(expr, rows)?;
-        Ok(Operand { array: plain(&operand.array, result)?, scalar: operand.scalar })
+        Ok(Operand {
+            array: plain(&operand.array, result)?,
+            scalar: operand.scalar,
+        })
     };
-    let mut chosen = Operand { array: nulls(result, 1), scalar: true };
+    let mut chosen = Operand {
+        array: nulls(result, 1),
+        scalar: true,
+    };
     for way in ways.iter().rev() {
         let (mask, yes) = match way {
             Way::Else(expr) => {
@@ -135,7 +179,8 @@ fn eagerly(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand>
 
 /// Evaluates each way only for the rows that take it.
 fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> {
-    // Where each row's value is: an array and an index in it. Array 0 is the null of rows that no way takes.
+    // Where each row's value is: an array and an index in it. Array 0 is the null of rows that no
+    // way takes.
     let mut values: Vec<ArrayRef> = vec![nulls(result, 1)];
     let mut places = vec![(0_usize, 0_usize); rows.len()];
     let mut left: Vec<usize> = (0..rows.len()).collect();
@@ -145,7 +190,10 @@ fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> 
             break;
         }
         let (holds, value) = match way {
-            Way::Else(expr) => (BooleanArray::new(BooleanBuffer::new_set(left.len()), None), *expr),
+            Way::Else(expr) => (
+                BooleanArray::new(BooleanBuffer::new_set(left.len()), None),
+                *expr,
+            ),
             Way::When(condition, expr) => {
                 let holds = evaluate(condition, &current)?.into_array(left.len())?;
                 (is_true(Operand::column(holds).booleans()?), *expr)
@@ -174,7 +222,10 @@ fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> 
         };
         if holds.true_count() > 0 {
             let selected = current.select(&holds, [value])?;
-            values.push(plain(&evaluate(value, &selected)?.into_array(selected.len())?, result)?);
+            values.push(plain(
+                &evaluate(value, &selected)?.into_array(selected.len())?,
+                result,
+            )?);
         }
         let (mut still, mut index) = (Vec::new(), 0);
         for (row, taken) in left.iter().zip(holds.values().iter()) {
@@ -193,7 +244,9 @@ fn lazily(ways: &[Way<'_>], result: &DataType, rows: &Rows) -> Outcome<Operand> 
         left = still;
     }
     let arrays: Vec<&dyn Array> = values.iter().map(AsRef::as_ref).collect();
-    Ok(Operand::column(arrow_select::interleave::interleave(&arrays, &places)?))
+    Ok(Operand::column(arrow_select::interleave::interleave(
+        &arrays, &places,
+    )?))
 }
 
 fn exprs<'a>(ways: &'a [Way<'a>], from: usize) -> impl Iterator<Item = &'a Expr> {

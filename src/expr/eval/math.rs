@@ -1,14 +1,21 @@
 //! `exp`, `ln`, `log10` and `pow` to the last bit as Java's `StrictMath` has them.
 //!
-//! Spark calls `StrictMath`, which is specified to be fdlibm (Sun Microsystems, freely distributable): a set of algorithms whose
-//! results are within one unit in the last place, not the nearest double. `StrictMath.exp(1)` is 2.7182818284590455, not `E`.
-//! A generated column that Spark wrote must compare equal here, so the same reductions and polynomials are evaluated in the
+//! Spark calls `StrictMath`, which is specified to be fdlibm (Sun Microsystems, freely
+//! distributable): a set of algorithms whose results are within one unit in the last place, not the
+//! nearest double. `StrictMath.exp(1)` is 2.7182818284590455, not `E`. A generated column that
+//! Spark wrote must compare equal here, so the same reductions and polynomials are evaluated in the
 //! same order, on every platform; the names of the coefficients are fdlibm's.
 //!
-//! Rejected: the platform's functions, which are nearer to the truth but differ in one of ten results, and between platforms.
+//! Rejected: the platform's functions, which are nearer to the truth but differ in one of ten
+//! results, and between platforms.
 
 // The coefficients are written as fdlibm gives them, with more digits than a double has.
-#![allow(clippy::excessive_precision, clippy::many_single_char_names, clippy::unreadable_literal, clippy::approx_constant)]
+#![allow(
+    clippy::excessive_precision,
+    clippy::many_single_char_names,
+    clippy::unreadable_literal,
+    clippy::approx_constant
+)]
 
 const LN2_HIGH: f64 = 6.93147180369123816490e-01;
 const LN2_LOW: f64 = 1.90821492927058770002e-10;
@@ -70,7 +77,11 @@ pub(crate) fn exp(x: f64) -> f64 {
     let negative = x < 0.0;
     let (reduced, hi, lo, k) = if bits > 0x3fd6_2e42 {
         let (hi, lo, k) = if bits < 0x3ff0_a2b2 {
-            if negative { (x + LN2_HIGH, -LN2_LOW, -1) } else { (x - LN2_HIGH, LN2_LOW, 1) }
+            if negative {
+                (x + LN2_HIGH, -LN2_LOW, -1)
+            } else {
+                (x - LN2_HIGH, LN2_LOW, 1)
+            }
         } else {
             let k = (INV_LN2 * x + if negative { -0.5 } else { 0.5 }) as i32;
             let t = f64::from(k);
@@ -89,13 +100,18 @@ pub(crate) fn exp(x: f64) -> f64 {
     let y = 1.0 - ((lo - (reduced * c) / (2.0 - c)) - hi);
     if k >= -1021 {
         // 2^1024 does not exist, but half of it twice does.
-        if k == 1024 { y * 2.0 * f64::from_bits(0x7fe0_0000_0000_0000) } else { with_high(y, high(y).wrapping_add(k << 20)) }
+        if k == 1024 {
+            y * 2.0 * f64::from_bits(0x7fe0_0000_0000_0000)
+        } else {
+            with_high(y, high(y).wrapping_add(k << 20))
+        }
     } else {
         with_high(y, high(y).wrapping_add((k + 1000) << 20)) * 9.33263618503218878990e-302
     }
 }
 
-/// A number above zero, made a normal one where it is not, with its power of two; the logarithm itself where it is a limit.
+/// A number above zero, made a normal one where it is not, with its power of two; the logarithm
+/// itself where it is a limit.
 fn exponent(x: f64) -> Result<(f64, i32), f64> {
     if x == 0.0 {
         return Err(f64::NEG_INFINITY);
@@ -103,9 +119,17 @@ fn exponent(x: f64) -> Result<(f64, i32), f64> {
     if x < 0.0 || x.is_nan() {
         return Err(f64::NAN);
     }
-    let (x, k) = if high(x) < 0x0010_0000 { (x * TWO_54, -54) } else { (x, 0) };
+    let (x, k) = if high(x) < 0x0010_0000 {
+        (x * TWO_54, -54)
+    } else {
+        (x, 0)
+    };
     let bits = high(x);
-    if bits >= 0x7ff0_0000 { Err(x) } else { Ok((x, k + (bits >> 20) - 1023)) }
+    if bits >= 0x7ff0_0000 {
+        Err(x)
+    } else {
+        Ok((x, k + (bits >> 20) - 1023))
+    }
 }
 
 /// The natural logarithm of a number above zero.
@@ -130,10 +154,18 @@ pub(crate) fn ln(x: f64) -> f64 {
     let dk = f64::from(k);
     if (0x000f_ffff & (2 + bits)) < 3 {
         if f == 0.0 {
-            return if k == 0 { 0.0 } else { dk * LN2_HIGH + dk * LN2_LOW };
+            return if k == 0 {
+                0.0
+            } else {
+                dk * LN2_HIGH + dk * LN2_LOW
+            };
         }
         let r = f * f * (0.5 - 0.33333333333333333 * f);
-        return if k == 0 { f - r } else { dk * LN2_HIGH - ((r - dk * LN2_LOW) - f) };
+        return if k == 0 {
+            f - r
+        } else {
+            dk * LN2_HIGH - ((r - dk * LN2_LOW) - f)
+        };
     }
     let s = f / (2.0 + f);
     let z = s * s;
@@ -143,7 +175,11 @@ pub(crate) fn ln(x: f64) -> f64 {
     let r = t2 + t1;
     if ((bits - 0x6147a) | (0x6b851 - bits)) > 0 {
         let half = 0.5 * f * f;
-        if k == 0 { f - (half - s * (half + r)) } else { dk * LN2_HIGH - ((half - (s * (half + r) + dk * LN2_LOW)) - f) }
+        if k == 0 {
+            f - (half - s * (half + r))
+        } else {
+            dk * LN2_HIGH - ((half - (s * (half + r) + dk * LN2_LOW)) - f)
+        }
     } else if k == 0 {
         f - s * (f - r)
     } else {
@@ -188,7 +224,11 @@ pub(crate) fn pow(x: f64, y: f64) -> f64 {
         return f64::NAN;
     }
     let magnitude = x.abs();
-    let whole = if x.is_sign_negative() { wholeness(y) } else { 0 };
+    let whole = if x.is_sign_negative() {
+        wholeness(y)
+    } else {
+        0
+    };
     if y.is_infinite() {
         return if magnitude == 1.0 {
             f64::NAN
@@ -279,12 +319,19 @@ fn log2(x: f64) -> (f64, f64) {
         ix -= 0x0010_0000;
     }
     x = with_high(x, ix);
-    let (base, dp_h, dp_l) = if upper { (1.5, 5.84962487220764160156e-01, 1.35003920212974897128e-08) } else { (1.0, 0.0, 0.0) };
+    let (base, dp_h, dp_l) = if upper {
+        (1.5, 5.84962487220764160156e-01, 1.35003920212974897128e-08)
+    } else {
+        (1.0, 0.0, 0.0)
+    };
     let u = x - base;
     let v = 1.0 / (x + base);
     let s = u * v;
     let s_h = head(s);
-    let t_h = with_high(0.0, ((ix >> 1) | 0x2000_0000) + 0x0008_0000 + (i32::from(upper) << 18));
+    let t_h = with_high(
+        0.0,
+        ((ix >> 1) | 0x2000_0000) + 0x0008_0000 + (i32::from(upper) << 18),
+    );
     let t_l = x - (t_h - base);
     let s_l = v * ((u - s_h * t_h) - s_h * t_l);
     let s2 = s * s;
@@ -316,7 +363,9 @@ fn exp2(p_h: f64, p_l: f64, sign: f64, overflow: f64, underflow: f64) -> f64 {
         if j != 0x4090_0000 || i != 0 || p_l + OVERFLOW_TAIL > z - p_h {
             return overflow;
         }
-    } else if (j & 0x7fff_ffff) >= 0x4090_cc00 && (j != 0xc090_cc00_u32 as i32 || i != 0 || p_l <= z - p_h) {
+    } else if (j & 0x7fff_ffff) >= 0x4090_cc00
+        && (j != 0xc090_cc00_u32 as i32 || i != 0 || p_l <= z - p_h)
+    {
         return underflow;
     }
     let bits = j & 0x7fff_ffff;
@@ -364,7 +413,11 @@ mod tests {
         ] {
             assert_eq!(got, wanted);
         }
-        assert!(pow(1.0, f64::INFINITY).is_nan() && pow(-8.0, 1.0 / 3.0).is_nan() && pow(1.0, f64::NAN).is_nan());
+        assert!(
+            pow(1.0, f64::INFINITY).is_nan()
+                && pow(-8.0, 1.0 / 3.0).is_nan()
+                && pow(1.0, f64::NAN).is_nan()
+        );
         assert_eq!(pow(f64::NAN, 0.0), 1.0);
     }
 }

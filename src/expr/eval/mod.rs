@@ -1,19 +1,23 @@
 //! The evaluator: [`Bound`] x `RecordBatch` -> one array, a column at a time.
 //!
-//! Rows are never looped over per node where a kernel does: comparisons, logic and lists run over whole columns. What makes
-//! this an evaluator of Spark's expressions rather than of arrow's is laziness: an error must not surface for a row whose
-//! value does not depend on it. So the right side of AND and OR, the branches of CASE and the later arguments of a function
-//! whose earlier argument is null are evaluated only for the rows that need them, whenever they can fail at all; what cannot
-//! fail is evaluated for all rows, which is faster than selecting.
+//! Rows are never looped over per node where a kernel does: comparisons, logic and lists run over
+//! whole columns. What makes this an evaluator of Spark's expressions rather than of arrow's is
+//! laziness: an error must not surface for a row whose value does not depend on it. So the right
+//! side of AND and OR, the branches of CASE and the later arguments of a function whose earlier
+//! argument is null are evaluated only for the rows that need them, whenever they can fail at all;
+//! what cannot fail is evaluated for all rows, which is faster than selecting.
 //!
-//! Rejected: row-at-a-time interpretation (10 to 50 times slower in a scan's filter); evaluating everything and discarding
-//! errors (an error is raised for a batch, its row is not known).
+//! Rejected: row-at-a-time interpretation (10 to 50 times slower in a scan's filter); evaluating
+//! everything and discarding errors (an error is raised for a batch, its row is not known).
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{Array, ArrayRef, BooleanArray, Datum, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Datum, PrimitiveArray, RecordBatch, RecordBatchOptions,
+    StructArray, UInt64Array,
+};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{ArrowError, DataType as Arrow, Schema, TimeUnit};
 
@@ -51,8 +55,12 @@ mod tests;
 pub(crate) enum Fault {
     /// A value of some row has no result. The node that raised it is named on the way out.
     Value(String),
-    /// The values take more bytes than there may be; `what` is the node that has them, once it is known.
-    TooLarge { what: Option<String>, of_constants: bool },
+    /// The values take more bytes than there may be; `what` is the node that has them, once it is
+    /// known.
+    TooLarge {
+        what: Option<String>,
+        of_constants: bool,
+    },
     /// Anything else.
     Error(Error),
 }
@@ -73,8 +81,17 @@ impl Fault {
     /// The same with the expression that raised it.
     fn named(self, expr: &Expr) -> Self {
         match self {
-            Self::Value(what) => Self::Error(Error::invalid(format!("{what}, in `{}`", shown(&expr.to_string())))),
-            Self::TooLarge { what: None, of_constants } => Self::TooLarge { what: Some(brief(expr)), of_constants },
+            Self::Value(what) => Self::Error(Error::invalid(format!(
+                "{what}, in `{}`",
+                shown(&expr.to_string())
+            ))),
+            Self::TooLarge {
+                what: None,
+                of_constants,
+            } => Self::TooLarge {
+                what: Some(brief(expr)),
+                of_constants,
+            },
             other => other,
         }
     }
@@ -83,7 +100,10 @@ impl Fault {
     fn at(self, expr: &Expr) -> Error {
         match self.named(expr) {
             Self::Value(what) => Error::invalid(what),
-            Self::TooLarge { .. } => Error::invalid(format!("the values are too large, in `{}`", shown(&expr.to_string()))),
+            Self::TooLarge { .. } => Error::invalid(format!(
+                "the values are too large, in `{}`",
+                shown(&expr.to_string())
+            )),
             Self::Error(error) => error,
         }
     }
@@ -94,7 +114,11 @@ fn brief(expr: &Expr) -> String {
     const LENGTH: usize = 100;
     let text = expr.to_string();
     let cut: String = text.chars().take(LENGTH).collect();
-    shown(&if cut.len() < text.len() { format!("{cut}...") } else { cut })
+    shown(&if cut.len() < text.len() {
+        format!("{cut}...")
+    } else {
+        cut
+    })
 }
 
 pub(crate) type Outcome<T = ArrayRef> = std::result::Result<T, Fault>;
@@ -114,7 +138,10 @@ impl Datum for Operand {
 
 impl Operand {
     pub(crate) fn column(array: ArrayRef) -> Self {
-        Self { array, scalar: false }
+        Self {
+            array,
+            scalar: false,
+        }
     }
 
     /// The index of a row in the array.
@@ -134,22 +161,34 @@ impl Operand {
             return Ok(self.array);
         }
         budget::reserve_rows([&self], rows)?;
-        Ok(arrow_select::take::take(&self.array, &UInt64Array::from_value(0, rows), None)?)
+        Ok(arrow_select::take::take(
+            &self.array,
+            &UInt64Array::from_value(0, rows),
+            None,
+        )?)
     }
 
     /// The array as one of a primitive type.
     pub(crate) fn primitive<T: ArrowPrimitiveType>(&self) -> Outcome<&PrimitiveArray<T>> {
-        self.array.as_primitive_opt::<T>().ok_or_else(|| unexpected(self.array.data_type()))
+        self.array
+            .as_primitive_opt::<T>()
+            .ok_or_else(|| unexpected(self.array.data_type()))
     }
 
     pub(crate) fn booleans(&self) -> Outcome<&BooleanArray> {
-        self.array.as_boolean_opt().ok_or_else(|| unexpected(self.array.data_type()))
+        self.array
+            .as_boolean_opt()
+            .ok_or_else(|| unexpected(self.array.data_type()))
     }
 }
 
-/// A tree that promised another type: the binder and the batch disagree in a way that [`canonical`] should have caught.
+/// A tree that promised another type: the binder and the batch disagree in a way that [`canonical`]
+/// should have caught.
 pub(crate) fn unexpected(found: &Arrow) -> Fault {
-    Error::internal(format!("the evaluator met an unexpected array of type {found}")).into()
+    Error::internal(format!(
+        "the evaluator met an unexpected array of type {found}"
+    ))
+    .into()
 }
 
 /// The rows under evaluation and the settings.
@@ -166,14 +205,23 @@ impl Rows {
     }
 
     /// The rows where `mask` is true, with the columns that the expressions read.
-    pub(crate) fn select<'a>(&self, mask: &BooleanArray, exprs: impl IntoIterator<Item = &'a Expr>) -> Outcome<Self> {
+    pub(crate) fn select<'a>(
+        &self,
+        mask: &BooleanArray,
+        exprs: impl IntoIterator<Item = &'a Expr>,
+    ) -> Outcome<Self> {
         let mut paths = std::collections::BTreeSet::new();
         for expr in exprs {
             expr.collect_columns(&mut paths);
         }
-        let names: std::collections::BTreeSet<&str> = paths.iter().filter_map(|path| path.first().map(String::as_str)).collect();
+        let names: std::collections::BTreeSet<&str> = paths
+            .iter()
+            .filter_map(|path| path.first().map(String::as_str))
+            .collect();
         let schema = self.batch.schema();
-        let filter = arrow_select::filter::FilterBuilder::new(mask).optimize().build();
+        let filter = arrow_select::filter::FilterBuilder::new(mask)
+            .optimize()
+            .build();
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for (field, column) in schema.fields().iter().zip(self.batch.columns()) {
             if names.contains(field.name().as_str()) {
@@ -182,15 +230,31 @@ impl Rows {
             }
         }
         let options = RecordBatchOptions::new().with_row_count(Some(filter.count()));
-        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
-        Ok(Self { batch, ansi: self.ansi, zone: self.zone })
+        let batch =
+            RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
+        Ok(Self {
+            batch,
+            ansi: self.ansi,
+            zone: self.zone,
+        })
     }
 
     /// The column of a path in its canonical form.
     fn column(&self, path: &[String], data_type: &DataType) -> Outcome {
-        let missing = || Error::schema_mismatch("a column of the expression is not in the data", path.join("."), "no such column").at_column(path.join("."));
+        let missing = || {
+            Error::schema_mismatch(
+                "a column of the expression is not in the data",
+                path.join("."),
+                "no such column",
+            )
+            .at_column(path.join("."))
+        };
         let (first, rest) = path.split_first().ok_or_else(missing)?;
-        let mut array = self.batch.column_by_name(first).ok_or_else(missing)?.clone();
+        let mut array = self
+            .batch
+            .column_by_name(first)
+            .ok_or_else(missing)?
+            .clone();
         for name in rest {
             let parent = array.as_struct_opt().ok_or_else(missing)?;
             array = child(parent, name).ok_or_else(missing)?;
@@ -208,9 +272,16 @@ pub(crate) fn child(parent: &StructArray, name: &str) -> Option<ArrayRef> {
     match parent.nulls() {
         None => Some(array.clone()),
         Some(nulls) => {
-            let data = array.to_data().into_builder().nulls(NullBuffer::union(Some(nulls), array.logical_nulls().as_ref()));
+            let data = array.to_data().into_builder().nulls(NullBuffer::union(
+                Some(nulls),
+                array.logical_nulls().as_ref(),
+            ));
             // Arrays without a validity buffer of their own (null arrays) are null already.
-            if matches!(array.data_type(), Arrow::Null) { Some(array.clone()) } else { data.build().ok().map(arrow_array::make_array) }
+            if matches!(array.data_type(), Arrow::Null) {
+                Some(array.clone())
+            } else {
+                data.build().ok().map(arrow_array::make_array)
+            }
         }
     }
 }
@@ -219,49 +290,80 @@ pub(crate) fn child(parent: &StructArray, name: &str) -> Option<ArrayRef> {
 fn is_canonical(arrow: &Arrow, data_type: &DataType) -> bool {
     match data_type {
         DataType::String => matches!(arrow, Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View),
-        DataType::Binary => matches!(arrow, Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView),
-        DataType::Timestamp => matches!(arrow, Arrow::Timestamp(TimeUnit::Microsecond, Some(zone)) if zone.as_ref() == "UTC"),
+        DataType::Binary => matches!(
+            arrow,
+            Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView
+        ),
+        DataType::Timestamp => {
+            matches!(arrow, Arrow::Timestamp(TimeUnit::Microsecond, Some(zone)) if zone.as_ref() == "UTC")
+        }
         DataType::Variant => true,
         _ => *arrow == data_type.to_arrow(TextLayout::Plain),
     }
 }
 
-/// `array` in the form that the evaluator computes with: text and bytes in any of the three layouts, timestamps in
-/// microseconds, decimals in 128 bits, dictionaries unpacked, nested values as `DataType::to_arrow` has them.
+/// `array` in the form that the evaluator computes with: text and bytes in any of the three
+/// layouts, timestamps in microseconds, decimals in 128 bits, dictionaries unpacked, nested values
+/// as `DataType::to_arrow` has them.
 pub(crate) fn canonical(array: &ArrayRef, data_type: &DataType) -> Outcome {
     if is_canonical(array.data_type(), data_type) {
         return Ok(array.clone());
     }
-    let mismatch =
-        || Fault::Error(Error::schema_mismatch("the data does not have the type of the expression", data_type.to_string(), array.data_type().to_string()));
+    let mismatch = || {
+        Fault::Error(Error::schema_mismatch(
+            "the data does not have the type of the expression",
+            data_type.to_string(),
+            array.data_type().to_string(),
+        ))
+    };
     if let Arrow::Dictionary(_, value) = array.data_type() {
         budget::reserve(budget::size(array.as_ref()))?;
         let plain = arrow_cast::cast(array, value)?;
         return canonical(&plain, data_type);
     }
     if matches!(array.data_type(), Arrow::Null) {
-        return Ok(arrow_array::new_null_array(&data_type.to_arrow(TextLayout::Plain), array.len()));
+        return Ok(arrow_array::new_null_array(
+            &data_type.to_arrow(TextLayout::Plain),
+            array.len(),
+        ));
     }
     let fits = match (data_type, array.data_type()) {
         (DataType::Binary, Arrow::FixedSizeBinary(_)) | (DataType::Date, Arrow::Date64) => true,
-        (DataType::Timestamp | DataType::TimestampNtz, Arrow::Timestamp(unit, _)) => return micros(array, *unit, data_type),
-        (DataType::Decimal(_, scale), Arrow::Decimal32(_, s) | Arrow::Decimal64(_, s) | Arrow::Decimal128(_, s) | Arrow::Decimal256(_, s)) => s <= scale,
+        (DataType::Timestamp | DataType::TimestampNtz, Arrow::Timestamp(unit, _)) => {
+            return micros(array, *unit, data_type);
+        }
+        (
+            DataType::Decimal(_, scale),
+            Arrow::Decimal32(_, s)
+            | Arrow::Decimal64(_, s)
+            | Arrow::Decimal128(_, s)
+            | Arrow::Decimal256(_, s),
+        ) => s <= scale,
         // Older files of a table whose column has been widened since.
         (DataType::Short, Arrow::Int8)
         | (DataType::Integer, Arrow::Int8 | Arrow::Int16)
         | (DataType::Long, Arrow::Int8 | Arrow::Int16 | Arrow::Int32)
         | (DataType::Double, Arrow::Float32 | Arrow::Int8 | Arrow::Int16 | Arrow::Int32) => true,
         (DataType::Struct(_) | DataType::Array(_) | DataType::Map(_), found) => {
-            // Only the layout of what is inside may differ, which arrow casts without changing a value.
-            DataType::from_arrow(found).is_some_and(|found| crate::expr::function::same(&found, data_type))
+            // Only the layout of what is inside may differ, which arrow casts without changing a
+            // value.
+            DataType::from_arrow(found)
+                .is_some_and(|found| crate::expr::function::same(&found, data_type))
         }
         _ => false,
     };
     if !fits {
         return Err(mismatch());
     }
-    let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
-    Ok(arrow_cast::cast_with_options(array, &data_type.to_arrow(TextLayout::Plain), &options)?)
+    let options = arrow_cast::CastOptions {
+        safe: false,
+        ..Default::default()
+    };
+    Ok(arrow_cast::cast_with_options(
+        array,
+        &data_type.to_arrow(TextLayout::Plain),
+        &options,
+    )?)
 }
 
 fn micros(array: &ArrayRef, unit: TimeUnit, data_type: &DataType) -> Outcome {
@@ -291,7 +393,10 @@ pub(crate) fn plain(array: &ArrayRef, data_type: &DataType) -> Outcome {
         // Many views may share one string.
         budget::reserve(budget::size(array.as_ref()))?;
     }
-    let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
+    let options = arrow_cast::CastOptions {
+        safe: false,
+        ..Default::default()
+    };
     Ok(arrow_cast::cast_with_options(array, &wanted, &options)?)
 }
 
@@ -316,7 +421,8 @@ pub(crate) fn negated(mask: &BooleanArray) -> BooleanArray {
     BooleanArray::new(!mask.values(), None)
 }
 
-/// `array`, which holds one value for each true of `mask`, spread over the length of `mask` with nulls elsewhere.
+/// `array`, which holds one value for each true of `mask`, spread over the length of `mask` with
+/// nulls elsewhere.
 pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> Outcome {
     let mut next = 0_u64;
     let indices: UInt64Array = mask
@@ -336,7 +442,10 @@ pub(crate) fn scatter(array: &ArrayRef, mask: &BooleanArray) -> Outcome {
 pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
     match expr {
         // The batch has it already.
-        Expr::Column { path, data_type } => Ok(Operand::column(rows.column(path, data_type).map_err(|fault| fault.named(expr))?)),
+        Expr::Column { path, data_type } => Ok(Operand::column(
+            rows.column(path, data_type)
+                .map_err(|fault| fault.named(expr))?,
+        )),
         _ => budget::node(|| compute(expr, rows)).map_err(|fault| fault.named(expr)),
     }
 }
@@ -344,25 +453,48 @@ pub(crate) fn evaluate(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
 fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
     match expr {
         Expr::Column { path, data_type } => Ok(Operand::column(rows.column(path, data_type)?)),
-        Expr::Literal { value, data_type } => Ok(Operand { array: value.to_array(data_type)?, scalar: true }),
+        Expr::Literal { value, data_type } => Ok(Operand {
+            array: value.to_array(data_type)?,
+            scalar: true,
+        }),
         Expr::InList { arg, set, .. } => {
             let operand = evaluate(arg, rows)?;
             let array = set.contains(&operand.array)?;
-            Ok(Operand { array: Arc::new(array), scalar: operand.scalar })
+            Ok(Operand {
+                array: Arc::new(array),
+                scalar: operand.scalar,
+            })
         }
         Expr::Cast { arg, to, mode } => {
             let operand = evaluate(arg, rows)?;
-            let array = budget::function(operand.scalar, || cast::cast(&operand.array, arg.data_type(), to, *mode, &rows.zone))?;
-            Ok(Operand { array, scalar: operand.scalar })
+            let array = budget::function(operand.scalar, || {
+                cast::cast(&operand.array, arg.data_type(), to, *mode, &rows.zone)
+            })?;
+            Ok(Operand {
+                array,
+                scalar: operand.scalar,
+            })
         }
-        Expr::Call { function, args, data_type } => match function {
+        Expr::Call {
+            function,
+            args,
+            data_type,
+        } => match function {
             Function::And | Function::Or => logic::junction(args, rows, *function == Function::And),
-            Function::If | Function::Case | Function::Coalesce | Function::Nvl2 => logic::choose(*function, args, data_type, rows),
+            Function::If | Function::Case | Function::Coalesce | Function::Nvl2 => {
+                logic::choose(*function, args, data_type, rows)
+            }
             _ => {
                 let operands = arguments(*function, args, rows)?;
                 let scalar = operands.iter().all(|o| o.scalar);
-                let call =
-                    Call { function: *function, args, operands: &operands, result: data_type, rows: if scalar { 1 } else { rows.len() }, settings: rows };
+                let call = Call {
+                    function: *function,
+                    args,
+                    operands: &operands,
+                    result: data_type,
+                    rows: if scalar { 1 } else { rows.len() },
+                    settings: rows,
+                };
                 let array = budget::function(scalar, || call.run())?;
                 Ok(Operand { array, scalar })
             }
@@ -370,19 +502,26 @@ fn compute(expr: &Expr, rows: &Rows) -> Outcome<Operand> {
     }
 }
 
-/// Evaluates arguments in Spark's order: from the left, but the divisor before the dividend and LOCATE's start first. A
-/// function that is null when an argument is does not look at the arguments behind a null, so those are not evaluated there
-/// when they can fail.
+/// Evaluates arguments in Spark's order: from the left, but the divisor before the dividend and
+/// LOCATE's start first. A function that is null when an argument is does not look at the arguments
+/// behind a null, so those are not evaluated there when they can fail.
 fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Operand>> {
     let last_first = match function {
-        Function::Divide | Function::IntegralDivide | Function::Remainder | Function::PositiveModulo => true,
+        Function::Divide
+        | Function::IntegralDivide
+        | Function::Remainder
+        | Function::PositiveModulo => true,
         Function::Locate => args.len() == 3,
         _ => false,
     };
     let (first, last) = args.split_at(args.len() - usize::from(last_first));
     let mut out: Vec<Operand> = Vec::with_capacity(args.len());
     for arg in last.iter().chain(first) {
-        let operand = if is_null_intolerant(function) && arg.can_fail(rows.ansi) { behind(&out, arg, rows)? } else { evaluate(arg, rows)? };
+        let operand = if is_null_intolerant(function) && arg.can_fail(rows.ansi) {
+            behind(&out, arg, rows)?
+        } else {
+            evaluate(arg, rows)?
+        };
         out.push(operand);
     }
     if last_first {
@@ -393,28 +532,48 @@ fn arguments(function: Function, args: &[Expr], rows: &Rows) -> Outcome<Vec<Oper
 
 /// Evaluates an argument for the rows where those before it are not null.
 fn behind(before: &[Operand], arg: &Expr, rows: &Rows) -> Outcome<Operand> {
-    let null = || Operand { array: arrow_array::new_null_array(&arg.data_type().to_arrow(TextLayout::Plain), 1), scalar: true };
+    let null = || Operand {
+        array: arrow_array::new_null_array(&arg.data_type().to_arrow(TextLayout::Plain), 1),
+        scalar: true,
+    };
     if before.iter().any(|o| o.scalar && o.array.is_null(0)) {
         return Ok(null());
     }
-    let nulls = before.iter().filter(|o| !o.scalar).fold(None, |nulls, o| NullBuffer::union(nulls.as_ref(), o.array.logical_nulls().as_ref()));
-    let Some(nulls) = nulls.filter(|n| n.null_count() > 0) else { return evaluate(arg, rows) };
+    let nulls = before.iter().filter(|o| !o.scalar).fold(None, |nulls, o| {
+        NullBuffer::union(nulls.as_ref(), o.array.logical_nulls().as_ref())
+    });
+    let Some(nulls) = nulls.filter(|n| n.null_count() > 0) else {
+        return evaluate(arg, rows);
+    };
     let mask = BooleanArray::new(nulls.into_inner(), None);
     let selected = rows.select(&mask, [arg])?;
     if selected.len() == 0 {
         return Ok(null());
     }
     let operand = evaluate(arg, &selected)?;
-    if operand.scalar { Ok(operand) } else { Ok(Operand::column(scatter(&operand.array, &mask)?)) }
+    if operand.scalar {
+        Ok(operand)
+    } else {
+        Ok(Operand::column(scatter(&operand.array, &mask)?))
+    }
 }
 
-/// Whether the function does not look further once an argument is null: it is null then, whatever the others (LOCATE without
-/// a start is 0).
+/// Whether the function does not look further once an argument is null: it is null then, whatever
+/// the others (LOCATE without a start is 0).
 pub(crate) fn is_null_intolerant(function: Function) -> bool {
     use Function as F;
     !matches!(
         function,
-        F::IsNull | F::IsNotNull | F::IsNan | F::EqualNullSafe | F::Greatest | F::Least | F::ConcatWs | F::MakeArray | F::MakeMap | F::NamedStruct
+        F::IsNull
+            | F::IsNotNull
+            | F::IsNan
+            | F::EqualNullSafe
+            | F::Greatest
+            | F::Least
+            | F::ConcatWs
+            | F::MakeArray
+            | F::MakeMap
+            | F::NamedStruct
     )
 }
 
@@ -431,26 +590,44 @@ pub(crate) struct Call<'a> {
 impl Call<'_> {
     /// An argument.
     pub(crate) fn arg(&self, n: usize) -> Outcome<&Operand> {
-        self.operands.get(n).ok_or_else(|| Error::internal(format!("`{}` lacks an argument", self.function.name())).into())
+        self.operands.get(n).ok_or_else(|| {
+            Error::internal(format!("`{}` lacks an argument", self.function.name())).into()
+        })
     }
 
     /// The type of an argument.
     pub(crate) fn arg_type(&self, n: usize) -> Outcome<&DataType> {
-        self.args.get(n).map(Expr::data_type).ok_or_else(|| Error::internal(format!("`{}` lacks an argument", self.function.name())).into())
+        self.args.get(n).map(Expr::data_type).ok_or_else(|| {
+            Error::internal(format!("`{}` lacks an argument", self.function.name())).into()
+        })
     }
 
     fn run(&self) -> Outcome {
         use Function as F;
         match self.function {
-            F::Not => Ok(Arc::new(arrow_arith::boolean::not(self.arg(0)?.booleans()?)?)),
-            F::IsNull => Ok(Arc::new(arrow_arith::boolean::is_null(&self.arg(0)?.array)?)),
-            F::IsNotNull => Ok(Arc::new(arrow_arith::boolean::is_not_null(&self.arg(0)?.array)?)),
+            F::Not => Ok(Arc::new(arrow_arith::boolean::not(
+                self.arg(0)?.booleans()?,
+            )?)),
+            F::IsNull => Ok(Arc::new(arrow_arith::boolean::is_null(
+                &self.arg(0)?.array,
+            )?)),
+            F::IsNotNull => Ok(Arc::new(arrow_arith::boolean::is_not_null(
+                &self.arg(0)?.array,
+            )?)),
             F::IsNan => compare::is_nan(self),
-            F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual => compare::call(self),
+            F::Equal | F::EqualNullSafe | F::Less | F::LessEqual | F::Greater | F::GreaterEqual => {
+                compare::call(self)
+            }
             F::Greatest | F::Least => compare::extreme(self),
             F::NullIf => compare::null_if(self),
             F::Like | F::RLike | F::StartsWith | F::EndsWith | F::Contains => pattern::call(self),
-            F::Add | F::Subtract | F::Multiply | F::Divide | F::IntegralDivide | F::Remainder | F::PositiveModulo => arith::binary(self),
+            F::Add
+            | F::Subtract
+            | F::Multiply
+            | F::Divide
+            | F::IntegralDivide
+            | F::Remainder
+            | F::PositiveModulo => arith::binary(self),
             F::Negative | F::Abs => arith::unary(self),
             F::Sign | F::Sqrt | F::Exp | F::Ln | F::Log10 => arith::of_double(self),
             F::Pow | F::Log => arith::of_two_doubles(self),
@@ -459,7 +636,9 @@ impl Call<'_> {
             F::BitAnd | F::BitOr | F::BitXor => arith::bits(self),
             F::BitNot => arith::bit_not(self),
             F::ShiftLeft | F::ShiftRight => arith::shift(self),
-            F::Reverse | F::Concat if matches!(self.result, DataType::Array(_)) => collection::rearrange(self),
+            F::Reverse | F::Concat if matches!(self.result, DataType::Array(_)) => {
+                collection::rearrange(self)
+            }
             F::Lower | F::Upper | F::InitCap | F::Reverse => string::letters(self),
             F::Trim | F::LeftTrim | F::RightTrim => string::trim(self),
             F::Length | F::OctetLength => string::length(self),
@@ -474,9 +653,17 @@ impl Call<'_> {
             F::Hex => string::hex(self),
             F::Unhex => string::unhex(self),
             F::Md5 | F::Sha2 => string::digest(self),
-            F::Year | F::Month | F::Day | F::Quarter | F::DayOfWeek | F::Weekday | F::DayOfYear | F::WeekOfYear | F::Hour | F::Minute | F::Second => {
-                datetime::field(self)
-            }
+            F::Year
+            | F::Month
+            | F::Day
+            | F::Quarter
+            | F::DayOfWeek
+            | F::Weekday
+            | F::DayOfYear
+            | F::WeekOfYear
+            | F::Hour
+            | F::Minute
+            | F::Second => datetime::field(self),
             F::DateTrunc => datetime::date_trunc(self),
             F::Trunc => datetime::trunc(self),
             F::DateAdd | F::DateSub | F::AddMonths => datetime::add(self),
@@ -498,9 +685,10 @@ impl Call<'_> {
             F::MakeMap => collection::make_map(self),
             F::NamedStruct => collection::make_struct(self),
             // Evaluated lazily, before their arguments.
-            F::And | F::Or | F::If | F::Case | F::Coalesce | F::Nvl2 => {
-                Err(Error::internal(format!("`{}` is not evaluated by column", self.function.name())).into())
-            }
+            F::And | F::Or | F::If | F::Case | F::Coalesce | F::Nvl2 => Err(Error::internal(
+                format!("`{}` is not evaluated by column", self.function.name()),
+            )
+            .into()),
         }
     }
 }
@@ -509,9 +697,10 @@ impl Bound {
     /// The value of every row, in the plain layout of the expression's type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the expression and the value that has no result, or is larger than a row's may be;
-    /// [`Error::SchemaMismatch`] names a column that is missing from the batch or has another type; [`Error::Resource`] says
-    /// that the values of all rows together are too large.
+    /// [`Error::Invalid`] names the expression and the value that has no result, or is larger than
+    /// a row's may be; [`Error::SchemaMismatch`] names a column that is missing from the batch
+    /// or has another type; [`Error::Resource`] says that the values of all rows together are
+    /// too large.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         self.evaluate_within(batch, EvaluationLimits::of_process()?)
     }
@@ -520,9 +709,15 @@ impl Bound {
     ///
     /// # Errors
     /// As [`Bound::evaluate`].
-    pub fn evaluate_within(&self, batch: &RecordBatch, limits: EvaluationLimits) -> Result<ArrayRef> {
+    pub fn evaluate_within(
+        &self,
+        batch: &RecordBatch,
+        limits: EvaluationLimits,
+    ) -> Result<ArrayRef> {
         if batch.num_rows() == 0 {
-            return Ok(arrow_array::new_empty_array(&self.data_type().to_arrow(TextLayout::Plain)));
+            return Ok(arrow_array::new_empty_array(
+                &self.data_type().to_arrow(TextLayout::Plain),
+            ));
         }
         let mut total = 0;
         let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
@@ -531,7 +726,11 @@ impl Bound {
             let array = plain(&array, self.data_type())?;
             total += budget::size(array.as_ref());
             if total > limits.whole && length < batch.num_rows() {
-                let what = format!("`{}` over a batch of {} rows", brief(&self.expr), batch.num_rows());
+                let what = format!(
+                    "`{}` over a batch of {} rows",
+                    brief(&self.expr),
+                    batch.num_rows()
+                );
                 return Err(Error::over_budget(&what, total).into());
             }
             Ok(array)
@@ -539,7 +738,12 @@ impl Bound {
         let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
         match pieces.as_slice() {
             [array] => Ok(Arc::clone(array)),
-            _ => Ok(arrow_select::concat::concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?),
+            _ => Ok(arrow_select::concat::concat(
+                &pieces
+                    .iter()
+                    .map(AsRef::as_ref)
+                    .collect::<Vec<&dyn Array>>(),
+            )?),
         }
     }
 
@@ -549,13 +753,18 @@ impl Bound {
     /// As [`Bound::evaluate`]; [`Error::Invalid`] when the expression is no predicate.
     pub fn filter_mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         if !matches!(self.data_type(), DataType::Boolean | DataType::Void) {
-            return Err(Error::invalid(format!("a filter must be true or false, but `{self}` is of type {}", self.data_type())));
+            return Err(Error::invalid(format!(
+                "a filter must be true or false, but `{self}` is of type {}",
+                self.data_type()
+            )));
         }
         if batch.num_rows() == 0 {
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(0), None));
         }
         let limits = EvaluationLimits::of_process()?;
-        let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| self.piece_mask(&piece(batch, from, length)?));
+        let pieces = budget::in_pieces(batch.num_rows(), limits, |from, length| {
+            self.piece_mask(&piece(batch, from, length)?)
+        });
         let pieces = pieces.map_err(|fault| fault.at(&self.expr))?;
         if let [mask] = pieces.as_slice() {
             return Ok(mask.clone());
@@ -576,26 +785,50 @@ impl Bound {
         let mask = is_true(values);
         if operand.scalar {
             let all = mask.true_count() == mask.len();
-            return Ok(BooleanArray::new(if all { BooleanBuffer::new_set(rows) } else { BooleanBuffer::new_unset(rows) }, None));
+            return Ok(BooleanArray::new(
+                if all {
+                    BooleanBuffer::new_set(rows)
+                } else {
+                    BooleanBuffer::new_unset(rows)
+                },
+                None,
+            ));
         }
         Ok(mask)
     }
 
     fn rows(&self, batch: RecordBatch) -> Rows {
-        Rows { batch, ansi: self.ansi, zone: self.zone }
+        Rows {
+            batch,
+            ansi: self.ansi,
+            zone: self.zone,
+        }
     }
 }
 
-/// Some rows of a batch. Nested columns are copied: their evaluation reads all elements of an array, not only a slice's.
+/// Some rows of a batch. Nested columns are copied: their evaluation reads all elements of an
+/// array, not only a slice's.
 fn piece(batch: &RecordBatch, from: usize, length: usize) -> Outcome<RecordBatch> {
     if length == batch.num_rows() {
         return Ok(batch.clone());
     }
     let indices: UInt64Array = (from as u64..(from + length) as u64).collect();
     let column = |column: &ArrayRef| {
-        if column.data_type().is_nested() { arrow_select::take::take(column, &indices, None) } else { Ok(column.slice(from, length)) }
+        if column.data_type().is_nested() {
+            arrow_select::take::take(column, &indices, None)
+        } else {
+            Ok(column.slice(from, length))
+        }
     };
-    let columns = batch.columns().iter().map(column).collect::<std::result::Result<Vec<_>, ArrowError>>()?;
+    let columns = batch
+        .columns()
+        .iter()
+        .map(column)
+        .collect::<std::result::Result<Vec<_>, ArrowError>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(length));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+    Ok(RecordBatch::try_new_with_options(
+        batch.schema(),
+        columns,
+        &options,
+    )?)
 }

@@ -1,8 +1,9 @@
 //! Text patterns: LIKE, RLIKE and the searches for a piece of text.
 //!
-//! LIKE is split at its `%` once a pattern; the common shapes (`a%`, `%a`, `%a%`, no wildcard) become byte searches. RLIKE
-//! takes literal patterns that mean the same in Java and in the `regex` crate: a pattern that does not is refused by name while
-//! the tree is read, since a pattern that nearly matches is worse than none.
+//! LIKE is split at its `%` once a pattern; the common shapes (`a%`, `%a`, `%a%`, no wildcard)
+//! become byte searches. RLIKE takes literal patterns that mean the same in Java and in the `regex`
+//! crate: a pattern that does not is refused by name while the tree is read, since a pattern that
+//! nearly matches is worse than none.
 
 use std::sync::Arc;
 
@@ -23,19 +24,62 @@ use crate::expr::tree::Expr;
 /// Refuses patterns that are wrong or that the core cannot match as Spark does.
 pub(crate) fn check(function: Function, args: &[Expr]) -> Result<()> {
     match (function, args) {
-        (Function::Like, [_, Expr::Literal { value: Scalar::Text(pattern), .. }, escape @ ..]) => {
+        (
+            Function::Like,
+            [
+                _,
+                Expr::Literal {
+                    value: Scalar::Text(pattern),
+                    ..
+                },
+                escape @ ..,
+            ],
+        ) => {
             let escape = match escape {
                 [] => '\\',
-                [Expr::Literal { value: Scalar::Text(escape), .. }] => escape_char(escape).map_err(Error::invalid)?,
-                _ => return Err(Error::unsupported("LIKE with an ESCAPE that is no literal is not supported by the core")),
+                [
+                    Expr::Literal {
+                        value: Scalar::Text(escape),
+                        ..
+                    },
+                ] => escape_char(escape).map_err(Error::invalid)?,
+                _ => {
+                    return Err(Error::unsupported(
+                        "LIKE with an ESCAPE that is no literal is not supported by the core",
+                    ));
+                }
             };
-            Like::new(pattern, escape).map(|_| ()).map_err(Error::invalid)
+            Like::new(pattern, escape)
+                .map(|_| ())
+                .map_err(Error::invalid)
         }
         (Function::Like, [_, _, Expr::Literal { .. }] | [_, _]) => Ok(()),
-        (Function::Like, _) => Err(Error::unsupported("LIKE with an ESCAPE that is no literal is not supported by the core")),
-        (Function::RLike, [_, Expr::Literal { value: Scalar::Null, .. }]) => Ok(()),
-        (Function::RLike, [_, Expr::Literal { value: Scalar::Text(pattern), .. }]) => translate(pattern).and_then(|p| compiles(&p, pattern)),
-        (Function::RLike, _) => Err(Error::unsupported("RLIKE with a pattern that is no literal is not supported by the core")),
+        (Function::Like, _) => Err(Error::unsupported(
+            "LIKE with an ESCAPE that is no literal is not supported by the core",
+        )),
+        (
+            Function::RLike,
+            [
+                _,
+                Expr::Literal {
+                    value: Scalar::Null,
+                    ..
+                },
+            ],
+        ) => Ok(()),
+        (
+            Function::RLike,
+            [
+                _,
+                Expr::Literal {
+                    value: Scalar::Text(pattern),
+                    ..
+                },
+            ],
+        ) => translate(pattern).and_then(|p| compiles(&p, pattern)),
+        (Function::RLike, _) => Err(Error::unsupported(
+            "RLIKE with a pattern that is no literal is not supported by the core",
+        )),
         _ => Ok(()),
     }
 }
@@ -44,7 +88,10 @@ fn escape_char(text: &str) -> std::result::Result<char, String> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
         (Some(c), None) => Ok(c),
-        _ => Err(format!("the ESCAPE of LIKE must be one character, not '{}'", shown(text))),
+        _ => Err(format!(
+            "the ESCAPE of LIKE must be one character, not '{}'",
+            shown(text)
+        )),
     }
 }
 
@@ -73,14 +120,21 @@ impl Like {
         while let Some(c) = chars.next() {
             if c == escape {
                 match chars.next() {
-                    Some(next) if next == '_' || next == '%' || next == escape => push(Some(Token::Char(next))),
+                    Some(next) if next == '_' || next == '%' || next == escape => {
+                        push(Some(Token::Char(next)))
+                    }
                     Some(next) => {
                         return Err(format!(
                             "[INVALID_FORMAT.ESC_IN_THE_MIDDLE] the escape character must not stand before '{next}' in the pattern '{}'",
                             shown(pattern)
                         ));
                     }
-                    None => return Err(format!("[INVALID_FORMAT.ESC_AT_THE_END] the pattern '{}' ends with its escape character", shown(pattern))),
+                    None => {
+                        return Err(format!(
+                            "[INVALID_FORMAT.ESC_AT_THE_END] the pattern '{}' ends with its escape character",
+                            shown(pattern)
+                        ));
+                    }
                 }
             } else {
                 match c {
@@ -90,11 +144,26 @@ impl Like {
                 }
             }
         }
-        let texts = pieces.iter().map(|piece| piece.iter().map(|t| if let Token::Char(c) = t { Some(*c) } else { None }).collect::<Option<String>>()).collect();
+        let texts = pieces
+            .iter()
+            .map(|piece| {
+                piece
+                    .iter()
+                    .map(|t| {
+                        if let Token::Char(c) = t {
+                            Some(*c)
+                        } else {
+                            None
+                        }
+                    })
+                    .collect::<Option<String>>()
+            })
+            .collect();
         Ok(Self { pieces, texts })
     }
 
-    /// The text that every match begins with, and whether the pattern is that text and one `%` behind it.
+    /// The text that every match begins with, and whether the pattern is that text and one `%`
+    /// behind it.
     pub(crate) fn prefix(&self) -> (String, bool) {
         let mut out = String::new();
         let first = self.pieces.first().map_or(&[][..], Vec::as_slice);
@@ -119,13 +188,20 @@ impl Like {
     pub(crate) fn matches(&self, value: &str) -> bool {
         match (self.pieces.as_slice(), self.texts.as_slice()) {
             (_, [Some(all)]) => value == all,
-            (_, [Some(start), Some(end)]) => value.len() >= start.len() + end.len() && value.starts_with(start.as_str()) && value.ends_with(end.as_str()),
+            (_, [Some(start), Some(end)]) => {
+                value.len() >= start.len() + end.len()
+                    && value.starts_with(start.as_str())
+                    && value.ends_with(end.as_str())
+            }
             ([only], _) => matches_here(only, value).is_some_and(str::is_empty),
             ([first, middle @ .., last], [_, texts @ .., _]) => {
-                let Some(mut rest) = matches_here(first, value) else { return false };
+                let Some(mut rest) = matches_here(first, value) else {
+                    return false;
+                };
                 for (piece, text) in middle.iter().zip(texts) {
                     let found = match text {
-                        Some(text) => memmem::find(rest.as_bytes(), text.as_bytes()).and_then(|at| rest.get(at + text.len()..)),
+                        Some(text) => memmem::find(rest.as_bytes(), text.as_bytes())
+                            .and_then(|at| rest.get(at + text.len()..)),
                         None => first_match(piece, rest),
                     };
                     match found {
@@ -136,8 +212,15 @@ impl Like {
                 // The last piece must end the text.
                 let length = last.len();
                 let mut starts = rest.char_indices().rev().map(|(at, _)| at);
-                let start = if length == 0 { Some(rest.len()) } else { starts.nth(length - 1) };
-                start.and_then(|at| rest.get(at..)).and_then(|tail| matches_here(last, tail)).is_some_and(str::is_empty)
+                let start = if length == 0 {
+                    Some(rest.len())
+                } else {
+                    starts.nth(length - 1)
+                };
+                start
+                    .and_then(|at| rest.get(at..))
+                    .and_then(|tail| matches_here(last, tail))
+                    .is_some_and(str::is_empty)
             }
             _ => false,
         }
@@ -159,16 +242,24 @@ fn matches_here<'a>(piece: &[Token], text: &'a str) -> Option<&'a str> {
 }
 
 fn first_match<'a>(piece: &[Token], text: &'a str) -> Option<&'a str> {
-    text.char_indices().map(|(at, _)| at).chain([text.len()]).find_map(|at| matches_here(piece, text.get(at..)?))
+    text.char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .find_map(|at| matches_here(piece, text.get(at..)?))
 }
 
 /// A Java regular expression in the dialect of the `regex` crate.
 ///
-/// Taken are literals, `.`, anchors at the ends of the whole pattern, groups, alternatives, classes of ASCII characters and
-/// ranges, the classes `\d \w \s` and their negations, and greedy or lazy quantifiers. All else means something else or
-/// nothing there.
+/// Taken are literals, `.`, anchors at the ends of the whole pattern, groups, alternatives, classes
+/// of ASCII characters and ranges, the classes `\d \w \s` and their negations, and greedy or lazy
+/// quantifiers. All else means something else or nothing there.
 fn translate(pattern: &str) -> Result<String> {
-    let refuse = |what: &str| Error::unsupported(format!("the regular expression '{}' is not supported by the core: {what}", shown(pattern)));
+    let refuse = |what: &str| {
+        Error::unsupported(format!(
+            "the regular expression '{}' is not supported by the core: {what}",
+            shown(pattern)
+        ))
+    };
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
     let mut in_class = false;
@@ -179,8 +270,16 @@ fn translate(pattern: &str) -> Result<String> {
             (_, '\\') => match chars.next() {
                 // Java's classes are ASCII.
                 Some('d') => out.push_str(if in_class { "0-9" } else { "[0-9]" }),
-                Some('w') => out.push_str(if in_class { "0-9A-Za-z_" } else { "[0-9A-Za-z_]" }),
-                Some('s') => out.push_str(if in_class { r"\t\n\x0B\f\r " } else { r"[\t\n\x0B\f\r ]" }),
+                Some('w') => out.push_str(if in_class {
+                    "0-9A-Za-z_"
+                } else {
+                    "[0-9A-Za-z_]"
+                }),
+                Some('s') => out.push_str(if in_class {
+                    r"\t\n\x0B\f\r "
+                } else {
+                    r"[\t\n\x0B\f\r ]"
+                }),
                 Some('D') if !in_class => out.push_str("[^0-9]"),
                 Some('W') if !in_class => out.push_str("[^0-9A-Za-z_]"),
                 Some('S') if !in_class => out.push_str(r"[^\t\n\x0B\f\r ]"),
@@ -205,7 +304,9 @@ fn translate(pattern: &str) -> Result<String> {
             }
             (true, '[') => return Err(refuse("`[` within a class")),
             // Doubled they are operators, of one side or the other.
-            (true, '&' | '~' | '-') if chars.peek() == Some(&c) => return Err(refuse(&format!("`{c}{c}` within a class"))),
+            (true, '&' | '~' | '-') if chars.peek() == Some(&c) => {
+                return Err(refuse(&format!("`{c}{c}` within a class")));
+            }
             (true, '^') if at_class_start => {
                 class_start = true;
                 out.push('^');
@@ -258,7 +359,12 @@ fn compiles(translated: &str, pattern: &str) -> Result<()> {
     let nothing = arrow_array::StringArray::from(Vec::<&str>::new());
     arrow_string::regexp::regexp_is_match_scalar(&nothing, translated, None)
         .map(|_| ())
-        .map_err(|_| Error::unsupported(format!("the regular expression '{}' is not supported by the core", shown(pattern))))
+        .map_err(|_| {
+            Error::unsupported(format!(
+                "the regular expression '{}' is not supported by the core",
+                shown(pattern)
+            ))
+        })
 }
 
 /// LIKE, RLIKE, STARTSWITH, ENDSWITH, CONTAINS.
@@ -270,12 +376,17 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
         Function::Like => {
             let escape = match call.operands.get(2) {
                 None => '\\',
-                Some(escape) if escape.is_null(0) => return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows)),
-                Some(escape) => escape_char(TextArg::new(escape)?.get(0).unwrap_or("\\")).map_err(Fault::Value)?,
+                Some(escape) if escape.is_null(0) => {
+                    return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
+                }
+                Some(escape) => escape_char(TextArg::new(escape)?.get(0).unwrap_or("\\"))
+                    .map_err(Fault::Value)?,
             };
             let (values, patterns) = (TextArg::new(value)?, TextArg::new(pattern)?);
             if pattern.scalar {
-                let Some(text) = patterns.get(0) else { return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows)) };
+                let Some(text) = patterns.get(0) else {
+                    return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
+                };
                 let like = Like::new(text, escape).map_err(Fault::Value)?;
                 if let Some(found) = by_kernel(&like, value)? {
                     return Ok(Arc::new(found));
@@ -285,7 +396,9 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
                 let mut bits = arrow_buffer::BooleanBufferBuilder::new(call.rows);
                 for row in 0..call.rows {
                     bits.append(match (values.get(row), patterns.get(row)) {
-                        (Some(value), Some(text)) => Like::new(text, escape).map_err(Fault::Value)?.matches(value),
+                        (Some(value), Some(text)) => Like::new(text, escape)
+                            .map_err(Fault::Value)?
+                            .matches(value),
                         _ => false,
                     });
                 }
@@ -294,21 +407,38 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
         }
         Function::RLike => {
             let patterns = TextArg::new(pattern)?;
-            let Some(text) = patterns.get(0) else { return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows)) };
+            let Some(text) = patterns.get(0) else {
+                return Ok(arrow_array::new_null_array(&Arrow::Boolean, call.rows));
+            };
             let translated = translate(text)?;
             let array = &value.array;
             let matched = match array.data_type() {
-                Arrow::Utf8 => arrow_string::regexp::regexp_is_match_scalar(array.as_string::<i32>(), &translated, None),
-                Arrow::LargeUtf8 => arrow_string::regexp::regexp_is_match_scalar(array.as_string::<i64>(), &translated, None),
-                Arrow::Utf8View => arrow_string::regexp::regexp_is_match_scalar(array.as_string_view(), &translated, None),
+                Arrow::Utf8 => arrow_string::regexp::regexp_is_match_scalar(
+                    array.as_string::<i32>(),
+                    &translated,
+                    None,
+                ),
+                Arrow::LargeUtf8 => arrow_string::regexp::regexp_is_match_scalar(
+                    array.as_string::<i64>(),
+                    &translated,
+                    None,
+                ),
+                Arrow::Utf8View => arrow_string::regexp::regexp_is_match_scalar(
+                    array.as_string_view(),
+                    &translated,
+                    None,
+                ),
                 other => return Err(unexpected(other)),
             }?;
             matched.values().clone()
         }
         function => {
             let (a, b) = (Blobs::new(&value.array), Blobs::new(&pattern.array));
-            let (Some(values), Some(pieces)) = (a, b) else { return Err(unexpected(value.array.data_type())) };
-            let finder = (pattern.scalar && !pattern.is_null(0) && function == Function::Contains).then(|| memmem::Finder::new(pieces.get(0)));
+            let (Some(values), Some(pieces)) = (a, b) else {
+                return Err(unexpected(value.array.data_type()));
+            };
+            let finder = (pattern.scalar && !pattern.is_null(0) && function == Function::Contains)
+                .then(|| memmem::Finder::new(pieces.get(0)));
             BooleanBuffer::collect_bool(call.rows, |row| {
                 if !valid(row) {
                     return false;
@@ -326,24 +456,38 @@ pub(crate) fn call(call: &Call<'_>) -> Outcome {
     Ok(Arc::new(masked(bits, nulls)))
 }
 
-/// The patterns that are one search: whole columns at once, which for views mostly looks at their first bytes alone.
+/// The patterns that are one search: whole columns at once, which for views mostly looks at their
+/// first bytes alone.
 fn by_kernel(like: &Like, value: &Operand) -> Outcome<Option<BooleanArray>> {
-    type Kernel = fn(&dyn Datum, &dyn Datum) -> std::result::Result<BooleanArray, arrow_schema::ArrowError>;
+    type Kernel =
+        fn(&dyn Datum, &dyn Datum) -> std::result::Result<BooleanArray, arrow_schema::ArrowError>;
     let (text, kernel): (&str, Kernel) = match like.texts.as_slice() {
         _ if value.scalar => return Ok(None),
         [Some(all)] => (all, arrow_ord::cmp::eq),
         [Some(start), Some(end)] if end.is_empty() => (start, arrow_string::like::starts_with),
         [Some(start), Some(end)] if start.is_empty() => (end, arrow_string::like::ends_with),
-        [Some(start), Some(middle), Some(end)] if start.is_empty() && end.is_empty() => (middle, arrow_string::like::contains),
+        [Some(start), Some(middle), Some(end)] if start.is_empty() && end.is_empty() => {
+            (middle, arrow_string::like::contains)
+        }
         _ => return Ok(None),
     };
     let literal: ArrayRef = Arc::new(arrow_array::StringArray::from(vec![text]));
-    let literal = Operand { array: arrow_cast::cast(&literal, value.array.data_type())?, scalar: true };
+    let literal = Operand {
+        array: arrow_cast::cast(&literal, value.array.data_type())?,
+        scalar: true,
+    };
     Ok(Some(kernel(value, &literal)?))
 }
 
-fn like_bits(like: &Like, rows: usize, values: &TextArg<'_>, valid: &impl Fn(usize) -> bool) -> BooleanBuffer {
-    BooleanBuffer::collect_bool(rows, |row| valid(row) && values.get(row).is_some_and(|v| like.matches(v)))
+fn like_bits(
+    like: &Like,
+    rows: usize,
+    values: &TextArg<'_>,
+    valid: &impl Fn(usize) -> bool,
+) -> BooleanBuffer {
+    BooleanBuffer::collect_bool(rows, |row| {
+        valid(row) && values.get(row).is_some_and(|v| like.matches(v))
+    })
 }
 
 fn masked(bits: BooleanBuffer, nulls: Option<NullBuffer>) -> BooleanArray {

@@ -1,6 +1,7 @@
 //! Functions of text and bytes. Positions and lengths of text count code points.
 //!
-//! Cost: one pass over the values; results are built in one buffer, whose size is checked before it grows.
+//! Cost: one pass over the values; results are built in one buffer, whose size is checked before it
+//! grows.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,7 +21,10 @@ use crate::expr::scalar::hex_digit;
 use crate::protocol::schema::DataType;
 
 /// Builds text row by row; `None` is null.
-fn build_text(call: &Call<'_>, mut value: impl FnMut(usize, &mut BytesBuilder) -> Outcome<Option<()>>) -> Outcome {
+fn build_text(
+    call: &Call<'_>,
+    mut value: impl FnMut(usize, &mut BytesBuilder) -> Outcome<Option<()>>,
+) -> Outcome {
     let mut out = BytesBuilder::new(call.rows);
     for row in 0..call.rows {
         if value(row, &mut out)?.is_none() {
@@ -34,12 +38,18 @@ fn build_text(call: &Call<'_>, mut value: impl FnMut(usize, &mut BytesBuilder) -
 fn map_text(call: &Call<'_>, write: impl Fn(&str, &mut Vec<u8>)) -> Outcome {
     let texts = TextArg::new(call.arg(0)?)?;
     build_text(call, |row, out| {
-        let Some(text) = texts.get(row) else { return Ok(None) };
-        out.push_with(text.len().saturating_mul(WIDEST), |bytes| write(text, bytes)).map(Some)
+        let Some(text) = texts.get(row) else {
+            return Ok(None);
+        };
+        out.push_with(text.len().saturating_mul(WIDEST), |bytes| {
+            write(text, bytes)
+        })
+        .map(Some)
     })
 }
 
-/// The most bytes that a byte of text becomes when its letters are changed: U+0390 has two, its upper case has six.
+/// The most bytes that a byte of text becomes when its letters are changed: U+0390 has two, its
+/// upper case has six.
 const WIDEST: usize = 3;
 
 /// An integer argument by row.
@@ -51,7 +61,10 @@ struct IntArg<'a> {
 impl<'a> IntArg<'a> {
     fn new(call: &'a Call<'_>, n: usize) -> Outcome<Self> {
         let operand = call.arg(n)?;
-        Ok(Self { array: operand.primitive::<Int32Type>()?, scalar: operand.scalar })
+        Ok(Self {
+            array: operand.primitive::<Int32Type>()?,
+            scalar: operand.scalar,
+        })
     }
 
     fn get(&self, row: usize) -> Option<i32> {
@@ -70,12 +83,20 @@ fn integers(call: &Call<'_>, mut value: impl FnMut(usize) -> Option<i64>) -> Arr
 
 /// How many code points a text has.
 fn count(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.chars().count() }
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    }
 }
 
 /// The byte where the `n`th code point begins, or the end.
 fn offset(text: &str, n: usize) -> usize {
-    if text.is_ascii() { n.min(text.len()) } else { text.char_indices().nth(n).map_or(text.len(), |(at, _)| at) }
+    if text.is_ascii() {
+        n.min(text.len())
+    } else {
+        text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
+    }
 }
 
 /// Spark's `substring(start, until)` in code points.
@@ -92,10 +113,14 @@ pub(crate) fn length(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
     if call.function == Function::Length && matches!(call.arg_type(0)?, DataType::String) {
         let texts = TextArg::new(operand)?;
-        return Ok(integers(call, |row| texts.get(row).map(|t| count(t) as i64)));
+        return Ok(integers(call, |row| {
+            texts.get(row).map(|t| count(t) as i64)
+        }));
     }
     let blobs = Blobs::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
-    Ok(integers(call, |row| (!operand.is_null(row)).then(|| blobs.get(operand.row(row)).len() as i64)))
+    Ok(integers(call, |row| {
+        (!operand.is_null(row)).then(|| blobs.get(operand.row(row)).len() as i64)
+    }))
 }
 
 /// LOWER, UPPER, INITCAP, REVERSE of text.
@@ -124,7 +149,8 @@ pub(crate) fn letters(call: &Call<'_>) -> Outcome {
                 if let Some(first) = chars.next() {
                     let mut scratch = String::new();
                     title(first, &mut scratch);
-                    // The rest in the context of the word, for the final sigma; its first letter is replaced.
+                    // The rest in the context of the word, for the final sigma; its first letter is
+                    // replaced.
                     let lower = word.to_lowercase();
                     let skipped: usize = first.to_lowercase().map(char::len_utf8).sum();
                     scratch.push_str(lower.get(skipped..).unwrap_or_default());
@@ -141,7 +167,8 @@ pub(crate) fn letters(call: &Call<'_>) -> Outcome {
     }
 }
 
-/// The title case of a letter: the upper case, but for digraphs, ligatures and scripts that know no titles.
+/// The title case of a letter: the upper case, but for digraphs, ligatures and scripts that know no
+/// titles.
 fn title(c: char, out: &mut String) {
     match c {
         'ŉ' => out.push_str("ʼN"),
@@ -150,8 +177,15 @@ fn title(c: char, out: &mut String) {
         'Ǌ'..='ǌ' => out.push('ǋ'),
         'Ǳ'..='ǳ' => out.push('ǲ'),
         '\u{10d0}'..='\u{10fa}' | '\u{10fd}'..='\u{10ff}' => out.push(c),
-        '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => out.extend(char::from_u32(c as u32 + 8)),
-        '\u{1f88}'..='\u{1f8f}' | '\u{1f98}'..='\u{1f9f}' | '\u{1fa8}'..='\u{1faf}' | '\u{1fbc}' | '\u{1fcc}' | '\u{1ffc}' => out.push(c),
+        '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
+            out.extend(char::from_u32(c as u32 + 8))
+        }
+        '\u{1f88}'..='\u{1f8f}'
+        | '\u{1f98}'..='\u{1f9f}'
+        | '\u{1fa8}'..='\u{1faf}'
+        | '\u{1fbc}'
+        | '\u{1fcc}'
+        | '\u{1ffc}' => out.push(c),
         '\u{1fb3}' | '\u{1fc3}' | '\u{1ff3}' => out.extend(char::from_u32(c as u32 + 9)),
         c => {
             let mut upper = c.to_uppercase();
@@ -164,9 +198,15 @@ fn title(c: char, out: &mut String) {
 /// TRIM, LTRIM, RTRIM; blanks are U+0020 alone.
 pub(crate) fn trim(call: &Call<'_>) -> Outcome {
     let texts = TextArg::new(call.arg(0)?)?;
-    let set = if call.operands.len() > 1 { Some(TextArg::new(call.arg(1)?)?) } else { None };
+    let set = if call.operands.len() > 1 {
+        Some(TextArg::new(call.arg(1)?)?)
+    } else {
+        None
+    };
     build_text(call, |row, out| {
-        let Some(text) = texts.get(row) else { return Ok(None) };
+        let Some(text) = texts.get(row) else {
+            return Ok(None);
+        };
         let trimmed = match &set {
             None => cut(call.function, text, |c| c == ' '),
             Some(set) => match set.get(row) {
@@ -190,7 +230,11 @@ fn cut(function: Function, text: &str, blank: impl Fn(char) -> bool) -> &str {
 pub(crate) fn substring(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
     let first = IntArg::new(call, 1)?;
-    let second = if call.operands.len() > 2 { Some(IntArg::new(call, 2)?) } else { None };
+    let second = if call.operands.len() > 2 {
+        Some(IntArg::new(call, 2)?)
+    } else {
+        None
+    };
     // Position and length as SUBSTRING has them.
     let window = |row: usize| -> Option<(i64, i64)> {
         let n = i64::from(first.get(row)?);
@@ -198,7 +242,12 @@ pub(crate) fn substring(call: &Call<'_>) -> Outcome {
             Function::Left => (1, n),
             Function::Right if n <= 0 => (1, 0),
             Function::Right => (-n, n),
-            _ => (n, second.as_ref().map_or(Some(i64::from(i32::MAX)), |s| s.get(row).map(i64::from))?),
+            _ => (
+                n,
+                second
+                    .as_ref()
+                    .map_or(Some(i64::from(i32::MAX)), |s| s.get(row).map(i64::from))?,
+            ),
         })
     };
     let bounds = |(position, length): (i64, i64), total: usize| {
@@ -212,7 +261,9 @@ pub(crate) fn substring(call: &Call<'_>) -> Outcome {
     if matches!(call.arg_type(0)?, DataType::String) {
         let texts = TextArg::new(operand)?;
         return build_text(call, |row, out| {
-            let (Some(text), Some(window)) = (texts.get(row), window(row)) else { return Ok(None) };
+            let (Some(text), Some(window)) = (texts.get(row), window(row)) else {
+                return Ok(None);
+            };
             // Only positions from the end need the length.
             let (start, until) = bounds(window, if window.0 < 0 { count(text) } else { 0 });
             out.push(between(text, start, until).as_bytes()).map(Some)
@@ -241,20 +292,33 @@ fn slice(bytes: &[u8], position: i32, length: i32) -> &[u8] {
         0 => 0,
         _ => total.wrapping_add(position),
     };
-    let end = if total.wrapping_sub(start) < length { total } else { start.wrapping_add(length) };
+    let end = if total.wrapping_sub(start) < length {
+        total
+    } else {
+        start.wrapping_add(length)
+    };
     let at = |n: i32| usize::try_from(n).unwrap_or(0);
     bytes.get(at(start)..at(end)).unwrap_or_default()
 }
 
 /// CONCAT of text or bytes.
 pub(crate) fn concat(call: &Call<'_>) -> Outcome {
-    let blobs = call.operands.iter().map(|o| Blobs::new(&o.array).ok_or_else(|| unexpected(o.array.data_type()))).collect::<Outcome<Vec<_>>>()?;
+    let blobs = call
+        .operands
+        .iter()
+        .map(|o| Blobs::new(&o.array).ok_or_else(|| unexpected(o.array.data_type())))
+        .collect::<Outcome<Vec<_>>>()?;
     let mut out = BytesBuilder::new(call.rows);
     for row in 0..call.rows {
         if call.operands.iter().any(|o| o.is_null(row)) {
             out.push_null()?;
         } else {
-            let length = call.operands.iter().zip(&blobs).map(|(operand, blob)| blob.get(operand.row(row)).len()).fold(0, usize::saturating_add);
+            let length = call
+                .operands
+                .iter()
+                .zip(&blobs)
+                .map(|(operand, blob)| blob.get(operand.row(row)).len())
+                .fold(0, usize::saturating_add);
             out.push_with(length, |bytes| {
                 for (operand, blob) in call.operands.iter().zip(&blobs) {
                     bytes.extend_from_slice(blob.get(operand.row(row)));
@@ -262,7 +326,11 @@ pub(crate) fn concat(call: &Call<'_>) -> Outcome {
             })?;
         }
     }
-    Ok(if matches!(call.result, DataType::Binary) { Arc::new(out.finish_binary()) } else { Arc::new(out.finish_text()?) })
+    Ok(if matches!(call.result, DataType::Binary) {
+        Arc::new(out.finish_binary())
+    } else {
+        Arc::new(out.finish_text()?)
+    })
 }
 
 /// CONCAT_WS: nulls are passed over, elements of arrays stand for themselves.
@@ -275,16 +343,27 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
     let mut parts = Vec::new();
     for operand in call.operands.iter().skip(1) {
         parts.push(match operand.array.as_list_opt::<i32>() {
-            Some(list) => Part::List(operand, list.value_offsets().to_vec(), list.values().clone()),
+            Some(list) => Part::List(
+                operand,
+                list.value_offsets().to_vec(),
+                list.values().clone(),
+            ),
             None => Part::Text(TextArg::new(operand)?),
         });
     }
     build_text(call, |row, out| {
-        let Some(separator) = separator.get(row) else { return Ok(None) };
+        let Some(separator) = separator.get(row) else {
+            return Ok(None);
+        };
         let mut joined: Vec<u8> = Vec::new();
         let mut any = false;
         let mut add = |text: &str| -> Outcome<()> {
-            budget::reserve((joined.len().saturating_add(separator.len()).saturating_add(text.len())) as u64)?;
+            budget::reserve(
+                (joined
+                    .len()
+                    .saturating_add(separator.len())
+                    .saturating_add(text.len())) as u64,
+            )?;
             if any {
                 joined.extend_from_slice(separator.as_bytes());
             }
@@ -318,9 +397,15 @@ pub(crate) fn concat_ws(call: &Call<'_>) -> Outcome {
 /// REPLACE.
 pub(crate) fn replace(call: &Call<'_>) -> Outcome {
     let (texts, wanted) = (TextArg::new(call.arg(0)?)?, TextArg::new(call.arg(1)?)?);
-    let by = if call.operands.len() > 2 { Some(TextArg::new(call.arg(2)?)?) } else { None };
+    let by = if call.operands.len() > 2 {
+        Some(TextArg::new(call.arg(2)?)?)
+    } else {
+        None
+    };
     build_text(call, |row, out| {
-        let (Some(text), Some(wanted)) = (texts.get(row), wanted.get(row)) else { return Ok(None) };
+        let (Some(text), Some(wanted)) = (texts.get(row), wanted.get(row)) else {
+            return Ok(None);
+        };
         let by = match &by {
             None => "",
             Some(by) => match by.get(row) {
@@ -331,8 +416,14 @@ pub(crate) fn replace(call: &Call<'_>) -> Outcome {
         if wanted.is_empty() {
             return out.push(text.as_bytes()).map(Some);
         }
-        let found = if by.len() > wanted.len() { text.matches(wanted).count() } else { 0 };
-        let bound = found.saturating_mul(by.len().saturating_sub(wanted.len())).saturating_add(text.len());
+        let found = if by.len() > wanted.len() {
+            text.matches(wanted).count()
+        } else {
+            0
+        };
+        let bound = found
+            .saturating_mul(by.len().saturating_sub(wanted.len()))
+            .saturating_add(text.len());
         out.push_with(bound, |bytes| {
             let mut from = 0;
             for (at, _) in text.match_indices(wanted) {
@@ -349,9 +440,15 @@ pub(crate) fn replace(call: &Call<'_>) -> Outcome {
 /// LPAD and RPAD.
 pub(crate) fn pad(call: &Call<'_>) -> Outcome {
     let (texts, lengths) = (TextArg::new(call.arg(0)?)?, IntArg::new(call, 1)?);
-    let with = if call.operands.len() > 2 { Some(TextArg::new(call.arg(2)?)?) } else { None };
+    let with = if call.operands.len() > 2 {
+        Some(TextArg::new(call.arg(2)?)?)
+    } else {
+        None
+    };
     build_text(call, |row, out| {
-        let (Some(text), Some(length)) = (texts.get(row), lengths.get(row)) else { return Ok(None) };
+        let (Some(text), Some(length)) = (texts.get(row), lengths.get(row)) else {
+            return Ok(None);
+        };
         let with = match &with {
             None => " ",
             Some(with) => match with.get(row) {
@@ -360,12 +457,20 @@ pub(crate) fn pad(call: &Call<'_>) -> Outcome {
             },
         };
         let missing = i64::from(length) - count(text) as i64;
-        let Some(missing) = usize::try_from(missing).ok().filter(|m| *m > 0 && !with.is_empty()) else {
-            return out.push(between(text, 0, i64::from(length)).as_bytes()).map(Some);
+        let Some(missing) = usize::try_from(missing)
+            .ok()
+            .filter(|m| *m > 0 && !with.is_empty())
+        else {
+            return out
+                .push(between(text, 0, i64::from(length)).as_bytes())
+                .map(Some);
         };
         let (times, left) = (missing / count(with), missing % count(with));
         let rest = between(with, 0, left as i64);
-        let bound = times.saturating_mul(with.len()).saturating_add(rest.len()).saturating_add(text.len());
+        let bound = times
+            .saturating_mul(with.len())
+            .saturating_add(rest.len())
+            .saturating_add(text.len());
         out.push_with(bound, |bytes| {
             if call.function == Function::RightPad {
                 bytes.extend_from_slice(text.as_bytes());
@@ -384,9 +489,14 @@ pub(crate) fn pad(call: &Call<'_>) -> Outcome {
 pub(crate) fn repeat(call: &Call<'_>) -> Outcome {
     let (texts, times) = (TextArg::new(call.arg(0)?)?, IntArg::new(call, 1)?);
     build_text(call, |row, out| {
-        let (Some(text), Some(times)) = (texts.get(row), times.get(row)) else { return Ok(None) };
+        let (Some(text), Some(times)) = (texts.get(row), times.get(row)) else {
+            return Ok(None);
+        };
         let times = usize::try_from(times).unwrap_or(0);
-        out.push_with(text.len().saturating_mul(times), |bytes| repeat_into(bytes, text, times)).map(Some)
+        out.push_with(text.len().saturating_mul(times), |bytes| {
+            repeat_into(bytes, text, times)
+        })
+        .map(Some)
     })
 }
 
@@ -416,35 +526,62 @@ fn position(text: &str, wanted: &str, start: usize) -> Option<usize> {
 pub(crate) fn find(call: &Call<'_>) -> Outcome {
     if call.function == Function::Instr {
         let (texts, wanted) = (TextArg::new(call.arg(0)?)?, TextArg::new(call.arg(1)?)?);
-        return Ok(integers(call, |row| Some(position(texts.get(row)?, wanted.get(row)?, 0).map_or(0, |n| n as i64 + 1))));
+        return Ok(integers(call, |row| {
+            Some(position(texts.get(row)?, wanted.get(row)?, 0).map_or(0, |n| n as i64 + 1))
+        }));
     }
     let (wanted, texts) = (TextArg::new(call.arg(0)?)?, TextArg::new(call.arg(1)?)?);
-    let starts = if call.operands.len() > 2 { Some(IntArg::new(call, 2)?) } else { None };
+    let starts = if call.operands.len() > 2 {
+        Some(IntArg::new(call, 2)?)
+    } else {
+        None
+    };
     Ok(integers(call, |row| {
         // A null start is no start at all: 0, whatever the rest.
-        let Some(start) = starts.as_ref().map_or(Some(1), |s| s.get(row)) else { return Some(0) };
+        let Some(start) = starts.as_ref().map_or(Some(1), |s| s.get(row)) else {
+            return Some(0);
+        };
         let (wanted, text) = (wanted.get(row)?, texts.get(row)?);
-        Some(match usize::try_from(start).ok().and_then(|s| s.checked_sub(1)) {
-            None => 0,
-            Some(start) => position(text, wanted, start).map_or(0, |n| n as i64 + 1),
-        })
+        Some(
+            match usize::try_from(start).ok().and_then(|s| s.checked_sub(1)) {
+                None => 0,
+                Some(start) => position(text, wanted, start).map_or(0, |n| n as i64 + 1),
+            },
+        )
     }))
 }
 
 /// SPLIT_PART.
 pub(crate) fn split_part(call: &Call<'_>) -> Outcome {
-    let (texts, separators, numbers) = (TextArg::new(call.arg(0)?)?, TextArg::new(call.arg(1)?)?, IntArg::new(call, 2)?);
+    let (texts, separators, numbers) = (
+        TextArg::new(call.arg(0)?)?,
+        TextArg::new(call.arg(1)?)?,
+        IntArg::new(call, 2)?,
+    );
     build_text(call, |row, out| {
-        let (Some(text), Some(separator), Some(number)) = (texts.get(row), separators.get(row), numbers.get(row)) else { return Ok(None) };
+        let (Some(text), Some(separator), Some(number)) =
+            (texts.get(row), separators.get(row), numbers.get(row))
+        else {
+            return Ok(None);
+        };
         let nth = match number {
-            0 => return Err(Fault::Value("[INVALID_INDEX_OF_ZERO] parts are counted from 1 or from -1, not from 0".to_owned())),
+            0 => {
+                return Err(Fault::Value(
+                    "[INVALID_INDEX_OF_ZERO] parts are counted from 1 or from -1, not from 0"
+                        .to_owned(),
+                ));
+            }
             _ => number.unsigned_abs() as usize - 1,
         };
         let part = match (separator.is_empty(), number > 0) {
             (true, _) => (nth == 0).then_some(text),
             (false, true) => text.split(separator).nth(nth),
             // Parts are cut from the left in either case, which shows when separators overlap.
-            (false, false) => text.split(separator).count().checked_sub(nth + 1).and_then(|n| text.split(separator).nth(n)),
+            (false, false) => text
+                .split(separator)
+                .count()
+                .checked_sub(nth + 1)
+                .and_then(|n| text.split(separator).nth(n)),
         };
         out.push(part.unwrap_or_default().as_bytes()).map(Some)
     })
@@ -457,7 +594,12 @@ pub(crate) fn hex(call: &Call<'_>) -> Outcome {
         let values = operand.primitive::<Int64Type>()?;
         return build_text(call, |row, out| {
             let index = operand.row(row);
-            if values.is_null(index) { Ok(None) } else { out.push(format!("{:X}", values.value(index)).as_bytes()).map(Some) }
+            if values.is_null(index) {
+                Ok(None)
+            } else {
+                out.push(format!("{:X}", values.value(index)).as_bytes())
+                    .map(Some)
+            }
         });
     }
     let blobs = Blobs::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
@@ -466,7 +608,10 @@ pub(crate) fn hex(call: &Call<'_>) -> Outcome {
             return Ok(None);
         }
         let bytes = blobs.get(operand.row(row));
-        out.push_with(bytes.len().saturating_mul(2), |out| hex_into(out, bytes, b"0123456789ABCDEF")).map(Some)
+        out.push_with(bytes.len().saturating_mul(2), |out| {
+            hex_into(out, bytes, b"0123456789ABCDEF")
+        })
+        .map(Some)
     })
 }
 
@@ -508,7 +653,11 @@ fn unhexed(text: &str) -> Option<Vec<u8>> {
 pub(crate) fn digest(call: &Call<'_>) -> Outcome {
     let operand = call.arg(0)?;
     let blobs = Blobs::new(&operand.array).ok_or_else(|| unexpected(operand.array.data_type()))?;
-    let widths = if call.function == Function::Sha2 { Some(IntArg::new(call, 1)?) } else { None };
+    let widths = if call.function == Function::Sha2 {
+        Some(IntArg::new(call, 1)?)
+    } else {
+        None
+    };
     build_text(call, |row, out| {
         if operand.is_null(row) {
             return Ok(None);
@@ -518,7 +667,9 @@ pub(crate) fn digest(call: &Call<'_>) -> Outcome {
             None => Some(hash::md5(bytes)),
             Some(widths) => widths.get(row).and_then(|bits| hash::sha2(bytes, bits)),
         };
-        let Some(digest) = digest else { return Ok(None) };
+        let Some(digest) = digest else {
+            return Ok(None);
+        };
         let mut text = String::with_capacity(digest.len() * 2);
         for byte in digest {
             let _ = write!(text, "{byte:02x}");

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, StringViewArray, StructArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray,
 };
 use arrow_schema::{Field, Schema};
 use proptest::prelude::*;
@@ -13,19 +14,48 @@ use crate::error::Error;
 use crate::expr::tree::Bound;
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-    let fields: Vec<Field> = columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, array)| array).collect()).unwrap()
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), true))
+        .collect();
+    RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns.into_iter().map(|(_, array)| array).collect(),
+    )
+    .unwrap()
 }
 
 fn bind(expr: &str) -> Bound {
-    Bound::from_json(&format!(r#"{{"expr": {expr}, "ansi": true, "zone": "UTC"}}"#)).unwrap()
+    Bound::from_json(&format!(
+        r#"{{"expr": {expr}, "ansi": true, "zone": "UTC"}}"#
+    ))
+    .unwrap()
 }
 
 fn sample() -> RecordBatch {
     batch(vec![
-        ("i", Arc::new(Int32Array::from(vec![Some(1), Some(2), None, Some(4)]))),
-        ("s", Arc::new(StringViewArray::from(vec![Some("1"), Some("x"), Some("y"), None]))),
-        ("d", Arc::new(Float64Array::from(vec![Some(-0.0), Some(f64::NAN), Some(-f64::NAN), None]))),
+        (
+            "i",
+            Arc::new(Int32Array::from(vec![Some(1), Some(2), None, Some(4)])),
+        ),
+        (
+            "s",
+            Arc::new(StringViewArray::from(vec![
+                Some("1"),
+                Some("x"),
+                Some("y"),
+                None,
+            ])),
+        ),
+        (
+            "d",
+            Arc::new(Float64Array::from(vec![
+                Some(-0.0),
+                Some(f64::NAN),
+                Some(-f64::NAN),
+                None,
+            ])),
+        ),
     ])
 }
 
@@ -38,7 +68,10 @@ fn lit(value: &str, data_type: &str) -> String {
 }
 
 fn call(function: &str, args: &[&str], data_type: &str) -> String {
-    format!(r#"{{"k":"call","f":"{function}","a":[{}],"t":"{data_type}"}}"#, args.join(","))
+    format!(
+        r#"{{"k":"call","f":"{function}","a":[{}],"t":"{data_type}"}}"#,
+        args.join(",")
+    )
 }
 
 fn cast(arg: &str, to: &str) -> String {
@@ -58,10 +91,17 @@ fn an_error_does_not_surface_where_the_left_side_decides() {
     // Row 2 has a null on the left, which does not decide, so its text is read: an error.
     let error = bind(&guarded).evaluate(&sample()).unwrap_err();
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
-    assert!(error.to_string().contains("'y'") && error.to_string().contains("CAST(s AS INT)"), "{error}");
+    assert!(
+        error.to_string().contains("'y'") && error.to_string().contains("CAST(s AS INT)"),
+        "{error}"
+    );
     let two = sample().slice(0, 2);
     assert_eq!(truths(&bind(&guarded), &two), [Some(true), Some(false)]);
-    let otherwise = call("or", &[&call("not", &[&is_one], "boolean"), &positive], "boolean");
+    let otherwise = call(
+        "or",
+        &[&call("not", &[&is_one], "boolean"), &positive],
+        "boolean",
+    );
     assert_eq!(truths(&bind(&otherwise), &two), [Some(true), Some(true)]);
 }
 
@@ -69,12 +109,47 @@ fn an_error_does_not_surface_where_the_left_side_decides() {
 fn branches_are_evaluated_only_for_their_rows() {
     let number = cast(S, "integer");
     let is_one = call("<=>", &[I, &lit("1", "integer")], "boolean");
-    let chosen = bind(&call("if", &[&is_one, &number, &lit("-1", "integer")], "integer")).evaluate(&sample()).unwrap();
-    assert_eq!(chosen.as_primitive::<Int32Type>().values().to_vec(), [1, -1, -1, -1]);
-    let by_case = bind(&call("case", &[&call("isnull", &[I], "boolean"), &lit("7", "integer"), &is_one, &number], "integer")).evaluate(&sample()).unwrap();
-    assert_eq!(by_case.as_primitive::<Int32Type>().iter().collect::<Vec<_>>(), [Some(1), None, Some(7), None]);
-    let first = bind(&call("coalesce", &[I, &lit("3", "integer"), &number], "integer")).evaluate(&sample()).unwrap();
-    assert_eq!(first.as_primitive::<Int32Type>().values().to_vec(), [1, 2, 3, 4]);
+    let chosen = bind(&call(
+        "if",
+        &[&is_one, &number, &lit("-1", "integer")],
+        "integer",
+    ))
+    .evaluate(&sample())
+    .unwrap();
+    assert_eq!(
+        chosen.as_primitive::<Int32Type>().values().to_vec(),
+        [1, -1, -1, -1]
+    );
+    let by_case = bind(&call(
+        "case",
+        &[
+            &call("isnull", &[I], "boolean"),
+            &lit("7", "integer"),
+            &is_one,
+            &number,
+        ],
+        "integer",
+    ))
+    .evaluate(&sample())
+    .unwrap();
+    assert_eq!(
+        by_case
+            .as_primitive::<Int32Type>()
+            .iter()
+            .collect::<Vec<_>>(),
+        [Some(1), None, Some(7), None]
+    );
+    let first = bind(&call(
+        "coalesce",
+        &[I, &lit("3", "integer"), &number],
+        "integer",
+    ))
+    .evaluate(&sample())
+    .unwrap();
+    assert_eq!(
+        first.as_primitive::<Int32Type>().values().to_vec(),
+        [1, 2, 3, 4]
+    );
 }
 
 #[test]
@@ -86,38 +161,84 @@ fn a_constant_error_needs_a_row() {
 
 #[test]
 fn a_local_time_beyond_the_range_of_timestamps_raises_in_every_mode() {
-    let times = batch(vec![("t", Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX])) as ArrayRef)]);
+    let times = batch(vec![(
+        "t",
+        Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX])) as ArrayRef,
+    )]);
     for mode in ["ansi", "legacy", "try"] {
-        let tree = format!(r#"{{"k":"cast","a":{{"k":"col","path":["t"],"t":"timestamp_ntz"}},"t":"timestamp","m":"{mode}"}}"#);
-        let bound = Bound::from_json(&format!(r#"{{"expr": {tree}, "ansi": true, "zone": "-08:00"}}"#)).unwrap();
+        let tree = format!(
+            r#"{{"k":"cast","a":{{"k":"col","path":["t"],"t":"timestamp_ntz"}},"t":"timestamp","m":"{mode}"}}"#
+        );
+        let bound = Bound::from_json(&format!(
+            r#"{{"expr": {tree}, "ansi": true, "zone": "-08:00"}}"#
+        ))
+        .unwrap();
         assert!(bound.expr.can_fail(true), "{mode}");
-        assert!(bound.evaluate(&times).unwrap_err().to_string().contains("DATETIME_OVERFLOW"), "{mode}");
+        assert!(
+            bound
+                .evaluate(&times)
+                .unwrap_err()
+                .to_string()
+                .contains("DATETIME_OVERFLOW"),
+            "{mode}"
+        );
     }
 }
 
 #[test]
 fn doubles_compare_as_spark_compares_them() {
     let batch = sample();
-    assert_eq!(truths(&bind(&call("=", &[D, &lit("0.0", "double")], "boolean")), &batch), [Some(true), Some(false), Some(false), None]);
-    assert_eq!(truths(&bind(&call(">", &[D, &lit("\"Infinity\"", "double")], "boolean")), &batch), [Some(false), Some(true), Some(true), None]);
-    assert_eq!(truths(&bind(&call("<=>", &[D, &lit("\"NaN\"", "double")], "boolean")), &batch), [Some(false), Some(true), Some(true), Some(false)]);
+    assert_eq!(
+        truths(
+            &bind(&call("=", &[D, &lit("0.0", "double")], "boolean")),
+            &batch
+        ),
+        [Some(true), Some(false), Some(false), None]
+    );
+    assert_eq!(
+        truths(
+            &bind(&call(">", &[D, &lit("\"Infinity\"", "double")], "boolean")),
+            &batch
+        ),
+        [Some(false), Some(true), Some(true), None]
+    );
+    assert_eq!(
+        truths(
+            &bind(&call("<=>", &[D, &lit("\"NaN\"", "double")], "boolean")),
+            &batch
+        ),
+        [Some(false), Some(true), Some(true), Some(false)]
+    );
     let list = format!(r#"{{"k":"in","a":{D},"v":["NaN",0.0,null]}}"#);
-    assert_eq!(truths(&bind(&list), &batch), [Some(true), Some(true), Some(true), None]);
-    assert_eq!(truths(&bind(&call("isnan", &[D], "boolean")), &batch), [Some(false), Some(true), Some(true), Some(false)]);
+    assert_eq!(
+        truths(&bind(&list), &batch),
+        [Some(true), Some(true), Some(true), None]
+    );
+    assert_eq!(
+        truths(&bind(&call("isnan", &[D], "boolean")), &batch),
+        [Some(false), Some(true), Some(true), Some(false)]
+    );
 }
 
 #[test]
 fn lists_with_null_are_three_valued() {
     let list = format!(r#"{{"k":"in","a":{I},"v":[1,null]}}"#);
-    assert_eq!(truths(&bind(&list), &sample()), [Some(true), None, None, None]);
+    assert_eq!(
+        truths(&bind(&list), &sample()),
+        [Some(true), None, None, None]
+    );
     let long: Vec<String> = (2..40).map(|n| n.to_string()).collect();
     let list = format!(r#"{{"k":"in","a":{I},"v":[{}]}}"#, long.join(","));
-    assert_eq!(truths(&bind(&list), &sample()), [Some(false), Some(true), None, Some(true)]);
+    assert_eq!(
+        truths(&bind(&list), &sample()),
+        [Some(false), Some(true), None, Some(true)]
+    );
 }
 
 #[test]
 fn columns_are_taken_in_any_layout() {
-    let dictionary: DictionaryArray<Int32Type> = vec![Some("a"), None, Some("b")].into_iter().collect();
+    let dictionary: DictionaryArray<Int32Type> =
+        vec![Some("a"), None, Some("b")].into_iter().collect();
     let inner = StructArray::new(
         vec![Field::new("x", arrow_schema::DataType::Int32, true)].into(),
         vec![Arc::new(Int32Array::from(vec![1, 2, 3]))],
@@ -126,35 +247,93 @@ fn columns_are_taken_in_any_layout() {
     let batch = batch(vec![
         ("s", Arc::new(dictionary)),
         ("st", Arc::new(inner)),
-        ("t", Arc::new(TimestampMillisecondArray::from(vec![1, 2, 3]).with_timezone("+00:00"))),
+        (
+            "t",
+            Arc::new(TimestampMillisecondArray::from(vec![1, 2, 3]).with_timezone("+00:00")),
+        ),
     ]);
-    assert_eq!(truths(&bind(&call("=", &[S, &lit("\"b\"", "string")], "boolean")), &batch), [Some(false), None, Some(true)]);
+    assert_eq!(
+        truths(
+            &bind(&call("=", &[S, &lit("\"b\"", "string")], "boolean")),
+            &batch
+        ),
+        [Some(false), None, Some(true)]
+    );
     let x = r#"{"k":"col","path":["st","x"],"t":"integer"}"#;
-    assert_eq!(truths(&bind(&call(">", &[x, &lit("1", "integer")], "boolean")), &batch), [Some(false), None, Some(true)]);
+    assert_eq!(
+        truths(
+            &bind(&call(">", &[x, &lit("1", "integer")], "boolean")),
+            &batch
+        ),
+        [Some(false), None, Some(true)]
+    );
     let t = r#"{"k":"col","path":["t"],"t":"timestamp"}"#;
-    assert_eq!(truths(&bind(&call("=", &[t, &lit("2000", "timestamp")], "boolean")), &batch), [Some(false), Some(true), Some(false)]);
+    assert_eq!(
+        truths(
+            &bind(&call("=", &[t, &lit("2000", "timestamp")], "boolean")),
+            &batch
+        ),
+        [Some(false), Some(true), Some(false)]
+    );
     let gone = r#"{"k":"col","path":["st","y"],"t":"integer"}"#;
-    assert!(matches!(bind(gone).evaluate(&batch), Err(Error::SchemaMismatch { .. })));
-    assert!(matches!(bind(S).evaluate(&sample().project(&[0]).unwrap()), Err(Error::SchemaMismatch { .. })));
+    assert!(matches!(
+        bind(gone).evaluate(&batch),
+        Err(Error::SchemaMismatch { .. })
+    ));
+    assert!(matches!(
+        bind(S).evaluate(&sample().project(&[0]).unwrap()),
+        Err(Error::SchemaMismatch { .. })
+    ));
 }
 
 #[test]
 fn a_mask_counts_null_as_false() {
-    let mask = bind(&call(">", &[I, &lit("1", "integer")], "boolean")).filter_mask(&sample()).unwrap();
+    let mask = bind(&call(">", &[I, &lit("1", "integer")], "boolean"))
+        .filter_mask(&sample())
+        .unwrap();
     assert_eq!(mask, BooleanArray::from(vec![false, true, false, true]));
-    assert_eq!(bind(&lit("true", "boolean")).filter_mask(&sample()).unwrap().true_count(), 4);
-    assert_eq!(bind(&lit("null", "boolean")).filter_mask(&sample()).unwrap().true_count(), 0);
-    assert!(matches!(bind(I).filter_mask(&sample()), Err(Error::Invalid { .. })));
+    assert_eq!(
+        bind(&lit("true", "boolean"))
+            .filter_mask(&sample())
+            .unwrap()
+            .true_count(),
+        4
+    );
+    assert_eq!(
+        bind(&lit("null", "boolean"))
+            .filter_mask(&sample())
+            .unwrap()
+            .true_count(),
+        0
+    );
+    assert!(matches!(
+        bind(I).filter_mask(&sample()),
+        Err(Error::Invalid { .. })
+    ));
 }
 
 #[test]
 fn like_knows_wildcards_and_escapes() {
-    let texts = batch(vec![("s", Arc::new(StringArray::from(vec!["abc", "a%c", "", "äbc", "aXbXc", "abab"])))]);
+    let texts = batch(vec![(
+        "s",
+        Arc::new(StringArray::from(vec![
+            "abc", "a%c", "", "äbc", "aXbXc", "abab",
+        ])),
+    )]);
     let like = |pattern: &str, escape: Option<&str>| {
         let pattern = lit(&serde_json::to_string(pattern).unwrap(), "string");
         let escape = escape.map(|e| lit(&serde_json::to_string(e).unwrap(), "string"));
-        let args: Vec<&str> = [S, pattern.as_str()].into_iter().chain(escape.as_deref()).collect();
-        bind(&call("like", &args, "boolean")).filter_mask(&texts).unwrap().values().iter().map(u8::from).collect::<Vec<u8>>()
+        let args: Vec<&str> = [S, pattern.as_str()]
+            .into_iter()
+            .chain(escape.as_deref())
+            .collect();
+        bind(&call("like", &args, "boolean"))
+            .filter_mask(&texts)
+            .unwrap()
+            .values()
+            .iter()
+            .map(u8::from)
+            .collect::<Vec<u8>>()
     };
     assert_eq!(like("a%", None), [1, 1, 0, 0, 1, 1]);
     assert_eq!(like("%c", None), [1, 1, 0, 1, 1, 0]);
@@ -168,43 +347,106 @@ fn like_knows_wildcards_and_escapes() {
     assert_eq!(like("%", None), [1; 6]);
     assert_eq!(like("%ab", None), [0, 0, 0, 0, 0, 1]);
     let bad = call("like", &[S, &lit("\"a\\\\b\"", "string")], "boolean");
-    assert!(matches!(Bound::from_json(&format!(r#"{{"expr": {bad}}}"#)), Err(Error::Invalid { .. })));
+    assert!(matches!(
+        Bound::from_json(&format!(r#"{{"expr": {bad}}}"#)),
+        Err(Error::Invalid { .. })
+    ));
 }
 
 #[test]
 fn what_the_core_lacks_is_refused_by_name() {
     let refused = |expr: &str, name: &str| {
-        let error = Bound::from_json(&format!(r#"{{"expr": {expr}, "ansi": true, "zone": "UTC"}}"#)).unwrap_err();
-        assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains(name), "{error}");
+        let error = Bound::from_json(&format!(
+            r#"{{"expr": {expr}, "ansi": true, "zone": "UTC"}}"#
+        ))
+        .unwrap_err();
+        assert!(
+            matches!(error, Error::Unsupported { .. }) && error.to_string().contains(name),
+            "{error}"
+        );
     };
     refused(&call("levenshtein", &[S, S], "integer"), "levenshtein");
     refused(&call("+", &[I, S], "integer"), "+");
-    refused(&call("rlike", &[S, &lit(r#""(?=a)""#, "string")], "boolean"), "(?=a)");
-    refused(&call("rlike", &[S, &lit(r#""a++""#, "string")], "boolean"), "possessive");
+    refused(
+        &call("rlike", &[S, &lit(r#""(?=a)""#, "string")], "boolean"),
+        "(?=a)",
+    );
+    refused(
+        &call("rlike", &[S, &lit(r#""a++""#, "string")], "boolean"),
+        "possessive",
+    );
     refused(&cast(D, "binary"), "binary");
     refused(r#"{"k":"col","path":["g"],"t":"geometry"}"#, "geometry");
 }
 
 #[test]
 fn malformed_trees_are_errors() {
-    for text in
-        ["", "[]", "{}", r#"{"expr": 1}"#, r#"{"expr": {"k":"nothing"}}"#, r#"{"expr": {"k":"col","path":[],"t":"long"}}"#, r#"{"expr": {"k":"lit","v":1}}"#]
-    {
-        assert!(matches!(Bound::from_json(text), Err(Error::Invalid { .. })), "{text}");
+    for text in [
+        "",
+        "[]",
+        "{}",
+        r#"{"expr": 1}"#,
+        r#"{"expr": {"k":"nothing"}}"#,
+        r#"{"expr": {"k":"col","path":[],"t":"long"}}"#,
+        r#"{"expr": {"k":"lit","v":1}}"#,
+    ] {
+        assert!(
+            matches!(Bound::from_json(text), Err(Error::Invalid { .. })),
+            "{text}"
+        );
     }
-    let deep = format!(r#"{{"expr": {}{}{}}}"#, r#"{"k":"call","f":"not","t":"boolean","a":["#.repeat(100_000), lit("true", "boolean"), "]}".repeat(100_000));
-    assert!(matches!(Bound::from_json(&deep), Err(Error::Invalid { .. })));
+    let deep = format!(
+        r#"{{"expr": {}{}{}}}"#,
+        r#"{"k":"call","f":"not","t":"boolean","a":["#.repeat(100_000),
+        lit("true", "boolean"),
+        "]}".repeat(100_000)
+    );
+    assert!(matches!(
+        Bound::from_json(&deep),
+        Err(Error::Invalid { .. })
+    ));
     let zone = r#"{"expr": {"k":"lit","v":1,"t":"long"}, "zone": "Mars/Olympus"}"#;
-    assert!(Bound::from_json(zone).unwrap_err().to_string().contains("Mars/Olympus"));
+    assert!(
+        Bound::from_json(zone)
+            .unwrap_err()
+            .to_string()
+            .contains("Mars/Olympus")
+    );
 }
 
 #[test]
 fn expressions_are_shown_as_spark_sql() {
-    let compare = call("=", &[&call("+", &[I, &lit("1", "integer")], "integer"), &lit("2", "integer")], "boolean");
+    let compare = call(
+        "=",
+        &[
+            &call("+", &[I, &lit("1", "integer")], "integer"),
+            &lit("2", "integer"),
+        ],
+        "boolean",
+    );
     let list = format!(r#"{{"k":"in","a":{S},"v":["it's",null]}}"#);
-    let both = call("and", &[&compare, &call("and", &[&call("not", &[&list], "boolean"), &call("isnull", &[D], "boolean")], "boolean")], "boolean");
-    let shown = Bound::from_json(&format!(r#"{{"expr": {both}}}"#)).unwrap().to_string();
-    assert_eq!(shown, r"((i + 1) = 2) AND (NOT (s IN ('it\'s', NULL))) AND (d IS NULL)");
+    let both = call(
+        "and",
+        &[
+            &compare,
+            &call(
+                "and",
+                &[
+                    &call("not", &[&list], "boolean"),
+                    &call("isnull", &[D], "boolean"),
+                ],
+                "boolean",
+            ),
+        ],
+        "boolean",
+    );
+    let shown = Bound::from_json(&format!(r#"{{"expr": {both}}}"#))
+        .unwrap()
+        .to_string();
+    assert_eq!(
+        shown,
+        r"((i + 1) = 2) AND (NOT (s IN ('it\'s', NULL))) AND (d IS NULL)"
+    );
 }
 
 proptest! {

@@ -1,7 +1,10 @@
 //! Text and bytes of any layout read by row, and text built with its size checked.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray,
+    StringViewArray,
+};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType as Arrow;
 
@@ -10,8 +13,20 @@ use crate::expr::eval::{Fault, Operand, Outcome, budget, unexpected};
 
 /// One bit a value, 64 at a time, which the compiler turns into vector instructions.
 pub(crate) fn pack<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
-    let words = values.chunks(64).map(|chunk| chunk.iter().enumerate().fold(0_u64, |bits, (n, value)| bits | (u64::from(test(*value)) << n)).to_le());
-    BooleanBuffer::new(Buffer::from_vec(words.collect::<Vec<u64>>()), 0, values.len())
+    let words = values.chunks(64).map(|chunk| {
+        chunk
+            .iter()
+            .enumerate()
+            .fold(0_u64, |bits, (n, value)| {
+                bits | (u64::from(test(*value)) << n)
+            })
+            .to_le()
+    });
+    BooleanBuffer::new(
+        Buffer::from_vec(words.collect::<Vec<u64>>()),
+        0,
+        values.len(),
+    )
 }
 
 /// A text column.
@@ -80,17 +95,25 @@ pub(crate) struct TextArg<'a> {
 
 impl<'a> TextArg<'a> {
     pub(crate) fn new(operand: &'a Operand) -> Outcome<Self> {
-        Ok(Self { texts: Texts::new(&operand.array)?, operand })
+        Ok(Self {
+            texts: Texts::new(&operand.array)?,
+            operand,
+        })
     }
 
     #[inline]
     pub(crate) fn get(&self, row: usize) -> Option<&'a str> {
         let index = self.operand.row(row);
-        if self.operand.array.is_null(index) { None } else { Some(self.texts.get(index)) }
+        if self.operand.array.is_null(index) {
+            None
+        } else {
+            Some(self.texts.get(index))
+        }
     }
 }
 
-/// Builds text or bytes; refuses to grow beyond what the evaluation may hold and what 32-bit offsets reach.
+/// Builds text or bytes; refuses to grow beyond what the evaluation may hold and what 32-bit
+/// offsets reach.
 pub(crate) struct BytesBuilder {
     data: Vec<u8>,
     offsets: Vec<i32>,
@@ -102,12 +125,24 @@ impl BytesBuilder {
     pub(crate) fn new(rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
-        let most = usize::try_from(budget::room()).unwrap_or(usize::MAX).min(i32::MAX as usize);
-        Self { data: Vec::new(), offsets, nulls: NullBufferBuilder::new(rows), most }
+        let most = usize::try_from(budget::room())
+            .unwrap_or(usize::MAX)
+            .min(i32::MAX as usize);
+        Self {
+            data: Vec::new(),
+            offsets,
+            nulls: NullBufferBuilder::new(rows),
+            most,
+        }
     }
 
-    /// Adds a value made of what `write` appends, which is no more than `bound` bytes; nothing may be removed.
-    pub(crate) fn push_with(&mut self, bound: usize, write: impl FnOnce(&mut Vec<u8>)) -> Outcome<()> {
+    /// Adds a value made of what `write` appends, which is no more than `bound` bytes; nothing may
+    /// be removed.
+    pub(crate) fn push_with(
+        &mut self,
+        bound: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Outcome<()> {
         self.make_room(bound)?;
         write(&mut self.data);
         self.close(true)
@@ -135,12 +170,21 @@ impl BytesBuilder {
         if bytes > self.most.saturating_sub(self.data.len()) {
             return Err(budget::too_large());
         }
-        // Small growth is left to the allocator, which aborts on failure; large growth is tried first.
+        // Small growth is left to the allocator, which aborts on failure; large growth is tried
+        // first.
         const MUCH: usize = 1 << 20;
         if self.data.capacity() - self.data.len() < bytes && self.data.len() + bytes > MUCH {
             let more = bytes.max(self.data.len().min(self.most - self.data.len()));
-            let tried = self.data.try_reserve_exact(more).or_else(|_| self.data.try_reserve_exact(bytes));
-            tried.map_err(|_| Error::no_memory("the value of an expression", (self.data.len() + bytes) as u64))?;
+            let tried = self
+                .data
+                .try_reserve_exact(more)
+                .or_else(|_| self.data.try_reserve_exact(bytes));
+            tried.map_err(|_| {
+                Error::no_memory(
+                    "the value of an expression",
+                    (self.data.len() + bytes) as u64,
+                )
+            })?;
         }
         Ok(())
     }
@@ -152,6 +196,7 @@ impl BytesBuilder {
 
     pub(crate) fn finish_text(mut self) -> Outcome<StringArray> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
-        StringArray::try_new(offsets, Buffer::from_vec(self.data), self.nulls.finish()).map_err(|_| Fault::Value("bytes are not UTF-8 text".to_owned()))
+        StringArray::try_new(offsets, Buffer::from_vec(self.data), self.nulls.finish())
+            .map_err(|_| Fault::Value("bytes are not UTF-8 text".to_owned()))
     }
 }

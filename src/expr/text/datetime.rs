@@ -1,14 +1,17 @@
 //! Dates and times <-> text in Spark's forms.
 //!
-//! Read are `[+-]yyyy[yyy][-[m]m[-[d]d]]` and, for timestamps, `[ |T][h]h:[m]m[:[s]s[.fraction]][zone]` behind it. Written are
-//! `yyyy-MM-dd` and `yyyy-MM-dd HH:mm:ss[.ffffff]` without trailing zeros.
+//! Read are `[+-]yyyy[yyy][-[m]m[-[d]d]]` and, for timestamps,
+//! `[ |T][h]h:[m]m[:[s]s[.fraction]][zone]` behind it. Written are `yyyy-MM-dd` and
+//! `yyyy-MM-dd HH:mm:ss[.ffffff]` without trailing zeros.
 //!
 //! Cost: one pass over the bytes, no allocation but for a zone.
 
 use std::fmt::Write;
 
 use crate::expr::text::number::trim_blanks;
-use crate::protocol::calendar::{MICROS_PER_SECOND, Zone, checked_days, civil, days_from_civil, split_days};
+use crate::protocol::calendar::{
+    MICROS_PER_SECOND, Zone, checked_days, civil, days_from_civil, split_days,
+};
 
 /// Reads a date.
 #[must_use]
@@ -20,7 +23,13 @@ pub fn date(text: &str) -> Option<i32> {
         [b'+', rest @ ..] => (1, rest),
         rest => (1, rest),
     };
-    let valid = |segment: usize, digits: usize| if segment == 0 { (4..=7).contains(&digits) } else { (1..=2).contains(&digits) };
+    let valid = |segment: usize, digits: usize| {
+        if segment == 0 {
+            (4..=7).contains(&digits)
+        } else {
+            (1..=2).contains(&digits)
+        }
+    };
     let (mut parts, mut segment, mut value, mut digits) = ([1_i64; 3], 0_usize, 0_i64, 0_usize);
     let mut tail = false;
     for byte in bytes {
@@ -39,7 +48,9 @@ pub fn date(text: &str) -> Option<i32> {
                 (segment, value, digits) = (segment + 1, 0, 0);
             }
             b'0'..=b'9' => {
-                value = value.saturating_mul(10).saturating_add(i64::from(byte - b'0'));
+                value = value
+                    .saturating_mul(10)
+                    .saturating_add(i64::from(byte - b'0'));
                 digits += 1;
             }
             _ => return None,
@@ -82,7 +93,8 @@ fn parts(text: &str) -> Option<Result<Parts, TimeOnly>> {
         7 => digits <= 2,
         _ => (1..=2).contains(&digits),
     };
-    let (mut fields, mut segment, mut value, mut digits) = ([1_i64, 1, 1, 0, 0, 0, 0, 0, 0], 0_usize, 0_i64, 0_usize);
+    let (mut fields, mut segment, mut value, mut digits) =
+        ([1_i64, 1, 1, 0, 0, 0, 0, 0, 0], 0_usize, 0_i64, 0_usize);
     let (mut fraction_digits, mut time_only, mut zone_text) = (0_u32, false, None);
     let mut at = start;
     // Closes the segment that ends here.
@@ -103,7 +115,9 @@ fn parts(text: &str) -> Option<Result<Parts, TimeOnly>> {
                 }
                 // Digits behind the microseconds are dropped.
                 if segment != 6 || digits < 6 {
-                    value = value.saturating_mul(10).saturating_add(i64::from(byte - b'0'));
+                    value = value
+                        .saturating_mul(10)
+                        .saturating_add(i64::from(byte - b'0'));
                 }
                 digits += 1;
             }
@@ -133,7 +147,11 @@ fn parts(text: &str) -> Option<Result<Parts, TimeOnly>> {
     }
     *fields.get_mut(segment)? = value;
     let [year, month, day, hour, minute, second, micros, ..] = fields;
-    let micros = if fraction_digits < 6 { micros * 10_i64.pow(6 - fraction_digits) } else { micros };
+    let micros = if fraction_digits < 6 {
+        micros * 10_i64.pow(6 - fraction_digits)
+    } else {
+        micros
+    };
     let zone = match zone_text {
         Some(name) => Some(Zone::of(name.trim_matches(|c: char| c <= ' '))?),
         None => None,
@@ -144,12 +162,26 @@ fn parts(text: &str) -> Option<Result<Parts, TimeOnly>> {
     if time_only {
         return Some(Err(TimeOnly));
     }
-    Some(Ok(Parts { fields: [year * sign.unwrap_or(1), month, day, hour, minute, second, micros], zone, has_zone: zone_text.is_some() }))
+    Some(Ok(Parts {
+        fields: [
+            year * sign.unwrap_or(1),
+            month,
+            day,
+            hour,
+            minute,
+            second,
+            micros,
+        ],
+        zone,
+        has_zone: zone_text.is_some(),
+    }))
 }
 
 fn wall_clock(fields: [i64; 7]) -> Option<i64> {
     let [year, month, day, hour, minute, second, micros] = fields;
-    let seconds = checked_days(year, month, day)?.checked_mul(86_400)?.checked_add(hour * 3600 + minute * 60 + second)?;
+    let seconds = checked_days(year, month, day)?
+        .checked_mul(86_400)?
+        .checked_add(hour * 3600 + minute * 60 + second)?;
     // Through 128 bits, for the first second of the range only fits together with its fraction.
     i64::try_from(i128::from(seconds) * i128::from(MICROS_PER_SECOND) + i128::from(micros)).ok()
 }
@@ -163,12 +195,14 @@ pub fn timestamp(text: &str, zone: &Zone) -> Result<Option<i64>, TimeOnly> {
         None => Ok(None),
         Some(parts) => {
             let parts = parts?;
-            Ok(wall_clock(parts.fields).and_then(|local| parts.zone.as_ref().unwrap_or(zone).to_utc(local)))
+            Ok(wall_clock(parts.fields)
+                .and_then(|local| parts.zone.as_ref().unwrap_or(zone).to_utc(local)))
         }
     }
 }
 
-/// Reads a timestamp without zone; a zone in the text is ignored, a time without a date is no such timestamp.
+/// Reads a timestamp without zone; a zone in the text is ignored, a time without a date is no such
+/// timestamp.
 #[must_use]
 pub fn timestamp_ntz(text: &str) -> Option<i64> {
     match parts(text) {
@@ -200,7 +234,13 @@ pub fn write_timestamp(out: &mut String, local: i64) {
     let (days, micros) = split_days(local);
     write_date(out, days);
     let (seconds, fraction) = (micros / MICROS_PER_SECOND, micros % MICROS_PER_SECOND);
-    let _ = write!(out, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let _ = write!(
+        out,
+        " {:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    );
     if fraction != 0 {
         let text = format!(".{fraction:06}");
         out.push_str(text.trim_end_matches('0'));
@@ -269,10 +309,16 @@ mod tests {
             ("2024-03-10 12:34", Some("2024-03-10 12:34:00")),
             ("2024-03-10 12", Some("2024-03-10 12:00:00")),
             ("2024", Some("2024-01-01 00:00:00")),
-            ("2024-03-10 12:34:56.1234567", Some("2024-03-10 12:34:56.123456")),
+            (
+                "2024-03-10 12:34:56.1234567",
+                Some("2024-03-10 12:34:56.123456"),
+            ),
             ("2024-03-10 12:34:56Z", Some("2024-03-10 12:34:56")),
             ("2024-03-10 12:34:56.5+02:00", Some("2024-03-10 10:34:56.5")),
-            ("2024-03-10 12:34:56 Europe/Paris", Some("2024-03-10 11:34:56")),
+            (
+                "2024-03-10 12:34:56 Europe/Paris",
+                Some("2024-03-10 11:34:56"),
+            ),
             ("2024-03-10 12:34:56 PST", Some("2024-03-10 19:34:56")),
             ("2024-03-10 12:34:56UTC+1", Some("2024-03-10 11:34:56")),
             ("2024-03-10 24:00:00", None),
@@ -286,7 +332,10 @@ mod tests {
         }
         assert_eq!(timestamp("12:30", &Zone::UTC), Err(TimeOnly));
         assert_eq!(timestamp("T12:30:00", &Zone::UTC), Err(TimeOnly));
-        assert_eq!(timestamp_ntz("2024-03-10 12:34:56+05:00"), timestamp("2024-03-10 12:34:56", &Zone::UTC).unwrap());
+        assert_eq!(
+            timestamp_ntz("2024-03-10 12:34:56+05:00"),
+            timestamp("2024-03-10 12:34:56", &Zone::UTC).unwrap()
+        );
         assert_eq!(timestamp_ntz("12:30"), None);
     }
 

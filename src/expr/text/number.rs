@@ -1,4 +1,5 @@
-//! Numbers <-> text in Java's forms: `Double.toString`, `BigDecimal`, and Spark's own integer parser.
+//! Numbers <-> text in Java's forms: `Double.toString`, `BigDecimal`, and Spark's own integer
+//! parser.
 //!
 //! Cost: one pass over the text, no allocation on the way in.
 
@@ -13,7 +14,8 @@ pub enum Rejected {
     OutOfRange,
 }
 
-/// `Character.isWhitespace` or `isISOControl` for one byte, which is what Spark trims before it reads a number or a time.
+/// `Character.isWhitespace` or `isISOControl` for one byte, which is what Spark trims before it
+/// reads a number or a time.
 #[must_use]
 pub fn is_blank(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
@@ -50,7 +52,12 @@ pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, Rejected> {
     let mut bytes = digits.iter();
     for byte in bytes.by_ref() {
         match byte {
-            b'0'..=b'9' => value = value.checked_mul(10).and_then(|v| v.checked_sub(i64::from(byte - b'0'))).ok_or(Rejected::Malformed)?,
+            b'0'..=b'9' => {
+                value = value
+                    .checked_mul(10)
+                    .and_then(|v| v.checked_sub(i64::from(byte - b'0')))
+                    .ok_or(Rejected::Malformed)?
+            }
             b'.' if fraction_allowed => break,
             _ => return Err(Rejected::Malformed),
         }
@@ -58,21 +65,30 @@ pub fn integer(text: &str, fraction_allowed: bool) -> Result<i64, Rejected> {
     if !bytes.all(u8::is_ascii_digit) {
         return Err(Rejected::Malformed);
     }
-    if negative { Ok(value) } else { value.checked_neg().ok_or(Rejected::Malformed) }
+    if negative {
+        Ok(value)
+    } else {
+        value.checked_neg().ok_or(Rejected::Malformed)
+    }
 }
 
 /// Reads a double as `Double.parseDouble` does, plus Spark's words for infinities and `NaN`.
 #[must_use]
 pub fn double(text: &str) -> Option<f64> {
     let trimmed = java_trim(text);
-    special(trimmed).or_else(|| finite(trimmed, |t| t.parse::<f64>().ok())).or_else(|| hexadecimal(trimmed))
+    special(trimmed)
+        .or_else(|| finite(trimmed, |t| t.parse::<f64>().ok()))
+        .or_else(|| hexadecimal(trimmed))
 }
 
 /// [`double`] for single precision, rounded once.
 #[must_use]
 pub fn float(text: &str) -> Option<f32> {
     let trimmed = java_trim(text);
-    special(trimmed).map(|d| d as f32).or_else(|| finite(trimmed, |t| t.parse::<f32>().ok())).or_else(|| hexadecimal(trimmed).map(|d| d as f32))
+    special(trimmed)
+        .map(|d| d as f32)
+        .or_else(|| finite(trimmed, |t| t.parse::<f32>().ok()))
+        .or_else(|| hexadecimal(trimmed).map(|d| d as f32))
 }
 
 fn special(trimmed: &str) -> Option<f64> {
@@ -94,51 +110,85 @@ fn hexadecimal(trimmed: &str) -> Option<f64> {
         Some(rest) => (-1.0, rest),
         None => (1.0, trimmed.strip_prefix('+').unwrap_or(trimmed)),
     };
-    let rest = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"))?;
+    let rest = rest
+        .strip_prefix("0x")
+        .or_else(|| rest.strip_prefix("0X"))?;
     let rest = rest.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(rest);
     let (digits, exponent) = rest.split_once(['p', 'P'])?;
     let exponent: i32 = exponent.parse().ok()?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let joined = format!("{whole}{fraction}");
-    let value = u64::from_str_radix(&joined, 16).ok().filter(|v| *v < (1 << 53) && joined.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    let value = u64::from_str_radix(&joined, 16)
+        .ok()
+        .filter(|v| *v < (1 << 53) && joined.bytes().all(|b| b.is_ascii_hexdigit()))?;
     let power = exponent.checked_sub(4 * i32::try_from(fraction.len()).ok()?)?;
     // Within the normal doubles a power of two is exact.
-    (-1000..=900).contains(&power).then(|| sign * value as f64 * 2_f64.powi(power))
+    (-1000..=900)
+        .contains(&power)
+        .then(|| sign * value as f64 * 2_f64.powi(power))
 }
 
 fn finite<T>(trimmed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-    let text = trimmed.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(trimmed);
+    let text = trimmed
+        .strip_suffix(['d', 'D', 'f', 'F'])
+        .unwrap_or(trimmed);
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     // Rust reads `inf` and `nan` where Java does not, so the form is checked first.
-    let plain = unsigned.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-')) && unsigned.bytes().any(|b| b.is_ascii_digit());
+    let plain = unsigned
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
+        && unsigned.bytes().any(|b| b.is_ascii_digit());
     if plain { parse(text) } else { None }
 }
 
-/// Digits up to which no two decimals of that length are the same double, or float: there the shortest is the nearest.
+/// Digits up to which no two decimals of that length are the same double, or float: there the
+/// shortest is the nearest.
 const SAFE_DIGITS: (usize, usize) = (15, 6);
 
 /// `short`, or the exact form of as many digits (at least two) where that may be another number.
 fn nearest(short: String, safe: usize, exact: impl Fn(usize) -> String) -> String {
-    let digits = short.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
-    if (2..=safe).contains(&digits) { short } else { exact(digits.max(2) - 1) }
+    let digits = short
+        .split('e')
+        .next()
+        .unwrap_or_default()
+        .bytes()
+        .filter(u8::is_ascii_digit)
+        .count();
+    if (2..=safe).contains(&digits) {
+        short
+    } else {
+        exact(digits.max(2) - 1)
+    }
 }
 
-/// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: as few as tell the double from its neighbours but at least
-/// two, of those the nearest, of two equally near the even one (so from Java 19 on; older ones sometimes show more).
+/// The digits that `Double.toString` shows, as `[-]d[.ddd]e[-]n`: as few as tell the double from
+/// its neighbours but at least two, of those the nearest, of two equally near the even one (so from
+/// Java 19 on; older ones sometimes show more).
 #[must_use]
 pub fn double_digits(value: f64) -> String {
-    nearest(format!("{value:e}"), SAFE_DIGITS.0, |places| format!("{value:.places$e}"))
+    nearest(format!("{value:e}"), SAFE_DIGITS.0, |places| {
+        format!("{value:.places$e}")
+    })
 }
 
 /// Appends a double as `Double.toString` writes it.
 pub fn write_double(out: &mut String, value: f64) {
-    if value.is_finite() { write_java(out, &double_digits(value)) } else { write_special(out, value) }
+    if value.is_finite() {
+        write_java(out, &double_digits(value))
+    } else {
+        write_special(out, value)
+    }
 }
 
 /// Appends a float as `Float.toString` writes it.
 pub fn write_float(out: &mut String, value: f32) {
     if value.is_finite() {
-        write_java(out, &nearest(format!("{value:e}"), SAFE_DIGITS.1, |places| format!("{value:.places$e}")));
+        write_java(
+            out,
+            &nearest(format!("{value:e}"), SAFE_DIGITS.1, |places| {
+                format!("{value:.places$e}")
+            }),
+        );
     } else {
         write_special(out, f64::from(value));
     }
@@ -158,7 +208,9 @@ fn write_special(out: &mut String, value: f64) {
 fn write_java(out: &mut String, scientific: &str) {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (sign, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or(("", mantissa), |rest| ("-", rest));
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     let digits = match digits.trim_end_matches('0') {
         "" => "0",
@@ -171,7 +223,10 @@ fn write_java(out: &mut String, scientific: &str) {
             out.push_str("0.0");
         } else if exponent < 0 {
             out.push_str("0.");
-            out.extend(std::iter::repeat_n('0', exponent.unsigned_abs() as usize - 1));
+            out.extend(std::iter::repeat_n(
+                '0',
+                exponent.unsigned_abs() as usize - 1,
+            ));
             out.push_str(digits);
         } else {
             let whole = exponent as usize + 1;
@@ -190,7 +245,11 @@ fn write_java(out: &mut String, scientific: &str) {
         }
     } else {
         let (first, rest) = digits.split_at(1);
-        let _ = write!(out, "{first}.{}E{exponent}", if rest.is_empty() { "0" } else { rest });
+        let _ = write!(
+            out,
+            "{first}.{}E{exponent}",
+            if rest.is_empty() { "0" } else { rest }
+        );
     }
 }
 
@@ -206,7 +265,8 @@ pub fn fits(unscaled: i128, precision: u8) -> bool {
     unscaled.unsigned_abs() < power_of_ten(u32::from(precision)).unsigned_abs()
 }
 
-/// A decimal number as written: digits without leading zeros, and how many of them stand before the point.
+/// A decimal number as written: digits without leading zeros, and how many of them stand before the
+/// point.
 #[derive(Debug)]
 pub struct Written {
     negative: bool,
@@ -251,7 +311,11 @@ impl Written {
                 _ => return None,
             }
         }
-        any.then_some(Self { negative, digits, point: point + exponent })
+        any.then_some(Self {
+            negative,
+            digits,
+            point: point + exponent,
+        })
     }
 
     /// The number times 10^`scale`, rounded half up (away from zero), if it has at most 38 digits.
@@ -271,7 +335,10 @@ impl Written {
             value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
         }
         let next = self.digits.get(wanted).copied().unwrap_or(0);
-        let more = self.digits.get(wanted + 1..).is_some_and(|rest| rest.iter().any(|d| *d != 0));
+        let more = self
+            .digits
+            .get(wanted + 1..)
+            .is_some_and(|rest| rest.iter().any(|d| *d != 0));
         let up = match rounding {
             Rounding::HalfUp => next >= 5,
             Rounding::HalfEven => next > 5 || (next == 5 && (more || value % 2 == 1)),
@@ -286,8 +353,15 @@ impl Written {
     pub fn rounded(&self, places: i64, rounding: Rounding) -> String {
         let wanted = self.point + places;
         let kept = usize::try_from(wanted).unwrap_or(0).min(self.digits.len());
-        let next = if wanted < 0 { 0 } else { self.digits.get(kept).copied().unwrap_or(0) };
-        let more = self.digits.get(kept + 1..).is_some_and(|rest| rest.iter().any(|d| *d != 0));
+        let next = if wanted < 0 {
+            0
+        } else {
+            self.digits.get(kept).copied().unwrap_or(0)
+        };
+        let more = self
+            .digits
+            .get(kept + 1..)
+            .is_some_and(|rest| rest.iter().any(|d| *d != 0));
         let mut digits: Vec<u8> = self.digits.get(..kept).unwrap_or_default().to_vec();
         let odd = digits.last().is_some_and(|d| d % 2 == 1);
         let up = match rounding {
@@ -355,7 +429,10 @@ pub enum Rounding {
 /// [`Rejected`].
 pub fn decimal(text: &str, precision: u8, scale: i8) -> Result<i128, Rejected> {
     let written = Written::parse(java_trim(text)).ok_or(Rejected::Malformed)?;
-    written.unscaled(scale, Rounding::HalfUp).filter(|value| fits(*value, precision)).ok_or(Rejected::OutOfRange)
+    written
+        .unscaled(scale, Rounding::HalfUp)
+        .filter(|value| fits(*value, precision))
+        .ok_or(Rejected::OutOfRange)
 }
 
 /// Appends a decimal as `BigDecimal.toPlainString` writes it.
@@ -369,7 +446,12 @@ pub fn write_decimal(out: &mut String, unscaled: i128, scale: i8) {
         out.push_str(&digits);
         return;
     }
-    match digits.len().checked_sub(scale).filter(|whole| *whole > 0).and_then(|whole| digits.split_at_checked(whole)) {
+    match digits
+        .len()
+        .checked_sub(scale)
+        .filter(|whole| *whole > 0)
+        .and_then(|whole| digits.split_at_checked(whole))
+    {
         Some((whole, fraction)) => {
             out.push_str(whole);
             out.push('.');
@@ -453,7 +535,11 @@ mod tests {
             ("", Err(Rejected::Malformed), Err(Rejected::Malformed)),
             ("1e3", Err(Rejected::Malformed), Err(Rejected::Malformed)),
             ("-9223372036854775808", Ok(i64::MIN), Ok(i64::MIN)),
-            ("9223372036854775808", Err(Rejected::Malformed), Err(Rejected::Malformed)),
+            (
+                "9223372036854775808",
+                Err(Rejected::Malformed),
+                Err(Rejected::Malformed),
+            ),
             ("1.x", Err(Rejected::Malformed), Err(Rejected::Malformed)),
         ] {
             assert_eq!(integer(text, false), strict, "{text:?}");
@@ -463,13 +549,21 @@ mod tests {
 
     #[test]
     fn doubles_are_read_as_java_reads_them() {
-        for (text, value) in
-            [("1e3", 1000.0), (" 1.5d ", 1.5), (".5", 0.5), ("5.", 5.0), ("-INF", f64::NEG_INFINITY), ("1e400", f64::INFINITY), ("-0x1.8p3", -12.0)]
-        {
+        for (text, value) in [
+            ("1e3", 1000.0),
+            (" 1.5d ", 1.5),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("-INF", f64::NEG_INFINITY),
+            ("1e400", f64::INFINITY),
+            ("-0x1.8p3", -12.0),
+        ] {
             assert_eq!(double(text), Some(value), "{text:?}");
         }
         assert!(double("NaN").is_some_and(f64::is_nan));
-        for text in ["", "abc", "1e", "0x10", "0x", "1 2", "d", ".", "infin", "1.5dd", "e5", "--1"] {
+        for text in [
+            "", "abc", "1e", "0x10", "0x", "1 2", "d", ".", "infin", "1.5dd", "e5", "--1",
+        ] {
             assert_eq!(double(text), None, "{text:?}");
         }
     }
@@ -484,7 +578,10 @@ mod tests {
         assert_eq!(decimal("5e-1", 10, 0), Ok(1));
         assert_eq!(decimal("0.05", 10, 0), Ok(0));
         assert_eq!(decimal("100000000", 10, 2), Err(Rejected::OutOfRange));
-        assert_eq!(decimal("99999999999999999999999999999999999999.5", 38, 0), Err(Rejected::OutOfRange));
+        assert_eq!(
+            decimal("99999999999999999999999999999999999999.5", 38, 0),
+            Err(Rejected::OutOfRange)
+        );
         assert_eq!(decimal("1e400", 38, 0), Err(Rejected::OutOfRange));
         assert_eq!(decimal("0e999999", 38, 0), Ok(0));
         for text in ["", ".", "1.2.3", "1e", "e1", "NaN", "1e99999999999"] {
@@ -494,9 +591,13 @@ mod tests {
 
     #[test]
     fn decimals_are_written_plain_and_scientific() {
-        for (unscaled, scale, plain, scientific) in
-            [(12_345, 2, "123.45", "123.45"), (-5, 3, "-0.005", "-0.005"), (0, 10, "0.0000000000", "0E-10"), (12, 8, "0.00000012", "1.2E-7"), (7, 0, "7", "7")]
-        {
+        for (unscaled, scale, plain, scientific) in [
+            (12_345, 2, "123.45", "123.45"),
+            (-5, 3, "-0.005", "-0.005"),
+            (0, 10, "0.0000000000", "0E-10"),
+            (12, 8, "0.00000012", "1.2E-7"),
+            (7, 0, "7", "7"),
+        ] {
             let (mut a, mut b) = (String::new(), String::new());
             write_decimal(&mut a, unscaled, scale);
             write_decimal_scientific(&mut b, unscaled, scale);

@@ -1,15 +1,19 @@
-//! MERGE: rows of a source, matched with rows of a table by a condition, change, delete and add rows.
+//! MERGE: rows of a source, matched with rows of a table by a condition, change, delete and add
+//! rows.
 //!
-//! In steps, since expressions are bound and keys are joined outside of the core: [`Merge::plan`] settles the table's schema
-//! and says what is to be bound; [`Merge::read`] reads the source, once, and learns what of the table can match; an engine
-//! joins [`Joining::source_keys`] with [`Joining::target_keys`]; [`Joining::run`] takes the pairs, lets the clauses decide,
-//! writes and commits. Then either deletion vectors mark rows, whose new values are added beside, or files are copied.
+//! In steps, since expressions are bound and keys are joined outside of the core: [`Merge::plan`]
+//! settles the table's schema and says what is to be bound; [`Merge::read`] reads the source, once,
+//! and learns what of the table can match; an engine joins [`Joining::source_keys`] with
+//! [`Joining::target_keys`]; [`Joining::run`] takes the pairs, lets the clauses decide, writes and
+//! commits. Then either deletion vectors mark rows, whose new values are added beside, or files are
+//! copied.
 //!
-//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Figures and parameters are delta-spark's, but that a row
-//! that several rows match is no error as long as one of them alone has a clause.
-//! Cost: the source once; the columns of the keys of files that may match; of matched rows the columns that conditions need;
-//! with vectors all columns of rows that change, without them all rows of files that have any. Memory: 12 bytes a matched
-//! row, and the source as far as it does not go to a temporary file.
+//! Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking". Figures and parameters are
+//! delta-spark's, but that a row that several rows match is no error as long as one of them alone
+//! has a clause. Cost: the source once; the columns of the keys of files that may match; of matched
+//! rows the columns that conditions need; with vectors all columns of rows that change, without
+//! them all rows of files that have any. Memory: 12 bytes a matched row, and the source as far as
+//! it does not go to a temporary file.
 
 mod pairs;
 mod write;
@@ -62,7 +66,8 @@ pub struct MergeOptions {
     pub max_spill_size: Option<u64>,
     /// Bytes of temporary files.
     pub max_temp_directory_size: Option<u64>,
-    /// How often it is run again on the newest version after another writer changed rows that it read.
+    /// How often it is run again on the newest version after another writer changed rows that it
+    /// read.
     pub max_reruns: u32,
 }
 
@@ -105,7 +110,13 @@ pub struct EqualityPlan {
 impl MergePlan {
     pub(super) fn equalities(&self) -> Result<Vec<Equality>> {
         let tree = |value: &Value| Bound::from_json(&value.to_string());
-        let equality = |plan: &EqualityPlan| Ok(Equality { target: tree(&plan.target)?, source: tree(&plan.source)?, null_safe: plan.null_safe });
+        let equality = |plan: &EqualityPlan| {
+            Ok(Equality {
+                target: tree(&plan.target)?,
+                source: tree(&plan.source)?,
+                null_safe: plan.null_safe,
+            })
+        };
         self.equalities.iter().map(equality).collect()
     }
 
@@ -114,7 +125,9 @@ impl MergePlan {
         let clauses = |plans: &[ClausePlan]| {
             let one = |plan: &ClausePlan| {
                 let mut out = Map::new();
-                out.extend(plan.condition.as_ref().map(|condition| ("predicate".to_owned(), Value::from(condition.sql.as_str()))));
+                out.extend(plan.condition.as_ref().map(|condition| {
+                    ("predicate".to_owned(), Value::from(condition.sql.as_str()))
+                }));
                 out.insert("actionType".to_owned(), plan.deed.name().into());
                 Value::Object(out)
             };
@@ -148,24 +161,55 @@ const BATCH_ROWS: usize = 64 << 10;
 const PAIRS: usize = 128 << 10;
 
 impl Merge {
-    /// Settles what the table will be. `evolving` are the columns of the source, and fields in them, that may add to the
-    /// schema, `lacking` the table's columns that a new row may lack.
+    /// Settles what the table will be. `evolving` are the columns of the source, and fields in
+    /// them, that may add to the schema, `lacking` the table's columns that a new row may lack.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for tables that this release cannot write, [`Error::SchemaMismatch`] for columns that cannot be
-    /// added.
-    pub fn plan(snapshot: &Snapshot, source: StructType, evolving: &[Vec<String>], lacking: &[String], options: MergeOptions) -> Result<Self> {
+    /// [`Error::Unsupported`] for tables that this release cannot write, [`Error::SchemaMismatch`]
+    /// for columns that cannot be added.
+    pub fn plan(
+        snapshot: &Snapshot,
+        source: StructType,
+        evolving: &[Vec<String>],
+        lacking: &[String],
+        options: MergeOptions,
+    ) -> Result<Self> {
         check_writable(snapshot)?;
-        let asking = parts(&source, &evolving.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let merging = WriteOptions { schema_mode: Some(SchemaMode::Merge), ..WriteOptions::default() };
+        let asking = parts(
+            &source,
+            &evolving.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        );
+        let merging = WriteOptions {
+            schema_mode: Some(SchemaMode::Merge),
+            ..WriteOptions::default()
+        };
         let (protocol, metadata, _) = settled(snapshot, &asking, &merging)?;
         let is_changed = metadata != *snapshot.metadata() || protocol != *snapshot.protocol();
-        let schema = if is_changed { StructType::parse(&metadata.schema_string)? } else { snapshot.schema().clone() };
-        let lacks = |field: &StructField| lacking.contains(&field.name) || snapshot.schema().field(&field.name).is_none();
+        let schema = if is_changed {
+            StructType::parse(&metadata.schema_string)?
+        } else {
+            snapshot.schema().clone()
+        };
+        let lacks = |field: &StructField| {
+            lacking.contains(&field.name) || snapshot.schema().field(&field.name).is_none()
+        };
         let demands = Demands::of(&protocol, &metadata, &schema, lacks)?;
         let encoding = options.encoding.clone();
-        let target = Target { protocol, metadata, schema, encoding };
-        Ok(Self { snapshot: snapshot.clone(), options, source, target, is_changed, demands, started: Instant::now() })
+        let target = Target {
+            protocol,
+            metadata,
+            schema,
+            encoding,
+        };
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            options,
+            source,
+            target,
+            is_changed,
+            demands,
+            started: Instant::now(),
+        })
     }
 
     /// What is to be bound, against [`Merge::schema`].
@@ -183,25 +227,45 @@ impl Merge {
     /// Reads the source.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for rows that cannot be kept, an append-only table, clauses that are none; what the source says.
-    pub fn read(self, plan: &MergePlan, rows: impl Iterator<Item = Result<RecordBatch>>, cancel: &Cancel) -> Result<Joining> {
+    /// [`Error::Invalid`] for rows that cannot be kept, an append-only table, clauses that are
+    /// none; what the source says.
+    pub fn read(
+        self,
+        plan: &MergePlan,
+        rows: impl Iterator<Item = Result<RecordBatch>>,
+        cancel: &Cancel,
+    ) -> Result<Joining> {
         let clauses = Clauses::of(plan)?;
         if clauses.changes() {
             check_changeable(&self.snapshot)?;
         }
-        let bound = |value: &Option<Value>| value.as_ref().map(|value| Bound::from_json(&value.to_string())).transpose();
+        let bound = |value: &Option<Value>| {
+            value
+                .as_ref()
+                .map(|value| Bound::from_json(&value.to_string()))
+                .transpose()
+        };
         let equalities = plan.equalities()?;
-        let (target_only, source_only, residual) = (bound(&plan.target_only)?, bound(&plan.source_only)?, bound(&plan.residual)?);
+        let (target_only, source_only, residual) = (
+            bound(&plan.target_only)?,
+            bound(&plan.source_only)?,
+            bound(&plan.residual)?,
+        );
         self.check_identities(&clauses)?;
         let rules = plan.demands.rules(&self.demands, self.identities()?)?;
         let spool = Arc::new(self.spool(rows, cancel)?);
-        let key = if equalities.is_empty() { None } else { Some(KeyColumn::new(&equalities)?) };
+        let key = if equalities.is_empty() {
+            None
+        } else {
+            Some(KeyColumn::new(&equalities)?)
+        };
         let mut known = Known::new(&equalities, spool.len().into())?;
         if let Some(key) = &key {
             for n in 0..spool.batches() {
                 cancel.check()?;
                 let batch = chosen(&spool.batch(n, None)?, source_only.as_ref())?;
-                let (columns, key, usable) = key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+                let (columns, key, usable) =
+                    key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
                 known.note(&columns, &key, &usable)?;
             }
         }
@@ -235,14 +299,38 @@ impl Merge {
     }
 
     /// True for every row of the table that can match.
-    pub(super) fn reads(&self, target_only: Option<&Bound>, known: &Known, equalities: &[Equality], can_match: bool) -> Result<Option<Bound>> {
-        let bounds = if can_match { known.predicate(equalities)? } else { Some(Expr::boolean(Some(false))) };
-        let parts: Vec<Expr> = target_only.filter(|_| can_match).map(|bound| bound.expr.clone()).into_iter().chain(bounds).collect();
+    pub(super) fn reads(
+        &self,
+        target_only: Option<&Bound>,
+        known: &Known,
+        equalities: &[Equality],
+        can_match: bool,
+    ) -> Result<Option<Bound>> {
+        let bounds = if can_match {
+            known.predicate(equalities)?
+        } else {
+            Some(Expr::boolean(Some(false)))
+        };
+        let parts: Vec<Expr> = target_only
+            .filter(|_| can_match)
+            .map(|bound| bound.expr.clone())
+            .into_iter()
+            .chain(bounds)
+            .collect();
         let zone = self.snapshot.options().zone;
-        Ok(if parts.is_empty() { None } else { Some(Bound { expr: joined(Function::And, parts)?, ansi: true, zone }) })
+        Ok(if parts.is_empty() {
+            None
+        } else {
+            Some(Bound {
+                expr: joined(Function::And, parts)?,
+                ansi: true,
+                zone,
+            })
+        })
     }
 
-    /// Identity columns; rows that stay give their own values, so who may not give any was looked at before.
+    /// Identity columns; rows that stay give their own values, so who may not give any was looked
+    /// at before.
     fn identities(&self) -> Result<Vec<crate::write::rules::Identity>> {
         let mut all = bindings::identities(&self.target.protocol, &self.target.schema)?;
         for identity in &mut all {
@@ -253,7 +341,12 @@ impl Merge {
 
     pub(super) fn check_identities(&self, clauses: &Clauses) -> Result<()> {
         let identities = bindings::identities(&self.target.protocol, &self.target.schema)?;
-        for clause in clauses.matched.iter().chain(&clauses.not_matched).chain(&clauses.by_source) {
+        for clause in clauses
+            .matched
+            .iter()
+            .chain(&clauses.not_matched)
+            .chain(&clauses.by_source)
+        {
             for name in clause.values.iter().filter_map(|(path, _)| path.first()) {
                 match identities.iter().find(|identity| identity.column == *name) {
                     Some(_) if clause.deed == Deed::Update => {
@@ -271,13 +364,27 @@ impl Merge {
 
     /// Bytes of memory for the source.
     fn memory(&self) -> Result<u64> {
-        self.options.max_spill_size.map_or_else(|| Ok(memory_limit()? / 2), Ok)
+        self.options
+            .max_spill_size
+            .map_or_else(|| Ok(memory_limit()? / 2), Ok)
     }
 
-    fn spool(&self, rows: impl Iterator<Item = Result<RecordBatch>>, cancel: &Cancel) -> Result<Spool> {
-        let fields: Vec<Field> = self.source.fields.iter().map(|field| field.to_arrow(TextLayout::Plain).with_nullable(true)).collect();
+    fn spool(
+        &self,
+        rows: impl Iterator<Item = Result<RecordBatch>>,
+        cancel: &Cancel,
+    ) -> Result<Spool> {
+        let fields: Vec<Field> = self
+            .source
+            .fields
+            .iter()
+            .map(|field| field.to_arrow(TextLayout::Plain).with_nullable(true))
+            .collect();
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let limits = Limits { memory: self.memory()?, file: self.options.max_temp_directory_size };
+        let limits = Limits {
+            memory: self.memory()?,
+            file: self.options.max_temp_directory_size,
+        };
         let mut spool = Spool::new(Arc::clone(&schema), limits);
         let zone = self.options.encoding.zone()?;
         for batch in rows {
@@ -289,10 +396,22 @@ impl Merge {
                 let slice = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
                 start += slice.num_rows();
                 let plain = |(array, field): (Option<ArrayRef>, &Arc<Field>)| -> Result<ArrayRef> {
-                    let array = array.ok_or_else(|| Error::invalid("a batch of the source lacks a column").at_column(field.name()))?;
-                    Ok(if array.data_type() == field.data_type() { array } else { cast(&array, field.data_type())? })
+                    let array = array.ok_or_else(|| {
+                        Error::invalid("a batch of the source lacks a column")
+                            .at_column(field.name())
+                    })?;
+                    Ok(if array.data_type() == field.data_type() {
+                        array
+                    } else {
+                        cast(&array, field.data_type())?
+                    })
                 };
-                let arrays = columns.cast(&slice, &self.source, zone)?.into_iter().zip(schema.fields()).map(plain).collect::<Result<Vec<_>>>()?;
+                let arrays = columns
+                    .cast(&slice, &self.source, zone)?
+                    .into_iter()
+                    .zip(schema.fields())
+                    .map(plain)
+                    .collect::<Result<Vec<_>>>()?;
                 spool.push(RecordBatch::try_new(Arc::clone(&schema), arrays)?)?;
             }
         }
@@ -303,20 +422,36 @@ impl Merge {
 /// The columns at some paths, of structs the fields at those.
 fn parts(whole: &StructType, paths: &[&[String]]) -> StructType {
     let part = |field: &StructField| {
-        let rests: Vec<&[String]> = paths.iter().filter_map(|path| path.split_first()).filter(|(name, _)| **name == field.name).map(|(_, rest)| rest).collect();
+        let rests: Vec<&[String]> = paths
+            .iter()
+            .filter_map(|path| path.split_first())
+            .filter(|(name, _)| **name == field.name)
+            .map(|(_, rest)| rest)
+            .collect();
         match &field.data_type {
             _ if rests.is_empty() => None,
             DataType::Struct(fields) if rests.iter().all(|rest| !rest.is_empty()) => {
-                Some(StructField { data_type: DataType::Struct(Arc::new(parts(fields, &rests))), ..field.clone() })
+                Some(StructField {
+                    data_type: DataType::Struct(Arc::new(parts(fields, &rests))),
+                    ..field.clone()
+                })
             }
             _ => Some(field.clone()),
         }
     };
-    StructType { fields: whole.fields.iter().filter_map(part).collect() }
+    StructType {
+        fields: whole.fields.iter().filter_map(part).collect(),
+    }
 }
 
 /// The files of the table that a merge looks at.
-pub(super) fn looked_at(snapshot: &Snapshot, clauses: &Clauses, reads: Option<&Bound>, can_match: bool, cancel: &Cancel) -> Result<Vec<Add>> {
+pub(super) fn looked_at(
+    snapshot: &Snapshot,
+    clauses: &Clauses,
+    reads: Option<&Bound>,
+    can_match: bool,
+    cancel: &Cancel,
+) -> Result<Vec<Add>> {
     match (reads, clauses.by_source.is_empty()) {
         (Some(_), true) if !can_match => Ok(Vec::new()),
         (Some(predicate), true) => {
@@ -344,7 +479,11 @@ pub(super) struct Clauses {
 
 impl Clauses {
     pub(super) fn of(plan: &MergePlan) -> Result<Self> {
-        let out = Self { matched: Clause::of(&plan.matched)?, not_matched: Clause::of(&plan.not_matched)?, by_source: Clause::of(&plan.by_source)? };
+        let out = Self {
+            matched: Clause::of(&plan.matched)?,
+            not_matched: Clause::of(&plan.not_matched)?,
+            by_source: Clause::of(&plan.by_source)?,
+        };
         if out.matched.is_empty() && out.not_matched.is_empty() && out.by_source.is_empty() {
             return Err(Error::invalid("a MERGE needs at least one WHEN clause"));
         }
@@ -358,7 +497,14 @@ impl Clauses {
 
     /// Whether it does not matter which of several rows matches a row of the table.
     pub(super) fn takes_many(&self) -> bool {
-        matches!(self.matched.as_slice(), [Clause { deed: Deed::Delete, condition: None, .. }]) || self.matched.is_empty()
+        matches!(
+            self.matched.as_slice(),
+            [Clause {
+                deed: Deed::Delete,
+                condition: None,
+                ..
+            }]
+        ) || self.matched.is_empty()
     }
 }
 
@@ -367,7 +513,8 @@ impl Clauses {
 pub enum Tried {
     /// It is done.
     Done(Box<Done>),
-    /// Another writer changed rows that it read: the same on the newest version, whose keys are to be joined anew.
+    /// Another writer changed rows that it read: the same on the newest version, whose keys are to
+    /// be joined anew.
     Lost(Box<Joining>),
 }
 
@@ -426,25 +573,49 @@ impl Joining {
     /// # Errors
     /// [`Error::Internal`] where there is no join.
     pub fn source_keys(&self) -> Result<Batches> {
-        let key = self.key.clone().ok_or_else(|| Error::internal("there is nothing to join"))?;
-        let fields = vec![Field::new(KEY, key.data_type(), false), Field::new(SOURCE_ROW, Arrow::Int64, false)];
+        let key = self
+            .key
+            .clone()
+            .ok_or_else(|| Error::internal("there is nothing to join"))?;
+        let fields = vec![
+            Field::new(KEY, key.data_type(), false),
+            Field::new(SOURCE_ROW, Arrow::Int64, false),
+        ];
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let (spool, equalities, source_only, out) = (Arc::clone(&self.spool), self.equalities.clone(), self.source_only.clone(), Arc::clone(&schema));
+        let (spool, equalities, source_only, out) = (
+            Arc::clone(&self.spool),
+            self.equalities.clone(),
+            self.source_only.clone(),
+            Arc::clone(&schema),
+        );
         let batches = (0..self.spool.batches()).map(move |n| {
             let batch = spool.batch(n, None)?;
             let start = i64::from(spool.start(n));
-            let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(start..start + batch.num_rows() as i64));
+            let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(
+                start..start + batch.num_rows() as i64,
+            ));
             let (batch, numbers) = match &source_only {
                 None => (batch, numbers),
                 Some(predicate) => {
                     let held = predicate.filter_mask(&batch)?;
-                    (filter_record_batch(&batch, &held)?, filter(&numbers, &held)?)
+                    (
+                        filter_record_batch(&batch, &held)?,
+                        filter(&numbers, &held)?,
+                    )
                 }
             };
-            let (_, key, usable) = key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
-            Ok(RecordBatch::try_new(Arc::clone(&out), vec![filter(&key, &usable)?, filter(&numbers, &usable)?])?)
+            let (_, key, usable) =
+                key.make(equalities.iter().map(|equality| &equality.source), &batch)?;
+            Ok(RecordBatch::try_new(
+                Arc::clone(&out),
+                vec![filter(&key, &usable)?, filter(&numbers, &usable)?],
+            )?)
         });
-        Ok(Batches { schema, batches: Box::new(batches), progress: Progress::default() })
+        Ok(Batches {
+            schema,
+            batches: Box::new(batches),
+            progress: Progress::default(),
+        })
     }
 
     /// The keys of rows of the table that may match: `key`, `file` int32, `row` int64.
@@ -452,40 +623,84 @@ impl Joining {
     /// # Errors
     /// As [`scan::scan`].
     pub fn target_keys(&self, cancel: &Cancel) -> Result<Batches> {
-        let key = self.key.clone().ok_or_else(|| Error::internal("there is nothing to join"))?;
-        let fields = vec![Field::new(KEY, key.data_type(), false), Field::new(FILE, Arrow::Int32, false), Field::new(ROW, Arrow::Int64, false)];
+        let key = self
+            .key
+            .clone()
+            .ok_or_else(|| Error::internal("there is nothing to join"))?;
+        let fields = vec![
+            Field::new(KEY, key.data_type(), false),
+            Field::new(FILE, Arrow::Int32, false),
+            Field::new(ROW, Arrow::Int64, false),
+        ];
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let names: BTreeSet<&str> = self.equalities.iter().flat_map(|equality| equality.target.column_names()).collect();
-        // The bounds of the keys leave out files and pages; of single rows the filter below knows more.
+        let names: BTreeSet<&str> = self
+            .equalities
+            .iter()
+            .flat_map(|equality| equality.target.column_names())
+            .collect();
+        // The bounds of the keys leave out files and pages; of single rows the filter below knows
+        // more.
         let request = ScanRequest {
             predicate: self.reads.clone(),
             filter_rows: self.plan.target_only.is_some(),
             ..self.scan(names.into_iter().map(str::to_owned).collect(), None, cancel)
         };
         let scanned = scan::scan(&self.merge.snapshot, &request)?;
-        let (equalities, known, out) = (self.equalities.clone(), Arc::clone(&self.known), Arc::clone(&schema));
+        let (equalities, known, out) = (
+            self.equalities.clone(),
+            Arc::clone(&self.known),
+            Arc::clone(&schema),
+        );
         let keys = move |batch: RecordBatch| -> Result<RecordBatch> {
-            let (_, key, usable) = key.make(equalities.iter().map(|equality| &equality.target), &batch)?;
+            let (_, key, usable) =
+                key.make(equalities.iter().map(|equality| &equality.target), &batch)?;
             let usable = known.may_match(&key, &usable)?;
             let (file, row) = places(&batch)?;
-            Ok(RecordBatch::try_new(Arc::clone(&out), vec![filter(&key, &usable)?, filter(&file, &usable)?, filter(&row, &usable)?])?)
+            Ok(RecordBatch::try_new(
+                Arc::clone(&out),
+                vec![
+                    filter(&key, &usable)?,
+                    filter(&file, &usable)?,
+                    filter(&row, &usable)?,
+                ],
+            )?)
         };
-        Ok(Batches { schema, batches: Box::new(on_pool(scanned.batches, keys, cancel)), progress: scanned.progress })
+        Ok(Batches {
+            schema,
+            batches: Box::new(on_pool(scanned.batches, keys, cancel)),
+            progress: scanned.progress,
+        })
     }
 
-    /// A scan of the files, in whose batches the number of the file and the position in it stand last.
+    /// A scan of the files, in whose batches the number of the file and the position in it stand
+    /// last.
     fn scan(&self, columns: Vec<String>, chosen: Option<Chosen>, cancel: &Cancel) -> ScanRequest {
         let files = self.files.iter().map(|add| add.path.clone()).collect();
         let metadata = vec![MetadataColumn::FileNumber, MetadataColumn::RowIndex];
-        ScanRequest { columns: Some(columns), metadata, ..Rows { files, predicate: None, chosen }.scan(cancel) }
+        ScanRequest {
+            columns: Some(columns),
+            metadata,
+            ..Rows {
+                files,
+                predicate: None,
+                chosen,
+            }
+            .scan(cancel)
+        }
     }
 
-    /// Decides, writes and commits. `pairs` are the rows of the join of both keys: `file`, `row` and `source_row`.
+    /// Decides, writes and commits. `pairs` are the rows of the join of both keys: `file`, `row`
+    /// and `source_row`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where several rows of the source would change one row of the table; as [`Transaction::commit`]. No
-    /// file of it is left behind then, unless nobody knows whether it was committed.
-    pub fn run(self, pairs: Option<impl Iterator<Item = Result<RecordBatch>>>, cancel: &Cancel) -> Result<Tried> {
+    /// [`Error::Invalid`] where several rows of the source would change one row of the table; as
+    /// [`Transaction::commit`]. No file of it is left behind then, unless nobody knows whether
+    /// it was committed.
+    pub fn run(
+        self,
+        pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
+        cancel: &Cancel,
+    ) -> Result<Tried> {
         let again = (self.tried < self.merge.options.max_reruns).then(|| self.clone());
         match (self.run_once(pairs, cancel), again) {
             (Err(lost), Some(again)) if is_about_rows(&lost) => match again.on_newest(cancel)? {
@@ -498,26 +713,53 @@ impl Joining {
 
     /// The same on the newest version; `None` where the table is another than it was.
     fn on_newest(mut self, cancel: &Cancel) -> Result<Option<Self>> {
-        let Some(snapshot) = newest(&self.merge.snapshot, &mut self.merge.options.choices, self.tried, cancel)? else { return Ok(None) };
-        self.files = looked_at(&snapshot, &self.clauses, self.reads.as_ref(), self.can_match, cancel)?;
+        let Some(snapshot) = newest(
+            &self.merge.snapshot,
+            &mut self.merge.options.choices,
+            self.tried,
+            cancel,
+        )?
+        else {
+            return Ok(None);
+        };
+        self.files = looked_at(
+            &snapshot,
+            &self.clauses,
+            self.reads.as_ref(),
+            self.can_match,
+            cancel,
+        )?;
         self.merge.snapshot = snapshot;
         self.tried += 1;
         Ok(Some(self))
     }
 
-    fn run_once(self, pairs: Option<impl Iterator<Item = Result<RecordBatch>>>, cancel: &Cancel) -> Result<Done> {
+    fn run_once(
+        self,
+        pairs: Option<impl Iterator<Item = Result<RecordBatch>>>,
+        cancel: &Cancel,
+    ) -> Result<Done> {
         if pairs.is_none() && self.needs_join() {
             return Err(Error::internal("the pairs of a join are missing"));
         }
         let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); self.files.len()];
         match pairs {
             Some(pairs) => take_pairs(pairs, &mut entries, cancel)?,
-            None if self.key.is_none() && self.can_match => self.compare_all(&mut entries, cancel)?,
+            None if self.key.is_none() && self.can_match => {
+                self.compare_all(&mut entries, cancel)?
+            }
             None => {}
         }
         self.decide(&mut entries, cancel)?;
         let mut read: BTreeSet<usize> = BTreeSet::new();
-        let mut matched = vec![false; if self.clauses.not_matched.is_empty() { 0 } else { self.spool.len() as usize }];
+        let mut matched = vec![
+            false;
+            if self.clauses.not_matched.is_empty() {
+                0
+            } else {
+                self.spool.len() as usize
+            }
+        ];
         for (file, entries) in entries.iter().enumerate() {
             if !entries.is_empty() {
                 read.insert(file);
