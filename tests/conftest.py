@@ -23,6 +23,11 @@ if "SPARK_HOME" not in os.environ and (pyspark := importlib.util.find_spec("pysp
     os.environ.update(quick.settings(pathlib.Path(pyspark.origin).parent))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option with which `dev/make_oracle_answers.py` runs the tests in `oracle`."""
+    parser.addoption("--record-answers", action="store_true", help="store the answers of delta-spark, do not compare")
+
+
 @pytest.fixture(scope="session")
 def reference() -> Iterator[Reference]:
     """Give the running reference."""
