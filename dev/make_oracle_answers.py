@@ -21,8 +21,8 @@ TESTS = ROOT / "tests" / "oracle"
 
 def main() -> int:
     """Record the modules named in the arguments, or all."""
-    found = sorted(path for path in TESTS.glob("test_*.py") if "answers: Answers" in path.read_text(encoding="utf-8"))
-    modules = {path.stem: path for path in found}
+    taken = "    from .recorded_answers import Answers\n"
+    modules = {path.stem: path for path in sorted(TESTS.glob("test_*.py")) if taken in path.read_text(encoding="utf-8")}
     names = sys.argv[1:] or list(modules)
     if unknown := [name for name in names if name not in modules]:
         sys.exit(f"no test module with recorded answers: {', '.join(unknown)}; there are {', '.join(modules)}")

@@ -166,7 +166,9 @@ class Answers:
             args: What `make` needs.
         """
         if self._record:
+            assert self.spark is not None
             make(self.spark, folder, *args)
+            self.spark.forget()
             files = packed(folder)
             shutil.rmtree(folder)
         else:
