@@ -53,7 +53,7 @@ _TIMES = re.compile(
 )
 
 
-def packed(folder: pathlib.Path) -> dict[str, Any]:
+def packed(folder: pathlib.Path) -> dict[str, str]:
     """Return the files of a small table by path: the log as text, data in Base64."""
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     return {
@@ -95,23 +95,30 @@ def refusal(run: Callable[..., Any], *args: Any) -> str | None:
 
 
 class Recording:
-    """The file of one test module: answers by test and key."""
+    """The file of one test module: tables by name, answers by test and key."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
         self.header: dict[str, str] = {}
+        self.tables: dict[str, dict[str, str]] = {}
         self.tests: dict[str, dict[str, Any]] = {}
+        #: Tables that were recorded by this process.
+        self.made: set[str] = set()
         if path.exists():
             lines = path.read_text(encoding="utf-8").splitlines()
             self.header = json.loads(lines[0])
             for line in lines[1:]:
                 entry = json.loads(line)
+                if "table" in entry:
+                    self.tables[entry["table"]] = entry["files"]
+                    continue
                 self.tests.setdefault(entry["test"], {})[entry["key"]] = entry["answer"]
 
     def write(self, spark: str) -> None:
         """Write the file; `spark` is the version of Spark that answered."""
         self.header = {"delta-spark": PACKAGE, "spark": spark, "recorded by": f"{SCRIPT} {self.path.stem}"}
-        lines = [self.header]
+        lines: list[dict[str, Any]] = [self.header]
+        lines += [{"table": name, "files": files} for name, files in self.tables.items()]
         for test, answers in self.tests.items():
             lines += [{"test": test, "key": key, "answer": answer} for key, answer in answers.items()]
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,43 +154,39 @@ class Answers:
             args: What `ask` needs.
             agree: Whether the stored and the live answer agree, where they need not be equal.
         """
-        if self.spark is None:
-            return self._note(key, self._recorded(key))
-        found = self._note(key, plain(ask(self.spark, *args)))
-        if not self._record:
+        assert key not in self._asked, f"the key {key!r} is used twice"
+        found = self._recorded(key) if self.spark is None else plain(ask(self.spark, *args))
+        # A copy, since tests take answers apart.
+        self._asked[key] = plain(found)
+        if self.spark is not None and not self._record:
             recorded = self._recorded(key)
             if agree is None or not agree(recorded, found):
                 assert found == recorded, f"delta-spark no longer answers {key!r} as recorded: run {self._command}"
         return found
 
-    def table(self, key: str, folder: pathlib.Path, make: Callable[..., Any], *args: Any) -> None:
+    def table(self, name: str, folder: pathlib.Path, make: Callable[..., Any], *args: Any) -> None:
         """Put a table of delta-spark into a folder: the stored one, in both variants.
 
         Args:
-            key: What the table is called; it must differ from the other keys of the test.
+            name: What the table is called among those of the module, which tests may share.
             folder: Where it is to be.
             make: Has delta-spark make it; called with it, the folder and `args` when answers are recorded.
             args: What `make` needs.
         """
-        if self._record:
+        tables, made = self._recording.tables, self._recording.made
+        if self._record and name not in made:
             assert self.spark is not None
             make(self.spark, folder, *args)
             self.spark.forget()
-            files = packed(folder)
+            tables[name] = packed(folder)
+            made.add(name)
             shutil.rmtree(folder)
-        else:
-            files = self._recorded(key)
-        unpack(self._note(key, files), folder)
+        assert name in tables, f"the table {name!r} is not recorded: run {self._command}"
+        unpack(tables[name], folder)
 
     def _recorded(self, key: str) -> Any:
         assert key in self._stored, f"no answer is recorded for {self._test} {key!r}: run {self._command}"
-        # A copy, since tests take answers apart.
         return plain(self._stored[key])
-
-    def _note(self, key: str, answer: Any) -> Any:
-        assert key not in self._asked, f"the key {key!r} is used twice"
-        self._asked[key] = plain(answer)
-        return answer
 
     @property
     def _command(self) -> str:

@@ -219,7 +219,7 @@ def commanded(spark: Reference, folder: pathlib.Path, sql: str) -> dict[str, Any
 @pytest.mark.parametrize("name", TABLES)
 def test_the_same_command_leaves_the_same_table(name: str, answers: Answers, tmp_path: pathlib.Path) -> None:
     start, ours, theirs = tmp_path / "made", tmp_path / "ours", tmp_path / "theirs"
-    answers.table("table", start, make, name)
+    answers.table(name, start, make, name)
     assert without_uuids(state(start)) == answers("; ".join(TABLES[name]), made, tmp_path / "again", name)
     shutil.copytree(start, ours)
     shutil.copytree(start, theirs)

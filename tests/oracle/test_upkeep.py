@@ -173,8 +173,8 @@ def test_a_clone_in_the_place_of_an_empty_table(
 ) -> None:
     """Both make the same table of it."""
     source, theirs, ours = (tmp_path / name for name in ("source", "theirs", "ours"))
-    answers.table("source", source, make_source, of_source)
-    answers.table("target", theirs, make_target, of_target)
+    answers.table(f"source {of_source}", source, make_source, of_source)
+    answers.table(f"target {of_target}", theirs, make_target, of_target)
     shutil.copytree(theirs, ours)
     expected = answers(CLONE, cloned, source, theirs)
     if ("columnMapping" in of_source) != ("columnMapping" in of_target):
