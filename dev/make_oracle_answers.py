@@ -3,8 +3,8 @@
     python dev/make_oracle_answers.py [test_merge test_sql ...]
 
 Writes `tests/golden/oracle/<module>.jsonl` for these test modules, or for all that take the fixture `answers`: the
-versions of Spark and delta-spark in the first line, then one answer a line. Needs what the live tests need: Java,
-PySpark and network access to Maven Central.
+versions of Spark and delta-spark in the first line, then one table or answer a line. Needs what the live tests need:
+Java, PySpark and network access to Maven Central. Takes about 15 minutes for all modules.
 
 A test that fails here differs from delta-spark, or not every answer was recorded; the exit code says so.
 """
@@ -28,7 +28,7 @@ def main() -> int:
         sys.exit(f"no test module with recorded answers: {', '.join(unknown)}; there are {', '.join(modules)}")
     for name in names:
         (ROOT / "tests" / "golden" / "oracle" / f"{name}.jsonl").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "--record-answers", "-p", "no:cacheprovider", "--durations", "10"]
+    command = [sys.executable, "-m", "pytest", "--record-answers", "-p", "no:xdist", "--durations", "10"]
     return subprocess.run([*command, *(str(modules[name]) for name in names)], cwd=ROOT, check=False).returncode
 
 

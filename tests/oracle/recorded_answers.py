@@ -105,9 +105,10 @@ class Recording:
         #: Tables that were recorded by this process.
         self.made: set[str] = set()
         if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            self.header = json.loads(lines[0])
-            for line in lines[1:]:
+            # Not `splitlines`: strings may contain what else it takes for the end of a line.
+            header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            self.header = json.loads(header)
+            for line in lines:
                 entry = json.loads(line)
                 if "table" in entry:
                     self.tables[entry["table"]] = entry["files"]

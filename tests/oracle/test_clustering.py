@@ -158,9 +158,10 @@ def test_clustering_is_as_good_and_says_the_same(answers: Answers, tmp_path: pat
     reference = answers("quality", quality, theirs, by, agree=as_good)
     files, read = len(DeltaTable(str(ours)).files()), met(ours, by)
     assert figures["numFilesAdded"] == files <= reference["files"]
-    print(f"{case}: files {files}, {reference}, files read {read} of {before}")  # noqa: T201 - the measurement
+    both = [files, reference["files"]], (read, reference["read"])
+    print(f"{case}: files {both[0]}, files read {both[1]} of {before}")  # noqa: T201 - the measurement
     # Where Spark cuts files is chance, so that equal is equal to within a hundredth.
-    assert read <= reference["read"] * 1.01, f"{case}: {read} files read of {files}, {reference}"
+    assert read <= reference["read"] * 1.01, f"{case}: {both[1]} files read, of {both[0]}"
     # Nothing is left to do, for neither of them with neither table.
     tables = (ours, theirs) if answers.spark else (ours,)
     for folder in tables:

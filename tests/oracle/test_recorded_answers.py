@@ -58,7 +58,7 @@ def test_every_answer_is_of_a_test_that_takes_answers(path: pathlib.Path) -> Non
 
 
 def test_a_recorded_answer_is_given_without_spark(tmp_path: pathlib.Path) -> None:
-    recording = stored(tmp_path, {"SELECT 1": {"rows": (1, 2)}, "SELECT 2": {"b", "a"}})
+    recording = stored(tmp_path, {"SELECT 1": {"rows": (1, 2)}, "SELECT 2": {"b", "a"}, "SELECT 3": "\n\u2028é"})
     assert recording.header == {
         "delta-spark": PACKAGE,
         "spark": "4.2.0",
@@ -67,6 +67,7 @@ def test_a_recorded_answer_is_given_without_spark(tmp_path: pathlib.Path) -> Non
     answers = Answers(recording, "test_x[a]", None)
     assert answers("SELECT 1", pytest.fail) == {"rows": [1, 2]}
     assert answers("SELECT 2", pytest.fail) == ["a", "b"]
+    assert answers("SELECT 3", pytest.fail) == "\n\u2028é"
     answers.finish()
 
 
