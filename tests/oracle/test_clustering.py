@@ -136,9 +136,9 @@ def quality(_: Reference, folder: pathlib.Path, by: list[str]) -> dict[str, int]
     return {"files": len(DeltaTable(str(folder)).files()), "read": met(folder, by)}
 
 
-def as_good(recorded: dict[str, int], now: dict[str, int]) -> bool:
-    """Where Spark cuts files is chance, so that equal is equal to within a hundredth."""
-    return abs(now["files"] - recorded["files"]) <= 1 and abs(now["read"] / recorded["read"] - 1) <= 0.01
+def close(recorded: dict[str, int], now: dict[str, int]) -> bool:
+    """Say whether two runs of the reference are alike: where it cuts files is chance, which made 2 % in three runs."""
+    return abs(now["files"] - recorded["files"]) <= 1 and abs(now["read"] / recorded["read"] - 1) <= 0.05
 
 
 @pytest.mark.parametrize("case", list(COLUMNS))
@@ -155,7 +155,7 @@ def test_clustering_is_as_good_and_says_the_same(answers: Answers, tmp_path: pat
     assert ids(ours) == all_ids
     if answers.spark:
         assert ids(theirs) == all_ids
-    reference = answers("quality", quality, theirs, by, agree=as_good)
+    reference = answers("quality", quality, theirs, by, agree=close)
     files, read = len(DeltaTable(str(ours)).files()), met(ours, by)
     assert figures["numFilesAdded"] == files <= reference["files"]
     both = [files, reference["files"]], (read, reference["read"])
